@@ -1,0 +1,116 @@
+"""The workflow's state: how it begins, and the small questions that everyone asks of it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields, Phase, Recipe, RecipePhase, Task, Workflow
+
+HISTORY_KEPT = 50
+ENDED = ("completed", "abandoned", "expired")
+
+
+def blank(workflow_id: str, recipe: Recipe, at: str) -> Workflow:
+    """A workflow in which nothing has happened yet."""
+    return {
+        "id": workflow_id,
+        "recipe": recipe,
+        "subject": "",
+        "title": "",
+        "status": "in_progress",
+        "created_at": at,
+        "updated_at": at,
+        "branch": None,
+        "worktree": ".",
+        "record": "",
+        "session": None,
+        "ttl": recipe.get("ttl"),
+        "phase": None,
+        "step": None,
+        "cycle": 1,
+        "phases": [pending_phase(phase) for phase in recipe["phases"]],
+        "tasks": [],
+        "gates": {name: dict(fields) for name, fields in recipe.get("gates", {}).items()},
+        "violations": [],
+        "required_reading": [],
+        "read": {},
+        "reminders": [],
+        "context": dict(recipe.get("context", {})),
+        "tests": {},
+        "files": [],
+        "commits": [],
+        "history": [],
+        "history_earlier": 0,
+        "extra": {},
+    }
+
+
+def pending_phase(declared: RecipePhase) -> Phase:
+    phase: Phase = {"name": declared["name"], "status": "pending"}
+    if "steps" in declared:
+        phase["steps"] = list(declared["steps"])
+    return phase
+
+
+def is_active(state: Workflow) -> bool:
+    return state["status"] not in ENDED
+
+
+def find_phase(state: Workflow, name: str | None) -> Phase | None:
+    return next((phase for phase in state["phases"] if phase["name"] == name), None)
+
+
+def declared_phase(state: Workflow, name: str | None) -> RecipePhase | None:
+    return next((phase for phase in state["recipe"]["phases"] if phase["name"] == name), None)
+
+
+def next_phases(state: Workflow, name: str) -> list[str]:
+    """Where the workflow may go after this phase; what ``advance`` takes comes first."""
+    declared = declared_phase(state, name)
+    if declared is not None and "next" in declared:
+        return list(declared["next"])
+    names = [phase["name"] for phase in state["phases"]]
+    position = names.index(name)
+    return names[position + 1 : position + 2]
+
+
+def remaining_phases(state: Workflow) -> list[str]:
+    """The phases still ahead, along the way that ``advance`` takes, without the current one."""
+    names = [phase["name"] for phase in state["phases"]]
+    current = state["phase"]
+    if current is None:
+        return [phase["name"] for phase in state["phases"] if phase["status"] == "pending"]
+    ahead: list[str] = []
+    following = next_phases(state, current)
+    while following and following[0] in names and following[0] not in (*ahead, current):
+        ahead.append(following[0])
+        following = next_phases(state, following[0])
+    return ahead
+
+
+def find_task(state: Workflow, task_id: object) -> Task | None:
+    wanted = str(task_id)
+    return next((task for task in state["tasks"] if str(task["id"]) == wanted), None)
+
+
+def with_phase(state: Workflow, name: str, **fields: object) -> list[Phase]:
+    """The phases with one of them changed."""
+    return [_merged(p, fields) if p["name"] == name else p for p in state["phases"]]
+
+
+def with_task(state: Workflow, task_id: object, **fields: object) -> list[Task]:
+    """The tasks with one of them changed."""
+    wanted = str(task_id)
+    return [_merged(t, fields) if str(t["id"]) == wanted else t for t in state["tasks"]]
+
+
+def _merged(item: Fields, fields: Fields) -> Fields:
+    merged = {**item, **fields}
+    return {key: value for key, value in merged.items() if value is not None or key in item}
+
+
+def remembered(state: Workflow, entry: Fields) -> tuple[list[Fields], int]:
+    """History with one more entry, and the count of those it no longer holds."""
+    history = [*state["history"], entry]
+    overflow = max(0, len(history) - HISTORY_KEPT)
+    return history[overflow:], state["history_earlier"] + overflow
