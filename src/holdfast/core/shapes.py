@@ -6,6 +6,7 @@ commands are plain dictionaries, so fields that nobody knows survive, and starti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NotRequired, TypedDict
 
 Json = Any
@@ -179,3 +180,15 @@ class Command(TypedDict):
 
 Change = list[Json]
 """``[path, was, now]`` of an adopted edit; a missing value is ``None`` and its key left out."""
+
+
+class Origin(TypedDict):
+    """Where a document was found, and what a parser may ask about that place."""
+
+    at: str
+    """The time of reading, for a document that tells none."""
+    path: str
+    """From the worktree's root."""
+    worktree: str
+    recipe: Callable[[str], Recipe | None]
+    """The recipe of a name, as it stands here."""

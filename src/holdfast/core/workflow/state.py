@@ -88,25 +88,40 @@ def remaining_phases(state: Workflow) -> list[str]:
     return ahead
 
 
+def is_floating(state: Workflow) -> bool:
+    """Whether the phase that settles the workflow's branch is still ahead."""
+    return any(
+        declared.get("sets_branch") and (find_phase(state, declared["name"]) or {}).get("status") != "completed"
+        for declared in state["recipe"]["phases"]
+    )
+
+
 def find_task(state: Workflow, task_id: object) -> Task | None:
     wanted = str(task_id)
     return next((task for task in state["tasks"] if str(task["id"]) == wanted), None)
 
 
+def unit_mark(recipe: Recipe) -> str:
+    """What a task's id begins with: loops count T1 or R1, everyone else just counts."""
+    if recipe["format"] != "loop":
+        return ""
+    return "R" if recipe.get("mode") == "knowledge" else "T"
+
+
 def with_phase(state: Workflow, name: str, **fields: object) -> list[Phase]:
-    """The phases with one of them changed."""
+    """The phases with one of them changed; a field given as ``None`` goes."""
     return [_merged(p, fields) if p["name"] == name else p for p in state["phases"]]
 
 
 def with_task(state: Workflow, task_id: object, **fields: object) -> list[Task]:
-    """The tasks with one of them changed."""
+    """The tasks with one of them changed; a field given as ``None`` goes."""
     wanted = str(task_id)
     return [_merged(t, fields) if str(t["id"]) == wanted else t for t in state["tasks"]]
 
 
 def _merged(item: Fields, fields: Fields) -> Fields:
     merged = {**item, **fields}
-    return {key: value for key, value in merged.items() if value is not None or key in item}
+    return {key: value for key, value in merged.items() if value is not None or key not in fields}
 
 
 def remembered(state: Workflow, entry: Fields) -> tuple[list[Fields], int]:

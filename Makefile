@@ -1,0 +1,97 @@
+# Everything is made from here on a machine that has only Python 3.11 or newer, git and make.
+# The environment in .venv is made at the first call, and its parts again only when the file that
+# names them changes. ARGS goes to the command that runs: make test ARGS="-k tidy"
+
+# A caller's own environment would lead to another Python or other packages.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+ARGS ?=
+# Another interpreter to begin with: make test PYTHON=/path/to/python3
+PYTHON ?=
+CANDIDATES := $(PYTHON) python3.13 python3.12 python3.11 python3
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check -q
+PYTEST := $(PY) -m pytest -n auto --dist worksteal
+
+.PHONY: help demo test promises coverage lint format bench clean remake
+
+help:
+	@echo 'make demo      set up, and see the main job done in a temporary repository'
+	@echo 'make test      set up, and run the tests'
+	@echo 'make lint      check style and types'
+	@echo 'make format    mend the style where a tool can'
+	@echo 'make coverage  the tests again, and which lines they never reach'
+	@echo 'make promises  the tests of the promises, whole instead of sampled (long)'
+	@echo 'make bench     measure, and write bench/results/'
+	@echo 'make clean     remove what make made'
+
+demo: $(VENV)/.package
+	@$(VENV)/bin/holdfast demo $(ARGS)
+
+test: $(VENV)/.dev
+	@$(PYTEST) $(ARGS)
+
+promises: $(VENV)/.dev
+	@HOLDFAST_PROMISES=full $(PYTEST) -m promise $(ARGS)
+
+coverage: $(VENV)/.dev
+	@$(PY) -m coverage erase
+	@$(PY) -m coverage run -m pytest -n auto --dist worksteal $(ARGS); tests=$$?; \
+	$(PY) -m coverage combine -q && $(PY) -m coverage report && exit $$tests
+
+lint: $(VENV)/.dev
+	@$(PY) -m ruff check -q .
+	@$(PY) -m ruff format -q --check .
+	@$(PY) -m mypy --no-error-summary
+	@echo 'lint: clean'
+
+format: $(VENV)/.dev
+	@$(PY) -m ruff check -q --fix .
+	@$(PY) -m ruff format -q .
+
+bench: $(VENV)/.bench
+	@$(PY) bench/run.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A .venv that was copied or moved still points to the old place, and one whose interpreter is gone
+# does not run: both are made again.
+ifneq "$(shell $(PY) -c '' 2>/dev/null && cat $(VENV)/.home 2>/dev/null)" "$(CURDIR)"
+$(VENV)/.home: remake
+endif
+
+# A name on the path may be a version manager's shim that only complains, so each is tried.
+$(VENV)/.home:
+	@for python in $(CANDIDATES); do \
+	    "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	        >/dev/null 2>&1 || continue; \
+	    echo "making $(VENV) with $$("$$python" -V)"; \
+	    rm -rf $(VENV); \
+	    "$$python" -m venv $(VENV) || exit 1; \
+	    printf '%s\n' "$(CURDIR)" > $@; \
+	    exit 0; \
+	done; \
+	echo 'Holdfast needs Python 3.11 or newer with its venv module, and none was found.' >&2; \
+	echo 'Tried: $(strip $(CANDIDATES))' >&2; \
+	echo 'Install one (Debian and Ubuntu: python3 and python3-venv), or name one:' >&2; \
+	echo '    make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3' >&2; \
+	exit 1
+
+$(VENV)/.package: $(VENV)/.home pyproject.toml
+	@$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.package requirements-dev.txt
+	@$(PIP) install -r requirements-dev.txt
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev requirements-bench.txt
+	@$(PIP) install -r requirements-bench.txt
+	@touch $@

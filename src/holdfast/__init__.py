@@ -1,0 +1,28 @@
+"""Holdfast keeps the state of a coding agent's work, so that the next session simply goes on."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.errors import Fault, HoldfastError, Refused
+    from holdfast.keeper import Keeper, Receipt
+
+__version__ = "0.1.0"
+__all__ = ["Fault", "HoldfastError", "Keeper", "Receipt", "Refused", "__version__"]
+
+_HOMES = {
+    "Fault": "holdfast.errors",
+    "HoldfastError": "holdfast.errors",
+    "Keeper": "holdfast.keeper",
+    "Receipt": "holdfast.keeper",
+    "Refused": "holdfast.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    """The public names, loaded when they are asked for: a hook that does nothing pays nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,275 @@
+"""``verify`` and ``repair``: the ledger line by line, and every view against it."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import reconcile
+from holdfast.core import workflow
+from holdfast.core.workflow.state import is_active
+from holdfast.jsontext import BadJson
+from holdfast.layers import catalog, records
+from holdfast.layers.records import envelope
+from holdfast.layers.records.fields import Invalid
+from holdfast.ledger.lines import BadLine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Event, Fields, Workflow
+    from holdfast.engine import Engine
+    from holdfast.ledger.file import Place
+
+REPAIRED = "ledger_repaired"
+"""The event by which a repair gives up events that are lost."""
+
+
+class Report:
+    """What an audit found: a line each, and whether all is well."""
+
+    def __init__(self) -> None:
+        self.lines: list[Fields] = []
+        self.counts: Fields = {"events": 0, "streams": 0, "records": 0, "behind": 0, "errors": 0}
+
+    @property
+    def ok(self) -> bool:
+        return not self.counts["errors"]
+
+    def say(self, level: str, what: str, message: str) -> None:
+        self.lines.append({"level": level, "what": what, "message": message})
+        if level in ("error", "behind"):
+            self.counts["errors" if level == "error" else "behind"] += 1
+
+
+class _History:
+    """The ledger as an audit reads it, line by line: states by replay, and what is wrong."""
+
+    def __init__(self, report: Report) -> None:
+        self.states: dict[str, tuple[Workflow, Event]] = {}
+        self.broken: set[str] = set()
+        """Streams that miss events."""
+        self.bad_segments: set[str] = set()
+        self.lost: dict[int, str] = {}
+        """Seqs that no line has, with the place where they are missed."""
+        self._report = report
+        self._versions: dict[str, int] = {}
+        self._ids: set[str] = set()
+        self._next_seq = 1
+        self._prev = ""
+        self._after_bad = False
+
+    def bad_line(self, place: Place, why: BadLine) -> None:
+        self.bad_segments.add(place.name)
+        self._after_bad = True
+        self._report.say("error", str(place), f"this line is no event: {why}")
+
+    def event(self, place: Place, event: Event) -> None:
+        self._check_chain(str(place), event)
+        self._next_seq, self._prev, self._after_bad = event["seq"] + 1, event["hash"], False
+        self._report.counts["events"] += 1
+        if event["id"] in self._ids:
+            self._report.say("error", str(place), f"the id {event['id']} stands twice")
+        self._ids.add(event["id"])
+        if event["type"] == REPAIRED:
+            for seq in event["data"]["lost"]:
+                self.lost.pop(seq, None)
+        else:
+            self._fold(event)
+
+    def _check_chain(self, place: str, event: Event) -> None:
+        for seq in range(self._next_seq, event["seq"]):
+            self.lost[seq] = place
+        if event["seq"] < self._next_seq:
+            self._report.say(
+                "error", place, f"event {event['seq']} stands after {self._next_seq - 1}"
+            )
+        elif event["seq"] == self._next_seq and not self._after_bad and event["prev"] != self._prev:
+            self._report.say(
+                "error", place, f"event {event['seq']} does not continue the one before it"
+            )
+
+    def _fold(self, event: Event) -> None:
+        stream = event["stream"]
+        if event["version"] != self._versions.get(stream, 0) + 1:
+            self.broken.add(stream)
+        self._versions[stream] = event["version"]
+        before = self.states.get(stream)
+        try:
+            after = workflow.evolve(before and before[0], event)
+        except (KeyError, ValueError, TypeError):
+            self.broken.add(stream)
+            return
+        if event["type"] in workflow.OPENING:
+            self.broken.discard(stream)
+        self.states[stream] = (after, event)
+
+    def end(self) -> None:
+        self._report.counts["streams"] = len(self._versions)
+        for seq, place in self.lost.items():
+            self._report.say("error", place, f"event {seq} is missing")
+        for stream in sorted(self.broken):
+            self._report.say("error", stream, "events are missing: its history is not whole")
+
+
+def _read(engine: Engine, report: Report) -> _History:
+    history = _History(report)
+    for place, found in engine.ledger.walk():
+        if isinstance(found, BadLine):
+            history.bad_line(place, found)
+        else:
+            history.event(place, found)
+    history.end()
+    return history
+
+
+def verify(engine: Engine) -> Report:
+    """The ledger, then every view. A view that is merely behind is not an error."""
+    report = Report()
+    history = _read(engine, report)
+    if engine.ledger.loose:
+        report.say(
+            "behind",
+            "ledger.ndjson",
+            f"{len(engine.ledger.loose)} bytes after the last commit; the next command sees to it",
+        )
+    _check_catalog(engine, report)
+    for stream, (state, last) in history.states.items():
+        if is_active(state) and stream not in history.broken:
+            _check_record(engine, state, last, report)
+    counts = report.counts
+    if report.ok:
+        report.say(
+            "ok",
+            "workspace",
+            f"{counts['events']} events, {counts['streams']} streams, {counts['records']} records",
+        )
+    return report
+
+
+def _check_catalog(engine: Engine, report: Report) -> None:
+    closed = engine.ledger.segments()
+    if not closed:
+        return
+    raw = engine.disk.read(os.path.join(engine.workspace.home, catalog.NAME)) or b""
+    found = catalog.Catalog(raw)
+    if not found.is_whole or found.seq < closed[-1][2]:
+        report.say("behind", catalog.NAME, "it is rebuilt when it is needed")
+        return
+    states = _states_up_to(engine, found.seq)
+    told = {row["stream"]: row for row in found.rows()}
+    for stream, (state, last) in states.items():
+        if told.get(stream) != catalog.row_of(state, last):
+            report.say("error", catalog.NAME, f"its row of {stream} is not what the ledger says")
+
+
+def _states_up_to(engine: Engine, seq: int) -> dict[str, tuple[Workflow, Event]]:
+    quiet = _History(Report())
+    for place, found in engine.ledger.walk():
+        if not isinstance(found, BadLine) and found["seq"] <= seq:
+            quiet.event(place, found)
+    return quiet.states
+
+
+def _check_record(engine: Engine, state: Workflow, last: Event, report: Report) -> None:
+    place = records.place(state)
+    root = engine.workspace.root_of(state["worktree"])
+    if place is None or root is None:
+        return
+    raw = engine.store.read(engine.workspace.inside(root, place))
+    if raw is None:
+        report.say("behind", place, "it is missing; the next command rebuilds it")
+        return
+    report.counts["records"] += 1
+    if raw == records.render(state, engine.ledger.identity(), last["seq"], last["hash"]):
+        return
+    try:
+        sealed = envelope.unseal(raw)
+    except BadJson as bad:
+        report.say("error", place, f"line {bad.line}: {bad.why}; the next command sets it aside")
+        return
+    if not sealed.intact:
+        report.say("behind", place, "it was edited; the next command takes the edit in")
+    elif sealed.hash != last["hash"]:
+        report.say("behind", place, f"it shows event {sealed.seq}, the ledger is at {last['seq']}")
+    elif not _says_the_same(engine, sealed, state, place):
+        report.say("error", place, "it does not say what the ledger says")
+
+
+def _says_the_same(
+    engine: Engine, sealed: envelope.Sealed, state: Workflow, place: str
+) -> bool:
+    origin = engine.origin(place, state["worktree"])
+    try:
+        return records.parse(state["recipe"]["format"], sealed, None, origin) == state
+    except Invalid:
+        return False
+
+
+def repair(engine: Engine) -> Report:
+    """Moves damage to quarantine, takes what records still know into the ledger, rebuilds views."""
+    report = Report()
+    history = _read(engine, Report())
+    if engine.ledger.mend():
+        report.say("repaired", "ledger.ndjson", "a torn write was moved to quarantine")
+    for name in sorted(history.bad_segments):
+        kept = engine.ledger.rewrite_without_bad_lines(name)
+        report.say("repaired", name, f"lines that are no events are kept in {kept}")
+    engine.refresh()
+    if history.lost:
+        _record_loss(engine, sorted(history.lost), report)
+    for stream in sorted(history.broken):
+        _adopt_from_record(engine, stream, report)
+    _rebuild_views(engine, report)
+    for note in engine.notes:
+        report.say("repaired", "records", note)
+    engine.notes = []
+    checked = verify(engine)
+    report.lines += checked.lines
+    report.counts = checked.counts
+    return report
+
+
+def _record_loss(engine: Engine, lost: list[int], report: Report) -> None:
+    events, blob = engine.ledger.prepare(
+        [{"type": REPAIRED, "data": {"lost": lost}}],
+        stream="ledger",
+        version=0,
+        at=engine.now(),
+        by=engine.by,
+        event_id=os.urandom(12).hex(),
+    )
+    engine.ledger.append(events, blob)
+    report.say("repaired", "ledger.ndjson", f"events {lost} are recorded as lost")
+
+
+def _adopt_from_record(engine: Engine, stream: str, report: Report) -> None:
+    """A stream that misses events goes on from its record, which had seen them."""
+    position = engine.position(stream)
+    path = engine.path(position) if position is not None else None
+    raw = engine.store.read(path) if path is not None else None
+    if position is None or raw is None or not envelope.shows(raw, position.hash):
+        report.say("error", stream, "events are missing, and no record shows its last one")
+        return
+    state = engine.load(position)
+    reconcile.adopt(engine, state, position.record, state)
+    report.say("repaired", stream, f"goes on from {position.record}")
+
+
+def _rebuild_views(engine: Engine, report: Report) -> None:
+    engine.rebuild_catalog()
+    for row in engine.rows():
+        position = engine.position(row["id"])
+        if position is None or row["status"] not in ("in_progress", "blocked"):
+            continue
+        state = engine.load(position)
+        path = engine.path(position)
+        raw = engine.store.read(path) if path is not None else None
+        if raw is not None and not _is_shown(engine, state, raw):
+            engine.show_again(state["id"], raw)
+            report.say("repaired", position.record, "was written anew")
+
+
+def _is_shown(engine: Engine, state: Workflow, raw: bytes) -> bool:
+    position = engine.position(state["id"])
+    if position is None:
+        return True
+    return raw == records.render(state, engine.ledger.identity(), position.seq, position.hash)

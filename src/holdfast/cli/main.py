@@ -1,0 +1,128 @@
+"""The entry of the command line: parse, call one command, print its answer, give the exit code.
+
+Nothing is asked of anybody, so it runs the same with and without a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.cli.arguments import parse
+from holdfast.cli.table import COMMANDS, WITHOUT_WORKSPACE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TextIO
+
+    from holdfast.cli.shapes import Answer, Arguments
+    from holdfast.keeper import Keeper
+
+INTERRUPTED = 130
+_UNWRITTEN = 3
+_VERSION_WORDS = ("--version", "--json")
+
+
+class _Unheard(Exception):
+    """The answer could not be written; the cause says why."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line (without the program's name) and give the process's exit code."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    try:
+        return _run(words)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(words: list[str]) -> int:
+    as_json = "--json" in words
+    try:
+        if "--version" in words and all(word in _VERSION_WORDS for word in words):
+            answer = _version()
+        else:
+            args = parse(words)
+            as_json = args["json"]
+            answer = _answer(args)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
+        answer = _failure(error)
+    return _deliver(answer, as_json=as_json)
+
+
+def _answer(args: Arguments) -> Answer:
+    name = args["command"]
+    module, _, function = COMMANDS[name]["call"].partition(".")
+    call = getattr(__import__(f"holdfast.cli.{module}", fromlist=(function,)), function)
+    answer: Answer = call(args) if name in WITHOUT_WORKSPACE else call(_keeper(args), args)
+    return answer
+
+
+def _keeper(args: Arguments) -> Keeper:
+    from holdfast.keeper import Keeper
+
+    session = args["session"]
+    if session is None:
+        session = os.environ.get("CLAUDE_CODE_SESSION_ID")
+    return Keeper(path=".", session=session or None, by="cli")
+
+
+def _version() -> Answer:
+    from holdfast import __version__
+
+    return {"kind": "text", "data": {"version": __version__}}
+
+
+def _failure(error: Exception) -> Answer:
+    from holdfast.cli.failure import failure
+
+    return failure(error)
+
+
+def _deliver(answer: Answer, *, as_json: bool) -> int:
+    """Print the answer. That nobody listens any more is no reason for another exit code."""
+    code = answer.get("code", 0)
+    try:
+        _print(answer, as_json=as_json)
+    except _Unheard as unheard:
+        return _unheard(unheard.__cause__, code)
+    except Exception as error:
+        if answer["kind"] == "failure":
+            raise
+        return _deliver(_failure(error), as_json=as_json)
+    return code
+
+
+def _print(answer: Answer, *, as_json: bool) -> None:
+    out = sys.stderr if answer["kind"] == "failure" and not as_json else sys.stdout
+    if out is None:
+        return
+    if as_json:
+        from holdfast.cli.views import lines
+    else:
+        from holdfast.cli.screen import lines
+    for line in lines(answer, out):
+        _write(out, line + "\n", flush=answer["kind"] == "stream")
+    _write(out, "", flush=True)
+
+
+def _write(out: TextIO, text: str, *, flush: bool) -> None:
+    try:
+        out.write(text)
+        if flush:
+            out.flush()
+    except OSError as error:
+        raise _Unheard from error
+
+
+def _unheard(cause: BaseException | None, code: int) -> int:
+    # Else the interpreter tries to write the rest once more when it ends, and says so.
+    sys.stdout = sys.stderr
+    if isinstance(cause, BrokenPipeError):
+        return code
+    try:
+        print(f"holdfast: the answer could not be written: {cause}", file=sys.stderr)
+    except OSError:
+        return code or _UNWRITTEN
+    return code or _UNWRITTEN

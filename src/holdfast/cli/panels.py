@@ -1,0 +1,224 @@
+"""The larger pictures: the table of workflows, one workflow whole, events, a report."""
+
+from __future__ import annotations
+
+from holdfast import jsontext
+from holdfast.cli.text import cells, clean, padded, shortened
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.cli.screen import Screen
+    from holdfast.core.shapes import Event, Fields, Json, Phase, Task, Workflow
+    from holdfast.keeper import Report
+
+_COLUMNS = ("id", "recipe", "phase", "tasks", "branch", "updated", "title")
+_GO_FIRST = ("recipe", "branch", "tasks", "updated")
+"""What a narrow terminal does without, in this order."""
+_TITLE_MIN, _BRANCH_MAX = 16, 28
+_GAP = "  "
+
+_PHASE_FIELDS = ("name", "status", "started_at", "completed_at", "approved", "reason", "steps")
+_PASSED = ("passed", "completed", "approved", "done", "ok", "met", "skipped")
+_FAILED = ("failed", "blocked", "rejected", "error")
+_LEVELS = {"ok": "completed", "repaired": "completed", "behind": "pending", "error": "blocked"}
+
+
+def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
+    """One line a workflow, within the terminal's width; a heading on a terminal only."""
+    table = [_row(screen, row) for row in rows]
+    columns, widths = _columns_that_fit(screen, table)
+    if screen.width is not None:
+        heading = _GAP.join([padded(column, widths[column]) for column in columns])
+        yield screen.paint(f"  {heading}".rstrip(), "dim")
+    for row, shown in zip(rows, table, strict=True):
+        parts = [padded(shortened(shown[name], widths[name]), widths[name]) for name in columns]
+        parts[0] = screen.paint(parts[0], "strong")
+        yield f"{screen.mark(row['status'])} {_GAP.join(parts)}".rstrip()
+
+
+def _row(screen: Screen, row: Fields) -> dict[str, str]:
+    phase = f"{row['phase_index']}/{row['phase_total']} {row['phase']}" if row["phase"] else "-"
+    branch = str(row["branch"] or "-")
+    if row["worktree"] != ".":
+        branch += f" ({row['worktree']})"
+    shown = {
+        "id": row["id"],
+        "recipe": row["recipe"],
+        "phase": phase,
+        "tasks": f"{row['tasks_done']}/{row['tasks_total']}" if row["tasks_total"] else "-",
+        "branch": branch,
+        "updated": screen.age(row["updated_at"]),
+        "title": row["title"],
+    }
+    return {name: clean(value) for name, value in shown.items()}
+
+
+def _columns_that_fit(
+    screen: Screen, table: list[dict[str, str]]
+) -> tuple[list[str], dict[str, int]]:
+    columns = list(_COLUMNS)
+    widths = {name: max([cells(row[name]) for row in table]) for name in columns}
+    if screen.width is None:
+        return columns, widths
+    widths = {name: max(cells(name), width) for name, width in widths.items()}
+    widths["branch"] = min(widths["branch"], _BRANCH_MAX)
+    for name in _GO_FIRST:
+        if _space_for_title(screen.width, columns, widths) >= min(_TITLE_MIN, widths["title"]):
+            break
+        columns.remove(name)
+    space = _space_for_title(screen.width, columns, widths)
+    if space < 1:
+        columns.remove("title")
+        widths["id"] = min(widths["id"], screen.width // 2)
+        widths["phase"] = min(widths["phase"], screen.width - widths["id"] - 4)
+    widths["title"] = min(widths["title"], space)
+    return columns, widths
+
+
+def _space_for_title(width: int, columns: list[str], widths: dict[str, int]) -> int:
+    others = [widths[name] + len(_GAP) for name in columns if name != "title"]
+    return width - 2 - sum(others)
+
+
+def workflow_panel(screen: Screen, state: Workflow) -> Iterator[str]:
+    """Everything about one workflow, as a tree."""
+    yield from _heading(screen, state)
+    yield from _phases(screen, state)
+    if state["tasks"] and state["phase"] is None:
+        yield screen.paint("Tasks", "strong")
+        yield from _tasks(screen, state, _GAP)
+    yield from _gates(screen, state)
+    yield from _reading(screen, state)
+    yield from _list(screen, "Reminders", state["reminders"])
+    violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
+    yield from _list(screen, "Violations", violations)
+    yield from _list(screen, "Context", _pairs(state["context"]))
+
+
+def _heading(screen: Screen, state: Workflow) -> Iterator[str]:
+    status = state["status"].replace("_", " ")
+    yield f"{screen.paint(clean(state['id']), 'strong')}{screen.dot()}{clean(status)}"
+    if state["title"]:
+        yield f"  {clean(state['title'])}"
+    if state["subject"] and state["subject"] != state["title"]:
+        yield f"  {clean(state['subject'])}"
+    facts = [f"{state['recipe']['name']} ({state['recipe']['format']})"]
+    if state["branch"]:
+        facts.append(f"branch {state['branch']}")
+    if state["worktree"] != ".":
+        facts.append(f"worktree {state['worktree']}")
+    if state["cycle"] > 1:
+        facts.append(f"cycle {state['cycle']}")
+    facts.append(f"begun {screen.age(state['created_at'])}")
+    facts.append(f"updated {screen.age(state['updated_at'])}")
+    yield screen.paint(f"  {clean(screen.dot().join(facts))}", "dim")
+    yield screen.paint(f"  record: {clean(state['record'])}", "dim")
+    for name in ("outcome", "reason"):
+        if state.get(name):
+            yield f"  {name}: {clean(state.get(name))}"
+
+
+def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
+    if not state["phases"]:
+        return
+    yield screen.paint("Phases", "strong")
+    for phase in state["phases"]:
+        current = phase["name"] == state["phase"]
+        name = screen.paint(clean(phase["name"]), "strong") if current else clean(phase["name"])
+        facts = clean(screen.dot().join(_phase_facts(screen, state, phase, current=current)))
+        yield f"  {screen.mark(phase['status'])} {name}  {screen.paint(facts, 'dim')}".rstrip()
+        if current:
+            yield from _tasks(screen, state, "    ")
+
+
+def _phase_facts(screen: Screen, state: Workflow, phase: Phase, *, current: bool) -> list[str]:
+    facts = []
+    if current and state["step"]:
+        facts.append(f"step {state['step']}")
+    if phase.get("approved"):
+        facts.append("approved")
+    if phase.get("reason"):
+        facts.append(str(phase.get("reason")))
+    if phase.get("completed_at"):
+        facts.append(screen.age(phase["completed_at"]))
+    free = {key: value for key, value in phase.items() if key not in _PHASE_FIELDS}
+    return [*facts, *_pairs(free)]
+
+
+def _tasks(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
+    for task in state["tasks"]:
+        name = clean(f"{task['id']}  {task['description']}")
+        facts = screen.paint(clean(screen.dot().join(_task_facts(task))), "dim")
+        yield f"{indent}{screen.mark(task['status'])} {name}  {facts}".rstrip()
+
+
+def _task_facts(task: Task) -> list[str]:
+    facts = []
+    if task.get("commit"):
+        facts.append(f"commit {str(task.get('commit'))[:12]}")
+    if task.get("reason"):
+        facts.append(str(task.get("reason")))
+    if task["status"] not in ("completed", "pending"):
+        facts += [f"{name} {status}" for name, status in task.get("phases", {}).items()]
+    if task.get("depends") and task["status"] == "pending":
+        facts.append("after " + ", ".join([str(other) for other in task["depends"]]))
+    return facts
+
+
+def _gates(screen: Screen, state: Workflow) -> Iterator[str]:
+    if state["gates"]:
+        yield screen.paint("Gates", "strong")
+    for name, fields in state["gates"].items():
+        status = str(fields.get("status", "pending"))
+        mark = "completed" if status in _PASSED else "blocked" if status in _FAILED else "pending"
+        evidence = _pairs({key: value for key, value in fields.items() if key != "status"})
+        facts = screen.paint(clean(screen.dot().join([status, *evidence])), "dim")
+        yield f"  {screen.mark(mark)} {clean(name)}  {facts}"
+
+
+def _reading(screen: Screen, state: Workflow) -> Iterator[str]:
+    if state["required_reading"]:
+        yield screen.paint("Must be read", "strong")
+    for path in state["required_reading"]:
+        read = path in state["read"]
+        yield f"  {screen.mark('completed' if read else 'pending')} {clean(path)}"
+
+
+def _list(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
+    if items:
+        yield screen.paint(title, "strong")
+    for item in items:
+        yield f"  {clean(item)}"
+
+
+def event_line(screen: Screen, event: Event) -> str:
+    """``12  2026-01-02 03:04:05  dev-1f2e3d4c  task_completed  id=3``."""
+    seq = screen.paint(f"{event['seq']:>5}", "dim")
+    at = clean(event["at"])[:19].replace("T", " ")
+    stream, kind = clean(event["stream"]), clean(event["type"])
+    taken = 5 + len(at) + cells(stream) + cells(kind) + 4 * len(_GAP)
+    data = screen.fitted(clean(" ".join(_pairs(event["data"]))), taken)
+    parts = [seq, screen.paint(at, "dim"), stream, screen.paint(kind, "active"), data]
+    return _GAP.join(parts).rstrip()
+
+
+def report_panel(screen: Screen, report: Report, command: str) -> Iterator[str]:
+    for line in report.lines:
+        mark = screen.mark(_LEVELS.get(line["level"], "pending"))
+        level = "" if line["level"] == "ok" else f"{line['level']}: "
+        yield f"{mark} {clean(line['what'])}  {level}{clean(line['message'])}"
+    counts = [f"{number} {clean(name)}" for name, number in report.counts.items()]
+    verdict = screen.paint("sound", "good") if report.ok else screen.paint("damaged", "bad")
+    yield screen.dot().join([verdict, *counts])
+    if not report.ok:
+        yield f"  next: holdfast {'repair' if command == 'verify' else 'verify'}"
+
+
+def _pairs(fields: Fields) -> list[str]:
+    return [f"{key}={_value(value)}" for key, value in fields.items()]
+
+
+def _value(value: Json) -> str:
+    return value if isinstance(value, str) else jsontext.dumps(value)

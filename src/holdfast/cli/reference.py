@@ -1,0 +1,94 @@
+"""``python -m holdfast.cli.reference``: the command line's reference in Markdown, from its table.
+
+``docs/cli.md`` is this module's output; a test keeps the two equal.
+"""
+
+from __future__ import annotations
+
+from holdfast.cli.guide import about, label, usage
+from holdfast.cli.table import COMMANDS, COMMON, SECTIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.shapes import Option, Positional
+
+_HEAD = """\
+# The command line
+
+This page is written by `python -m holdfast.cli.reference`. Change `src/holdfast/cli/table.py`
+and write it again; a test compares the two.
+
+    holdfast COMMAND [ARGUMENTS] [OPTIONS]
+
+Options stand anywhere after the command's name, as `--option VALUE` or `--option=VALUE`; `--`
+ends them, for text that begins with a dash. Nothing ever asks a question.
+
+`KEY=VALUE`: a value that is JSON (`true`, `null`, `3`, `[1, 2]`, `{"a": 1}`, `"3"`) is kept as
+that, anything else as text. A number counts as one in the form in which it would be written
+back, so `1.10` and `1234e56` stay text.
+"""
+
+_EXITS = """\
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | refused: the request does not fit the state, or `verify` found damage |
+| 2 | usage: the command line was not understood |
+| 3 | storage fault: a disk, a lock or a file did not do its part |
+| 4 | a gate or a test ran and failed |
+| 130 | interrupted by Ctrl-C |
+"""
+
+_JSON = """\
+## JSON
+
+With `--json` there is one object on standard output, whatever happens:
+`{"ok": true, …}` or `{"ok": false, "error": {"code", "message", "hint"}}`; an error can have
+`details`. An answer has `notes` when something else was noticed on the way, such as an edit that
+was adopted.
+
+| command | has |
+|---|---|
+| `start` | `workflow`, `seqs`, `resumed` |
+| `status` | `workflows` |
+| `show` | `workflow` |
+| `resume` | `briefing`, `workflow`, `seqs` |
+| `log` | `events`; with `--follow` no such object, but one event a line |
+| `verify`, `repair` | `lines`, `counts` |
+| `help`, `--version` | `help`, `version` |
+| `demo` | nothing more |
+| every other command | `workflow`, `seqs` |
+"""
+
+
+def markdown() -> str:
+    parts = [_HEAD, "## Every command\n", _table(COMMON)]
+    for section, commands in SECTIONS.items():
+        parts.append(f"## {section}\n")
+        parts += [_command(name) for name in commands]
+    return "\n".join([*parts, _EXITS, _JSON])
+
+
+def _command(name: str) -> str:
+    spec = COMMANDS[name]
+    parts = [f"### holdfast {name}\n", f"{_sentence(spec['help'])}\n", *usage(name, "    "), ""]
+    rows: tuple[Option | Positional, ...] = (*spec.get("takes", ()), *spec.get("options", ()))
+    if rows:
+        parts.append(_table(rows))
+    examples = "\n".join(spec["examples"])
+    return "\n".join([*parts, f"```sh\n{examples}\n```\n"])
+
+
+def _table(items: tuple[Option | Positional, ...]) -> str:
+    rows = [f"| `{label(item)}` | {about(item)} |" for item in items]
+    return "\n".join(["| | |", "|---|---|", *rows, ""])
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

@@ -1,0 +1,242 @@
+"""Answers for people: colour and glyphs where the terminal has them, plain lines where not.
+
+Stored text reaches the screen through ``text.clean`` alone, here and in ``panels``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.cli.text import clean, quote, shortened
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, Literal, TextIO
+
+    from holdfast.cli.shapes import Answer
+    from holdfast.core.shapes import Workflow
+
+    Tone = Literal["good", "active", "bad", "warn", "dim", "strong"]
+
+_TONES = {"good": "32", "active": "36", "bad": "31", "warn": "33", "dim": "2", "strong": "1"}
+_MARKS: dict[str, tuple[str, str, Tone]] = {
+    "completed": ("✓", "[x]", "good"),
+    "in_progress": ("▶", "[>]", "active"),
+    "pending": ("○", "[ ]", "dim"),
+    "blocked": ("✗", "[!]", "bad"),
+}
+_NARROWEST, _USUAL, _LONGEST = 40, 80, 200
+
+
+class Screen:
+    """What a stream can show. ``width`` is ``None`` where lines need not end."""
+
+    __slots__ = ("colour", "encoding", "fancy", "now", "width")
+
+    def __init__(
+        self,
+        *,
+        colour: bool = False,
+        fancy: bool = True,
+        width: int | None = None,
+        now: str | None = None,
+        encoding: str | None = None,
+    ) -> None:
+        self.colour = colour
+        self.fancy = fancy
+        self.width = width
+        self.now = now
+        self.encoding = encoding
+
+    @classmethod
+    def of(cls, out: TextIO) -> Screen:
+        encoding = out.encoding or "ascii"
+        terminal = out.isatty()
+        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        return cls(
+            colour=terminal and not plain,
+            fancy=_can_encode("✓▶○✗·…", encoding),
+            width=_terminal_width(out) if terminal else None,
+            encoding=None if encoding.lower().startswith("utf") else encoding,
+        )
+
+    def paint(self, text: str, tone: Tone) -> str:
+        """Already clean text in a colour."""
+        return f"\x1b[{_TONES[tone]}m{text}\x1b[0m" if self.colour and text else text
+
+    def mark(self, status: str) -> str:
+        glyph, spelled, tone = _MARKS.get(status, _MARKS["in_progress"])
+        return self.paint(glyph if self.fancy else spelled, tone)
+
+    def dot(self) -> str:
+        return " · " if self.fancy else ", "
+
+    def age(self, then: str) -> str:
+        from holdfast.core.moment import age, iso
+
+        if self.now is None:
+            import time
+
+            self.now = iso(time.time_ns() // 1_000_000)
+        return age(self.now, then)
+
+    def fitted(self, line: str, taken: int = 0) -> str:
+        """Clean, unpainted text cut to what is left of the line."""
+        return line if self.width is None else shortened(line, max(10, self.width - taken))
+
+    def encoded(self, line: str) -> str:
+        """The line with whatever the stream's encoding lacks shown as an escape."""
+        if self.encoding is None:
+            return line
+        spelled = line if self.fancy else line.replace("…", "...")
+        return spelled.encode(self.encoding, "backslashreplace").decode(self.encoding)
+
+
+def lines(answer: Answer, out: TextIO) -> Iterator[str]:
+    """The answer as lines that the stream can take."""
+    screen = Screen.of(out)
+    render = _RENDERERS[answer["kind"]]
+    for line in render(screen, answer["data"]):
+        yield screen.encoded(line)
+
+
+def _change(screen: Screen, data: Any) -> Iterator[str]:
+    state = data["receipt"].state
+    position = screen.paint(clean(screen.dot().join(progress(state))), "dim")
+    said = shortened(clean(data["said"]), screen.width or _LONGEST)
+    yield f"{screen.mark('completed')} {said}" + (f"  {position}" if position else "")
+    yield from _notes(screen, data["receipt"].notes)
+    yield from next_lines(screen, state, aimed=data["aimed"])
+
+
+def _started(screen: Screen, data: Any) -> Iterator[str]:
+    state = data["receipt"].state
+    title = clean(state["title"] or state["subject"])
+    said = screen.paint(clean(data["said"]), "strong")
+    yield f"{screen.mark('in_progress')} {said}" + (f"  {title}" if title else "")
+    yield screen.paint(f"  record: {clean(state['record'])}", "dim")
+    yield from _notes(screen, data["receipt"].notes)
+    yield from next_lines(screen, state, aimed=data["aimed"])
+
+
+def _workflow(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.panels import workflow_panel
+
+    state = data["receipt"].state
+    yield from workflow_panel(screen, state)
+    yield from _notes(screen, data["receipt"].notes)
+    yield from next_lines(screen, state, aimed=data["aimed"])
+
+
+def _briefing(screen: Screen, data: Any) -> Iterator[str]:
+    for line in data["briefing"].split("\n"):
+        yield clean(line)
+    yield from _notes(screen, data["receipt"].notes)
+
+
+def _workflows(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.panels import status_table
+
+    if data["rows"]:
+        yield from status_table(screen, data["rows"])
+    else:
+        yield "No workflow is active here."
+        yield screen.paint("  next: holdfast start RECIPE SUBJECT", "dim")
+    yield from _notes(screen, data["notes"])
+
+
+def _events(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.panels import event_line
+
+    for event in data:
+        yield event_line(screen, event)
+
+
+def _report(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.panels import report_panel
+
+    return report_panel(screen, data["report"], data["command"])
+
+
+def _text(_screen: Screen, data: Any) -> Iterator[str]:
+    for text in data.values():
+        yield from text.split("\n")
+
+
+def _demo(_screen: Screen, _data: Any) -> Iterable[str]:
+    """It told its story while it ran."""
+    return ()
+
+
+def _failure(screen: Screen, data: Any) -> Iterator[str]:
+    yield f"{screen.paint('holdfast:', 'bad')} {clean(data['message'])}"
+    for name, value in data.get("details", {}).items():
+        values = value if isinstance(value, (list, tuple)) else [value]
+        yield f"  {clean(name)}: {', '.join([clean(item) for item in values])}"
+    if data["hint"]:
+        yield f"  next: {clean(data['hint'])}"
+
+
+def progress(state: Workflow) -> list[str]:
+    """``phase 2/5 build`` and ``tasks 3/7``, as far as there are any."""
+    parts = []
+    names = [phase["name"] for phase in state["phases"]]
+    if state["phase"] in names:
+        place = names.index(state["phase"]) + 1
+        parts.append(f"phase {place}/{len(names)} {state['phase']}")
+    if state["tasks"]:
+        done = [task for task in state["tasks"] if task["status"] == "completed"]
+        parts.append(f"tasks {len(done)}/{len(state['tasks'])}")
+    return parts
+
+
+def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]:
+    """What comes next; a workflow that was named by the user is named again."""
+    from holdfast.cli.ahead import ahead
+
+    following = ahead(state)
+    if following is None:
+        return
+    about, words = following
+    if aimed and state["id"] not in words:
+        words = [*words, "-w", state["id"]]
+    command = clean(" ".join(["holdfast", *[quote(word) for word in words]]))
+    about = screen.fitted(clean(about), len(command) + len("  next:    "))
+    yield f"  next: {command}" + screen.paint(f"   {about}", "dim")
+
+
+def _notes(screen: Screen, notes: list[str]) -> Iterator[str]:
+    for note in notes:
+        yield screen.paint(f"  note: {clean(note)}", "warn")
+
+
+def _can_encode(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _terminal_width(out: TextIO) -> int:
+    try:
+        columns = os.get_terminal_size(out.fileno()).columns
+    except OSError:
+        columns = 0
+    return max(_NARROWEST, columns or _USUAL)
+
+
+_RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
+    "change": _change,
+    "started": _started,
+    "workflow": _workflow,
+    "briefing": _briefing,
+    "workflows": _workflows,
+    "events": _events,
+    "stream": _events,
+    "report": _report,
+    "text": _text,
+    "demo": _demo,
+    "failure": _failure,
+}

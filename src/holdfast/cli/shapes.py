@@ -1,0 +1,73 @@
+"""The shapes of the command line's own data, for the type checker alone."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+Kind = Literal["flag", "text", "id", "count", "task", "pair"]
+"""What a value must be: an ``id`` is not empty, a ``count`` is a whole number from 1, a ``task``
+is a number where it looks like one, a ``pair`` is ``key=value``."""
+
+Count = Literal["one", "maybe", "any", "some"]
+"""How many words: the last two, any number and at least one, are for the last argument."""
+
+
+class Positional(TypedDict):
+    """An argument that is known by its place."""
+
+    name: str
+    kind: Kind
+    count: Count
+    into: str
+    help: str
+
+
+class Option(TypedDict):
+    """A word that begins with a dash. A flag has no ``value``; ``many`` may stand repeatedly."""
+
+    name: str
+    short: str
+    value: NotRequired[str]
+    kind: Kind
+    many: NotRequired[bool]
+    required: NotRequired[bool]
+    into: str
+    help: str
+
+
+class Command(TypedDict):
+    """One command. ``call`` is ``module.function`` within this package."""
+
+    help: str
+    call: str
+    takes: NotRequired[tuple[Positional, ...]]
+    options: NotRequired[tuple[Option, ...]]
+    examples: tuple[str, ...]
+
+
+Arguments = dict[str, Any]
+"""What the parser gives: ``command``, and a value for every ``into`` of that command."""
+
+
+AnswerKind = Literal[
+    "change",
+    "started",
+    "workflow",
+    "briefing",
+    "workflows",
+    "events",
+    "stream",
+    "report",
+    "text",
+    "demo",
+    "failure",
+]
+
+
+class Answer(TypedDict):
+    """What a command function gives back; ``views`` and ``screen`` each know every kind."""
+
+    kind: AnswerKind
+    data: Any
+    code: NotRequired[int]
+    """The exit code; 0 where there is none."""

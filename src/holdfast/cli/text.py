@@ -1,0 +1,95 @@
+"""Text on its way to a terminal: nothing that came from storage is printed without ``clean``.
+
+State is written by models and by strangers' repositories. An escape sequence in it could rewrite
+the screen, a bidirectional override could show a command as another one.
+"""
+
+from __future__ import annotations
+
+_SPACES_AND_JOINERS = "\u00a0\u2009\u200c\u200d\u202f\u3000"
+"""Not printable to Python, but harmless, and needed by emoji and by several scripts."""
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_SHELL_PLAIN = "@%+=:,./-_"
+
+
+def clean(text: object) -> str:
+    """The text on one line, with everything that could steer a terminal shown as an escape."""
+    line = str(text)
+    if line.isprintable():
+        return line
+    return "".join([char if _harmless(char) else _escaped(char) for char in line])
+
+
+def clean_json(text: str, *, ascii_only: bool = False) -> str:
+    """The same JSON value, with what could steer a terminal escaped as JSON does it.
+
+    JSON itself escapes only what lies below a space; outside of strings all is ASCII.
+    """
+    if text.isascii() if ascii_only else text.isprintable():
+        return text
+    return "".join(
+        [
+            char if char < "\x7f" or (not ascii_only and _harmless(char)) else _json_escaped(char)
+            for char in text
+        ]
+    )
+
+
+def quote(word: str) -> str:
+    """The word as a shell takes it."""
+    if word and all(char.isalnum() or char in _SHELL_PLAIN for char in word):
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def cells(line: str) -> int:
+    """How many columns of a terminal the clean line takes."""
+    if line.isascii():
+        return len(line)
+    return sum([_cells_of(char) for char in line])
+
+
+def padded(line: str, width: int) -> str:
+    return line + " " * (width - cells(line))
+
+
+def shortened(line: str, width: int) -> str:
+    """The line within so many columns."""
+    if cells(line) <= width:
+        return line
+    kept, left = "", width - 1
+    for char in line:
+        left -= _cells_of(char)
+        if left < 0:
+            break
+        kept += char
+    return kept + "…"
+
+
+def _cells_of(char: str) -> int:
+    if char.isascii():
+        return 1
+    from unicodedata import category, east_asian_width
+
+    if category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if east_asian_width(char) in ("W", "F") else 1
+
+
+def _harmless(char: str) -> bool:
+    return char.isprintable() or char in _SPACES_AND_JOINERS
+
+
+def _escaped(char: str) -> str:
+    number = ord(char)
+    if number < 0x100:
+        return _NAMED.get(char) or f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def _json_escaped(char: str) -> str:
+    number = ord(char)
+    if number < 0x10000:
+        return f"\\u{number:04x}"
+    number -= 0x10000
+    return f"\\u{0xD800 + (number >> 10):04x}\\u{0xDC00 + (number & 0x3FF):04x}"

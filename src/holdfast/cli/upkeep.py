@@ -1,0 +1,39 @@
+"""Commands that look after the workspace, and the demonstration."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.shapes import Answer, Arguments
+    from holdfast.keeper import Keeper, Report
+
+NOT_SOUND = 1
+
+
+def verify(keeper: Keeper, _args: Arguments) -> Answer:
+    return _reported(keeper.verify(), "verify")
+
+
+def repair(keeper: Keeper, _args: Arguments) -> Answer:
+    return _reported(keeper.repair(), "repair")
+
+
+def demo(args: Arguments) -> Answer:
+    """The story is told on standard output, so as JSON it moves aside for the one object."""
+    from holdfast.cli.demo import run
+
+    told_on = sys.stdout
+    if args["json"]:
+        sys.stdout = sys.stderr
+    try:
+        code = run()
+    finally:
+        sys.stdout = told_on
+    return {"kind": "demo", "data": {}, "code": code}
+
+
+def _reported(report: Report, command: str) -> Answer:
+    data = {"report": report, "command": command}
+    return {"kind": "report", "data": data, "code": 0 if report.ok else NOT_SOUND}

@@ -1,0 +1,142 @@
+"""Answers as JSON: the contract of ``--json``, one object for every answer.
+
+An answer to ``log --follow`` is the exception: one event a line, as it comes.
+"""
+
+from __future__ import annotations
+
+from holdfast import jsontext
+from holdfast.cli.text import clean_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, TextIO
+
+    from holdfast.cli.shapes import Answer
+    from holdfast.core.shapes import Fields, Workflow
+
+_FIRST = (
+    "id",
+    "recipe",
+    "format",
+    "subject",
+    "title",
+    "status",
+    "phase",
+    "step",
+    "cycle",
+    "phases",
+    "tasks",
+    "gates",
+    "violations",
+    "required_reading",
+    "unread",
+    "read",
+    "reminders",
+    "context",
+    "branch",
+    "worktree",
+    "record",
+    "session",
+    "ttl",
+    "created_at",
+    "updated_at",
+)
+"""The order in which people look for the fields; the others follow as they are."""
+
+
+def lines(answer: Answer, out: TextIO) -> Iterator[str]:
+    """The answer as JSON texts that the stream can take."""
+    ascii_only = not (out.encoding or "").lower().startswith("utf")
+    if answer["kind"] == "stream":
+        for event in answer["data"]:
+            yield clean_json(jsontext.dumps(event), ascii_only=ascii_only)
+    else:
+        yield clean_json(jsontext.dumps(view(answer)), ascii_only=ascii_only)
+
+
+def view(answer: Answer) -> Fields:
+    """The one object of an answer."""
+    return {"ok": not answer.get("code"), **_VIEWS[answer["kind"]](answer["data"])}
+
+
+def workflow_view(state: Workflow) -> Fields:
+    """A workflow as every command shows it."""
+    recipe = state["recipe"]
+    fields: Fields = {
+        **state,
+        "recipe": recipe["name"],
+        "format": recipe["format"],
+        "unread": unread(state),
+    }
+    return {**{name: fields[name] for name in _FIRST}, **fields}
+
+
+def unread(state: Workflow) -> list[str]:
+    """Required reading that nobody has read since the last compaction."""
+    return [path for path in state["required_reading"] if path not in state["read"]]
+
+
+def _change(data: Any) -> Fields:
+    receipt = data["receipt"]
+    fields = {"workflow": workflow_view(receipt.state), "seqs": list(receipt.seqs)}
+    return {**fields, **_notes(receipt.notes)}
+
+
+def _started(data: Any) -> Fields:
+    return {**_change(data), "resumed": bool(data["receipt"].resumed)}
+
+
+def _workflow(data: Any) -> Fields:
+    receipt = data["receipt"]
+    return {"workflow": workflow_view(receipt.state), **_notes(receipt.notes)}
+
+
+def _briefing(data: Any) -> Fields:
+    return {"briefing": data["briefing"], **_change(data)}
+
+
+def _workflows(data: Any) -> Fields:
+    return {"workflows": data["rows"], **_notes(data["notes"])}
+
+
+def _events(data: Any) -> Fields:
+    return {"events": data}
+
+
+def _report(data: Any) -> Fields:
+    report = data["report"]
+    fields: Fields = {"lines": report.lines, "counts": report.counts}
+    if not report.ok:
+        wrong = [line for line in report.lines if line["level"] == "error"]
+        message = "; ".join([f"{line['what']}: {line['message']}" for line in wrong[:3]])
+        hint = "holdfast repair" if data["command"] == "verify" else "holdfast verify"
+        fields["error"] = {"code": "damaged", "message": message, "hint": hint}
+    return fields
+
+
+def _text(data: Any) -> Fields:
+    return dict(data)
+
+
+def _failure(data: Any) -> Fields:
+    return {"error": data}
+
+
+def _notes(notes: list[str]) -> Fields:
+    return {"notes": list(notes)} if notes else {}
+
+
+_VIEWS: dict[str, Callable[[Any], Fields]] = {
+    "change": _change,
+    "started": _started,
+    "workflow": _workflow,
+    "briefing": _briefing,
+    "workflows": _workflows,
+    "events": _events,
+    "report": _report,
+    "text": _text,
+    "demo": _text,
+    "failure": _failure,
+}

@@ -1,0 +1,87 @@
+"""Commands on whole workflows: open, list, show, take up, look back, end."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.cli.shapes import Answer, AnswerKind, Arguments
+    from holdfast.core.shapes import Event, Fields
+    from holdfast.keeper import Keeper, Receipt
+
+_POLL_S = 0.25
+
+
+def start(keeper: Keeper, args: Arguments) -> Answer:
+    options = {
+        name: args[name]
+        for name in ("title", "tasks", "phases", "reading", "reminders", "branch", "ttl")
+    }
+    context = args["context"] or None
+    receipt = keeper.start(
+        args["recipe"], args["subject"], context=context, **options, **_aim(args)
+    )
+    verb = "resumed" if receipt.resumed else "started"
+    return _answer("started", args, receipt, f"{verb} {receipt.state['id']}")
+
+
+def status(keeper: Keeper, args: Arguments) -> Answer:
+    rows, notes = keeper.workflows()
+    wanted = args["workflow"]
+    if wanted is not None:
+        rows = [row for row in rows if row["id"] == wanted]
+    return {"kind": "workflows", "data": {"rows": rows, "notes": notes}}
+
+
+def show(keeper: Keeper, args: Arguments) -> Answer:
+    return _answer("workflow", args, keeper.show(workflow=args["workflow"]), "")
+
+
+def resume(keeper: Keeper, args: Arguments) -> Answer:
+    receipt = keeper.resume(**_aim(args))
+    answer = _answer("briefing", args, receipt, "")
+    answer["data"]["briefing"] = keeper.briefing(workflow=receipt.state["id"])
+    return answer
+
+
+def log(keeper: Keeper, args: Arguments) -> Answer:
+    events = keeper.log(workflow=args["workflow"], limit=args["limit"])
+    if args["follow"]:
+        return {"kind": "stream", "data": _followed(keeper, args["workflow"], events)}
+    return {"kind": "events", "data": events}
+
+
+def complete(keeper: Keeper, args: Arguments) -> Answer:
+    receipt = keeper.complete(
+        outcome=args["outcome"], force=args["force"], reason=args["reason"], **_aim(args)
+    )
+    return _answer("change", args, receipt, f"workflow {receipt.state['id']} completed")
+
+
+def abandon(keeper: Keeper, args: Arguments) -> Answer:
+    receipt = keeper.abandon(reason=args["reason"], **_aim(args))
+    return _answer("change", args, receipt, f"workflow {receipt.state['id']} abandoned")
+
+
+def _followed(keeper: Keeper, workflow: str | None, known: list[Event]) -> Iterator[Event]:
+    """What is known, then what comes, each once, until somebody interrupts it."""
+    import time
+
+    yield from known
+    last = known[-1]["seq"] if known else 0
+    while True:
+        for event in keeper.follow(workflow=workflow):
+            if event["seq"] > last:
+                last = event["seq"]
+                yield event
+        time.sleep(_POLL_S)
+
+
+def _aim(args: Arguments) -> Fields:
+    return {"workflow": args["workflow"], "id": args["id"]}
+
+
+def _answer(kind: AnswerKind, args: Arguments, receipt: Receipt, said: str) -> Answer:
+    data = {"receipt": receipt, "said": said, "aimed": args["workflow"] is not None}
+    return {"kind": kind, "data": data}

@@ -1,0 +1,1 @@
+"""The pure core: no clock, ids, files, environment or logging."""

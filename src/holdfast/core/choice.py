@@ -1,0 +1,98 @@
+"""Which workflow is mine? A pure answer over the catalog's rows.
+
+Only start, resume and claim bind a session. Whoever is not bound gets the one workflow of this
+worktree and branch that no live session holds; what is merely the newest is named, never taken.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.refusal import Refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields
+
+ACTIVE = ("in_progress", "blocked")
+
+
+class Asker:
+    """Who asks, and from where."""
+
+    __slots__ = ("branch", "pid", "session", "worktree")
+
+    def __init__(
+        self, session: str | None, pid: int | None, worktree: str, branch: str | None
+    ) -> None:
+        self.session = session
+        self.pid = pid
+        self.worktree = worktree
+        self.branch = branch
+
+    def holds(self, row: Fields) -> bool:
+        """Whether the row's workflow is bound to the asker: same session, or same client."""
+        held = row["session"]
+        if not held:
+            return False
+        same_client = self.pid is not None and held.get("pid") == self.pid
+        return same_client or (bool(self.session) and held["id"] == self.session)
+
+    def stands_on(self, row: Fields) -> bool:
+        """Whether the asker is in the row's worktree, on its branch."""
+        return row["worktree"] == self.worktree and (
+            row["floating"] or row["branch"] is None or row["branch"] == self.branch
+        )
+
+
+def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal:
+    """The row that is the asker's; ``live`` are the ids of the sessions that still run."""
+    active = [row for row in rows if row["status"] in ACTIVE]
+    bound = [row for row in active if asker.holds(row)]
+    if bound:
+        return max(bound, key=lambda row: row["session"]["at"])
+    here = [row for row in active if asker.stands_on(row)]
+    free = [row for row in here if not row["session"] or row["session"]["id"] not in live]
+    if len(free) == 1:
+        return free[0]
+    if free:
+        return _which(free, "several workflows are active here", "ambiguous")
+    if here:
+        return _held(here)
+    if active:
+        return _elsewhere(active, asker)
+    return Refusal(
+        "not_found", "no workflow is active here", "holdfast start RECIPE SUBJECT", candidates=[]
+    )
+
+
+def _which(rows: list[Fields], what: str, code: str) -> Refusal:
+    named = sorted(rows, key=lambda row: row["updated_at"], reverse=True)
+    listed = ", ".join(f"{row['id']} ({row['title'][:40]})" for row in named[:10])
+    return Refusal(
+        code,
+        f"{what}: {listed}",
+        f"name one: -w {named[0]['id']}, or holdfast resume {named[0]['id']}",
+        candidates=[row["id"] for row in named],
+    )
+
+
+def _held(rows: list[Fields]) -> Refusal:
+    row = max(rows, key=lambda row: row["updated_at"])
+    return Refusal(
+        "held",
+        f"{row['id']} is held by the live session {row['session']['id'][:40]}",
+        f"-w {row['id']} acts on it all the same; holdfast resume {row['id']} takes it over",
+        candidates=[row["id"] for row in rows],
+    )
+
+
+def _elsewhere(rows: list[Fields], asker: Asker) -> Refusal:
+    mine = [row for row in rows if row["worktree"] == asker.worktree]
+    if mine:
+        row = max(mine, key=lambda row: row["updated_at"])
+        return Refusal(
+            "other_branch",
+            f"{row['id']} is for branch {row['branch']}; this is {asker.branch or 'no branch'}",
+            f"git switch {row['branch']}, or holdfast resume {row['id']} to go on here",
+            candidates=[row["id"] for row in mine],
+        )
+    return _which(rows, "no workflow is active in this worktree; elsewhere are", "not_found")

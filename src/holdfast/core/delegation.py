@@ -1,0 +1,113 @@
+"""Delegations: which agent was given what, how that went, and when a person knew better.
+
+``decide`` and ``evolve`` are pure. The state keeps the newest ``KEPT`` entries and counts the rest.
+"""
+
+from __future__ import annotations
+
+from holdfast.core import edits
+from holdfast.core.refusal import Refusal
+from holdfast.core.workflow.texts import first_bad_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.core.shapes import Command, Draft, Event
+    from holdfast.core.small_shapes import Delegation
+
+    Answer = list[Draft] | Refusal
+
+KEPT = 200
+FIELDS = {
+    "delegation": ("agent", "model", "task_type", "complexity", "outcome", "duration_ms"),
+    "escalation": ("from", "to", "reason", "resolved"),
+    "override": ("suggested", "chosen"),
+    "routing": ("suggested", "chosen", "intent"),
+}
+"""What an entry of each kind holds, besides its ``kind`` and ``timestamp``."""
+KINDS = {
+    "delegation_recorded": "delegation",
+    "delegation_escalated": "escalation",
+    "delegation_overridden": "override",
+    "routing_corrected": "routing",
+}
+COMMANDS = {
+    "record_delegation": ("delegation_recorded", "record --agent A --outcome O --duration-ms N"),
+    "escalate_delegation": ("delegation_escalated", "escalate --from A --to B --reason TEXT"),
+    "override_delegation": ("delegation_overridden", "override --suggested A --chosen B"),
+    "correct_routing": ("routing_corrected", "routing --suggested W --chosen W --intent TEXT"),
+}
+"""The event that each command makes, and how to ask for it on the command line."""
+
+
+def decide(_state: Delegation | None, command: Command) -> list[Draft] | Refusal:
+    """What happens when this is asked; what came before has no say in it."""
+    return DECIDE[command["type"]](command)
+
+
+def evolve(state: Delegation | None, event: Event) -> Delegation:
+    """The log after this event."""
+    after = EVOLVE[event["type"]](state or blank(), event)
+    overflow = max(0, len(after["entries"]) - KEPT)
+    earlier = after["entries_earlier"] + overflow
+    return {**after, "entries": after["entries"][overflow:], "entries_earlier": earlier}
+
+
+def blank() -> Delegation:
+    return {"entries": [], "entries_earlier": 0, "extra": {}}
+
+
+def note(command: Command) -> Answer:
+    """One more entry of the log, whatever its kind."""
+    event_type, usage = COMMANDS[command["type"]]
+    names = FIELDS[KINDS[event_type]]
+    data = {name: command["args"][name] for name in names if name in command["args"]}
+    bad = first_bad_text(**{name: text for name, text in data.items() if isinstance(text, str)})
+    why = bad.message if bad else None
+    if data.get("duration_ms", 0) < 0:
+        why = "the duration must not be negative"
+    elif "to" in data and data["from"] == data["to"]:
+        why = f"{data['to']!r} cannot take over from itself"
+    elif "chosen" in data and data["suggested"] == data["chosen"]:
+        why = f"{data['chosen']!r} was suggested and chosen, so nothing was corrected"
+    if why:
+        tried = f"delegation {usage.partition(' ')[0]}"
+        return Refusal("invalid", f"{tried}: {why}", f"holdfast delegation {usage}")
+    return [{"type": event_type, "data": data}]
+
+
+def _noted(state: Delegation, event: Event) -> Delegation:
+    kind = KINDS[event["type"]]
+    named = {} if kind == "delegation" else {"kind": kind}
+    entry = {**named, **event["data"], "timestamp": event["at"]}
+    return {**state, "entries": [*state["entries"], entry]}
+
+
+def adopt_record(command: Command) -> Answer:
+    return [{"type": "record_adopted", "data": command["args"]}]
+
+
+def _adopted(_state: Delegation, event: Event) -> Delegation:
+    adopted: Delegation = event["data"]["state"]
+    return adopted
+
+
+def adopt_edit(command: Command) -> Answer:
+    return [{"type": "record_edited", "data": command["args"]}]
+
+
+def _edited(state: Delegation, event: Event) -> Delegation:
+    return edits.apply(dict(state), event["data"]["changes"])  # type: ignore[return-value]
+
+
+DECIDE: dict[str, Callable[[Command], Answer]] = {
+    **dict.fromkeys(COMMANDS, note),
+    "adopt_record": adopt_record,
+    "adopt_edit": adopt_edit,
+}
+EVOLVE: dict[str, Callable[[Delegation, Event], Delegation]] = {
+    **dict.fromkeys(KINDS, _noted),
+    "record_adopted": _adopted,
+    "record_edited": _edited,
+}

@@ -1,0 +1,296 @@
+"""The initiative: a goal that lasts for months, and its milestones one after the other.
+
+``decide`` answers a command with what happened or with a refusal, ``evolve`` takes one event into
+the state; both are pure. The status only goes forward, except from blocked back to in progress.
+"""
+
+from __future__ import annotations
+
+from holdfast.core import edits
+from holdfast.core.refusal import Refusal
+from holdfast.core.workflow.texts import first_bad_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.core.shapes import Command, Draft, Event, Fields
+    from holdfast.core.small_shapes import Initiative, Milestone, MilestoneTask
+
+    Answer = list[Draft] | Refusal
+
+STATUSES = {"created": 0, "in_progress": 1, "blocked": 1, "completed": 2, "archived": 3}
+"""How far along each one is: an edit by hand may skip one, never go back."""
+STEPS = {
+    "block_initiative": ("in_progress", "blocked"),
+    "unblock_initiative": ("blocked", "in_progress"),
+    "finish_initiative": ("in_progress", "completed"),
+    "archive_initiative": ("completed", "archived"),
+}
+NAME_LIMIT = 200
+CREATE = 'holdfast initiative create NAME --milestone "M1: TITLE"'
+
+
+def decide(state: Initiative | None, command: Command) -> list[Draft] | Refusal:
+    """What happens when this is asked of that initiative."""
+    if command["type"] in OPEN:
+        return OPEN[command["type"]](state, command)
+    if state is None:
+        tried = command["type"].replace("_", " ")
+        return Refusal("not_found", f"{tried}: there is no initiative", CREATE)
+    return DECIDE[command["type"]](state, command)
+
+
+def evolve(state: Initiative | None, event: Event) -> Initiative:
+    """The initiative after this event."""
+    data, at = event["data"], event["at"]
+    if event["type"] in OPENING:
+        return OPENING[event["type"]](data, at)
+    if state is None:
+        raise ValueError(f"{event['type']} cannot be the first event of an initiative")
+    return {**EVOLVE[event["type"]](state, data, at), "updated_at": at}
+
+
+def find_milestone(state: Initiative, milestone_id: str | None) -> Milestone | None:
+    return next((m for m in state["milestones"] if m["id"] == milestone_id), None)
+
+
+def next_command(state: Initiative) -> str:
+    """What carries the initiative on from where it is."""
+    current = find_milestone(state, state["current_milestone"])
+    if state["status"] == "blocked":
+        return "holdfast initiative unblock"
+    if state["status"] in ("completed", "archived"):
+        return CREATE
+    if current is None or current["status"] == "completed":
+        return "holdfast initiative finish"
+    verb = "complete" if current["status"] == "in_progress" else "start"
+    return f"holdfast initiative {verb} {current['id']}"
+
+
+def create(state: Initiative | None, command: Command) -> Answer:
+    name, given = command["args"]["name"], command["args"]["milestones"]
+    ids = [milestone["id"] for milestone in given]
+    bad = first_bad_text(name=name, title=[m["title"] for m in given if m["title"]])
+    why = bad.message if bad else None
+    if state is not None:
+        why = f"{name} exists already and is {state['status']}"
+    elif not name.isprintable() or len(name) > NAME_LIMIT:
+        why = f"a name is one line of at most {NAME_LIMIT} printable characters"
+    elif not ids or not all(each.isprintable() and each.split() == [each] for each in ids):
+        why = f"{name} needs milestones, and each of them an id that is one word"
+    elif len(set(ids)) < len(ids):
+        why = f"{name} has milestone {max(ids, key=ids.count)} twice"
+    if why:
+        return Refusal("already" if state else "invalid", f"initiative create: {why}", CREATE)
+    milestones = [{"id": milestone["id"], "title": milestone["title"]} for milestone in given]
+    return [{"type": "initiative_created", "data": {"name": name, "milestones": milestones}}]
+
+
+def _created(data: Fields, at: str) -> Initiative:
+    milestones: list[Milestone] = [
+        {"id": given["id"], "title": given["title"], "status": "pending", "tasks": []}
+        for given in data["milestones"]
+    ]
+    return {
+        "name": data["name"],
+        "status": "created",
+        "created_at": at,
+        "updated_at": at,
+        "current_milestone": milestones[0]["id"],
+        "milestones": milestones,
+        "extra": {},
+    }
+
+
+def _refused(state: Initiative, code: str, message: str) -> Refusal:
+    return Refusal(code, f"initiative {message}", next_command(state))
+
+
+def _open_milestone(state: Initiative, command: Command, verb: str) -> Milestone | Refusal:
+    """The milestone that a command names, when it can be worked on."""
+    milestone_id = command["args"]["milestone"]
+    found = find_milestone(state, milestone_id)
+    if state["status"] in ("completed", "archived"):
+        return _refused(state, "ended", f"{verb}: {state['name']} is {state['status']} for good")
+    if found is None:
+        known = ", ".join(milestone["id"] for milestone in state["milestones"]) or "none"
+        why = f"{state['name']} has no milestone {milestone_id!r}; it has {known}"
+        return _refused(state, "not_found", f"{verb}: {why}")
+    if found["status"] == "completed":
+        return _refused(state, "already", f"{verb}: {milestone_id} is completed already")
+    if state["status"] == "blocked" and verb != "task":
+        return _refused(state, "blocked", f"{verb}: {state['name']} is blocked")
+    return found
+
+
+def start(state: Initiative, command: Command) -> Answer:
+    milestone = _open_milestone(state, command, "start")
+    if isinstance(milestone, Refusal):
+        return milestone
+    going = milestone["status"] == "in_progress" and "started_at" in milestone
+    if going and milestone["id"] == state["current_milestone"]:
+        return _refused(state, "already", f"start: {milestone['id']} is in progress already")
+    return [{"type": "milestone_started", "data": {"milestone": milestone["id"]}}]
+
+
+def _started(state: Initiative, data: Fields, at: str) -> Initiative:
+    def begin(milestone: Milestone) -> Milestone:
+        since = milestone.get("started_at", at)
+        return {**milestone, "status": "in_progress", "started_at": since}
+
+    current = data["milestone"]
+    moved: Initiative = {**state, "status": "in_progress", "current_milestone": current}
+    return _with(moved, current, begin)
+
+
+def record_task(state: Initiative, command: Command) -> Answer:
+    milestone = _open_milestone(state, command, "task")
+    if isinstance(milestone, Refusal):
+        return milestone
+    text, done = command["args"]["text"], command["args"].get("done", False)
+    bad = first_bad_text(task=text)
+    if bad:
+        return _refused(state, bad.code, f"task {milestone['id']}: {bad.message}")
+    if any(task["text"] == text and (task["done"] or not done) for task in milestone["tasks"]):
+        return _refused(state, "already", f"task {milestone['id']}: {text!r} is there already")
+    data = {"milestone": milestone["id"], "text": text, "done": done}
+    return [{"type": "milestone_task_recorded", "data": data}]
+
+
+def _task_recorded(state: Initiative, data: Fields, _at: str) -> Initiative:
+    recorded: MilestoneTask = {"text": data["text"], "done": data["done"]}
+
+    def record(milestone: Milestone) -> Milestone:
+        known = [task["text"] for task in milestone["tasks"]]
+        position = known.index(data["text"]) if data["text"] in known else len(known)
+        before, after = milestone["tasks"][:position], milestone["tasks"][position + 1 :]
+        return {**milestone, "tasks": [*before, recorded, *after]}
+
+    return _with(state, data["milestone"], record)
+
+
+def complete(state: Initiative, command: Command) -> Answer:
+    milestone = _open_milestone(state, command, "complete")
+    if isinstance(milestone, Refusal):
+        return milestone
+    if state["status"] == "created":
+        return _refused(state, "wrong_order", f"complete: {state['name']} is not started")
+    data = {"milestone": milestone["id"], "next": _following(state, milestone["id"])}
+    return [{"type": "milestone_completed", "data": data}]
+
+
+def _following(state: Initiative, completed_id: str) -> str | None:
+    """The milestone to go on with: the current one while it is open, else the next in order."""
+    behind = [milestone["id"] for milestone in state["milestones"]].index(completed_id)
+    ahead = [*state["milestones"][behind + 1 :], *state["milestones"][:behind]]
+    open_ids = [milestone["id"] for milestone in ahead if milestone["status"] != "completed"]
+    if state["current_milestone"] in open_ids:
+        return state["current_milestone"]
+    return open_ids[0] if open_ids else None
+
+
+def _completed(state: Initiative, data: Fields, at: str) -> Initiative:
+    def end(milestone: Milestone) -> Milestone:
+        return {**milestone, "status": "completed", "completed_at": at}
+
+    def begin(milestone: Milestone) -> Milestone:
+        pending = milestone["status"] == "pending"
+        return {**milestone, "status": "in_progress"} if pending else milestone
+
+    moved: Initiative = {**state, "current_milestone": data["next"] or data["milestone"]}
+    return _with(_with(moved, data["milestone"], end), data["next"], begin)
+
+
+def _with(
+    state: Initiative, milestone_id: str | None, change: Callable[[Milestone], Milestone]
+) -> Initiative:
+    milestones = [change(m) if m["id"] == milestone_id else m for m in state["milestones"]]
+    return {**state, "milestones": milestones}
+
+
+def change_status(state: Initiative, command: Command) -> Answer:
+    """Blocks, unblocks, finishes or archives."""
+    verb, args = command["type"].removesuffix("_initiative"), command["args"]
+    needed, status = STEPS[command["type"]]
+    data: Fields = {"status": status}
+    if state["status"] != needed:
+        why = f"{state['name']} is {state['status']}, not {needed}"
+        return _refused(state, "wrong_order", f"{verb}: {why}")
+    if verb == "block" or args.get("force"):
+        bad = first_bad_text(reason=args.get("reason") or "")
+        if bad:
+            return _refused(state, bad.code, f"{verb}: {bad.message}")
+        data["reason"] = args["reason"]
+    pending = [m["id"] for m in state["milestones"] if m["status"] != "completed"]
+    if verb == "finish" and pending:
+        if not args.get("force"):
+            why = f"{state['name']} still has pending {', '.join(pending)}"
+            return _refused(state, "pending", f"{verb}: {why} (--force --reason TEXT skips them)")
+        data["skipped"] = pending
+    return [{"type": "initiative_status_changed", "data": data}]
+
+
+def _status_changed(state: Initiative, data: Fields, at: str) -> Initiative:
+    after: Initiative = {**state, "status": data["status"]}
+    after.pop("reason", None)
+    if data["status"] == "blocked":
+        after["reason"] = data["reason"]
+    elif data["status"] == "completed":
+        after["completed_at"] = at
+    elif data["status"] == "archived":
+        after["archived_at"] = at
+    return after
+
+
+def adopt_record(state: Initiative | None, command: Command) -> Answer:
+    status = command["args"]["state"]["status"]
+    drafts: list[Draft] = [{"type": "record_adopted", "data": command["args"]}]
+    return _gone_back(state, status) or drafts
+
+
+def _adopted(data: Fields, _at: str) -> Initiative:
+    # It keeps the time it tells: which of several sources is the newest is decided by that.
+    adopted: Initiative = data["state"]
+    return adopted
+
+
+def adopt_edit(state: Initiative, command: Command) -> Answer:
+    edited = edits.apply(dict(state), command["args"]["changes"])
+    drafts: list[Draft] = [{"type": "record_edited", "data": command["args"]}]
+    return _gone_back(state, edited["status"]) or drafts
+
+
+def _gone_back(state: Initiative | None, status: str) -> Refusal | None:
+    if state is None or STATUSES[status] >= STATUSES[state["status"]]:
+        return None
+    why = f"{state['name']} is {state['status']} and cannot be {status} again"
+    return _refused(state, "wrong_order", f"record: {why}")
+
+
+def _edited(state: Initiative, data: Fields, _at: str) -> Initiative:
+    return edits.apply(dict(state), data["changes"])  # type: ignore[return-value]
+
+
+OPEN: dict[str, Callable[[Initiative | None, Command], Answer]] = {
+    "create_initiative": create,
+    "adopt_record": adopt_record,
+}
+DECIDE: dict[str, Callable[[Initiative, Command], Answer]] = {
+    "start_milestone": start,
+    "record_milestone_task": record_task,
+    "complete_milestone": complete,
+    **dict.fromkeys(STEPS, change_status),
+    "adopt_edit": adopt_edit,
+}
+OPENING: dict[str, Callable[[Fields, str], Initiative]] = {
+    "initiative_created": _created,
+    "record_adopted": _adopted,
+}
+EVOLVE: dict[str, Callable[[Initiative, Fields, str], Initiative]] = {
+    "milestone_started": _started,
+    "milestone_task_recorded": _task_recorded,
+    "milestone_completed": _completed,
+    "initiative_status_changed": _status_changed,
+    "record_edited": _edited,
+}

@@ -1,0 +1,219 @@
+"""Opening, resuming and ending a workflow, and taking edits of its record in."""
+
+from __future__ import annotations
+
+from holdfast.core import edits
+from holdfast.core.moment import duration_s
+from holdfast.core.refusal import Refusal
+from holdfast.core.workflow.state import blank, find_phase, is_active, remaining_phases, unit_mark
+from holdfast.core.workflow.texts import first_bad_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Command, Draft, Event, Fields, Recipe, Workflow
+
+ALWAYS = ("resume_workflow", "adopt_edit", "complete_workflow", "expire_workflow")
+"""Commands that make sense, or have an answer of their own, in any status."""
+
+
+def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
+    """Opens a workflow; one of the same id that has ended makes room for the new run."""
+    args = command["args"]
+    recipe: Recipe = args["recipe"]
+    if state is not None and is_active(state):
+        return Refusal(
+            "exists",
+            f"{state['id']} is active already",
+            f"holdfast resume {state['id']}",
+        )
+    ttl = args.get("ttl", recipe.get("ttl"))
+    if ttl is not None and duration_s(ttl) is None:
+        return Refusal("invalid", f"{ttl!r} is not a duration", "write it like 30s, 90m, 24h or 7d")
+    wrong = first_bad_text(
+        subject=args["subject"], title=args["title"], task=args.get("tasks", []),
+        phase=[phase["name"] for phase in recipe["phases"]],
+        reminder=args.get("reminders", []), reading=args.get("required_reading", []),
+    )
+    if wrong is not None:
+        return wrong
+    unmarked = [path for path in args.get("required_reading", []) if not path.startswith("@")]
+    if unmarked:
+        return reading_needs_mark(unmarked[0])
+    data = {name: value for name, value in args.items() if name != "tasks"}
+    drafts: list[Draft] = [{"type": "workflow_started", "data": {**data, "ttl": ttl}}]
+    if recipe["phases"]:
+        drafts.append({"type": "phase_started", "data": {"phase": recipe["phases"][0]["name"]}})
+    mark = unit_mark(recipe)
+    for number, text in enumerate(args.get("tasks", []), 1):
+        task = f"{mark}{number}" if mark else number
+        drafts.append({"type": "task_added", "data": {"task": task, "description": text}})
+    return drafts
+
+
+def reading_needs_mark(path: str) -> Refusal:
+    return Refusal(
+        "invalid",
+        f"required reading {path!r} does not start with @",
+        f"holdfast read @{path.lstrip('@')}",
+    )
+
+
+def opened(event: Event) -> Workflow:
+    """The state with which an opening event begins."""
+    data = event["data"]
+    if event["type"] == "record_adopted":
+        adopted: Workflow = {**data["state"], "updated_at": event["at"]}
+        return adopted
+    return blank(event["stream"], data["recipe"], event["at"])
+
+
+def _started(state: Workflow, data: Fields, _at: str) -> Workflow:
+    names = ("subject", "title", "branch", "worktree", "record", "ttl", "session")
+    after: Workflow = {**state, **{name: data[name] for name in names if name in data}}  # type: ignore[typeddict-item]
+    after["required_reading"] = list(data.get("required_reading", []))
+    after["reminders"] = list(data.get("reminders", []))
+    after["context"] = {**state["context"], **data.get("context", {})}
+    return after
+
+
+def ended(state: Workflow, command: Command) -> Refusal:
+    """The answer to a command that comes too late."""
+    how = {"expired": "has expired", "abandoned": "was abandoned"}
+    return Refusal(
+        "ended",
+        f"{command['type'].replace('_', ' ')}: {state['id']} "
+        f"{how.get(state['status'], 'is completed')}",
+        f"holdfast resume {state['id']}",
+    )
+
+
+def resume(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """Binds the session, and brings back what had ended."""
+    args = command["args"]
+    data: Fields = {}
+    if not is_active(state):
+        data["from"] = state["status"]
+    for name in ("worktree", "branch", "record"):
+        if name in args and args[name] != state[name]:  # type: ignore[literal-required]
+            data[name] = args[name]
+    session = args.get("session")
+    if session is not None and (state["session"] or {}).get("id") != session["id"]:
+        data["session"] = session
+    if not data:
+        return []
+    return [{"type": "workflow_resumed", "data": data}]
+
+
+def _resumed(state: Workflow, data: Fields, _at: str) -> Workflow:
+    moved = {k: data[k] for k in ("worktree", "branch", "record", "session") if k in data}
+    after: Workflow = {**state, **moved}  # type: ignore[typeddict-item]
+    if "from" in data:
+        current = find_phase(state, state["phase"])
+        blocked = current is not None and current["status"] == "blocked"
+        after["status"] = "blocked" if blocked else "in_progress"
+        for name in ("completed_at", "outcome", "reason"):
+            after.pop(name, None)  # type: ignore[misc]
+    return after
+
+
+def pending(state: Workflow) -> Fields:
+    """What stands between the workflow and its completion."""
+    found: Fields = {
+        "tasks": [t["id"] for t in state["tasks"] if t["status"] != "completed"],
+        "phases": remaining_phases(state),
+        "gates": [
+            name for name, gate in state["gates"].items() if gate.get("status") != "completed"
+            or gate.get("passed") is False
+        ],
+    }
+    current = find_phase(state, state["phase"])
+    if current is not None and current["status"] == "blocked":
+        found["phases"] = [current["name"], *found["phases"]]
+    return {kind: items for kind, items in found.items() if items}
+
+
+def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """Ends the workflow when nothing is pending, or by force with a reason."""
+    args = command["args"]
+    if not is_active(state):
+        return Refusal(
+            "already",
+            f"complete: {state['id']} has ended already ({state['status']})",
+            f"holdfast show {state['id']}",
+        )
+    left = pending(state)
+    if left and not args.get("force"):
+        listed = "; ".join(f"{kind} {', '.join(map(str, left[kind]))}" for kind in left)
+        return Refusal(
+            "pending",
+            f"complete: {state['id']} still has pending {listed}",
+            "finish them, or: holdfast complete --force --reason TEXT",
+            pending=left,
+        )
+    if args.get("force") and not args.get("reason"):
+        return Refusal(
+            "invalid",
+            "complete: force needs a reason",
+            "holdfast complete --force --reason TEXT",
+        )
+    drafts: list[Draft] = []
+    current = find_phase(state, state["phase"])
+    if current is not None and current["status"] == "in_progress" and not left.get("phases"):
+        drafts.append({"type": "phase_completed", "data": {"phase": current["name"]}})
+    data: Fields = {k: args[k] for k in ("outcome", "reason") if args.get(k) is not None}
+    if left:
+        data["skipped"] = left
+    drafts.append({"type": "workflow_completed", "data": data})
+    return drafts
+
+
+def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
+    said = {k: data[k] for k in ("outcome", "reason") if k in data}
+    return {**state, "status": "completed", "completed_at": at, **said}  # type: ignore[typeddict-item]
+
+
+def abandon(_state: Workflow, command: Command) -> list[Draft]:
+    reason = command["args"].get("reason")
+    return [{"type": "workflow_abandoned", "data": {"reason": reason} if reason else {}}]
+
+
+def _abandoned(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "status": "abandoned", **data}  # type: ignore[typeddict-item]
+
+
+def expire(state: Workflow, _command: Command) -> list[Draft]:
+    return [{"type": "workflow_expired", "data": {"ttl": state["ttl"]}}] if is_active(state) else []
+
+
+def _expired(state: Workflow, _data: Fields, _at: str) -> Workflow:
+    return {**state, "status": "expired"}
+
+
+def adopt_edit(_state: Workflow, command: Command) -> list[Draft]:
+    return [{"type": "record_edited", "data": command["args"]}]
+
+
+def _edited(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return edits.apply(state, data["changes"])  # type: ignore[arg-type, return-value]
+
+
+def adopt_record(_state: Workflow | None, command: Command) -> list[Draft]:
+    return [{"type": "record_adopted", "data": command["args"]}]
+
+
+DECIDE = {
+    "resume_workflow": resume,
+    "complete_workflow": complete,
+    "abandon_workflow": abandon,
+    "expire_workflow": expire,
+    "adopt_edit": adopt_edit,
+}
+OPEN = {"start_workflow": start, "adopt_record": adopt_record}
+EVOLVE = {
+    "workflow_started": _started,
+    "workflow_resumed": _resumed,
+    "workflow_completed": _completed,
+    "workflow_abandoned": _abandoned,
+    "workflow_expired": _expired,
+    "record_edited": _edited,
+}

@@ -1,0 +1,106 @@
+"""What a workflow must carry through a compaction: reading, reminders, context; and its proof."""
+
+from __future__ import annotations
+
+from holdfast.core.refusal import Refusal
+from holdfast.core.workflow.lifecycle import reading_needs_mark
+from holdfast.core.workflow.texts import bad_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Command, Draft, Fields, Workflow
+
+
+def remind(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    text = command["args"]["text"]
+    refusal = bad_text("reminder", text)
+    if refusal is not None:
+        return refusal
+    if text in state["reminders"]:
+        return Refusal(
+            "already", f"remind: {state['id']} has that reminder", f"holdfast show {state['id']}"
+        )
+    return [{"type": "reminder_added", "data": {"text": text}}]
+
+
+def require_reading(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    path = command["args"]["path"]
+    refusal = bad_text("path", path)
+    if refusal is not None:
+        return refusal
+    if not path.startswith("@"):
+        return reading_needs_mark(path)
+    if path in state["required_reading"]:
+        return Refusal(
+            "already", f"read: {state['id']} requires {path} already", f"holdfast show {state['id']}"
+        )
+    return [{"type": "reading_required", "data": {"path": path}}]
+
+
+def confirm_reading(state: Workflow, command: Command) -> list[Draft]:
+    """Ticks required reading that was really read; anything else is nothing to tell."""
+    path = command["args"]["path"]
+    if path not in state["required_reading"] or path in state["read"]:
+        return []
+    return [{"type": "reading_confirmed", "data": {"path": path}}]
+
+
+def set_context(_state: Workflow, command: Command) -> list[Draft] | Refusal:
+    values = command["args"]["values"]
+    if not values:
+        return Refusal("invalid", "set: nothing is given", "holdfast set key=value")
+    for key in values:
+        refusal = bad_text("key", key)
+        if refusal is not None:
+            return refusal
+    return [{"type": "context_set", "data": {"values": values}}]
+
+
+def note_compaction(_state: Workflow, command: Command) -> list[Draft]:
+    return [{"type": "context_compacted", "data": dict(command["args"])}]
+
+
+def note_briefing(_state: Workflow, command: Command) -> list[Draft]:
+    return [{"type": "briefing_delivered", "data": dict(command["args"])}]
+
+
+def _reminder_added(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "reminders": [*state["reminders"], data["text"]]}
+
+
+def _reading_required(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "required_reading": [*state["required_reading"], data["path"]]}
+
+
+def _reading_confirmed(state: Workflow, data: Fields, at: str) -> Workflow:
+    return {**state, "read": {**state["read"], data["path"]: at}}
+
+
+def _context_set(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "context": {**state["context"], **data["values"]}}
+
+
+def _compacted(state: Workflow, _data: Fields, _at: str) -> Workflow:
+    return {**state, "read": {}}
+
+
+def _unchanged(state: Workflow, _data: Fields, _at: str) -> Workflow:
+    return state
+
+
+DECIDE = {
+    "add_reminder": remind,
+    "require_reading": require_reading,
+    "confirm_reading": confirm_reading,
+    "set_context": set_context,
+    "note_compaction": note_compaction,
+    "note_briefing": note_briefing,
+}
+EVOLVE = {
+    "reminder_added": _reminder_added,
+    "reading_required": _reading_required,
+    "reading_confirmed": _reading_confirmed,
+    "context_set": _context_set,
+    "context_compacted": _compacted,
+    "briefing_delivered": _unchanged,
+}

@@ -1,0 +1,320 @@
+"""Phases and steps: where the workflow stands, and how it moves on or back."""
+
+from __future__ import annotations
+
+from holdfast.core.refusal import Refusal
+from holdfast.core.workflow.state import (
+    declared_phase,
+    find_phase,
+    next_phases,
+    pending_phase,
+    with_phase,
+)
+from holdfast.core.workflow.texts import bad_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Command, Draft, Fields, Phase, Workflow
+
+
+def advance(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """Completes the current phase and starts the next."""
+    if state["phase"] is None:
+        return Refusal("no_phase", f"advance: {state['id']} has no phases", "holdfast complete")
+    return _complete_current(state, command, "advance")
+
+
+def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """Enters a phase: the next one, one that was there before, or says more about this one."""
+    name, fields = command["args"]["phase"], command["args"].get("fields", {})
+    phase = find_phase(state, name)
+    if phase is None:
+        return _no_such_phase(state, "start", name)
+    current = find_phase(state, state["phase"])
+    if current is phase and phase["status"] == "in_progress":
+        return _noted(name, fields)
+    if current is None:
+        return _begun(name, fields)
+    if current["status"] == "blocked":
+        return _blocked_refusal(state, "phase start", current)
+    if name in next_phases(state, current["name"]):
+        drafts: list[Draft] = []
+        if current["status"] == "in_progress":
+            refusal = _needs_approval(state, current, "phase start")
+            if refusal is not None:
+                return refusal
+            drafts.append(_completion(state, current["name"], {}, command))
+        return [*drafts, *_begun(name, fields)]
+    if _comes_before(state, name, current["name"]) or current is phase:
+        return _begun(name, fields)
+    return Refusal(
+        "wrong_order",
+        f"phase start: {name} does not follow {current['name']}, where {state['id']} stands",
+        "holdfast advance",
+        next=next_phases(state, current["name"]),
+    )
+
+
+def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """Completes the current phase by name, and starts the next."""
+    name = command["args"]["phase"]
+    phase = find_phase(state, name)
+    if phase is None:
+        return _no_such_phase(state, "complete", name)
+    if name != state["phase"]:
+        done = phase["status"] == "completed"
+        return Refusal(
+            "already" if done else "wrong_order",
+            f"phase complete: {name} is {phase['status']}; "
+            f"{state['id']} stands in {state['phase']}",
+            f"holdfast phase complete {state['phase']}",
+        )
+    return _complete_current(state, command, "phase complete")
+
+
+def _complete_current(state: Workflow, command: Command, tried: str) -> list[Draft] | Refusal:
+    current = find_phase(state, state["phase"])
+    if current is None:
+        return Refusal("no_phase", f"{tried}: {state['id']} is in no phase", "holdfast show")
+    if current["status"] == "blocked":
+        return _blocked_refusal(state, tried, current)
+    if current["status"] == "completed":
+        return Refusal(
+            "already",
+            f"{tried}: {current['name']}, the last phase of {state['id']}, is completed",
+            "holdfast complete",
+        )
+    refusal = _needs_approval(state, current, tried)
+    if refusal is not None:
+        return refusal
+    following = next_phases(state, current["name"])
+    fields = command["args"].get("fields", {})
+    drafts = [_completion(state, current["name"], fields, command)]
+    if following:
+        drafts += _begun(following[0], {})
+    return drafts
+
+
+def _completion(state: Workflow, name: str, fields: Fields, command: Command) -> Draft:
+    data: Fields = {"phase": name}
+    if fields:
+        data["fields"] = fields
+    declared = declared_phase(state, name) or {}
+    branch = command["args"].get("branch")
+    if declared.get("sets_branch") and branch is not None and branch != state["branch"]:
+        data["branch"] = branch
+    return {"type": "phase_completed", "data": data}
+
+
+def _begun(name: str, fields: Fields) -> list[Draft]:
+    return [{"type": "phase_started", "data": {"phase": name}}, *_told(name, fields)]
+
+
+def _noted(name: str, fields: Fields) -> list[Draft] | Refusal:
+    if not fields:
+        return Refusal(
+            "already",
+            f"phase start: {name} is in progress already",
+            f"holdfast phase complete {name}",
+        )
+    return _told(name, fields)
+
+
+def _told(name: str, fields: Fields) -> list[Draft]:
+    """What is said about a phase, under the name that says it best."""
+    drafts: list[Draft] = []
+    rest = dict(fields)
+    if rest.get("failure_confirmed") is True:
+        keys = [key for key in ("failure_confirmed", "failure_reason") if key in rest]
+        found = {key: rest.pop(key) for key in keys}
+        drafts.append({"type": "failure_confirmed", "data": {"phase": name, "fields": found}})
+    if "test_file" in rest:
+        keys = [key for key in ("test_file", "test_name") if key in rest]
+        found = {key: rest.pop(key) for key in keys}
+        drafts.insert(0, {"type": "test_written", "data": {"phase": name, "fields": found}})
+    if rest:
+        drafts.append({"type": "phase_noted", "data": {"phase": name, "fields": rest}})
+    return drafts
+
+
+def _comes_before(state: Workflow, name: str, other: str) -> bool:
+    names = [phase["name"] for phase in state["phases"]]
+    return names.index(name) < names.index(other)
+
+
+def block(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    args = command["args"]
+    phase = find_phase(state, args["phase"])
+    if phase is None:
+        return _no_such_phase(state, "block", args["phase"])
+    if phase["name"] != state["phase"] or phase["status"] != "in_progress":
+        return _not_in_progress(state, "block", phase)
+    reason = args.get("fields", {}).get("reason")
+    data = {"phase": phase["name"], **({"reason": str(reason)} if reason is not None else {})}
+    return [{"type": "phase_blocked", "data": data}]
+
+
+def unblock(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    name = command["args"]["phase"]
+    phase = find_phase(state, name)
+    if phase is None:
+        return _no_such_phase(state, "unblock", name)
+    if phase["status"] != "blocked":
+        return Refusal(
+            "not_blocked",
+            f"phase unblock: {name} of {state['id']} is {phase['status']}, not blocked",
+            f"holdfast show {state['id']}",
+        )
+    return [{"type": "phase_unblocked", "data": {"phase": name}}]
+
+
+def approve(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    name = command["args"]["phase"]
+    phase = find_phase(state, name)
+    if phase is None:
+        return _no_such_phase(state, "approve", name)
+    if phase.get("approved"):
+        return Refusal(
+            "already", f"phase approve: {name} of {state['id']} is approved", "holdfast advance"
+        )
+    return [{"type": "phase_approved", "data": {"phase": name}}]
+
+
+def step(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    name = command["args"]["step"]
+    refusal = bad_text("step", name)
+    if refusal is not None:
+        return refusal
+    current = find_phase(state, state["phase"])
+    if current is None or current["status"] != "in_progress":
+        return Refusal(
+            "no_phase", f"step: {state['id']} has no phase in progress", "holdfast advance"
+        )
+    steps = current.get("steps", [])
+    if steps and name not in steps:
+        return Refusal(
+            "not_found",
+            f"step: {current['name']} has no step {name!r}; it has {', '.join(steps)}",
+            f"holdfast step {steps[0]}",
+        )
+    return [{"type": "step_started", "data": {"step": name, "phase": current["name"]}}]
+
+
+def _no_such_phase(state: Workflow, tried: str, name: str) -> Refusal:
+    names = [phase["name"] for phase in state["phases"]]
+    return Refusal(
+        "not_found",
+        f"phase {tried}: {state['id']} has no phase {name!r}; it has {', '.join(names) or 'none'}",
+        f"holdfast show {state['id']}",
+    )
+
+
+def _not_in_progress(state: Workflow, tried: str, phase: Phase) -> Refusal:
+    return Refusal(
+        "wrong_order",
+        f"phase {tried}: {phase['name']} of {state['id']} is {phase['status']}, not in progress",
+        f"holdfast show {state['id']}",
+    )
+
+
+def _blocked_refusal(state: Workflow, tried: str, phase: Phase) -> Refusal:
+    reason = f" ({phase['reason']})" if phase.get("reason") else ""
+    return Refusal(
+        "blocked",
+        f"{tried}: {phase['name']} of {state['id']} is blocked{reason}",
+        f"holdfast phase unblock {phase['name']}",
+    )
+
+
+def _needs_approval(state: Workflow, phase: Phase, tried: str) -> Refusal | None:
+    declared = declared_phase(state, phase["name"])
+    if declared is None or not declared.get("approval") or phase.get("approved"):
+        return None
+    return Refusal(
+        "needs_approval",
+        f"{tried}: {phase['name']} of {state['id']} is not approved",
+        f"holdfast phase approve {phase['name']}",
+    )
+
+
+def _started(state: Workflow, data: Fields, at: str) -> Workflow:
+    name = data["phase"]
+    after: Workflow = {**state, "phase": name, "step": None}
+    target = find_phase(state, name)
+    revisited = target is not None and target["status"] == "completed"
+    if revisited and state["recipe"].get("cycles_at") == name:
+        after["cycle"] = state["cycle"] + 1
+        after["phases"] = [pending_phase(phase) for phase in state["recipe"]["phases"]]
+    elif state["phase"] is not None and name not in next_phases(state, state["phase"]):
+        after["phases"] = _reopened(state, name)
+    after["phases"] = with_phase(
+        after, name, status="in_progress", started_at=at, completed_at=None, reason=None
+    )
+    return after
+
+
+def _reopened(state: Workflow, name: str) -> list[Phase]:
+    """Going back: what comes after the phase has to be done again."""
+    after: Workflow = state
+    for phase in state["phases"]:
+        if not _comes_before(state, phase["name"], name):
+            after = {
+                **after,
+                "phases": with_phase(
+                    after, phase["name"], status="pending", started_at=None, completed_at=None,
+                    approved=None, reason=None,
+                ),
+            }
+    return after["phases"]
+
+
+def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
+    fields = {"status": "completed", "completed_at": at, **data.get("fields", {})}
+    after: Workflow = {**state, "step": None, "phases": with_phase(state, data["phase"], **fields)}
+    if "branch" in data:
+        after["branch"] = data["branch"]
+    return after
+
+
+def _with_fields(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "phases": with_phase(state, data["phase"], **data["fields"])}
+
+
+def _blocked(state: Workflow, data: Fields, _at: str) -> Workflow:
+    phases = with_phase(state, data["phase"], status="blocked", reason=data.get("reason"))
+    return {**state, "status": "blocked", "phases": phases}
+
+
+def _unblocked(state: Workflow, data: Fields, _at: str) -> Workflow:
+    phases = with_phase(state, data["phase"], status="in_progress", reason=None)
+    return {**state, "status": "in_progress", "phases": phases}
+
+
+def _approved(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "phases": with_phase(state, data["phase"], approved=True)}
+
+
+def _step_started(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "step": data["step"]}
+
+
+DECIDE = {
+    "advance": advance,
+    "start_phase": start,
+    "complete_phase": complete,
+    "block_phase": block,
+    "unblock_phase": unblock,
+    "approve_phase": approve,
+    "start_step": step,
+}
+EVOLVE = {
+    "phase_started": _started,
+    "phase_completed": _completed,
+    "phase_noted": _with_fields,
+    "test_written": _with_fields,
+    "failure_confirmed": _with_fields,
+    "phase_blocked": _blocked,
+    "phase_unblocked": _unblocked,
+    "phase_approved": _approved,
+    "step_started": _step_started,
+}

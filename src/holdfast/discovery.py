@@ -1,0 +1,98 @@
+"""Records that stand in a worktree and that the ledger does not know: another tool's, a fresh
+clone's, or all that is left when the ledger is gone. They are adopted as they stand."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import jsontext, reconcile
+from holdfast.layers import records
+from holdfast.layers.records import envelope, fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Workflow
+    from holdfast.engine import Engine
+
+
+def discover(engine: Engine) -> bool:
+    """Adopts every record of this worktree that is not known; says whether there was one."""
+    known = _known_records(engine)
+    found = False
+    for record in _records_here(engine.workspace.root):
+        if record not in known:
+            found = adopt_file(engine, record) is not None or found
+    return found
+
+
+def _known_records(engine: Engine) -> set[str]:
+    return {
+        row["record"]
+        for row in engine.rows()
+        if row["worktree"] == engine.workspace.name and row["status"] in ("in_progress", "blocked")
+    }
+
+
+def _records_here(root: str) -> list[str]:
+    """The paths, from the root, of all files that stand where records stand."""
+    found = [".claude/workflow-state.json"]
+    found += [f".claude/workflow-state/active/{n}" for n in _names(root, ".claude/workflow-state/active")]
+    for folder in _names(root, "untracked/workflow-state"):
+        inner = f"untracked/workflow-state/{folder}"
+        found += [f"{inner}/{name}" for name in _names(root, inner) if name.startswith("state-")]
+    found += [f".claude/iterative/{slug}/state.json" for slug in _names(root, ".claude/iterative")]
+    return [record for record in found if record.endswith(".json")]
+
+
+def _names(root: str, folder: str) -> list[str]:
+    try:
+        return sorted(
+            name for name in os.listdir(os.path.join(root, folder)) if not name.startswith(".")
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def adopt_file(engine: Engine, record: str) -> Workflow | None:
+    """Adopts the record at this path, if it is one and belongs to no known workflow."""
+    worktree = engine.workspace.name
+    path = engine.workspace.inside(engine.workspace.root, record)
+    if os.path.isdir(path):
+        return None
+    raw = engine.store.read(path)
+    if raw is None or not raw.strip():
+        return None
+    try:
+        sealed = envelope.unseal(raw)
+        if not sealed.document:
+            return None
+        origin = engine.origin(record, worktree)
+        parsed = records.parse(records.format_of(record), sealed, None, origin)
+    except jsontext.BadJson as bad:
+        engine.note(f"{record} is not a record (line {bad.line}: {bad.why}); left as it is")
+        return None
+    except fields.Invalid as invalid:
+        engine.note(f"{record} is not a record ({invalid}); left as it is")
+        return None
+    if engine.position(parsed["id"]) is not None:
+        return _known_elsewhere(engine, parsed, record, sealed)
+    engine.expect(parsed["id"], raw)
+    return reconcile.adopt(engine, {**parsed, "worktree": worktree}, record, None)
+
+
+def _known_elsewhere(
+    engine: Engine, parsed: Workflow, record: str, sealed: envelope.Sealed
+) -> Workflow | None:
+    """A copy of a workflow whose record stands, or stood, elsewhere."""
+    position = engine.position(parsed["id"])
+    if position is None or position.hash == sealed.hash:
+        return None
+    state = engine.load(position)
+    if state["record"] != record:
+        engine.note(f"{record} is a copy of {parsed['id']}, whose record is {state['record']}")
+    elif state["status"] not in ("in_progress", "blocked") and sealed.document:
+        engine.note(
+            f"{record} is a copy of {parsed['id']} from before it ended ({state['status']}); "
+            f"holdfast resume {parsed['id']} brings it back"
+        )
+    return None

@@ -1,0 +1,287 @@
+"""The one place that opens for writing, syncs, renames and locks.
+
+Everything durable goes through a ``Disk``, so that a test can record what was written, synced and
+renamed, and replay every order in which a power cut could have left it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from errno import EINVAL, ENOSYS, EOPNOTSUPP
+
+from holdfast.errors import Fault
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+
+class Disk:
+    """Files as Holdfast needs them. Paths are absolute."""
+
+    def __init__(self) -> None:
+        self._renameat2: Callable[[bytes, bytes], int] | None = None
+
+    def read(self, path: str) -> bytes | None:
+        """The whole file, or ``None`` when there is none."""
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError:
+            return None
+        try:
+            return _read_all(fd)
+        finally:
+            os.close(fd)
+
+    def make_folder(self, path: str, mode: int = 0o777) -> None:
+        """The folder and those above it; what is there stays as it is."""
+        if not os.path.isdir(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            try:
+                os.mkdir(path, mode)
+            except FileExistsError:
+                if not os.path.isdir(path):
+                    raise
+
+    def open_append(self, path: str) -> tuple[int, bool]:
+        """A descriptor that appends, and whether the file is new."""
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            return os.open(path, flags), False
+        except FileNotFoundError:
+            return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600), True
+
+    def extend(self, path: str, data: bytes) -> None:
+        """Adds to the end of a file that is not Holdfast's own."""
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            self.write(fd, data)
+        finally:
+            self.close(fd)
+
+    def write(self, fd: int, data: bytes) -> None:
+        """All of it; a short write that cannot be continued is an ``OSError``."""
+        while data:
+            data = data[os.write(fd, data) :]
+
+    def cut(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        os.fdatasync(fd)
+
+    def sync_folder(self, path: str) -> None:
+        """Makes names in a folder durable: creations, renames, removals."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def create(self, path: str, data: bytes, mode: int = 0o666, *, durable: bool = False) -> None:
+        """A new file; ``FileExistsError`` when something stands there."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(path, flags, mode)
+        try:
+            self.write(fd, data)
+            if durable:
+                self.sync(fd)
+        except BaseException:
+            self.close(fd)
+            self.remove(path)
+            raise
+        self.close(fd)
+
+    def mode_of(self, path: str) -> int:
+        """The permissions of a file; those of a new one when there is none."""
+        try:
+            return os.stat(path).st_mode & 0o777
+        except OSError:
+            return 0o666
+
+    def replace(self, path: str, spare: str) -> bytes | None:
+        """Puts ``spare`` in the file's place, and gives back what stood there at that instant.
+
+        The two are exchanged in one step: a reader never finds the file missing or half written,
+        and what an editor saved a moment ago stands in ``spare``, not gone.
+        """
+        while True:
+            try:
+                self.link(spare, path)
+            except FileExistsError:
+                pass
+            else:
+                self.remove(spare)
+                return None
+            try:
+                self.exchange(spare, path)
+            except FileNotFoundError:
+                continue
+            return self.read(spare)
+
+    def replace_view(self, path: str, data: bytes, *, durable: bool = False) -> None:
+        """Puts a file there that only Holdfast writes; what stood there is not needed."""
+        spare = f"{path}.{os.getpid()}.tmp"
+        self.remove(spare)
+        self.create(spare, data, 0o600, durable=durable)
+        self.move(spare, path)
+
+    def exchange(self, one: str, other: str) -> None:
+        """Swaps two files in one step."""
+        if self._renameat2 is None:
+            self._renameat2 = _find_renameat2()
+        number = self._renameat2(os.fsencode(one), os.fsencode(other))
+        if number in (ENOSYS, EINVAL, EOPNOTSUPP):
+            self._exchange_by_link(one, other)
+        elif number:
+            raise OSError(number, os.strerror(number), other)
+
+    def _exchange_by_link(self, one: str, other: str) -> None:
+        """For file systems that cannot exchange: a second name keeps the old content."""
+        aside = f"{one}.old"
+        self.remove(aside)
+        self.link(other, aside)
+        self.move(one, other)
+        self.move(aside, one)
+
+    def link(self, source: str, target: str) -> None:
+        os.link(source, target)
+
+    def move(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        """The file is gone afterwards, also when it was not there."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+
+    def remove_folder(self, path: str) -> None:
+        """An empty folder goes; one with something in it stays."""
+        try:
+            os.rmdir(path)
+        except OSError:
+            pass
+
+    def lock(self, path: str, wait_s: float) -> int:
+        """An exclusive kernel lock, as a descriptor: closing it, or dying, gives it back."""
+        while True:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                _flock_within(fd, path, wait_s)
+            except BaseException:
+                os.close(fd)
+                raise
+            if os.fstat(fd).st_nlink:
+                return fd
+            # Somebody removed the file while we waited: the lock is on a name that is gone.
+            os.close(fd)
+
+
+def _read_all(fd: int) -> bytes:
+    data = os.read(fd, 1 << 16)
+    if len(data) < 1 << 16:
+        return data
+    pieces = [data]
+    while data:
+        data = os.read(fd, 1 << 20)
+        pieces.append(data)
+    return b"".join(pieces)
+
+
+def _find_renameat2() -> Callable[[bytes, bytes], int]:
+    """The system call that swaps two names; it answers an error number, 0 when it is done.
+
+    ``ctypes`` is loaded at the first record that is replaced, not at every start.
+    """
+    import ctypes
+
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if function is None:
+        return lambda _one, _other: ENOSYS
+
+    def exchange(one: bytes, other: bytes) -> int:
+        if function(_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE) == 0:
+            return 0
+        return ctypes.get_errno()
+
+    return exchange
+
+
+def _flock_within(fd: int, path: str, wait_s: float) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pass
+    else:
+        return
+    import threading
+
+    if threading.current_thread() is threading.main_thread():
+        taken = _flock_with_timer(fd, wait_s)
+    else:
+        taken = _flock_in_thread(fd, wait_s)
+    if not taken:
+        raise Fault(
+            "busy",
+            f"the workspace is locked by {_holder(fd)} for more than {wait_s:g} s",
+            "wait for that process or end it, then run the same command again",
+            path=path,
+        )
+
+
+def _flock_with_timer(fd: int, wait_s: float) -> bool:
+    """Sleeps in the kernel until the lock is ours or the timer rings."""
+    import signal
+
+    def give_up(_signal: int, _frame: object) -> None:
+        raise TimeoutError
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, wait_s)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except TimeoutError:
+        return False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    return True
+
+
+def _flock_in_thread(fd: int, wait_s: float) -> bool:
+    """The same where no signal reaches: another thread sleeps, on a descriptor of its own."""
+    import threading
+
+    waiting = os.dup(fd)
+    taken = threading.Event()
+
+    def wait() -> None:
+        fcntl.flock(waiting, fcntl.LOCK_EX)
+        taken.set()
+        os.close(waiting)
+
+    threading.Thread(target=wait, daemon=True).start()
+    return taken.wait(wait_s)
+
+
+def _holder(fd: int) -> str:
+    """The process that holds the lock, as the kernel tells it."""
+    inode = f":{os.fstat(fd).st_ino} "
+    try:
+        with open("/proc/locks") as locks:
+            rows = [row.split() for row in locks if inode in row and "->" not in row]
+    except OSError:
+        rows = []
+    return f"process {rows[0][4]}" if rows else "another process"

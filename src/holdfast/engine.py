@@ -1,0 +1,391 @@
+"""The engine room below the keeper: ledger, records and catalog, kept in step.
+
+``load`` finds a workflow's state without replaying it: the record is the state, as long as it
+shows the stream's last event. ``commit`` makes events durable and then visible. What is found in
+place of a record that is *not* current is ``reconcile``'s matter.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import jsontext, recipes
+from holdfast.core import moment, workflow
+from holdfast.core.refusal import Refusal
+from holdfast.errors import Fault, Refused
+from holdfast.layers import catalog, records
+from holdfast.layers.records import envelope
+from holdfast.layers.records.store import RecordStore
+from holdfast.ledger.file import Ledger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.core.shapes import Command, Draft, Event, Fields, Origin, Recipe, Workflow
+    from holdfast.disk import Disk
+    from holdfast.workspace import Workspace
+
+
+class NeedsLock(Exception):
+    """A reader found something to mend; it has to come back with the lock."""
+
+
+class Position:
+    """Where a stream stands in the ledger, and where its record stands in a worktree."""
+
+    __slots__ = ("hash", "record", "seq", "stream", "version", "worktree")
+
+    def __init__(self, found: Event | Fields, record: str, worktree: str) -> None:
+        self.stream: str = found["stream"]
+        self.seq: int = found["seq"]
+        self.version: int = found["version"]
+        self.hash: str = found["hash"]
+        self.record = record
+        self.worktree = worktree
+
+
+class Showing:
+    """A record on its way to its place."""
+
+    __slots__ = ("data", "hash", "path", "spare", "state")
+
+    def __init__(
+        self, path: str, spare: str, data: bytes, event_hash: str, state: Workflow
+    ) -> None:
+        self.path = path
+        self.spare = spare
+        self.data = data
+        self.hash = event_hash
+        self.state = state
+
+
+class Engine:
+    """One workspace, opened by one process."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        disk: Disk,
+        clock_ms: Callable[[], int],
+        sleep: Callable[[float], None],
+        by: Fields,
+    ) -> None:
+        self.workspace = workspace
+        self.disk = disk
+        self.by = by
+        self.ledger = Ledger(workspace.home, disk, workspace.mirror)
+        self.store = RecordStore(disk)
+        self.locked = False
+        self.notes: list[str] = []
+        self._clock_ms = clock_ms
+        self._sleep = sleep
+        self._catalog: catalog.Catalog | None = None
+        self._seen: dict[str, tuple[bytes, str, Workflow]] = {}
+
+    # Time and ids come in here, and nowhere below
+
+    def now(self) -> str:
+        return moment.iso(self._clock_ms())
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def pause(self, seconds: float) -> None:
+        self._sleep(seconds)
+
+    def needs_lock(self) -> None:
+        if not self.locked:
+            raise NeedsLock
+
+    def origin(self, path: str, worktree: str) -> Origin:
+        return {"at": self.now(), "path": path, "worktree": worktree, "recipe": self.recipe}
+
+    def recipe(self, name: str) -> Recipe | None:
+        try:
+            return recipes.load(name, self.workspace.root)
+        except (recipes.NoRecipe, recipes.BadRecipe):
+            return None
+
+    # Reading
+
+    def refresh(self) -> None:
+        """Takes in what other processes did since the last look."""
+        segment = self.ledger.inode
+        self.ledger.refresh()
+        if self.ledger.inode != segment:
+            self._catalog = None
+
+    @property
+    def catalog(self) -> catalog.Catalog:
+        if self._catalog is None:
+            path = os.path.join(self.workspace.home, catalog.NAME)
+            found = catalog.Catalog(self.disk.read(path) or b"")
+            closed = self.ledger.segments()
+            if closed and not (found.is_whole and found.seq >= closed[-1][2]):
+                found = catalog.Catalog(self._rebuilt_catalog())
+            self._catalog = found
+        return self._catalog
+
+    def _rebuilt_catalog(self) -> bytes:
+        """A catalog made of nothing but the ledger."""
+        states: dict[str, tuple[Workflow, Event]] = {}
+        for event in self.ledger.scan():
+            before = states.get(event["stream"])
+            if before is not None or event["type"] in workflow.OPENING:
+                state = workflow.evolve(before[0] if before else None, event)
+                states[event["stream"]] = (state, event)
+        rows = [catalog.row_of(state, last) for state, last in states.values()]
+        return catalog.Catalog(b"").updated(self.ledger.head_seq, self.ledger.identity(), rows)
+
+    def position(self, stream: str) -> Position | None:
+        """Where the stream stands; ``None`` when there is no such stream."""
+        last = self.ledger.last(stream)
+        row = None
+        if last is not None:
+            for event in self.ledger.newest(stream):
+                if "record" in event["data"]:
+                    data = event["data"].get("state", event["data"])
+                    return Position(last, data["record"], data["worktree"])
+        row = self.catalog.row(stream)
+        if row is None:
+            return None
+        return Position(last or row, row["record"], row["worktree"])
+
+    def path(self, position: Position) -> str | None:
+        """The record's absolute path; ``None`` when its worktree is gone."""
+        root = self.workspace.root_of(position.worktree)
+        return None if root is None else self.workspace.inside(root, position.record)
+
+    def load(self, position: Position) -> Workflow:
+        """The stream's state: its record if that is current, else what reconciling gives."""
+        path = self.path(position)
+        raw = self.store.read(path) if path is not None else None
+        seen = self._seen.get(position.stream)
+        if seen is not None and seen[0] == raw and seen[1] == position.hash:
+            return seen[2]
+        if raw is not None and envelope.shows(raw, position.hash):
+            state = self._parsed(raw, position)
+            if state is not None:
+                self._seen[position.stream] = (raw, position.hash, state)
+                return state
+        from holdfast import reconcile
+
+        return reconcile.reconcile(self, position, path, raw)
+
+    def _parsed(self, raw: bytes, position: Position) -> Workflow | None:
+        try:
+            sealed = envelope.unseal(raw)
+        except jsontext.BadJson:
+            return None
+        if not sealed.intact or sealed.hash != position.hash:
+            return None
+        origin = self.origin(position.record, position.worktree)
+        return records.parse(records.format_of(position.record), sealed, None, origin)
+
+    def replay(self, stream: str, upto: int | None = None) -> tuple[Workflow, Event]:
+        """The state from the ledger alone, and the event it ends with."""
+        events = [e for e in self.ledger.scan(stream) if upto is None or e["seq"] <= upto]
+        state = workflow.replay(events)
+        if state is None:
+            raise Fault(
+                "lost_events", f"the ledger has no readable events of {stream}", "holdfast verify"
+            )
+        return state, events[-1]
+
+    def rows(self) -> list[Fields]:
+        """A row for every workflow there ever was, those of the open segment from their state."""
+        touched = dict.fromkeys(self.ledger.touched())
+        found = [row for row in self.catalog.rows() if row["stream"] not in touched]
+        for stream in touched:
+            position = self.position(stream)
+            if position is not None:
+                state = self.load(position)
+                found.append(catalog.row_of(state, self.ledger.last(stream) or {}))  # type: ignore[arg-type]
+        return found
+
+    # Writing, under the lock
+
+    def decide(self, state: Workflow | None, kind: str, args: Fields) -> list[Draft]:
+        """The events that a command makes; a refusal is raised."""
+        command: Command = {"type": kind, "at": self.now(), "args": args}
+        outcome = workflow.decide(state, command)
+        if isinstance(outcome, Refusal):
+            raise Refused(outcome.code, outcome.message, outcome.hint, **outcome.details)
+        return outcome
+
+    def commit(
+        self,
+        stream: str,
+        before: Workflow | None,
+        drafts: list[Draft],
+        *,
+        event_id: str | None = None,
+        show: bool = True,
+    ) -> tuple[Workflow, list[Event]]:
+        """Makes events durable, then visible. Room for the record is made sure of first."""
+        last = self.ledger.last(stream) or self.catalog.row(stream) or {"version": 0}
+        events, blob = self.ledger.prepare(
+            drafts,
+            stream=stream,
+            version=last["version"],
+            at=self.now(),
+            by=self.by,
+            event_id=event_id or os.urandom(12).hex(),
+        )
+        state = before
+        for event in events:
+            state = workflow.evolve(state, event)
+        if state is None:
+            raise AssertionError("a commit without events")
+        showing = self._prepare_record(state, events[-1]) if show else None
+        try:
+            self.ledger.append(events, blob)
+        except BaseException:
+            if showing is not None:
+                self.store.drop(showing.spare)
+            raise
+        try:
+            left = self._put(state["id"], showing)
+            if show:
+                self._leave_old_place(state, before)
+        except OSError as error:
+            raise _behind(events[-1]["seq"], error) from error
+        return self._with_saved(state, left), events
+
+    def _prepare_record(self, state: Workflow, last: Event) -> Showing | None:
+        """The record that will show the state, written beside its place."""
+        place = records.place(state)
+        root = self.workspace.root_of(state["worktree"])
+        if place is None or root is None:
+            return None
+        path = self.workspace.inside(root, place)
+        identity = self.ledger.identity() or last["id"].partition(".")[0]
+        data = records.render(state, identity, last["seq"], last["hash"])
+        try:
+            spare = self.store.prepare(path, data)
+        except OSError as error:
+            raise Fault(
+                "not_written",
+                f"the record {place} cannot be written ({error.strerror}): nothing was recorded",
+                "make room, or make its folder writable, then run the same command again",
+            ) from error
+        return Showing(path, spare, data, last["hash"], state)
+
+    def _put(self, stream: str, showing: Showing | None) -> str | None:
+        """Puts a prepared record in its place; gives the path of what was saved there meanwhile."""
+        known = self._seen.pop(stream, None)
+        if showing is None:
+            return None
+        left = self.store.put(showing.spare, showing.path, known[0] if known else None)
+        self._seen[stream] = (showing.data, showing.hash, showing.state)
+        return left
+
+    def _with_saved(self, state: Workflow, left: str | None) -> Workflow:
+        if left is None:
+            return state
+        from holdfast import reconcile
+
+        return reconcile.saved_meanwhile(self, state["id"], left)
+
+    def _leave_old_place(self, state: Workflow, before: Workflow | None) -> None:
+        """Takes the record away from where the state before stood, if it moved."""
+        if before is None:
+            return
+        old = records.place(before)
+        root = self.workspace.root_of(before["worktree"])
+        stays = old == records.place(state) and before["worktree"] == state["worktree"]
+        if old is None or root is None or stays:
+            return
+        kept = self.store.remove(self.workspace.inside(root, old))
+        if kept is not None:
+            self.note(f"{old} had been changed; that version is kept as {os.path.basename(kept)}")
+        if state["recipe"]["format"] == "formal":
+            self.disk.remove_folder(os.path.join(root, os.path.dirname(old)))
+
+    def show_again(self, stream: str, expected: bytes | None) -> Workflow:
+        """Writes the record anew from the ledger; ``expected`` is what may be replaced."""
+        state, last = self.replay(stream)
+        showing = self._prepare_record(state, last)
+        self._seen.pop(stream, None)
+        if expected is not None:
+            self.expect(stream, expected)
+        left = self._put(stream, showing)
+        self._leave_old_place(state, {**state, "status": "in_progress"})
+        return self._with_saved(state, left)
+
+    def expect(self, stream: str, raw: bytes) -> None:
+        """These bytes stand in the record's place and are taken care of."""
+        self._seen[stream] = (raw, "", {})  # type: ignore[typeddict-item]
+
+    def settle_last(self, stream: str | None) -> None:
+        """Sees that the last event's record shows it: a killed writer may have left it behind.
+
+        ``stream`` is the one that is about to be loaded anyway.
+        """
+        if self.ledger.mend():
+            self.note("a torn write at the end of the ledger was moved to quarantine")
+        last = self.ledger.last_stream
+        if last is not None and last != stream:
+            position = self.position(last)
+            if position is not None:
+                self.load(position)
+
+    def close_full_segment(self) -> None:
+        """Ends a segment that is full; the catalog then says what it said."""
+        if not self.ledger.is_full:
+            return
+        rows = []
+        for stream in self.ledger.touched():
+            last = self.ledger.last(stream)
+            position = self.position(stream)
+            if last is not None and position is not None:
+                rows.append(catalog.row_of(self.load(position), last))
+        data = self.catalog.updated(self.ledger.head_seq, self.ledger.identity(), rows)
+        path = os.path.join(self.workspace.home, catalog.NAME)
+        self.disk.replace_view(path, data, durable=True)
+        self.ledger.close_segment()
+        self._catalog = catalog.Catalog(data)
+
+    def rebuild_catalog(self) -> None:
+        """Makes the catalog anew from the ledger alone."""
+        if self.ledger.segments():
+            data = self._rebuilt_catalog()
+            path = os.path.join(self.workspace.home, catalog.NAME)
+            self.disk.replace_view(path, data, durable=True)
+            self._catalog = catalog.Catalog(data)
+
+    def prepare_home(self) -> None:
+        """Makes the ledger's folder, which keeps itself and the records out of git."""
+        home = self.workspace.home
+        marker = os.path.join(home, ".gitignore")
+        if os.path.exists(marker):
+            return
+        if self.workspace.common is None or not home.startswith(self.workspace.common):
+            self.workspace.inside(os.path.dirname(os.path.dirname(home)), ".claude/holdfast/x")
+        self.disk.make_folder(home, 0o700)
+        try:
+            self.disk.create(marker, b"*\n", 0o600)
+        except FileExistsError:
+            return
+        if self.workspace.common is not None:
+            self._exclude_records(os.path.join(self.workspace.common, "info", "exclude"))
+
+    def _exclude_records(self, path: str) -> None:
+        try:
+            current = (self.disk.read(path) or b"").decode(errors="surrogateescape")
+            missing = self.workspace.ignore_lines(current)
+            if missing:
+                self.disk.make_folder(os.path.dirname(path))
+                self.disk.extend(path, missing.encode())
+        except OSError as error:
+            self.note(f"git's exclude file could not be extended ({error.strerror})")
+
+
+def _behind(seq: int, error: OSError) -> Fault:
+    return Fault(
+        "record_behind",
+        f"recorded as event {seq}, but its record could not be put in place ({error.strerror})",
+        "do not repeat the command: holdfast status brings the record forward",
+    )

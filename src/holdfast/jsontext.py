@@ -1,0 +1,202 @@
+"""JSON as Holdfast reads and writes it, over the interpreter's own C scanner and encoder.
+
+The ``json`` package spends most of its start on regular expressions that these two don't need.
+It is imported only to explain a syntax error. Numbers are normalised while they are read (``2.0``
+is ``2``), so that tools which print numbers their own way do not look like an edit.
+"""
+
+from __future__ import annotations
+
+from _json import encode_basestring, make_scanner
+from _json import make_encoder as _make_encoder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_DEPTH = 64
+MAX_DIGITS = 64
+_WHITESPACE = " \t\n\r"
+
+
+class BadJson(ValueError):
+    """Text that is not the JSON Holdfast takes; ``line`` is where."""
+
+    def __init__(self, why: str, line: int = 1) -> None:
+        super().__init__(why)
+        self.why = why
+        self.line = line
+
+
+def _number(text: str) -> int | float:
+    value = float(text)
+    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124
+        raise BadJson(f"the number {text[:20]} is too large")
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise BadJson(f"a number of {len(text)} digits is too large")
+    return int(text)
+
+
+def _constant(text: str) -> object:
+    raise BadJson(f"{text} is not JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise BadJson(f"the key {twice!r} stands twice in one object")
+    return found
+
+
+class _Context:
+    """What the C scanner asks of its caller."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook: object = None
+    parse_float = staticmethod(_number)
+    parse_int = staticmethod(_integer)
+    parse_constant = staticmethod(_constant)
+
+    def __init__(self) -> None:
+        self.memo: dict[str, str] = {}
+
+
+class _StrictContext(_Context):
+    object_pairs_hook = staticmethod(_unique)
+
+
+_scan = make_scanner(_Context())
+_scan_strict = make_scanner(_StrictContext())
+
+
+def loads(text: str | bytes, *, strict: bool = False) -> Any:
+    """The value of a JSON text; ``BadJson`` otherwise.
+
+    ``strict`` is for text from outside: it also refuses a key that stands twice, deep nesting
+    and lone surrogates.
+    """
+    if isinstance(text, bytes):
+        text = _decoded(text)
+    start = 0
+    while text[start : start + 1] in _WHITESPACE and start < len(text):
+        start += 1
+    scan = _scan_strict if strict else _scan
+    try:
+        value, end = scan(text, start)
+    except BadJson:
+        raise
+    except RecursionError:
+        raise BadJson("it is nested too deeply") from None
+    except (StopIteration, SystemError, ValueError):
+        raise _explained(text) from None
+    if text[end:].strip(_WHITESPACE):
+        raise BadJson("there is text after the value", text.count("\n", 0, end) + 1)
+    if strict:
+        _check(value, MAX_DEPTH)
+    return value
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BadJson("it is not UTF-8", line) from None
+
+
+def _explained(text: str) -> BadJson:
+    """Why the text is not JSON, in the words of the ``json`` package.
+
+    Without that package loaded the C scanner has no exception to raise, and says ``SystemError``.
+    """
+    from json import JSONDecodeError, JSONDecoder
+
+    if not text.strip(_WHITESPACE):
+        return BadJson("it is empty")
+    try:
+        JSONDecoder().decode(text)
+    except JSONDecodeError as error:
+        return BadJson(error.msg[:1].lower() + error.msg[1:], error.lineno)
+    return BadJson("it is not JSON")
+
+
+def _check(value: object, depth: int) -> None:
+    if depth == 0:
+        raise BadJson("it is nested too deeply")
+    if isinstance(value, str):
+        if not _encodable(value):
+            raise BadJson("it has half of a surrogate pair")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            _check(key, depth)
+            _check(inner, depth - 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check(inner, depth - 1)
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _refuse(value: object) -> object:
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+_encode = _make_encoder(None, _refuse, encode_basestring, None, ":", ",", False, False, False)
+
+
+def dumps(value: object) -> str:
+    """Compact JSON, keys in their order."""
+    return "".join(_encode(value, 0))
+
+
+_encode_spaced = _make_encoder(
+    None, _refuse, encode_basestring, None, ": ", ", ", False, False, False
+)
+_WIDTH = 96
+
+
+def laid_out(value: object, indent: str = "", levels: int = 3) -> tuple[str, str]:
+    """The value on one line, and laid out for people: an entry of a list stays on one line.
+
+    Both at once, because the first is what a record's digest covers and the second its file.
+    """
+    inner = indent + "  "
+    if isinstance(value, dict) and value and levels:
+        rows = [
+            (encode_basestring(key), *laid_out(item, inner, levels - 1))
+            for key, item in value.items()
+        ]
+        line = "{" + ", ".join([f"{key}: {one}" for key, one, _ in rows]) + "}"
+        if indent and len(line) + len(indent) <= _WIDTH:
+            return line, line
+        lines = f",\n{inner}".join([f"{key}: {many}" for key, _, many in rows])
+        return line, f"{{\n{inner}{lines}\n{indent}}}"
+    if isinstance(value, list) and value and levels and isinstance(value[0], (dict, list)):
+        entries = ["".join(_encode_spaced(item, 0)) for item in value]
+        lines = f",\n{inner}".join(entries)
+        return f"[{', '.join(entries)}]", f"[\n{inner}{lines}\n{indent}]"
+    line = "".join(_encode_spaced(value, 0))
+    return line, line
+
+
+def pretty(value: object) -> str:
+    """JSON for people."""
+    return laid_out(value)[1]
+
+
+def line_of(value: object) -> str:
+    """The value on one line, as ``laid_out`` gives it."""
+    return "".join(_encode_spaced(value, 0))

@@ -1,0 +1,1 @@
+"""Views of the ledger: records, and what lists them."""

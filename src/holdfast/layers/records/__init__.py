@@ -1,0 +1,67 @@
+"""L1: one JSON file per workflow, in the format of its recipe.
+
+Each module below knows one format: where its record stands, how a state becomes the document that
+people and other tools know, and how the document becomes a state again.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from holdfast.layers.records import envelope
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from holdfast.core.shapes import Fields, Origin, Workflow
+
+FORMATS = ("verb", "formal", "skill", "loop")
+
+
+def module(name: str) -> ModuleType:
+    """The module of a format; only the one that is needed is loaded."""
+    return import_module(f"holdfast.layers.records.{name}")
+
+
+def render(state: Workflow, ledger: str, seq: int, event_hash: str) -> bytes:
+    """The record of a state, as bytes."""
+    document, rest = module(state["recipe"]["format"]).render(state)
+    return envelope.seal(document, rest, ledger, seq, event_hash)
+
+
+def parse(name: str, sealed: envelope.Sealed, rest: Fields | None, origin: Origin) -> Workflow:
+    """The state of a record; ``fields.Invalid`` when the document makes no sense."""
+    held = sealed.rest if rest is None else rest
+    parsed: Workflow = module(name).parse(sealed.document, held or {}, origin)
+    return parsed
+
+
+def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
+    """Where an active workflow's record stands, from the worktree's root."""
+    path: str = module(format_name).path(workflow_id, created_at)
+    return path
+
+
+def place(state: Workflow) -> str | None:
+    """Where the record of this state stands; ``None`` when it has none."""
+    name, status = state["recipe"]["format"], state["status"]
+    if status in ("in_progress", "blocked"):
+        return state["record"]
+    if name == "skill" and status in ("completed", "abandoned"):
+        completed: str = module("skill").completed_path(state["id"])
+        return completed
+    if name == "formal" or status == "expired":
+        return None
+    return state["record"]
+
+
+def format_of(path: str) -> str:
+    """The format of a record by its place."""
+    if path.startswith(".claude/workflow-state/"):
+        return "skill"
+    if path.startswith("untracked/"):
+        return "formal"
+    if path.startswith(".claude/iterative/"):
+        return "loop"
+    return "verb"

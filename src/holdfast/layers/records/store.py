@@ -1,0 +1,110 @@
+"""Record files on the disk: replaced, moved aside, removed; never lost.
+
+Called under the workspace's lock, so one spare name per record is enough. A spare that a killed
+process left behind is either our own half-written file or what an editor had saved at that very
+instant: it goes to quarantine unless it is plainly ours.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import jsontext
+from holdfast.layers.records import envelope
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.disk import Disk
+
+
+class RecordStore:
+    """The files of one workspace's records. Paths are absolute."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+
+    def read(self, path: str) -> bytes | None:
+        """The record's bytes; ``None`` when there is no file. A folder in its place is a fault."""
+        return self._disk.read(path)
+
+    def prepare(self, path: str, data: bytes) -> str:
+        """Writes the record beside its place, so that room for it is certain; gives the spare."""
+        spare = _spare(path)
+        try:
+            self._disk.create(spare, data, self._disk.mode_of(path))
+        except FileNotFoundError:
+            self._disk.make_folder(os.path.dirname(path))
+            self._disk.create(spare, data)
+        except FileExistsError:
+            self._see_to(spare, path)
+            self._disk.create(spare, data, self._disk.mode_of(path))
+        return spare
+
+    def put(self, spare: str, path: str, expected: bytes | None) -> str | None:
+        """Puts the spare in its place.
+
+        When something else than ``expected`` stood there at that instant, it is kept beside the
+        record, and its path is given back.
+        """
+        stood = self._disk.replace(path, spare)
+        if stood is None:
+            return None
+        if stood == expected or is_ours(stood):
+            self._disk.remove(spare)
+            return None
+        return self.take(spare, stood, path)
+
+    def drop(self, spare: str) -> None:
+        self._disk.remove(spare)
+
+    def _see_to(self, spare: str, path: str) -> None:
+        left = self._disk.read(spare)
+        if left is None or is_ours(left):
+            self._disk.remove(spare)
+        else:
+            self.take(spare, left, path)
+
+    def take(self, source: str, data: bytes, path: str | None = None) -> str:
+        """Moves a file that somebody else wrote to a name of its own; gives its path."""
+        target = self._free_name(path or source, "saved", data)
+        self._disk.move(source, target)
+        return target
+
+    def set_aside(self, path: str, data: bytes) -> str:
+        """Moves a record that cannot be taken out of the way, by rename; gives its new path."""
+        target = self._free_name(path, "rejected", data)
+        self._disk.move(path, target)
+        return target
+
+    def _free_name(self, path: str, word: str, data: bytes) -> str:
+        stem = f"{path}.{word}-{envelope.digest_of(data)[:8]}"
+        name, number = stem, 2
+        while os.path.lexists(name):
+            name, number = f"{stem}-{number}", number + 1
+        return name
+
+    def remove(self, path: str) -> str | None:
+        """Takes a record away; one that somebody changed is kept, and its path given back."""
+        spare = _spare(path)
+        try:
+            self._disk.move(path, spare)
+        except FileNotFoundError:
+            return None
+        found = self._disk.read(spare)
+        if found is None or is_ours(found):
+            self._disk.remove(spare)
+            return None
+        return self.take(spare, found, path)
+
+
+def is_ours(raw: bytes) -> bool:
+    """Whether the bytes are exactly what Holdfast wrote."""
+    try:
+        return envelope.unseal(raw).intact
+    except jsontext.BadJson:
+        return False
+
+
+def _spare(path: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.holdfast")

@@ -1,0 +1,454 @@
+"""The ledger as files: ``ledger.ndjson``, open for appending, and the closed segments before it.
+
+A commit is one ``write`` of one or more lines and one sync. What stands after the last whole
+commit was never acknowledged: readers leave it out, and the next writer moves it to
+``quarantine/`` before it appends. A closed segment's name says which events are its own
+(``ledger-FIRST-LAST.ndjson``); a line beyond LAST failed to become durable and is void.
+
+A hard link of every segment stands in ``mirror`` (git's own folder), so that cleaning the work
+tree is not the end.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import Fault
+from holdfast.ledger import lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.core.shapes import Draft, Event, Fields
+    from holdfast.disk import Disk
+
+SEGMENT_BYTES = 256 * 1024
+OPEN_NAME = "ledger.ndjson"
+
+
+class Place:
+    """Where a line stands: the file's name and the line's number in it."""
+
+    __slots__ = ("line", "name")
+
+    def __init__(self, name: str, line: int) -> None:
+        self.name = name
+        self.line = line
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}"
+
+
+class Ledger:
+    """One workspace's events. ``refresh`` before reading; append only under the lock."""
+
+    def __init__(self, folder: str, disk: Disk, mirror: str | None = None) -> None:
+        self.folder = folder
+        self.mirror = mirror
+        self._disk = disk
+        self._path = os.path.join(folder, OPEN_NAME)
+        self._tail = bytearray()
+        self._loose = b""
+        self.inode = 0
+        self._size = 0
+        self._identity: str | None = None
+        self.head_seq = 0
+        self.head_hash = ""
+        self.last_stream: str | None = None
+        """The stream of the open segment's last event."""
+
+    # Reading
+
+    def refresh(self) -> None:
+        """Takes in what other processes appended since the last look."""
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            if self._restore():
+                self.refresh()
+                return
+            self._forget(inode=-1)
+            self._settle()
+            return
+        try:
+            found = os.fstat(fd)
+            if found.st_ino == self.inode and found.st_size == self._size:
+                return
+            if found.st_ino != self.inode or found.st_size < self._size or self._loose:
+                self._forget(inode=found.st_ino)
+            while piece := os.pread(fd, 1 << 20, self._size):
+                self._tail += piece
+                self._size += len(piece)
+        finally:
+            os.close(fd)
+        self._settle()
+
+    def _forget(self, inode: int) -> None:
+        self._tail = bytearray()
+        self._loose = b""
+        self.inode = inode
+        self._size = 0
+
+    def _settle(self) -> None:
+        """Sets the head, and leaves out what follows the last whole commit."""
+        end = self._tail.rfind(b"\n") + 1
+        bad = 0
+        last: Event | None = None
+        position = end
+        while position and last is None:
+            start = self._tail.rfind(b"\n", 0, position - 1) + 1
+            event = _event(self._tail[start : position - 1])
+            position = start
+            if event is None:
+                bad += 1
+            elif _is_unfinished(event) and not bad:
+                end = start
+            else:
+                last = event
+        self._loose = bytes(self._tail[end:])
+        del self._tail[end:]
+        if last is None:
+            self.head_seq, self.head_hash = self._end_of_closed()
+            self.last_stream = None
+        else:
+            self.head_seq, self.head_hash = last["seq"], last["hash"]
+            self.last_stream = last["stream"]
+        self.head_seq += bad
+
+    def _end_of_closed(self) -> tuple[int, str]:
+        for path, _, last in reversed(self.segments()):
+            for event in reversed(list(_decoded(self._disk.read(path) or b"", None))):
+                if isinstance(event, dict) and event["seq"] <= last:
+                    return last, event["hash"]
+        return 0, ""
+
+    def segments(self) -> list[tuple[str, int, int]]:
+        """The closed segments in order: path, first and last seq."""
+        try:
+            names = sorted(os.listdir(self.folder))
+        except FileNotFoundError:
+            return []
+        found = []
+        for name in names:
+            first, last = _range_of(name)
+            if first:
+                found.append((os.path.join(self.folder, name), first, last))
+        return found
+
+    def identity(self) -> str:
+        """The ledger's own name: the id of its first event. Empty while there is none."""
+        if not self._identity:
+            first = next(self.scan(), None)
+            self._identity = first["id"] if first else ""
+        return self._identity
+
+    def last(self, stream: str) -> Event | None:
+        """The stream's newest event, if the open segment has one."""
+        return next(self.newest(stream), None)
+
+    def newest(self, stream: str) -> Iterator[Event]:
+        """The stream's events in the open segment, newest first."""
+        needle = _needle(stream)
+        position = len(self._tail)
+        while (position := self._tail.rfind(needle, 0, position)) >= 0:
+            start = self._tail.rfind(b"\n", 0, position) + 1
+            stop = self._tail.find(b"\n", position)
+            event = _event(self._tail[start:stop])
+            position = start
+            if event is not None and event["stream"] == stream:
+                yield event
+
+    def touched(self) -> list[str]:
+        """The streams that have events in the open segment."""
+        return list(
+            dict.fromkeys(
+                event["stream"] for event in _decoded(self._tail, None) if isinstance(event, dict)
+            )
+        )
+
+    def scan(self, stream: str | None = None, after: int = 0) -> Iterator[Event]:
+        """Events in order, of one stream or of all; a bad line is left out."""
+        for _, found in self.walk(stream, after):
+            if isinstance(found, dict):
+                yield found
+
+    def walk(
+        self, stream: str | None = None, after: int = 0
+    ) -> Iterator[tuple[Place, Event | lines.BadLine]]:
+        """Every line in order, with its place: an event, or why it is none."""
+        needle = None if stream is None else _needle(stream)
+        seen = 0
+        for path, _, last in self.segments():
+            seen = last
+            if last > after:
+                data = self._disk.read(path) or b""
+                yield from _placed(os.path.basename(path), data, needle, after, last)
+        yield from _placed(OPEN_NAME, self._tail, needle, max(after, seen), None)
+
+    def find(self, event_id: str) -> list[Event]:
+        """The commit whose first event has this id, newest segments first."""
+        needle = f'"id":"{event_id}"'.encode()
+        sources = [(None, None), *((path, last) for path, _, last in reversed(self.segments()))]
+        for path, last in sources:
+            data = self._tail if path is None else (self._disk.read(path) or b"")
+            if data.find(needle) < 0:
+                continue
+            events = [e for e in _decoded(data, None) if isinstance(e, dict)]
+            for number, event in enumerate(events):
+                if event["id"] == event_id and (last is None or event["seq"] <= last):
+                    return events[number : number + event.get("part", [1, 1])[1]]
+        return []
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._tail) >= SEGMENT_BYTES
+
+    @property
+    def loose(self) -> bytes:
+        """What follows the last whole commit: torn, or still being written."""
+        return self._loose
+
+    # Writing, under the lock
+
+    def prepare(
+        self, drafts: list[Draft], *, stream: str, version: int, at: str, by: Fields, event_id: str
+    ) -> tuple[list[Event], bytes]:
+        """The events as they will stand in the ledger, and their lines. Nothing is written."""
+        events: list[Event] = []
+        blob = b""
+        prev = self.head_hash
+        for number, draft in enumerate(drafts, 1):
+            event: Fields = {
+                "seq": self.head_seq + number,
+                "id": event_id if number == 1 else f"{event_id}.{number}",
+                "at": at,
+                "stream": stream,
+                "version": version + number,
+                "v": lines.SCHEMA,
+                "type": draft["type"],
+                "data": draft["data"],
+                "by": by,
+            }
+            if len(drafts) > 1:
+                event["part"] = [number, len(drafts)]
+            event["prev"] = prev
+            line, prev = lines.encode(event)
+            event["hash"] = prev
+            blob += line
+            events.append(event)  # type: ignore[arg-type]
+        return events, blob
+
+    def append(self, events: list[Event], blob: bytes) -> None:
+        """Commits prepared events together. When it returns they cannot be lost."""
+        self._commit(blob, events[0]["id"])
+        self._tail += blob
+        self.head_seq, self.head_hash = events[-1]["seq"], events[-1]["hash"]
+        self.last_stream = events[-1]["stream"]
+
+    def _commit(self, blob: bytes, event_id: str) -> None:
+        fd, is_new = self._disk.open_append(self._path)
+        try:
+            if is_new:
+                self._forget(inode=os.fstat(fd).st_ino)
+            elif self._loose:
+                self._mend(fd)
+            try:
+                self._disk.write(fd, blob)
+            except OSError as error:
+                self._take_back(fd)
+                raise _not_written(error, self._path) from error
+            try:
+                self._disk.sync(fd)
+                if is_new:
+                    self._disk.sync_folder(self.folder)
+            except OSError as error:
+                raise self._not_durable(error, event_id) from error
+        finally:
+            self._disk.close(fd)
+        self._size += len(blob)
+        if is_new:
+            self._mirror(OPEN_NAME)
+
+    def _take_back(self, fd: int) -> None:
+        """A write that failed half way leaves nothing, if the disk lets us; else a torn tail."""
+        try:
+            self._disk.cut(fd, self._size)
+        except OSError:
+            self._forget(inode=0)
+
+    def _mend(self, fd: int) -> None:
+        """Moves a torn tail to quarantine; a whole event that only lost its newline stays."""
+        whole = self._whole_loose()
+        keep = len(self._tail) + len(whole)
+        if whole != self._loose:
+            self.quarantine(f"after-{self.head_seq}", self._loose)
+        self._disk.cut(fd, keep)
+        if whole:
+            self._disk.write(fd, b"\n")
+            self._tail += whole + b"\n"
+        self._disk.sync(fd)
+        self._size = len(self._tail)
+        self._loose = b""
+        self._settle()
+
+    def _whole_loose(self) -> bytes:
+        for candidate in (self._loose, self._loose[:-1]):
+            event = _event(candidate)
+            if event is not None and event["seq"] == self.head_seq + 1 and "part" not in event:
+                return candidate
+        return b""
+
+    def mend(self) -> bool:
+        """Sees to a torn tail before anything is appended; says whether there was one."""
+        if not self._loose:
+            return False
+        fd, _ = self._disk.open_append(self._path)
+        try:
+            self._mend(fd)
+        finally:
+            self._disk.close(fd)
+        return True
+
+    def quarantine(self, name: str, data: bytes) -> str:
+        """Keeps bytes that are not wanted where they were found; never overwrites."""
+        folder = os.path.join(self.folder, "quarantine")
+        self._disk.make_folder(folder, 0o700)
+        path = os.path.join(folder, f"{name}-{lines.digest(data)[:8]}")
+        try:
+            self._disk.create(path, data, 0o600, durable=True)
+        except FileExistsError:
+            pass
+        return path
+
+    def rewrite_without_bad_lines(self, name: str) -> str:
+        """Keeps a damaged segment whole in quarantine, and leaves only its events in place."""
+        path = os.path.join(self.folder, name)
+        data = self._disk.read(path) or b""
+        kept = self.quarantine(name, data)
+        good = [line for line in data.split(b"\n") if line and _event(line) is not None]
+        self._disk.replace_view(path, b"".join(line + b"\n" for line in good), durable=True)
+        self._disk.sync_folder(self.folder)
+        self._mirror(name)
+        return os.path.basename(kept)
+
+    def _not_durable(self, error: OSError, event_id: str) -> Fault:
+        """The sync failed: the lines may or may not survive, so the segment ends before them."""
+        try:
+            self._end_segment()
+            self._disk.sync_folder(self.folder)
+        except OSError:
+            return Fault(
+                "unknown_outcome",
+                f"the disk failed while syncing {self._path} ({error.strerror}): "
+                "whether this was recorded is unknown",
+                f"run the same command again with --id {event_id}: it is applied once",
+                id=event_id,
+            )
+        return _not_written(error, self._path)
+
+    def close_segment(self) -> None:
+        """Ends the open segment; the next append begins a new one."""
+        self._end_segment()
+        self._disk.sync_folder(self.folder)
+
+    def _end_segment(self) -> None:
+        first = self._last_closed() + 1
+        if self._tail:
+            name = f"ledger-{first:010}-{self.head_seq:010}.ndjson"
+            self._disk.move(self._path, os.path.join(self.folder, name))
+            self._mirror(name)
+        else:
+            self._disk.make_folder(os.path.join(self.folder, "quarantine"), 0o700)
+            void = os.path.join(self.folder, "quarantine", f"unsynced-{first}-{os.getpid()}")
+            self._disk.move(self._path, void)
+        self._forget(inode=-1)
+
+    def _last_closed(self) -> int:
+        return max((last for _, _, last in self.segments()), default=0)
+
+    # The mirror: best effort, never in the way
+
+    def _mirror(self, name: str) -> None:
+        if self.mirror is None:
+            return
+        try:
+            self._disk.make_folder(self.mirror, 0o700)
+            target = os.path.join(self.mirror, name)
+            self._disk.remove(target)
+            self._disk.link(os.path.join(self.folder, name), target)
+        except OSError:
+            return
+
+    def _restore(self) -> bool:
+        """Brings segments back from the mirror when their own names are gone."""
+        if self.mirror is None or not os.path.isdir(self.mirror):
+            return False
+        own = {os.stat(path).st_ino for path, _, _ in self.segments()}
+        brought = False
+        for name in sorted(os.listdir(self.mirror)):
+            source = os.path.join(self.mirror, name)
+            if (name == OPEN_NAME or _range_of(name)[0]) and os.stat(source).st_ino not in own:
+                self._disk.make_folder(self.folder, 0o700)
+                try:
+                    self._disk.link(source, os.path.join(self.folder, name))
+                except OSError:
+                    continue
+                own.add(os.stat(source).st_ino)
+                brought = brought or name == OPEN_NAME
+        return brought
+
+
+def _not_written(error: OSError, path: str) -> Fault:
+    return Fault(
+        "not_written",
+        f"{path} could not be written ({error.strerror}): nothing was recorded",
+        "make room or mend the disk, then run the same command again",
+    )
+
+
+def _needle(stream: str) -> bytes:
+    return f'"stream":"{stream}","version":'.encode()
+
+
+def _event(line: bytes | bytearray) -> Event | None:
+    try:
+        return lines.decode(bytes(line))
+    except lines.BadLine:
+        return None
+
+
+def _is_unfinished(event: Event) -> bool:
+    """Whether more events of the same commit should follow."""
+    number, total = event.get("part", [1, 1])
+    return number < total
+
+
+def _decoded(data: bytes | bytearray, needle: bytes | None) -> Iterator[Event | lines.BadLine]:
+    for _, found in _placed("", data, needle, 0, None):
+        yield found
+
+
+def _placed(
+    name: str, data: bytes | bytearray, needle: bytes | None, after: int, last: int | None
+) -> Iterator[tuple[Place, Event | lines.BadLine]]:
+    for number, line in enumerate(bytes(data).split(b"\n"), 1):
+        if not line or (needle is not None and needle not in line):
+            continue
+        try:
+            event = lines.decode(line)
+        except lines.BadLine as bad:
+            yield Place(name, number), bad
+            continue
+        if event["seq"] > after and (last is None or event["seq"] <= last):
+            yield Place(name, number), event
+
+
+def _range_of(name: str) -> tuple[int, int]:
+    """First and last seq by a closed segment's name; zeros when it is not one."""
+    parts = name.removesuffix(".ndjson").split("-")
+    if name.endswith(".ndjson") and len(parts) == 3 and parts[0] == "ledger":
+        first, last = parts[1:]
+        if first.isdigit() and last.isdigit():
+            return int(first), int(last)
+    return 0, 0

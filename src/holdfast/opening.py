@@ -1,0 +1,193 @@
+"""How a workflow gets its name and its place before it is opened."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import recipes
+from holdfast.core import choice
+from holdfast.core.workflow.state import is_active
+from holdfast.errors import Refused
+from holdfast.layers import records
+
+try:
+    from _md5 import md5
+except ImportError:  # an interpreter that has it only behind hashlib
+    from hashlib import md5
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields, Recipe, Session, Workflow
+    from holdfast.engine import Engine
+
+_MAX_NAME = 60
+_MAX_SAME_NAME = 1_000
+
+
+class Request:
+    """What the caller of ``start`` asked for."""
+
+    def __init__(
+        self,
+        recipe: str,
+        subject: str | None,
+        title: str | None,
+        tasks: list[str],
+        phases: list[str],
+        reading: list[str],
+        reminders: list[str],
+        context: Fields,
+        branch: str | None,
+        ttl: str | None,
+    ) -> None:
+        self.recipe = recipe
+        self.subject = subject
+        self.title = title
+        self.tasks = tasks
+        self.phases = phases
+        self.reading = reading
+        self.reminders = reminders
+        self.context = context
+        self.branch = branch
+        self.ttl = ttl
+
+
+class Wanted:
+    """A workflow about to be opened: the command's arguments, its id, and what it replaces."""
+
+    def __init__(self, args: Fields, stem: str) -> None:
+        self.args = args
+        self.stem = stem
+        self.id = stem
+        self.before: Workflow | None = None
+
+
+def prepare(engine: Engine, request: Request, session: Session | None) -> Wanted:
+    """The command's arguments, as far as they don't depend on what is there already."""
+    recipe = _recipe(engine, request)
+    subject = request.subject or request.title or recipe.get("title", request.recipe)
+    check_reading(engine, request.reading)
+    args: Fields = {
+        "recipe": recipe,
+        "subject": subject,
+        "title": request.title or subject,
+        "branch": request.branch or engine.workspace.branch(),
+        "worktree": engine.workspace.name,
+        "tasks": request.tasks,
+        "required_reading": list(dict.fromkeys(request.reading)),
+        "reminders": list(dict.fromkeys(request.reminders)),
+        "context": request.context,
+        "session": session,
+    }
+    if request.ttl is not None:
+        args["ttl"] = request.ttl
+    return Wanted(args, _stem(recipe, subject))
+
+
+def _recipe(engine: Engine, request: Request) -> Recipe:
+    recipe = recipes.load(request.recipe, engine.workspace.root)
+    if not request.phases:
+        return recipe
+    twice = [name for name in request.phases if request.phases.count(name) > 1]
+    if twice:
+        raise Refused(
+            "invalid", f"start: the phase {twice[0]!r} is named twice", "name each phase once"
+        )
+    recipe = {**recipe, "phases": [{"name": name} for name in request.phases]}
+    recipe.pop("cycles_at", None)
+    return recipe
+
+
+def _stem(recipe: Recipe, subject: str) -> str:
+    if recipe["format"] in ("skill", "verb"):
+        digest = md5(f"{subject}\n".encode(errors="surrogateescape")).hexdigest()  # noqa: S324
+        return f"{recipe['name']}-{digest[:8]}"
+    return slug(subject)
+
+
+def slug(text: str) -> str:
+    """A name that is safe in a path: lower case letters, digits and single hyphens."""
+    from unicodedata import normalize
+
+    plain = normalize("NFKD", text.lower()).encode("ascii", "ignore").decode()
+    words = "".join(letter if letter.isalnum() else " " for letter in plain).split()
+    name = "-".join(words)[:_MAX_NAME].strip("-")
+    if name:
+        return name
+    return "workflow-" + md5(text.encode(errors="surrogateescape")).hexdigest()[:8]  # noqa: S324
+
+
+def check_reading(engine: Engine, paths: list[str]) -> None:
+    """Required reading stays inside the workspace; a file that is missing is only said."""
+    for marked in paths:
+        path = marked.removeprefix("@")
+        full = os.path.normpath(os.path.join(engine.workspace.root, path))
+        top = os.path.realpath(engine.workspace.root)
+        if "\x00" in path or not (os.path.realpath(full) + os.sep).startswith(top + os.sep):
+            raise Refused(
+                "outside",
+                f"required reading {marked[:200]!r} leads out of the workspace",
+                "name a file inside it, as @path from its root",
+            )
+        if marked.startswith("@") and not os.path.exists(full):
+            engine.note(f"required reading {marked} does not exist yet")
+
+
+def place(engine: Engine, wanted: Wanted) -> Workflow | None:
+    """Gives the workflow an id that is free, or gives back the active one of the same subject."""
+    recipe, subject = wanted.args["recipe"], wanted.args["subject"]
+    for number in range(1, _MAX_SAME_NAME):
+        wanted.id = wanted.stem if number == 1 else f"{wanted.stem}-{number}"
+        state = _known(engine, recipe, wanted.id)
+        if state is None:
+            break
+        same = state["subject"] == subject and state["recipe"]["name"] == recipe["name"]
+        if same and is_active(state):
+            return _here(engine, state)
+        if same:
+            wanted.before = state
+            break
+    check_slot(engine, recipe["format"], wanted.id)
+    wanted.args["record"] = records.active_path(recipe["format"], wanted.id, engine.now())
+    return None
+
+
+def _known(engine: Engine, recipe: Recipe, workflow_id: str) -> Workflow | None:
+    position = engine.position(workflow_id)
+    if position is None and recipe["format"] != "formal":
+        from holdfast import discovery
+
+        record = records.active_path(recipe["format"], workflow_id, engine.now())
+        return discovery.adopt_file(engine, record)
+    return None if position is None else engine.load(position)
+
+
+def _here(engine: Engine, state: Workflow) -> Workflow:
+    if state["worktree"] != engine.workspace.name:
+        root = engine.workspace.root_of(state["worktree"])
+        raise Refused(
+            "elsewhere",
+            f"{state['id']} is active in another worktree ({root or state['worktree']})",
+            f"go on there, or bring it here: holdfast resume {state['id']}",
+        )
+    return state
+
+
+def check_slot(engine: Engine, format_name: str, workflow_id: str) -> None:
+    """A worktree has one place for a verb workflow's record."""
+    if format_name != "verb":
+        return
+    for row in engine.rows():
+        taken = (
+            row["format"] == "verb"
+            and row["status"] in choice.ACTIVE
+            and row["worktree"] == engine.workspace.name
+            and row["id"] != workflow_id
+        )
+        if taken:
+            raise Refused(
+                "occupied",
+                f"{row['id']} ({row['title'][:60]}) is active and has this worktree's only place "
+                f"for a {row['recipe']} workflow's record",
+                f"holdfast complete -w {row['id']}, or holdfast abandon -w {row['id']}",
+            )

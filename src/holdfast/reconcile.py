@@ -1,0 +1,276 @@
+"""What is found in place of a record that does not show the last event, and what becomes of it.
+
+Every row of the table in ``docs/format.md`` is a function here. Nothing is overwritten before it
+was taken into the ledger or kept under another name, and whatever happened is said in a note.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import jsontext
+from holdfast.core import edits
+from holdfast.core.workflow.lifecycle import pending
+from holdfast.core.workflow.state import is_active, remaining_phases
+from holdfast.layers import records
+from holdfast.layers.records import envelope, fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Change, Workflow
+    from holdfast.engine import Engine, Position
+
+_KEPT = ("id", "created_at", "record", "worktree")
+"""What an edit cannot change: the ledger goes by it."""
+_OWN = ("updated_at", "history_earlier")
+"""What the ledger says by itself."""
+_REREAD_AFTER_S = 0.05
+
+
+class Found:
+    """A file in a record's place (``path``), or one that was taken from there a moment ago."""
+
+    def __init__(
+        self, engine: Engine, position: Position, path: str, raw: bytes, taken_to: str | None = None
+    ) -> None:
+        self.position = position
+        self.raw = raw
+        self._engine = engine
+        self._path = path
+        self._taken_to = taken_to
+
+    def refuse(self, why: str) -> Workflow:
+        """Keeps the file under another name; the last good state stands."""
+        kept = self._taken_to or self._engine.store.set_aside(self._path, self.raw)
+        self._engine.note(
+            f"an edit of {self.position.record} was refused ({why}); it is kept as "
+            f"{os.path.basename(kept)}, and the last good state stands"
+        )
+        return self._engine.show_again(self.position.stream, None)
+
+    def may_be_replaced(self) -> None:
+        """Its content is about to be in the ledger: the next record may take its place."""
+        if self._taken_to is None:
+            self._engine.expect(self.position.stream, self.raw)
+
+    def taken_in(self) -> None:
+        """Its content is in the ledger: a copy that was kept until then goes."""
+        if self._taken_to is not None:
+            self._engine.disk.remove(self._taken_to)
+
+    def older(self) -> Workflow:
+        """It was a copy of an earlier event; the record is written anew."""
+        self._engine.note(f"{self.position.record} was an older copy and is brought forward")
+        if self._taken_to is not None:
+            self._engine.disk.remove(self._taken_to)
+            return self._engine.replay(self.position.stream)[0]
+        return self._engine.show_again(self.position.stream, self.raw)
+
+
+def reconcile(engine: Engine, position: Position, path: str | None, raw: bytes | None) -> Workflow:
+    """The state of a stream whose record is not current; the record is, afterwards."""
+    state, _ = engine.replay(position.stream)
+    if path is None:
+        engine.note(f"the worktree of {position.stream} is gone; its state is in the ledger")
+        return state
+    if not is_active(state):
+        return _ended(engine, position, state, path, raw)
+    engine.needs_lock()
+    if raw is None or not raw.strip(b" \t\r\n\x00"):
+        return _gone(engine, position, state, raw)
+    found = Found(engine, position, path, raw)
+    try:
+        sealed = envelope.unseal(raw)
+    except jsontext.BadJson as bad:
+        engine.pause(_REREAD_AFTER_S)
+        if engine.store.read(path) != raw:
+            return engine.load(position)
+        return found.refuse(f"line {bad.line}: {bad.why}")
+    return _weigh(engine, state, found, sealed)
+
+
+def saved_meanwhile(engine: Engine, stream: str, taken_to: str) -> Workflow:
+    """An editor saved the record between our reading it and our replacing it."""
+    position = engine.position(stream)
+    raw = engine.store.read(taken_to)
+    state, _ = engine.replay(stream)
+    if position is None or raw is None:
+        return state
+    found = Found(engine, position, engine.path(position) or "", raw, taken_to)
+    try:
+        sealed = envelope.unseal(raw)
+    except jsontext.BadJson as bad:
+        return found.refuse(f"line {bad.line}: {bad.why}")
+    return _weigh(engine, state, found, sealed)
+
+
+def _weigh(engine: Engine, state: Workflow, found: Found, sealed: envelope.Sealed) -> Workflow:
+    """A JSON object stands there: an older copy, one from elsewhere, or an edit."""
+    position = found.position
+    if not sealed.document:
+        return _gone(engine, position, state, found.raw)
+    known = _has_event(engine, position.stream, sealed)
+    if sealed.intact and known:
+        return found.older()
+    base, base_seq = state, position.seq
+    if known and sealed.seq < position.seq:
+        base, base_seq = engine.replay(position.stream, sealed.seq)[0], sealed.seq
+    rest = sealed.rest
+    if rest is None:
+        rest = records.module(base["recipe"]["format"]).render(base)[1]
+    origin = engine.origin(position.record, position.worktree)
+    try:
+        parsed = records.parse(records.format_of(position.record), sealed, rest, origin)
+    except fields.Invalid as invalid:
+        return found.refuse(_where(found.raw, invalid))
+    if sealed.intact:
+        return _from_elsewhere(engine, state, found, parsed)
+    return _edited(engine, state, found, parsed, base, base_seq)
+
+
+def _has_event(engine: Engine, stream: str, sealed: envelope.Sealed) -> bool:
+    return any(
+        event["seq"] == sealed.seq and event["hash"] == sealed.hash
+        for event in engine.ledger.scan(stream, after=sealed.seq - 1)
+    )
+
+
+def _where(raw: bytes, invalid: fields.Invalid) -> str:
+    from holdfast.layers.records.locate import line_of
+
+    line = line_of(raw.decode(errors="replace"), invalid.path)
+    return f"line {line}: {edits.path_text(invalid.path) or 'the record'} {invalid.why}"
+
+
+def _from_elsewhere(engine: Engine, state: Workflow, found: Found, parsed: Workflow) -> Workflow:
+    """A whole record of another ledger, or ahead of this one, stands in the record's place."""
+    position = found.position
+    if parsed["id"] == position.stream:
+        found.may_be_replaced()
+        state = adopt(engine, parsed, position.record, state)
+        found.taken_in()
+        return state
+    if engine.position(parsed["id"]) is None:
+        engine.expect(parsed["id"], found.raw)
+        adopt(engine, parsed, position.record, None)
+    reason = f"its record was replaced by that of {parsed['id']}"
+    engine.note(f"{position.stream} is abandoned: {reason}")
+    drafts = engine.decide(state, "abandon_workflow", {"reason": reason})
+    return engine.commit(position.stream, state, drafts, show=False)[0]
+
+
+def adopt(engine: Engine, parsed: Workflow, record: str, before: Workflow | None) -> Workflow:
+    """Takes a record that Holdfast did not write into the ledger, as it stands."""
+    engine.needs_lock()
+    adopted = {**parsed, "record": record}
+    engine.note(f"{record} came from elsewhere and is adopted as {parsed['id']}")
+    drafts = engine.decide(None, "adopt_record", {"state": adopted, "record": record})
+    return engine.commit(parsed["id"], before, drafts)[0]
+
+
+def _edited(
+    engine: Engine,
+    state: Workflow,
+    found: Found,
+    parsed: Workflow,
+    base: Workflow,
+    base_seq: int,
+) -> Workflow:
+    """A person or a tool changed the record: merged, unless someone else changed the same."""
+    position = found.position
+    changes = _admitted(engine, position, edits.diff(base, parsed))  # type: ignore[arg-type]
+    clashes = edits.conflicts(edits.diff(base, state), changes)  # type: ignore[arg-type]
+    if clashes:
+        where = ", ".join(edits.path_text(clash) for clash in clashes)
+        return found.refuse(f"{where} was changed since by someone else")
+    completed = parsed["status"] == "completed" and is_active(state)
+    if completed:
+        changes = [change for change in changes if change[0][0] not in ("status", "completed_at")]
+    if changes:
+        engine.note(f"adopted an edit of {position.record}: {_listed(changes)}")
+        drafts = engine.decide(state, "adopt_edit", {"base": base_seq, "changes": changes})
+        found.may_be_replaced()
+        state, _ = engine.commit(position.stream, state, drafts)
+    elif completed:
+        found.may_be_replaced()
+    if completed:
+        state = _complete(engine, state, "completed by hand")
+    if not changes and not completed:
+        state = engine.show_again(position.stream, found.raw)
+    found.taken_in()
+    return state
+
+
+def _admitted(engine: Engine, position: Position, changes: list[Change]) -> list[Change]:
+    for change in changes:
+        if change[0][0] in _KEPT:
+            engine.note(f"{change[0][0]} of {position.stream} stays {change[1]!r}")
+    return [change for change in changes if change[0][0] not in (*_KEPT, *_OWN)]
+
+
+def _listed(changes: list[Change]) -> str:
+    names = [edits.path_text(change[0]) for change in changes]
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
+
+
+def _gone(engine: Engine, position: Position, state: Workflow, raw: bytes | None) -> Workflow:
+    """No record: moved to completed, removed at the end, removed by accident, never written."""
+    format_name = state["recipe"]["format"]
+    if format_name == "skill":
+        moved = _moved_to_completed(engine, position, state)
+        if moved is not None:
+            return moved
+    if format_name == "formal" and state["phase"] and not remaining_phases(state):
+        engine.note(f"{position.record} was removed in the last phase: {state['id']} is completed")
+        return _complete(engine, state, "its record was removed in the last phase")
+    engine.note(
+        f"{position.record} was gone and is rebuilt; "
+        f"to end the workflow: holdfast abandon -w {state['id']}"
+    )
+    return engine.show_again(position.stream, raw)
+
+
+def _moved_to_completed(engine: Engine, position: Position, state: Workflow) -> Workflow | None:
+    place = records.module("skill").completed_path(state["id"])
+    path = engine.workspace.inside(engine.workspace.root_of(state["worktree"]) or "", place)
+    raw = engine.store.read(path)
+    if raw is None:
+        return None
+    try:
+        sealed = envelope.unseal(raw)
+    except jsontext.BadJson:
+        sealed = None
+    if sealed is not None and sealed.document.get("workflow", {}).get("id") != state["id"]:
+        return None
+    if sealed is not None and not sealed.intact:
+        taken_to = engine.store.take(path, raw)
+        state = _weigh(engine, state, Found(engine, position, path, raw, taken_to), sealed)
+    engine.note(f"its record was moved to completed: {state['id']} is completed")
+    return _complete(engine, state, "its record was moved to completed") if is_active(state) else state
+
+
+def _complete(engine: Engine, state: Workflow, reason: str) -> Workflow:
+    args = {"force": bool(pending(state)), "reason": reason}
+    return engine.commit(state["id"], state, engine.decide(state, "complete_workflow", args))[0]
+
+
+def _ended(
+    engine: Engine, position: Position, state: Workflow, path: str, raw: bytes | None
+) -> Workflow:
+    """An ended workflow. A copy of it from before its end is brought forward; nothing else is."""
+    if raw is None:
+        return state
+    try:
+        sealed = envelope.unseal(raw)
+    except jsontext.BadJson:
+        return state
+    if not _has_event(engine, position.stream, sealed) or sealed.seq == position.seq:
+        return state
+    engine.needs_lock()
+    found = Found(engine, position, path, raw)
+    if not sealed.intact:
+        return _weigh(engine, state, found, sealed)
+    if records.place(state) == position.record:
+        return found.older()
+    return engine.show_again(position.stream, raw)

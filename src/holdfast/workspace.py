@@ -1,0 +1,173 @@
+"""Where things are: the worktree, the ledger's folder, git's branch. Read from files alone.
+
+git itself is never run here: its ``HEAD``, ``commondir`` and ``config`` say everything that is
+needed, in a tenth of the time.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import Fault, Refused
+
+MAIN = "."
+"""The name of the main worktree; a linked one goes by its name in git."""
+
+_IGNORED = (
+    ".claude/holdfast/",
+    ".claude/workflow-state.json*",
+    ".claude/workflow-state/",
+    ".claude/initiative.json*",
+    ".claude/interview-state.json*",
+    ".claude/delegation-log.json*",
+    ".claude/iterative/*/state.json*",
+    "untracked/workflow-state/",
+)
+
+
+class Workspace:
+    """A worktree and the ledger it belongs to."""
+
+    def __init__(
+        self, root: str, name: str, home: str, git: str | None, common: str | None
+    ) -> None:
+        self.root = root
+        self.name = name
+        self.home = home
+        """The ledger's folder, shared by all worktrees of a repository."""
+        self.git = git
+        """This worktree's own git folder."""
+        self.common = common
+        """The git folder that all worktrees share."""
+        self._safe: set[str] = set()
+
+    @property
+    def mirror(self) -> str | None:
+        """Where hard links of the ledger survive a cleaned work tree."""
+        if self.common is None or self.home.startswith(self.common + os.sep):
+            return None
+        return os.path.join(self.common, "holdfast")
+
+    def branch(self) -> str | None:
+        """The branch that is checked out, also in the middle of a rebase; ``None`` if there is none."""
+        if self.git is None:
+            return None
+        for name in ("rebase-merge/head-name", "rebase-apply/head-name", "HEAD"):
+            text = _read(os.path.join(self.git, name)).removeprefix("ref: ")
+            if text.startswith("refs/heads/"):
+                return text.removeprefix("refs/heads/")
+        return None
+
+    def root_of(self, worktree: str) -> str | None:
+        """The folder of a worktree by its name, if it still exists."""
+        if worktree == self.name:
+            return self.root
+        if self.common is None:
+            return None
+        if worktree == MAIN:
+            return _main_root(self.common)
+        pointer = _read(os.path.join(self.common, "worktrees", worktree, "gitdir"))
+        root = os.path.dirname(pointer)
+        return root if pointer and os.path.isdir(root) else None
+
+    def inside(self, root: str, path: str) -> str:
+        """The absolute path of something in a worktree; a link that leads out is refused."""
+        full = os.path.join(root, path)
+        folder = os.path.dirname(full)
+        if folder not in self._safe:
+            top = os.path.realpath(root)
+            if not (os.path.realpath(folder) + os.sep).startswith(top + os.sep):
+                raise Refused(
+                    "outside",
+                    f"{path} leads out of the workspace {root}",
+                    "remove the symbolic link, or move the folder into the workspace",
+                )
+            self._safe.add(folder)
+        if os.path.islink(full):
+            raise Refused(
+                "outside",
+                f"{path} is a symbolic link; a record has to be a file of its own",
+                f"replace the link by the file it names: {path}",
+            )
+        return full
+
+    def ignore_lines(self, current: str) -> str:
+        """What git's own exclude file lacks, to leave records out of commits."""
+        present = {line.strip() for line in current.splitlines()}
+        missing = [line for line in _IGNORED if line not in present]
+        if not missing:
+            return ""
+        lead = "" if not current or current.endswith("\n") else "\n"
+        return lead + "\n".join(missing) + "\n"
+
+
+def find(path: str = ".") -> Workspace:
+    """The workspace that a folder belongs to."""
+    start = os.path.abspath(path)
+    if not os.path.isdir(start):
+        raise Refused("not_found", f"{path} is not a folder", "run holdfast in a project's folder")
+    for folder in _upwards(start):
+        pointer = os.path.join(folder, ".git")
+        if os.path.isdir(pointer) and os.path.exists(os.path.join(pointer, "HEAD")):
+            return _in_git(folder, pointer)
+        if os.path.isfile(pointer):
+            target = _read(pointer).removeprefix("gitdir: ")
+            return _in_git(folder, os.path.normpath(os.path.join(folder, target)))
+        if os.path.isdir(os.path.join(folder, ".claude", "holdfast")):
+            return _plain(folder)
+    return _plain(start)
+
+
+def _plain(root: str) -> Workspace:
+    return Workspace(root, MAIN, os.path.join(root, ".claude", "holdfast"), None, None)
+
+
+def _in_git(root: str, git: str) -> Workspace:
+    shared = _read(os.path.join(git, "commondir"))
+    if not shared:
+        return Workspace(root, MAIN, os.path.join(root, ".claude", "holdfast"), git, git)
+    common = os.path.normpath(os.path.join(git, shared))
+    main = _main_root(common)
+    home = os.path.join(main, ".claude") if main else common
+    return Workspace(root, os.path.basename(git), os.path.join(home, "holdfast"), git, common)
+
+
+def _main_root(common: str) -> str | None:
+    """The main worktree of a repository; ``None`` when it is bare."""
+    settings = _core_settings(os.path.join(common, "config"))
+    if settings.get("bare") == "true":
+        return None
+    if "worktree" in settings:
+        return os.path.normpath(os.path.join(common, settings["worktree"]))
+    return os.path.dirname(common)
+
+
+def _core_settings(path: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    section = ""
+    for line in _read(path).splitlines():
+        text = line.strip()
+        if text.startswith("["):
+            section = text.lower()
+        elif section == "[core]" and "=" in text:
+            key, _, value = text.partition("=")
+            found[key.strip().lower()] = value.strip().strip('"')
+    return found
+
+
+def _upwards(folder: str) -> list[str]:
+    found = [folder]
+    while os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+        found.append(folder)
+    return found
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read().rstrip("\r\n")
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        raise Fault("unreadable", f"{path} cannot be read ({error.strerror})", "") from error

@@ -1,0 +1,267 @@
+"""Workflows as Hypothesis draws them: every state that the core could have led to, and then some."""
+
+import functools
+
+from hypothesis import strategies as st
+
+from holdfast.core.moment import iso
+
+FORMATS = ("verb", "formal", "skill", "loop")
+WORKFLOW_STATUSES = ("in_progress", "blocked", "completed", "abandoned", "expired")
+PHASE_STATUSES = ("pending", "in_progress", "completed", "blocked")
+TASK_STATUSES = (*PHASE_STATUSES, "confirming", "verifying", "timeout")
+
+words = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+names = words.filter(str.strip)
+safe_names = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,20}", fullmatch=True)
+recipe_names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,12}", fullmatch=True)
+times = st.one_of(
+    st.integers(0, 4_000_000_000_000).map(iso),
+    st.sampled_from(["2025-03-04T05:06:07Z", "2025-03-04T05:06:07.654321Z", "2025-03-04 05:06+02"]),
+)
+scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | words
+floats = st.floats(allow_nan=False, allow_infinity=False)
+json_values = st.recursive(
+    scalars | floats,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=6,
+)
+objects = st.dictionaries(words, json_values, max_size=3)
+
+
+def unknown_keys(*also):
+    """Names of fields that Holdfast does not know, among them those that other formats know."""
+    return st.sampled_from(["note", "owner", "x-priority", "Größe", *also])
+
+
+def free_fields(*also):
+    return st.dictionaries(unknown_keys(*also), json_values, max_size=2)
+
+
+def with_optional(required, optional, free):
+    """Objects with some of the optional fields, and free ones beside them."""
+    known = st.fixed_dictionaries(required, optional=optional)
+    return st.builds(lambda fields, beside: {**beside, **fields}, known, free)
+
+
+def phases(listed):
+    def phase(name):
+        return with_optional(
+            {"name": st.just(name), "status": st.sampled_from(PHASE_STATUSES)},
+            {
+                "started_at": times,
+                "completed_at": times,
+                "approved": st.booleans(),
+                "reason": words,
+                "steps": st.lists(words, max_size=3),
+            },
+            free_fields("startedAt", "completedAt", "progress", "test_file"),
+        )
+
+    return st.tuples(*map(phase, listed)).map(list)
+
+
+def task(task_id):
+    return with_optional(
+        {
+            "id": st.just(task_id),
+            "description": words,
+            "status": st.sampled_from(TASK_STATUSES),
+        },
+        {
+            "commit": st.none() | words,
+            "reason": words,
+            "phases": st.dictionaries(words, st.sampled_from(PHASE_STATUSES), max_size=3),
+            "depends": st.lists(st.integers() | words, max_size=2),
+            "started_at": times,
+            "completed_at": times,
+            "iterations_used": st.integers(0, 9),
+            "confirmations_used": st.integers(0, 9),
+            "verification_passed": st.booleans(),
+            "max_iterations": st.integers(0, 9),
+        },
+        free_fields("index", "commit_sha", "tdd_phases", "criteria", "iteration_begun"),
+    )
+
+
+def tasks(record_format):
+    ids = st.from_regex(r"[TR][1-9]", fullmatch=True) if record_format == "loop" else st.nothing()
+    listed = st.lists(st.integers(0, 99) | ids, max_size=4, unique_by=str)
+    return listed.flatmap(lambda found: st.tuples(*map(task, found)).map(list))
+
+
+@st.composite
+def recipes(draw, record_format, listed):
+    optional = {
+        "title": names,
+        "ttl": st.sampled_from(["30s", "24h", "7d"]),
+        "gates": st.dictionaries(words, objects, max_size=2),
+        "task_phases": st.lists(names, max_size=3, unique=True),
+        "context": objects,
+    }
+    if listed:
+        optional["cycles_at"] = st.sampled_from(listed)
+    if record_format == "skill":
+        keys = ["feature_file", "task_description", "ticket", "feature_title"]
+        optional["subject_key"] = st.sampled_from(keys)
+    if record_format == "loop":
+        optional["mode"] = st.sampled_from(["development", "knowledge"])
+    declared = [draw(recipe_phases(name, listed)) for name in listed]
+    required = {
+        "name": recipe_names,
+        "format": st.just(record_format),
+        "phases": st.just(declared),
+    }
+    return draw(st.fixed_dictionaries(required, optional=optional))
+
+
+def recipe_phases(name, listed):
+    return st.fixed_dictionaries(
+        {"name": st.just(name)},
+        optional={
+            "steps": st.lists(names, max_size=2),
+            "next": st.lists(st.sampled_from(listed), max_size=2),
+            "approval": st.booleans(),
+            "sets_branch": st.booleans(),
+        },
+    )
+
+
+NESTED = {
+    "verb": ("enforcement",),
+    "formal": ("phase",),
+    "skill": ("_schema", "workflow", "state_machine"),
+    "loop": (),
+}
+
+
+def extras(record_format):
+    """Unknown fields at the top and inside, and some whose place a known field has taken."""
+    below = st.dictionaries(unknown_keys("id", "status", "current"), json_values, max_size=2)
+    nested = st.fixed_dictionaries({}, optional=dict.fromkeys(NESTED[record_format], below))
+    if record_format == "verb":
+        plain = st.dictionaries(unknown_keys(), json_values, min_size=1, max_size=2)
+        nested = st.just({}) | st.fixed_dictionaries({"enforcement": plain})
+    return st.builds(
+        lambda top, inner: {**top, **inner}, free_fields("context", "created_at"), nested
+    )
+
+
+def contexts():
+    keys = words | st.sampled_from(["feature_file", "feature_title", "ticket", "domain"])
+    return st.dictionaries(keys, json_values, max_size=4)
+
+
+def sessions():
+    return st.none() | st.fixed_dictionaries(
+        {"id": names, "at": times}, optional={"pid": st.integers(1, 99_999)}
+    )
+
+
+def violations():
+    return st.lists(
+        with_optional(
+            {
+                "code": names,
+                "severity": st.sampled_from(["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]),
+                "details": words,
+            },
+            {},
+            free_fields(),
+        ),
+        max_size=3,
+    )
+
+
+@st.composite
+def workflows(draw, record_format):
+    """A state of the format, however unlikely: only its types and its references are right."""
+    listed = draw(st.lists(names, max_size=4, unique=True))
+    shown = draw(st.just(listed) | st.lists(names, max_size=4, unique=True))
+    found = draw(tasks(record_format))
+    state = draw(
+        st.fixed_dictionaries(
+            {
+                "id": safe_names,
+                "recipe": recipes(record_format, listed),
+                "subject": words,
+                "title": words,
+                "status": st.sampled_from(WORKFLOW_STATUSES),
+                "created_at": times,
+                "updated_at": times,
+                "branch": st.none() | names,
+                "worktree": st.sampled_from([".", "side"]),
+                "record": st.sampled_from(["a/b/state.json", "folder/x.json"]),
+                "session": sessions(),
+                "ttl": st.none() | st.sampled_from(["45m", "24h", "7d"]),
+                "phase": st.sampled_from([None, *shown]),
+                "step": st.none() | names,
+                "cycle": st.integers(1, 5),
+                "phases": phases(shown),
+                "tasks": st.just(found),
+                "gates": st.dictionaries(words, objects, max_size=2),
+                "violations": violations(),
+                "required_reading": st.lists(words.map("@{}".format), max_size=2),
+                "read": st.dictionaries(words.map("@{}".format), times, max_size=2),
+                "reminders": st.lists(words, max_size=2),
+                "context": contexts(),
+                "tests": objects,
+                "files": st.lists(objects, max_size=2),
+                "commits": st.lists(words, max_size=2),
+                "history": st.lists(objects, max_size=3),
+                "history_earlier": st.integers(0, 9),
+                "extra": extras(record_format),
+            },
+            optional={
+                "completed_at": times,
+                "outcome": words,
+                "reason": words,
+                "current_task": st.sampled_from([None, *(task["id"] for task in found)]),
+                "a_field_of_tomorrow": json_values,
+            },
+        )
+    )
+    return state
+
+
+any_workflow = st.sampled_from(FORMATS).flatmap(
+    lambda record_format: st.tuples(st.just(record_format), workflows(record_format))
+)
+
+
+def origin_of(state, recipe=lambda _name: None):
+    """The place where the state's record stands."""
+    return {
+        "at": "2026-01-02T03:04:05.000Z",
+        "path": state["record"],
+        "worktree": state["worktree"],
+        "recipe": recipe,
+    }
+
+
+@functools.cache
+def _known_words():
+    """Keys and words of the formats: with them, arbitrary JSON gets past the first check."""
+    keys = [
+        *("_schema", "version", "skill", "workflow", "id", "status", "created_at", "updated_at"),
+        *("branch", "context", "state_machine", "current_phase", "phases", "name", "steps"),
+        *("cycle_count", "tasks", "index", "description", "commit_sha", "tdd_phases", "history"),
+        *("checkpoints", "test_state", "files_modified", "history_earlier", "feature_file"),
+        *("type", "phase", "startedAt", "lastUpdated", "ttl", "enforcement", "violations"),
+        *("completedAt", "workflow_type", "current", "total", "required_reading", "key_reminders"),
+        *("task", "slug", "mode", "domain", "created", "updated", "current_task"),
+        *("current_iteration", "commits", "iterations_used", "depends", "code", "severity"),
+        *("recipe", "format", "was", "statuses", "under", "units", "extra", "session", "next"),
+    ]
+    said = [*PHASE_STATUSES, *WORKFLOW_STATUSES, "development", "knowledge", "1.0", "24h", "done"]
+    return st.sampled_from(keys) | words, st.sampled_from([*said, "APEX", "execute", "@a"]) | words
+
+
+def arbitrary_json():
+    """Anything that JSON can hold, with a liking for what records say."""
+    keys, said = _known_words()
+    return st.recursive(
+        scalars | floats | said | st.integers(-2, 5),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=6),
+        max_leaves=40,
+    )

@@ -1,0 +1,298 @@
+"""The command line around a keeper that only remembers what it was asked: calls, exits, errors."""
+
+import io
+import os
+import subprocess
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from holdfast import jsontext
+from holdfast.cli.main import main
+from holdfast.core.workflow.state import blank
+from holdfast.errors import Fault, Refused
+
+RECIPE = {"name": "dev", "format": "skill", "phases": [{"name": "plan"}, {"name": "build"}]}
+EVENTS = [
+    {"seq": seq, "at": "2026-01-02T03:04:05.000Z", "stream": "dev-1", "type": "noted", "data": {}}
+    for seq in (1, 2)
+]
+AIM = {"workflow": None, "id": None}
+
+
+class Keeper:
+    """Answers every method with one receipt, or raises what the test asks for."""
+
+    calls: list
+    error: BaseException | None = None
+    sound = True
+
+    def __init__(self, **opened):
+        self.calls.append(("open", (), opened))
+
+    def __getattr__(self, name):
+        def call(*args, **kwargs):
+            self.calls.append((name, args, kwargs))
+            if self.error is not None:
+                raise self.error
+            return self.answers().get(name, self.receipt())
+
+        return call
+
+    @staticmethod
+    def receipt():
+        state = blank("dev-1", RECIPE, "2026-01-02T03:04:05.000Z")
+        state["tasks"] = [{"id": 3, "description": "Write it", "status": "pending"}]
+        return SimpleNamespace(state=state, seqs=[4], notes=["brought forward"], resumed=True)
+
+    def answers(self):
+        lines = [{"level": "error", "what": "ledger", "message": "a bad line"}]
+        report = SimpleNamespace(ok=self.sound, lines=[] if self.sound else lines, counts={})
+        return {
+            "workflows": ([{"id": "dev-1"}, {"id": "dev-2"}], []),
+            "briefing": "Go on with task 3.",
+            "log": list(EVENTS),
+            "follow": iter([*EVENTS, {**EVENTS[0], "seq": 3}]),
+            "verify": report,
+            "repair": report,
+        }
+
+
+@pytest.fixture
+def keeper(monkeypatch):
+    fake = type("FakeKeeper", (Keeper,), {"calls": []})
+    module = ModuleType("holdfast.keeper")
+    module.Keeper = fake
+    monkeypatch.setitem(sys.modules, "holdfast.keeper", module)
+    monkeypatch.delenv("CLAUDE_CODE_SESSION_ID", raising=False)
+    return fake
+
+
+def in_json(capsys, *words):
+    code = main([*words, "--json"])
+    captured = capsys.readouterr()
+    return code, jsontext.loads(captured.out)
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("advance", ("advance", (), AIM)),
+        ("phase start plan a=1", ("start_phase", ("plan", {"a": 1}), AIM)),
+        ("phase complete plan", ("complete_phase", ("plan", {}), AIM)),
+        ("phase block plan reason=x", ("block_phase", ("plan", {"reason": "x"}), AIM)),
+        ("phase block plan --reason x", ("block_phase", ("plan", {"reason": "x"}), AIM)),
+        ("phase unblock plan", ("unblock_phase", ("plan", {}), AIM)),
+        ("phase approve plan", ("approve_phase", ("plan", {}), AIM)),
+        ("step red", ("start_step", ("red",), AIM)),
+        ("task add x", ("add_task", ("x",), AIM)),
+        ("task start 3", ("start_task", (3,), AIM)),
+        ("task done 3 --commit abc", ("complete_task", (3,), {"commit": "abc", **AIM})),
+        ("task block 3 --reason x", ("block_task", (3, "x"), AIM)),
+        ("remind x", ("remind", ("x",), AIM)),
+        ("read @x", ("require_reading", ("@x",), AIM)),
+        ("set a=b", ("set_context", ({"a": "b"},), AIM)),
+        ("advance -w dev-1 --id r1", ("advance", (), {"workflow": "dev-1", "id": "r1"})),
+        (
+            "complete --outcome o --force --reason r",
+            ("complete", (), {"outcome": "o", "force": True, "reason": "r", **AIM}),
+        ),
+        ("abandon", ("abandon", (), {"reason": None, **AIM})),
+    ],
+)
+def test_a_command_is_one_call_and_answers_with_the_workflow(keeper, capsys, line, asked):
+    code, answer = in_json(capsys, *line.split())
+    assert keeper.calls[1:] == [asked]
+    assert (code, answer["ok"], answer["seqs"]) == (0, True, [4])
+    assert answer["workflow"]["id"] == "dev-1"
+    assert answer["notes"] == ["brought forward"]
+    assert main(line.split()) == 0
+    assert "next: holdfast" in capsys.readouterr().out
+
+
+def test_start_hands_everything_on(keeper, capsys):
+    code, answer = in_json(capsys, "start", "dev", "x.md", "--task", "a", "--set", "k=1")
+    method, args, kwargs = keeper.calls[1]
+    assert (code, method, args) == (0, "start", ("dev", "x.md"))
+    assert (kwargs["tasks"], kwargs["context"]) == (["a"], {"k": 1})
+    assert (answer["resumed"], answer["workflow"]["recipe"]) == (True, "dev")
+    assert main(["start", "dev"]) == 0
+    assert keeper.calls[-1][2]["context"] is None
+    assert "resumed dev-1" in capsys.readouterr().out
+
+
+def test_reading_commands_have_their_one_object(keeper, capsys):
+    assert in_json(capsys, "status") == (
+        0,
+        {"ok": True, "workflows": [{"id": "dev-1"}, {"id": "dev-2"}]},
+    )
+    assert in_json(capsys, "status", "-w", "dev-2")[1]["workflows"] == [{"id": "dev-2"}]
+    assert in_json(capsys, "show", "dev-1")[1]["workflow"]["status"] == "in_progress"
+    assert in_json(capsys, "resume")[1]["briefing"] == "Go on with task 3."
+    assert in_json(capsys, "log", "--limit", "2")[1]["events"] == EVENTS
+    assert ("log", (), {"workflow": None, "limit": 2}) in keeper.calls
+    assert in_json(capsys, "verify") == (0, {"ok": True, "lines": [], "counts": {}})
+
+
+def test_following_the_log_gives_each_event_once_on_its_own_line(keeper, capsys, monkeypatch):
+    waits = iter([None, None])
+
+    def wait(_seconds):
+        if next(waits, "over") == "over":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", wait)
+    assert main(["log", "--follow", "--json"]) == 130
+    lines = capsys.readouterr().out.splitlines()
+    assert [jsontext.loads(line)["seq"] for line in lines] == [1, 2, 3]
+
+
+def test_damage_is_exit_1_with_its_lines_and_an_error(keeper, capsys):
+    keeper.sound = False
+    code, answer = in_json(capsys, "verify")
+    assert (code, answer["ok"], answer["error"]["code"]) == (1, False, "damaged")
+    assert answer["lines"][0]["message"] == "a bad line"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "name"),
+    [
+        (Refused("no_task", "there is no task 9", "holdfast show", tasks=[3]), 1, "no_task"),
+        (Fault("locked", "the lock is held", "try again"), 3, "locked"),
+        (PermissionError(13, "Permission denied", "/x"), 3, "storage"),
+        (RuntimeError("boom \x1b[2J"), 3, "internal"),
+    ],
+)
+def test_an_error_is_answered_with_its_exit_code(keeper, capsys, error, code, name):
+    keeper.error = error
+    assert main(["advance", "--json"]) == code
+    answer = jsontext.loads(capsys.readouterr().out)
+    assert (answer["ok"], answer["error"]["code"]) == (False, name)
+    assert {"code", "message", "hint"} <= set(answer["error"])
+    assert main(["advance"]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "holdfast: " in captured.err
+    assert "  next: " in captured.err
+    assert "\x1b" not in captured.err
+
+
+def test_what_a_refusal_lists_is_in_both_answers(keeper, capsys):
+    keeper.error = Refused("pending", "tasks are pending", "holdfast show", tasks=["3 Write it"])
+    assert in_json(capsys, "complete")[1]["error"]["details"] == {"tasks": ["3 Write it"]}
+    main(["complete"])
+    assert "  tasks: 3 Write it" in capsys.readouterr().err
+
+
+def test_a_usage_error_is_exit_2_and_opens_nothing(keeper, capsys):
+    code, answer = in_json(capsys, "task", "dnoe")
+    assert (code, answer["error"]["code"]) == (2, "usage")
+    assert main(["phase", "block", "plan", "reason=a", "--reason", "b"]) == 2
+    assert "two reasons" in capsys.readouterr().err
+    assert [call for call in keeper.calls if call[0] != "open"] == []
+
+
+def test_the_word_json_as_text_asks_for_no_json(keeper, capsys):
+    assert main(["task", "add", "--", "--json"]) == 0
+    assert capsys.readouterr().out.startswith("✓ task added: --json")
+
+
+def test_an_interrupt_is_exit_130_without_a_word(keeper, capsys):
+    keeper.error = KeyboardInterrupt()
+    assert main(["advance"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "session"),
+    [
+        ([], None, None),
+        ([], "", None),
+        ([], "env", "env"),
+        (["--session", "mine"], "env", "mine"),
+        (["--session", ""], "env", None),
+    ],
+)
+def test_the_session_is_the_option_else_the_environment(
+    keeper, monkeypatch, words, environment, session
+):
+    if environment is not None:
+        monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", environment)
+    main(["status", *words])
+    assert keeper.calls[0] == ("open", (), {"path": ".", "session": session, "by": "cli"})
+
+
+class Deaf(io.StringIO):
+    """A stream whose other end is gone, or full."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def flush(self):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (BrokenPipeError(32, "Broken pipe"), 0, ""),
+        (OSError(28, "No space left on device"), 3, "could not be written"),
+    ],
+)
+def test_an_answer_nobody_hears_does_not_undo_the_work(keeper, capsys, error, code, said):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", Deaf(error))
+        assert main(["advance"]) == code
+        keeper.sound = False
+        patch.setattr(sys, "stdout", Deaf(error))
+        assert main(["verify"]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_standard_output_the_work_is_still_done(keeper, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["advance"]) == 0
+    assert keeper.calls[-1][0] == "advance"
+
+
+def test_help_needs_no_workspace(keeper, capsys):
+    assert main([]) == 0
+    assert "holdfast COMMAND" in capsys.readouterr().out
+    code, answer = in_json(capsys, "task", "done", "--help")
+    assert (code, answer["ok"]) == (0, True)
+    assert "holdfast task done N" in answer["help"]
+    assert keeper.calls == []
+
+
+def test_the_demonstration_leaves_standard_output_to_the_one_object(keeper, monkeypatch, capsys):
+    module = ModuleType("holdfast.cli.demo")
+    module.run = lambda: print("the story") or 0
+    monkeypatch.setitem(sys.modules, "holdfast.cli.demo", module)
+    assert in_json(capsys, "demo") == (0, {"ok": True})
+    assert main(["demo"]) == 0
+    assert capsys.readouterr().out == "the story\n"
+
+
+def test_a_common_command_imports_no_more_of_the_surface_than_it_needs():
+    program = (
+        "import sys, holdfast.cli.main as cli\n"
+        "cli._keeper = lambda args: sys.exit()\n"
+        "try: cli.main(['task', 'done', '3'])\n"
+        "except SystemExit: print(*[n for n in sys.modules if n.startswith('holdfast.cli.')])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    modules = {"main", "table", "arguments", "steps"}
+    assert set(run.stdout.split()) == {f"holdfast.cli.{name}" for name in modules}
+
+
+def test_nothing_reads_standard_input(keeper, monkeypatch):
+    reader, writer = os.pipe()
+    with os.fdopen(reader) as silent, os.fdopen(writer, "w"):
+        monkeypatch.setattr(sys, "stdin", silent)
+        for line in ("start dev", "complete", "abandon", "resume", "repair"):
+            assert main(line.split()) == 0

@@ -1,0 +1,81 @@
+"""The table of commands is what help, the reference and the functions behind it all agree on."""
+
+import importlib
+import inspect
+import shlex
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli import guide
+from holdfast.cli.arguments import Usage, parse
+from holdfast.cli.reference import markdown
+from holdfast.cli.table import COMMANDS, COMMON, GROUPS, WITHOUT_WORKSPACE
+
+ROOT = Path(__file__).resolve().parent.parent
+each_command = pytest.mark.parametrize("name", COMMANDS)
+
+
+def test_the_reference_is_what_the_table_says():
+    written = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    assert written == markdown(), "run: python -m holdfast.cli.reference > docs/cli.md"
+
+
+@each_command
+def test_every_command_has_its_function(name):
+    module, _, function = COMMANDS[name]["call"].partition(".")
+    found = getattr(importlib.import_module(f"holdfast.cli.{module}"), function)
+    takes = ["args"] if name in WITHOUT_WORKSPACE else ["keeper", "args"]
+    assert [parameter.strip("_") for parameter in inspect.signature(found).parameters] == takes
+
+
+@each_command
+def test_examples_are_understood(name):
+    for example in COMMANDS[name]["examples"]:
+        program, *words = shlex.split(example)
+        assert program == "holdfast"
+        assert parse(words)["command"] == name
+
+
+@each_command
+def test_help_names_every_argument_and_option(name):
+    text = guide.command(name)
+    spec = COMMANDS[name]
+    for item in (*spec.get("takes", ()), *spec.get("options", ()), *COMMON):
+        assert item["name"] in text
+        assert item["help"] in text
+    assert spec["help"] in guide.overview()
+
+
+@each_command
+def test_the_grammar_of_a_command_is_sound(name):
+    spec = COMMANDS[name]
+    takes, options = spec.get("takes", ()), (*COMMON, *spec.get("options", ()))
+    assert all(item["count"] not in ("any", "some") for item in takes[:-1])
+    names = [name for option in options for name in (option["name"], option["short"]) if name]
+    assert len(names) == len(set(names))
+    assert [
+        *filter(None, (option["kind"] == "flag" and "value" in option for option in options))
+    ] == []
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_help_of_a_group_lists_its_commands(group):
+    members = [name for name in COMMANDS if name.startswith(f"{group} ")]
+    assert members
+    assert all(f"holdfast {name}" in guide.group(group) for name in members)
+
+
+@pytest.mark.parametrize(
+    ("topic", "hint"),
+    [(["tsk"], "holdfast help task"), (["task", "dnoe"], "holdfast help task done")],
+)
+def test_help_for_an_unknown_command_names_the_one_that_was_meant(topic, hint):
+    with pytest.raises(Usage) as caught:
+        guide.answer({"topic": topic})
+    assert caught.value.hint == hint
+
+
+def test_help_lines_fit_a_terminal():
+    pages = [guide.overview(), *map(guide.group, GROUPS), *map(guide.command, COMMANDS)]
+    assert [line for page in pages for line in page.split("\n") if len(line) > 96] == []

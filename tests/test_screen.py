@@ -1,0 +1,325 @@
+"""What people see: it fits, it is plain where it must be, and stored text cannot steer a terminal."""
+
+import io
+import re
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast import jsontext
+from holdfast.cli import panels, screen, text, views
+from holdfast.cli.ahead import ahead
+from holdfast.cli.screen import Screen
+from holdfast.cli.text import cells, clean, clean_json, padded, quote, shortened
+from holdfast.core.workflow.state import blank
+
+NOW = "2026-01-02T06:04:05.000Z"
+THEN = "2026-01-02T03:04:05.000Z"
+HOSTILE = "\x1b[2J\x1b]0;owned\x07 a\nb\r\x9b31m \u202egnp.exe\u2066\u200f\x7f\udcff \u2028 end"
+KINDS = ("change", "started", "workflow", "briefing", "workflows", "events", "report", "failure")
+COLOUR = re.compile("\x1b\\[[0-9]+m")
+
+
+def workflow(word="word"):
+    """A workflow in which every text is, or holds, the word."""
+    recipe = {
+        "name": word,
+        "format": "skill",
+        "phases": [{"name": "plan"}, {"name": word, "approval": True}, {"name": "review"}],
+        "gates": {word: {"status": word, word: word}, "lint": {"status": "passed", "count": 3}},
+    }
+    state = blank(word, recipe, THEN)
+    state.update(title=word, subject=f"on {word}", branch=word, worktree=word, record=word)
+    state.update(phase=word, step=word, reason=word, outcome=word, cycle=2)
+    state["phases"][0].update(status="completed", completed_at=THEN, approved=True)
+    state["phases"][1].update(status="in_progress", reason=word, **{word: [word]})
+    state["tasks"] = [
+        {"id": 1, "description": "Write it", "status": "completed", "commit": word},
+        {"id": 2, "description": word, "status": "in_progress", "phases": {word: word}},
+        {"id": word, "description": word, "status": "blocked", "reason": word},
+        {"id": 4, "description": "Last", "status": "pending", "depends": [word]},
+    ]
+    state["violations"] = [{"code": word, "severity": word, "details": word}]
+    state["required_reading"], state["read"] = ["@read.md", word], {"@read.md": THEN}
+    state["reminders"], state["context"] = [word], {word: word, "nested": {word: [word]}}
+    return state
+
+
+def row(word="word", **fields):
+    return {
+        **dict.fromkeys(("id", "recipe", "title", "branch", "worktree", "record"), word),
+        **{"status": "in_progress", "phase": word, "phase_index": 2, "phase_total": 3},
+        **{"tasks_done": 1, "tasks_total": 4, "updated_at": THEN, "session": None, **fields},
+    }
+
+
+def answers(word="word"):
+    receipt = SimpleNamespace(state=workflow(word), seqs=[7], notes=[word], resumed=False)
+    changed = {"receipt": receipt, "said": word, "aimed": True}
+    event = {"seq": 7, "at": word, "stream": word, "type": word, "data": {word: word, "n": [word]}}
+    report = SimpleNamespace(
+        ok=False,
+        lines=[{"level": "error", "what": word, "message": word}],
+        counts={word: 1},
+    )
+    data = {
+        "change": changed,
+        "started": changed,
+        "workflow": changed,
+        "briefing": {**changed, "briefing": f"{word}\nsecond line"},
+        "workflows": {"rows": [row(word), row(word, phase=None)], "notes": [word]},
+        "events": [event],
+        "stream": iter([event]),
+        "report": {"report": report, "command": "verify"},
+        "failure": {"code": word, "message": word, "hint": word, "details": {word: [word, 1]}},
+    }
+    return {kind: {"kind": kind, "data": value} for kind, value in data.items()}
+
+
+def stream(encoding="utf-8"):
+    return io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+
+
+def shown(answer, encoding="utf-8"):
+    return list(screen.lines(answer, stream(encoding)))
+
+
+def harmless(line):
+    return all(
+        char.isprintable() or char in "\u00a0\u2009\u200c\u200d\u202f\u3000" for char in line
+    )
+
+
+# Stored text cannot steer a terminal
+
+
+@pytest.mark.promise(14)
+@pytest.mark.parametrize("kind", [*KINDS, "stream"])
+def test_stored_text_cannot_emit_terminal_escapes(kind):
+    lines = shown(answers(HOSTILE)[kind])
+    assert lines
+    assert [line for line in lines if not harmless(line)] == []
+    assert any("\\x1b[2J" in line for line in lines)
+
+
+@pytest.mark.promise(14)
+@pytest.mark.parametrize("kind", [*KINDS, "stream"])
+def test_json_for_a_terminal_has_the_same_value_and_no_escapes(kind):
+    lines = list(views.lines(answers(HOSTILE)[kind], stream()))
+    assert [line for line in lines if not harmless(line)] == []
+    raw = views.view(answers(HOSTILE)[kind]) if kind != "stream" else answers(HOSTILE)[kind]
+    value = raw if kind != "stream" else next(raw["data"])
+    assert jsontext.loads(lines[0]) == value
+
+
+@pytest.mark.promise(14)
+def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
+    for module in (text, screen, panels):
+        monkeypatch.setattr(module, "clean", str)
+    for kind in KINDS:
+        assert [line for line in shown(answers(HOSTILE)[kind]) if not harmless(line)] != []
+
+
+@pytest.mark.promise(14)
+def test_colour_is_the_only_escape_on_a_terminal():
+    terminal = Screen(colour=True, width=80, now=NOW)
+    for line in panels.workflow_panel(terminal, workflow(HOSTILE)):
+        assert harmless(COLOUR.sub("", line))
+
+
+@given(st.text(st.characters()))
+def test_any_text_becomes_one_printable_line(anything):
+    assert harmless(clean(anything))
+    assert harmless(clean_json(jsontext.dumps(anything)))
+    assert jsontext.loads(clean_json(jsontext.dumps(anything))) == anything
+    assert clean_json(jsontext.dumps(anything), ascii_only=True).isascii()
+    assert jsontext.loads(clean_json(jsontext.dumps(anything), ascii_only=True)) == anything
+
+
+@pytest.mark.parametrize("line", ["plain", "naïve – 日本語", "👩‍👩‍👧 family", "a\u00a0b"])
+def test_ordinary_text_stays_as_it_is(line):
+    assert clean(line) == line
+
+
+# It fits the terminal
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+@pytest.mark.parametrize("word", ["short", "a much longer one, " * 5, "日本語のタイトル" * 4])
+def test_the_table_of_workflows_fits_the_terminal(width, word):
+    rows = [row(title=word, id="dev-1f2e3d4c", branch=word, worktree="."), row(id="dev-2")]
+    for line in panels.status_table(Screen(width=width, now=NOW), rows):
+        assert cells(line) <= width
+
+
+def test_the_table_fits_even_with_a_long_id():
+    rows = [row(id="x" * 70, phase="y" * 70)]
+    assert all(cells(line) <= 40 for line in panels.status_table(Screen(width=40, now=NOW), rows))
+
+
+def test_without_a_terminal_nothing_is_cut_and_there_is_no_heading():
+    lines = list(panels.status_table(Screen(now=NOW), [row(title="long " * 60, worktree=".")]))
+    assert lines == ["▶ word  word  2/3 word  1/4  word  3 hours ago  " + ("long " * 60).rstrip()]
+
+
+def test_events_take_one_line_each():
+    event = {
+        "seq": 7,
+        "at": THEN,
+        "stream": "dev-1",
+        "type": "task_added",
+        "data": {"text": "a" * 99},
+    }
+    whole = panels.event_line(Screen(now=NOW), event)
+    assert whole == "    7  2026-01-02 03:04:05  dev-1  task_added  text=" + "a" * 99
+    assert cells(panels.event_line(Screen(width=80, now=NOW), event)) <= 80
+
+
+@given(st.text(), st.integers(2, 40))
+def test_shortened_text_is_no_wider_than_asked(anything, width):
+    line = shortened(clean(anything), width)
+    assert cells(line) <= width
+    assert cells(padded(line, width)) == width
+
+
+# It is what the stream can show
+
+
+def test_a_workflow_is_a_tree_of_phases_and_tasks():
+    state = workflow("build")
+    lines = list(panels.workflow_panel(Screen(now=NOW), state))
+    start = lines.index("Phases")
+    assert lines[start : start + 8] == [
+        "Phases",
+        "  ✓ plan  approved · 3 hours ago",
+        '  ▶ build  step build · build · build=["build"]',
+        "    ✓ 1  Write it  commit build",
+        "    ▶ 2  build  build build",
+        "    ✗ build  build  build",
+        "    ○ 4  Last  after build",
+        "  ○ review",
+    ]
+    assert "  ✓ @read.md" in lines
+    assert "  ○ build" in lines
+
+
+def test_tasks_stand_alone_when_no_phase_is_current():
+    state = {**workflow(), "phase": None}
+    assert "Tasks" in list(panels.workflow_panel(Screen(now=NOW), state))
+
+
+def test_an_ascii_stream_gets_ascii():
+    for kind, answer in answers("Zoë 日本語").items():
+        lines = shown(answer, "ascii")
+        assert all(line.isascii() for line in lines), kind
+    assert "[>]" in shown(answers()["started"], "ascii")[0]
+    json = next(views.lines(answers("Zoë 😀")["change"], stream("latin-1")))
+    assert json.isascii()
+    assert jsontext.loads(json)["workflow"]["title"] == "Zoë 😀"
+
+
+class Terminal(io.TextIOWrapper):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+)
+def test_colour_only_on_a_terminal_that_wants_it(monkeypatch, environment, coloured):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert Screen.of(Terminal(io.BytesIO(), encoding="utf-8")).colour is coloured
+    assert Screen.of(stream()).colour is False
+
+
+def test_a_terminal_that_does_not_tell_its_width_has_the_usual_one():
+    assert Screen.of(Terminal(io.BytesIO(), encoding="utf-8")).width == 80
+    assert Screen.of(stream()).width is None
+
+
+def test_a_refusal_says_what_and_what_next():
+    told = {
+        "code": "x",
+        "message": "no such task 9",
+        "hint": "holdfast show",
+        "details": {"t": [1]},
+    }
+    assert shown({"kind": "failure", "data": told}) == [
+        "holdfast: no such task 9",
+        "  t: 1",
+        "  next: holdfast show",
+    ]
+
+
+def test_a_sound_report_has_no_next_step():
+    report = SimpleNamespace(
+        ok=True,
+        lines=[{"level": "behind", "what": "dev-1", "message": "at 3 of 4"}],
+        counts={"events": 4},
+    )
+    answer = {"kind": "report", "data": {"report": report, "command": "verify"}}
+    assert shown(answer) == ["○ dev-1  behind: at 3 of 4", "sound · 4 events"]
+    assert views.view(answer) == {"ok": True, "lines": report.lines, "counts": report.counts}
+
+
+def test_damage_is_an_error_with_its_lines():
+    answer = {**answers()["report"], "code": 1}
+    view = views.view(answer)
+    assert view["ok"] is False
+    assert view["error"] == {
+        "code": "damaged",
+        "message": "word: word",
+        "hint": "holdfast repair",
+    }
+
+
+# What comes next
+
+
+def after(**changes):
+    state = workflow("build")
+    state["tasks"] = []
+    state.update(changes)
+    following = ahead(state)
+    return " ".join(following[1]) if following else None
+
+
+def task(number, status, **fields):
+    return {"id": number, "description": "x", "status": status, **fields}
+
+
+def test_the_next_step_is_the_nearest_open_thing():
+    assert after(tasks=[task(1, "pending"), task(2, "verifying")]) == "task done 2"
+    assert after(tasks=[task(1, "pending", depends=[2]), task(2, "pending")]) == "task start 2"
+    assert after(tasks=[task(1, "completed"), task(2, "blocked")]) == "task start 2"
+    assert after() == "phase approve build"
+    assert after(phase="plan") == "advance"
+    assert after(phase=None) == "phase start review"
+    assert after(phase=None, phases=[]) == "complete"
+    assert after(status="completed") is None
+    assert after(status="expired") == "resume build"
+    blocked = [{"name": "build", "status": "blocked"}]
+    assert after(phases=blocked) == "phase unblock build"
+
+
+def test_the_next_command_can_be_copied_into_a_shell():
+    state = workflow("two words; $(rm)")
+    state["tasks"] = []
+    line = next(screen.next_lines(Screen(), state, aimed=True))
+    quoted = "'two words; $(rm)'"
+    assert line.startswith(f"  next: holdfast phase approve {quoted}")
+    assert quote("it's") == "'it'\\''s'"
+    assert quote("") == "''"
+
+
+def test_the_view_of_a_workflow_names_what_is_unread():
+    view = views.workflow_view(workflow("build"))
+    assert view["unread"] == ["build"]
+    assert (view["recipe"], view["format"]) == ("build", "skill")
+    assert set(workflow()) <= set(view)

@@ -1,0 +1,607 @@
+"""Initiative, interview and delegation: what is decided, what is refused, what the records keep."""
+
+import copy
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core import delegation, edits, initiative, interview
+from holdfast.core.refusal import Refusal
+from holdfast.layers.records import delegation as delegation_record
+from holdfast.layers.records import initiative as initiative_record
+from holdfast.layers.records import interview as interview_record
+from holdfast.layers.records.fields import Invalid
+
+NOON = "2026-04-02T12:00:00.000Z"
+ORIGIN = {"at": NOON, "path": "", "worktree": ".", "recipe": lambda name: None}
+PAIRS = [
+    pytest.param(initiative, initiative_record, id="initiative"),
+    pytest.param(interview, interview_record, id="interview"),
+    pytest.param(delegation, delegation_record, id="delegation"),
+]
+each_pair = pytest.mark.parametrize(("core", "record"), PAIRS)
+
+words = st.text("abcdefg -/é\n", min_size=1, max_size=12)
+skills = st.sampled_from(["plan", "review", "fix"])
+scores = st.floats(0, 1) | st.integers(0, 1)
+ids = st.sampled_from(["M1", "M2", "M3", "M9"])
+leaves = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
+)
+anything = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner)
+)
+unknown = st.dictionaries(st.text("xyz", min_size=1), anything, max_size=3)
+
+
+def command(kind, **args):
+    return st.fixed_dictionaries({"type": st.just(kind), "args": st.fixed_dictionaries(args)})
+
+
+COMMANDS = {
+    initiative: st.one_of(
+        command("start_milestone", milestone=ids),
+        command("record_milestone_task", milestone=ids, text=words, done=st.booleans()),
+        command("complete_milestone", milestone=ids),
+        command("complete_milestone", milestone=ids),
+        command("block_initiative", reason=words),
+        command("unblock_initiative"),
+        command("finish_initiative"),
+        command("finish_initiative", force=st.just(True), reason=words),
+        command("archive_initiative"),
+    ),
+    interview: st.one_of(
+        command(
+            "record_interview",
+            skill=skills,
+            confidence=scores,
+            dimensions=st.dictionaries(words, scores, max_size=2),
+            questions_asked=st.integers(0, 9),
+        ),
+        command("skip_interview", skill=skills, reason=words),
+    ),
+    delegation: st.one_of(
+        command(
+            "record_delegation",
+            agent=words,
+            model=words,
+            task_type=words,
+            complexity=words,
+            outcome=words,
+            duration_ms=st.integers(0, 10**6),
+        ),
+        command("escalate_delegation", **{"from": words, "to": words, "reason": words}),
+        command("escalate_delegation", **{"from": words, "to": words, "resolved": st.booleans()}),
+        command("override_delegation", suggested=words, chosen=words),
+        command("correct_routing", suggested=words, chosen=words, intent=words),
+    ),
+}
+
+
+def at(minute):
+    return f"2026-04-{minute // 1440 + 1:02}T{minute // 60 % 24:02}:{minute % 60:02}:00.000Z"
+
+
+def run(core, state, commands):
+    """The state after the commands, the events on the way and the refusals."""
+    events, refusals = [], []
+    for minute, each in enumerate(commands):
+        answer = core.decide(state, {**each, "at": at(minute)})
+        if isinstance(answer, Refusal):
+            refusals.append(answer)
+            continue
+        for draft in answer:
+            events.append({**draft, "at": at(minute)})
+            state = core.evolve(state, events[-1])
+    return state, events, refusals
+
+
+def create(name="Tidy billing", *titles):
+    milestones = [
+        {"id": f"M{n}", "title": title}
+        for n, title in enumerate(titles or ("Map", "Move", "Ship"), 1)
+    ]
+    return {"type": "create_initiative", "args": {"name": name, "milestones": milestones}}
+
+
+def asked(kind, **args):
+    return {"type": kind, "args": args}
+
+
+def begun(core):
+    return run(core, None, [create()])[0] if core is initiative else core.blank()
+
+
+@st.composite
+def reachable(draw, core):
+    state = run(core, begun(core), draw(st.lists(COMMANDS[core], max_size=30)))[0]
+    return {**state, "extra": draw(unknown)}
+
+
+# Laws of all three
+
+
+@each_pair
+@given(data=st.data())
+def test_a_record_gives_back_the_whole_state(core, record, data):
+    state = data.draw(reachable(core))
+    document, rest = json.loads(json.dumps(record.render(state)))
+    assert record.parse(document, rest, ORIGIN) == state
+
+
+@each_pair
+@given(data=st.data())
+def test_unknown_fields_survive_a_change_at_their_place(core, record, data):
+    document, rest = record.render(data.draw(reachable(core)))
+    added = data.draw(unknown)
+    state = record.parse({**document, **added}, rest, ORIGIN)
+    after = run(core, state, data.draw(st.lists(COMMANDS[core], max_size=3)))[0]
+    written, _ = record.render(after)
+    assert {key: written[key] for key in added} == added
+
+
+@each_pair
+@given(document=anything, rest=anything)
+def test_any_document_parses_or_is_invalid(core, record, document, rest):
+    try:
+        state = record.parse(document, rest, ORIGIN)
+    except Invalid as invalid:
+        assert invalid.why
+    else:
+        assert record.parse(*record.render(state), ORIGIN) == state
+
+
+@each_pair
+@given(data=st.data())
+def test_a_document_with_one_value_replaced_parses_or_is_invalid(core, record, data):
+    halves = list(copy.deepcopy(record.render(data.draw(reachable(core)))))
+    places = [(half, key) for half in halves for key in half]
+    inner = [(v, k) for half, key in places if isinstance(v := half[key], dict) for k in v]
+    rows = [row for half, key in places if isinstance(v := half[key], list) for row in v]
+    places += inner + [(row, key) for row in rows for key in row]
+    holder, key = data.draw(st.sampled_from(places))
+    holder[key] = data.draw(anything)
+    try:
+        state = record.parse(*halves, ORIGIN)
+    except Invalid as invalid:
+        assert invalid.path
+    else:
+        assert record.parse(*record.render(state), ORIGIN) == state
+
+
+@each_pair
+@given(data=st.data())
+def test_the_same_events_give_the_same_state_and_change_nothing_behind_them(core, record, data):
+    commands = data.draw(st.lists(COMMANDS[core], max_size=20))
+    start = begun(core)
+    untouched = copy.deepcopy(start)
+    state, events, _ = run(core, start, commands)
+    again = copy.deepcopy(start)
+    for event in copy.deepcopy(events):
+        again = core.evolve(again, event)
+    assert json.dumps(again) == json.dumps(state)
+    assert start == untouched
+
+
+@each_pair
+@given(data=st.data())
+def test_an_edit_by_hand_becomes_the_state(core, record, data):
+    state, other = data.draw(reachable(core)), data.draw(reachable(core))
+    document, rest = record.render(state)
+    edited = record.parse({**document, "note": record.render(other)[0]}, rest, ORIGIN)
+    changes = json.loads(json.dumps(edits.diff(state, edited)))
+    after, _, refusals = run(core, state, [asked("adopt_edit", base=1, changes=changes)])
+    assert not refusals
+    assert {**after, "updated_at": 0} == {**edited, "updated_at": 0}
+
+
+@each_pair
+@given(data=st.data())
+def test_a_record_from_elsewhere_is_adopted_whole(core, record, data):
+    state = data.draw(reachable(core))
+    adopt = asked("adopt_record", state=state, path=record.path())
+    after, events, _ = run(core, None, [adopt])
+    assert after == state
+    assert [event["type"] for event in events] == ["record_adopted"]
+
+
+@each_pair
+@given(data=st.data())
+def test_every_refusal_names_the_next_command(core, record, data):
+    _, _, refusals = run(core, begun(core), data.draw(st.lists(COMMANDS[core], max_size=20)))
+    for refusal in refusals:
+        assert refusal.code
+        assert ": " in refusal.message
+        assert refusal.hint.startswith("holdfast ")
+
+
+# The initiative
+
+
+@given(st.lists(COMMANDS[initiative], max_size=40))
+def test_status_never_leaves_completed_but_for_the_archive(commands):
+    state = begun(initiative)
+    for each in commands:
+        before = state["status"]
+        state = run(initiative, state, [each])[0]
+        if before == "completed":
+            assert state["status"] in ("completed", "archived")
+        if before == "archived":
+            assert state["status"] == "archived"
+        if before != "created":
+            assert state["status"] != "created"
+
+
+@given(st.lists(COMMANDS[initiative], max_size=40))
+def test_the_current_milestone_is_open_while_any_is(commands):
+    state = run(initiative, begun(initiative), commands)[0]
+    statuses = {milestone["id"]: milestone["status"] for milestone in state["milestones"]}
+    completed = set(statuses.values()) == {"completed"}
+    assert (statuses[state["current_milestone"]] == "completed") == completed
+
+
+def through(*commands):
+    return run(initiative, None, [create(), *commands])
+
+
+def test_creating_makes_created_and_starting_a_milestone_in_progress():
+    assert through()[0]["status"] == "created"
+    state = through(asked("start_milestone", milestone="M1"))[0]
+    assert (state["status"], state["current_milestone"]) == ("in_progress", "M1")
+    assert state["milestones"][0]["started_at"] == state["updated_at"]
+
+
+def test_completing_a_milestone_moves_to_the_next_and_after_the_last_finish_is_offered():
+    work = [asked("start_milestone", milestone="M1"), asked("complete_milestone", milestone="M1")]
+    state = through(*work)[0]
+    progress = initiative_record.render(state)[0]["progress"]
+    assert progress == {"M1": "completed", "M2": "in_progress", "M3": "pending"}
+    assert state["current_milestone"] == "M2"
+    assert initiative.next_command(state) == "holdfast initiative complete M2"
+    work += [asked("complete_milestone", milestone=each) for each in ("M3", "M2")]
+    state = through(*work)[0]
+    assert initiative.next_command(state) == "holdfast initiative finish"
+    assert through(*work, asked("finish_initiative"))[0]["status"] == "completed"
+
+
+def test_a_milestone_that_came_next_can_still_be_started_once():
+    work = [asked("start_milestone", milestone="M1"), asked("complete_milestone", milestone="M1")]
+    again = asked("start_milestone", milestone="M2")
+    state, _, refusals = through(*work, again, again)
+    assert "started_at" in state["milestones"][1]
+    assert [refusal.code for refusal in refusals] == ["already"]
+
+
+def test_a_task_is_ticked_in_its_place():
+    def task(text, done):
+        return asked("record_milestone_task", milestone="M1", text=text, done=done)
+
+    state, _, refusals = through(
+        task("list readers", False),
+        task("list writers", False),
+        task("list readers", True),
+        task("list readers", True),
+    )
+    expected = [{"text": "list readers", "done": True}, {"text": "list writers", "done": False}]
+    assert state["milestones"][0]["tasks"] == expected
+    assert [refusal.code for refusal in refusals] == ["already"]
+
+
+@pytest.mark.parametrize("status", ["completed", "archived"])
+@pytest.mark.parametrize(
+    "late",
+    [
+        asked("start_milestone", milestone="M1"),
+        asked("record_milestone_task", milestone="M1", text="more"),
+        asked("complete_milestone", milestone="M1"),
+        asked("block_initiative", reason="waits"),
+        asked("unblock_initiative"),
+        asked("finish_initiative"),
+        create(),
+    ],
+    ids=lambda late: late["type"],
+)
+def test_what_is_final_refuses_and_points_to_a_new_initiative(status, late):
+    state = {**through()[0], "status": status}
+    after, _, refusals = run(initiative, state, [late])
+    assert after == state
+    assert refusals[0].hint.startswith("holdfast initiative create ")
+
+
+@pytest.mark.parametrize("kind", ["adopt_record", "adopt_edit"])
+def test_no_record_brings_a_completed_initiative_back(kind):
+    state = {**through()[0], "status": "completed"}
+    changes = [[["status"], "completed", "in_progress"]]
+    back = asked(kind, state={**state, "status": "in_progress"}, changes=changes)
+    after, _, refusals = run(initiative, state, [back])
+    assert after == state
+    assert refusals[0].code == "wrong_order"
+
+
+def test_finishing_early_needs_force_and_a_reason_and_tells_what_was_skipped():
+    state = through(asked("start_milestone", milestone="M1"))[0]
+    refusals = run(initiative, state, [asked("finish_initiative")])[2]
+    assert refusals[0].code == "pending"
+    forced = asked("finish_initiative", force=True)
+    assert run(initiative, state, [forced])[2][0].code == "invalid"
+    forced["args"]["reason"] = "sold"
+    data = run(initiative, state, [forced])[1][0]["data"]
+    assert data == {"status": "completed", "reason": "sold", "skipped": ["M1", "M2", "M3"]}
+
+
+def test_a_block_keeps_its_reason_until_it_is_lifted():
+    blocked = through(
+        asked("start_milestone", milestone="M1"), asked("block_initiative", reason="no key")
+    )[0]
+    assert blocked["reason"] == "no key"
+    assert run(initiative, blocked, [asked("start_milestone", milestone="M2")])[2]
+    free = run(initiative, blocked, [asked("unblock_initiative")])[0]
+    assert free["status"] == "in_progress"
+    assert "reason" not in free
+
+
+@pytest.mark.parametrize(
+    ("name", "milestones"),
+    [
+        ("", ["M1"]),
+        ("  ", ["M1"]),
+        ("a\nb", ["M1"]),
+        ("a\x00b", ["M1"]),
+        ("\ud800", ["M1"]),
+        ("x" * 10_000, ["M1"]),
+        ("Fine", []),
+        ("Fine", [""]),
+        ("Fine", ["M 1"]),
+        ("Fine", ["M1\x1b"]),
+        ("Fine", ["M1", "M1"]),
+    ],
+)
+def test_an_initiative_without_a_proper_name_or_milestones_is_not_created(name, milestones):
+    given = [{"id": each, "title": ""} for each in milestones]
+    state, _, refusals = run(
+        initiative, None, [asked("create_initiative", name=name, milestones=given)]
+    )
+    assert state is None
+    assert refusals[0].code == "invalid"
+
+
+def test_without_an_initiative_the_hint_creates_one():
+    refusals = run(initiative, None, [asked("archive_initiative")])[2]
+    assert refusals[0].hint.startswith("holdfast initiative create ")
+
+
+def test_an_event_without_its_beginning_is_an_error():
+    with pytest.raises(ValueError, match="first event"):
+        initiative.evolve(None, {"type": "milestone_started", "at": NOON, "data": {}})
+
+
+# The initiative's record
+
+
+@pytest.mark.parametrize("status", ["in_progress", "completed", "blocked", "created", "archived"])
+def test_a_checkpoint_of_another_tool_renders_back_with_the_same_values(status):
+    document = {
+        "name": "Move the warehouse",
+        "status": status,
+        "currentMilestone": "M2",
+        "lastUpdated": "2026-03-09T17:20:00Z",
+        "progress": {"M1": "completed", "M2": "in_progress"},
+    }
+    state = initiative_record.parse(document, {}, ORIGIN)
+    written, rest = initiative_record.render(state)
+    assert written == document
+    assert list(written) == list(document)
+    assert initiative_record.parse(written, rest, ORIGIN) == state
+
+
+def test_a_milestone_that_only_is_current_is_listed_too():
+    document = {"name": "Move", "status": "in_progress", "currentMilestone": "M2"}
+    state = initiative_record.parse({**document, "progress": {"M1": "completed"}}, {}, ORIGIN)
+    assert [each["status"] for each in state["milestones"]] == ["completed", "in_progress"]
+    assert state["updated_at"] == NOON
+
+
+def test_a_document_that_names_no_current_milestone_goes_on_with_the_first_open_one():
+    document = {
+        "name": "Move",
+        "status": "in_progress",
+        "progress": {"M1": "completed", "M2": "pending"},
+    }
+    assert initiative_record.parse(document, {}, ORIGIN)["current_milestone"] == "M2"
+
+
+def test_sorted_keys_do_not_disturb_the_order_of_milestones():
+    titles = [f"Part {n}" for n in range(1, 12)]
+    state = run(initiative, None, [create("Long", *titles)])[0]
+    document, rest = json.loads(json.dumps(initiative_record.render(state), sort_keys=True))
+    assert list(document["progress"])[1] == "M10"
+    assert initiative_record.parse(document, rest, ORIGIN) == state
+
+
+def test_a_status_changed_by_hand_leaves_the_old_reason_behind():
+    state = through(
+        asked("start_milestone", milestone="M1"), asked("block_initiative", reason="no key")
+    )[0]
+    document, rest = initiative_record.render(state)
+    assert "reason" not in initiative_record.parse(
+        {**document, "status": "in_progress"}, rest, ORIGIN
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "path"),
+    [
+        ("name", " ", ["name"]),
+        ("status", "done", ["status"]),
+        ("lastUpdated", "yesterday", ["lastUpdated"]),
+        ("currentMilestone", "M7", ["currentMilestone"]),
+        ("progress", {"M1": "half"}, ["progress", "M1"]),
+        ("progress", ["M1"], ["progress"]),
+    ],
+)
+def test_an_invalid_edit_of_an_initiative_is_named_by_its_place(key, value, path):
+    document, rest = initiative_record.render(through()[0])
+    changed = {**document, key: value}
+    if path == ["progress", "M1"]:
+        changed["currentMilestone"] = "M1"
+    with pytest.raises(Invalid) as caught:
+        initiative_record.parse(changed, rest, ORIGIN)
+    assert caught.value.path == path
+
+
+# Interviews and delegations
+
+
+def test_interviews_keep_the_newest_fifty_and_count_the_rest():
+    record = asked("record_interview", skill="plan", confidence=0.5)
+    skip = asked("skip_interview", skill="plan", reason="in a hurry")
+    state = run(interview, None, [record, skip] * 60)[0]
+    assert (len(state["interviews"]), state["interviews_earlier"]) == (50, 10)
+    assert (len(state["skips"]), state["skips_earlier"]) == (50, 10)
+    assert state["interviews"][-1]["timestamp"] == at(118)
+
+
+def test_the_newest_interview_stands_at_the_top_of_its_record():
+    document, _ = interview_record.render(
+        run(
+            interview,
+            None,
+            [
+                asked("record_interview", skill="plan", confidence=0.5),
+                asked(
+                    "record_interview",
+                    skill="fix",
+                    confidence=0.82,
+                    dimensions={"clarity": 0.9},
+                    questions_asked=3,
+                ),
+                asked("skip_interview", skill="review", reason="trust me"),
+            ],
+        )[0]
+    )
+    assert document == {
+        "skill": "fix",
+        "confidence": 0.82,
+        "dimensions": {"clarity": 0.9},
+        "questions_asked": 3,
+        "timestamp": at(1),
+        "history": [
+            {
+                "skill": "plan",
+                "confidence": 0.5,
+                "dimensions": {},
+                "questions_asked": 0,
+                "timestamp": at(0),
+            }
+        ],
+        "skips": [{"skill": "review", "reason": "trust me", "timestamp": at(2)}],
+    }
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"skill": "", "confidence": 0.5},
+        {"skill": "plan", "confidence": 1.5},
+        {"skill": "plan", "confidence": float("nan")},
+        {"skill": "plan", "confidence": 0.5, "dimensions": {"scope": -0.1}},
+        {"skill": "plan", "confidence": 0.5, "questions_asked": -1},
+    ],
+)
+def test_an_interview_that_makes_no_sense_is_refused(args):
+    state, _, refusals = run(interview, None, [asked("record_interview", **args)])
+    assert state is None
+    assert refusals[0].code == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        ({"history": [{"skill": "plan"}]}, ["skill"]),
+        ({"confidence": 0.4}, ["skill"]),
+        ({"skill": "plan", "confidence": True}, ["confidence"]),
+        ({"skill": "plan", "dimensions": {"scope": "high"}}, ["dimensions", "scope"]),
+        ({"skips": [{"reason": "later"}]}, ["skips", 0, "skill"]),
+    ],
+)
+def test_an_invalid_interview_record_is_named_by_its_place(document, path):
+    with pytest.raises(Invalid) as caught:
+        interview_record.parse(document, {}, ORIGIN)
+    assert caught.value.path == path
+
+
+def test_delegations_keep_the_newest_two_hundred_and_count_the_rest():
+    override = asked("override_delegation", suggested="scout", chosen="smith")
+    state = run(delegation, None, [override] * 230)[0]
+    assert (len(state["entries"]), state["entries_earlier"]) == (200, 30)
+
+
+def test_a_long_log_of_another_tool_is_adopted_with_its_newest_entries():
+    document = {"delegations": [{"agent": "scout", "nr": n} for n in range(250)]}
+    parsed = delegation_record.parse(document, {}, ORIGIN)
+    state = run(delegation, None, [asked("adopt_record", state=parsed, path="")])[0]
+    assert (state["entries"][0]["nr"], state["entries_earlier"]) == (50, 50)
+
+
+def test_all_kinds_of_delegations_stand_in_one_list():
+    state = run(
+        delegation,
+        None,
+        [
+            asked(
+                "record_delegation",
+                agent="scout",
+                model="small",
+                task_type="search",
+                complexity="low",
+                outcome="found",
+                duration_ms=740,
+            ),
+            asked("escalate_delegation", **{"from": "scout", "to": "smith", "reason": "stuck"}),
+            asked("override_delegation", suggested="scout", chosen="smith"),
+            asked("correct_routing", suggested="debug", chosen="apex", intent="feature"),
+        ],
+    )[0]
+    document, _ = delegation_record.render(state)
+    assert [entry.get("kind") for entry in document["delegations"]] == [
+        None,
+        "escalation",
+        "override",
+        "routing",
+    ]
+    assert document["delegations"][0]["duration_ms"] == 740
+    assert document["delegations"][1]["from"] == "scout"
+
+
+@pytest.mark.parametrize(
+    ("kind", "args"),
+    [
+        ("record_delegation", {"agent": " "}),
+        ("record_delegation", {"agent": "scout", "duration_ms": -1}),
+        ("escalate_delegation", {"from": "scout", "to": "scout", "reason": "stuck"}),
+        ("override_delegation", {"suggested": "scout", "chosen": "scout"}),
+        ("correct_routing", {"suggested": "apex", "chosen": "apex", "intent": "feature"}),
+    ],
+)
+def test_a_delegation_that_makes_no_sense_is_refused(kind, args):
+    state, _, refusals = run(delegation, None, [asked(kind, **args)])
+    assert state is None
+    assert refusals[0].hint.startswith("holdfast delegation ")
+
+
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        ({"model": "small"}, "agent"),
+        ({"agent": "scout", "duration_ms": "long"}, "duration_ms"),
+        ({"kind": "escalation", "from": "scout"}, "to"),
+        ({"kind": "escalation", "from": "scout", "to": "smith", "resolved": "yes"}, "resolved"),
+        ({"kind": "gossip"}, "kind"),
+    ],
+)
+def test_an_invalid_delegation_record_is_named_by_its_place(entry, key):
+    with pytest.raises(Invalid) as caught:
+        delegation_record.parse({"delegations": [entry]}, {}, ORIGIN)
+    assert caught.value.path == ["delegations", 0, key]

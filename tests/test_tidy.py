@@ -1,0 +1,348 @@
+"""The style of the source as a test: sizes, leftovers, dead modules, who imports and who writes."""
+
+import ast
+import os
+import re
+import subprocess
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src"
+MAX_MODULE_LINES = 400
+MAX_FUNCTION_LINES = 70
+
+SURFACES = ("cli", "hooks", "mcp", "web")
+MAY_IMPORT_ONLY = {
+    "core": ("core",),
+    "recipes": ("recipes", "core", "errors"),
+    "errors": ("errors",),
+}
+MUST_NOT_IMPORT = {
+    "disk": ("ledger", "layers", "keeper", *SURFACES),
+    "ledger": ("layers", "keeper", *SURFACES),
+    "layers": ("ledger", "keeper", *SURFACES),
+    "keeper": SURFACES,
+    "workspace": SURFACES,
+    **dict.fromkeys(SURFACES, ("ledger", "layers")),
+}
+
+MAY_WRITE = {
+    "disk.py": "it is the one place that does",
+    "cli/demo.py": "it plays the user, the hand that edits and the writer that dies",
+}
+OS_WRITERS = re.compile(
+    "f?chmod|f?chown|fdatasync|fsync|f?truncate|link|makedirs|mkdir|mkfifo|mknod|remove|removedirs"
+    "|renames?|replace|rmdir|symlink|unlink|utime"
+)
+READ_FLAGS = {"O_RDONLY", "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK"}
+WRITING_MODULES = {"shutil", "tempfile", "fcntl"}
+PATH_WRITERS = {"write_text", "write_bytes", "touch"}
+
+# Written in pieces, so that this file does not find itself.
+LEFTOVERS = re.compile(
+    r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b"
+    r"|(?i:\b" + "for" + r" now\b|\bplace" + r"holder\b|\bnot" + r" implemented yet\b)"
+)
+ELSEWHERE = re.compile(
+    r"(?<![\w.])/(?:home|Users|work|root|mnt|opt)/\w+"
+    r"|\b(?:pypi\.(?:org|io)|pythonhosted\.org|registry\.npmjs|npmjs\.com|crates\.io)\b"
+    r"|\bspecs? 00\d\b"
+)
+
+
+def python_files(*folders):
+    found = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return sorted(path for path in found if "__pycache__" not in path.parts)
+
+
+MODULES = python_files("src")
+
+
+def shown(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+each_module = pytest.mark.parametrize("path", MODULES, ids=shown)
+each_python_file = pytest.mark.parametrize("path", python_files("src", "tests", "bench"), ids=shown)
+
+
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text("utf-8"))
+
+
+def dotted(path):
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {dotted(path): path for path in MODULES}
+
+
+def part_of(name):
+    """``layers`` of ``holdfast.layers.records.verb``."""
+    return [*name.split("."), ""][1]
+
+
+def named(text):
+    """The modules that a text names, whole or by a prefix such as ``holdfast.cli.``."""
+    if text.endswith("."):
+        return [name for name in NAMES if name.startswith(text) and "holdfast." in text]
+    return [text] if text in NAMES and "." in text else []
+
+
+def imported(path):
+    """The modules of ours that this one imports anywhere in it, and where."""
+    package = dotted(path) if path.name == "__init__.py" else dotted(path).rpartition(".")[0]
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package.rsplit(".", node.level - 1)[0] + "." if node.level else ""
+            base = (base + (node.module or "")).rstrip(".")
+            below = [f"{base}.{alias.name}" for alias in node.names]
+            found = [name if name in NAMES else base for name in below]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found = named(node.value)
+        else:
+            continue
+        yield from ((name, node) for name in found if name.partition(".")[0] == "holdfast")
+
+
+def tracked_files():
+    """Every file that is or would be in the repository."""
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        run = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git repository")
+    names = run.stdout.decode().split("\0")
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+def text_of(path):
+    data = path.read_bytes()
+    return "" if b"\0" in data else data.decode("utf-8", "replace")
+
+
+def found_in(pattern, paths):
+    return [
+        f"{shown(path)}:{number}: {match.group()}"
+        for path in paths
+        for number, line in enumerate(text_of(path).splitlines(), 1)
+        for match in pattern.finditer(line)
+    ]
+
+
+# Sizes and leftovers
+
+
+@each_python_file
+def test_module_fits_on_a_few_screens(path):
+    lines = len(path.read_text("utf-8").splitlines())
+    assert lines <= MAX_MODULE_LINES
+
+
+@each_python_file
+def test_function_fits_on_one_screen(path):
+    long = [
+        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno - node.lineno >= MAX_FUNCTION_LINES
+    ]
+    assert not long
+
+
+@each_module
+def test_module_opens_with_a_paragraph_on_its_place(path):
+    assert ast.get_docstring(tree_of(path))
+
+
+def test_nothing_was_left_for_later():
+    assert not found_in(LEFTOVERS, tracked_files())
+
+
+def test_no_file_names_a_place_that_only_its_author_has():
+    assert not found_in(ELSEWHERE, tracked_files())
+
+
+# Who imports whom
+
+
+@each_module
+def test_imports_go_one_way(path):
+    mine = part_of(dotted(path))
+    theirs = {part_of(name): node.lineno for name, node in imported(path)}
+    only = MAY_IMPORT_ONLY.get(mine)
+    wrong = {
+        part: line
+        for part, line in theirs.items()
+        if part in MUST_NOT_IMPORT.get(mine, ()) or (only is not None and part not in only)
+    }
+    assert not wrong
+
+
+@each_module
+def test_shapes_are_imported_for_typing_alone(path):
+    for_typing = {
+        inner
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    wrong = [
+        f"line {node.lineno}: {name}"
+        for name, node in imported(path)
+        if name.endswith("shapes") and node not in for_typing and not isinstance(node, ast.Constant)
+    ]
+    assert path.stem.endswith("shapes") or not wrong
+
+
+def test_every_module_is_reached_from_an_entry_point():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    entries = {"holdfast", "holdfast.__main__", *(s.partition(":")[0] for s in scripts.values())}
+    if not entries <= set(NAMES):
+        pytest.skip(f"not there yet: {', '.join(sorted(entries - set(NAMES)))}")
+    reached, waiting = set(), list(entries)
+    while waiting:
+        name = waiting.pop()
+        if name in NAMES and name not in reached:
+            reached.add(name)
+            waiting += [name.rpartition(".")[0], *(n for n, _ in imported(NAMES[name]))]
+    assert not sorted(set(NAMES) - reached)
+
+
+# Who writes
+
+
+def writing(node):
+    """What a call or an import writes with, or ``None``."""
+    if isinstance(node, ast.Import):
+        return next((a.name for a in node.names if a.name in WRITING_MODULES), None)
+    if isinstance(node, ast.ImportFrom):
+        if node.module in WRITING_MODULES:
+            return node.module
+        taken = [alias.name for alias in node.names] if node.module in ("os", "posix") else []
+        return next((name for name in taken if OS_WRITERS.fullmatch(name) or name == "open"), None)
+    return writing_call(node) if isinstance(node, ast.Call) else None
+
+
+def writing_call(node):
+    name = ast.unparse(node.func)
+    module, _, method = name.rpartition(".")
+    if name in ("open", "io.open", "os.fdopen", "posix.fdopen"):
+        mode = next(
+            (k.value for k in node.keywords if k.arg == "mode"), (node.args + [None] * 2)[1]
+        )
+        reads = mode is None or (
+            isinstance(mode, ast.Constant) and not set(mode.value) & set("wax+")
+        )
+        return None if reads else ast.unparse(node)
+    if name in ("os.open", "posix.open"):
+        where, flags = [*(ast.unparse(argument) for argument in node.args), "?"][:2]
+        if where == "os.devnull":
+            return None
+        return None if set(re.findall(r"\w+", flags)) - {"os", "posix"} <= READ_FLAGS else name
+    if module in ("os", "posix") and OS_WRITERS.fullmatch(method):
+        return name
+    return name if method in PATH_WRITERS else None
+
+
+@each_module
+def test_only_the_disk_writes(path):
+    if path.relative_to(SOURCE / "holdfast").as_posix() in MAY_WRITE:
+        return
+    found = [(node, writing(node)) for node in ast.walk(tree_of(path))]
+    assert not [f"line {node.lineno}: {what}" for node, what in found if what]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open(p, 'w')",
+        "open(p, mode='ab')",
+        "open(p, mode)",
+        "os.open(p, os.O_RDONLY | os.O_CREAT)",
+        "os.open(p, FLAGS)",
+        "os.replace(a, b)",
+        "os.fsync(fd)",
+        "from os import unlink",
+        "import tempfile",
+        "from shutil import rmtree",
+        "import fcntl",
+        "path.write_text('x')",
+    ],
+)
+def test_a_write_is_recognised(code):
+    assert any(writing(node) for node in ast.walk(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open(p)",
+        "open(p, 'rb')",
+        "os.open(p, os.O_RDONLY | os.O_CLOEXEC)",
+        "text.replace('a', 'b')",
+        "os.open(os.devnull, os.O_WRONLY)",
+    ],
+)
+def test_a_read_is_no_write(code):
+    assert not any(writing(node) for node in ast.walk(ast.parse(code)))
+
+
+# What the documents and the settings say
+
+
+def requirements():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    extras = project["project"].get("optional-dependencies", {}).values()
+    lines = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    lines += [line for extra in extras for line in extra]
+    for path in sorted(ROOT.glob("requirements*.txt")):
+        lines += path.read_text("utf-8").splitlines()
+    matches = (re.match(r"[A-Za-z0-9][\w.-]*", line) for line in lines)
+    return sorted({match.group() for match in matches if match})
+
+
+@pytest.mark.parametrize("name", requirements())
+def test_every_dependency_has_its_reason(name):
+    assert f"`{name}`" in (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+
+
+def test_requirements_are_pinned_by_name_and_version():
+    lines = [
+        line
+        for path in ROOT.glob("requirements*.txt")
+        for line in path.read_text("utf-8").splitlines()
+        if line and not line.startswith("#")
+    ]
+    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == []
+
+
+def test_version_is_the_same_wherever_it_is_said():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    init = SOURCE / "holdfast" / "__init__.py"
+    said = re.findall(
+        r'^__version__ = "(.+)"', init.read_text("utf-8") if init.exists() else "", re.MULTILINE
+    )
+    assert said in ([], [version])
+
+
+def test_every_lint_rule_left_out_has_its_reason():
+    section = (ROOT / "pyproject.toml").read_text("utf-8").partition("[tool.ruff.lint]")[2]
+    rules = [line for line in section.splitlines() if re.match(r'    "[A-Z]+\d*",', line)]
+    assert rules
+    assert not [line for line in rules if "#" not in line]
+
+
+def test_ci_runs_what_a_person_runs():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert "make test" in script.read_text("utf-8")
