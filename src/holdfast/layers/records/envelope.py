@@ -42,7 +42,7 @@ def seal(document: Fields, rest: Fields, ledger: str, seq: int, event_hash: str)
     claims = {"ledger": ledger, "seq": seq, "hash": event_hash}
     claims_line = jsontext.line_of(claims)[:-1]
     line, text = jsontext.laid_out(document)
-    rest_line, rest_text = jsontext.laid_out(rest, "    ")
+    rest_line, rest_text = jsontext.laid_out(rest, "    ", levels=1)
     digest = _digest(f'{line[:-1]}, "{KEY}": {claims_line}, "rest": {rest_line}}}}}')
     return (
         f'{text[:-2]},\n  "{KEY}": {claims_line}, "digest": "{digest}",\n'

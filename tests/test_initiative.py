@@ -1,0 +1,245 @@
+"""The initiative: its milestones in order, its status machine, its record."""
+
+import json
+
+import pytest
+
+from holdfast.core import initiative
+from holdfast.core.refusal import Refusal
+from holdfast.layers.records import initiative as initiative_record
+from holdfast.layers.records.fields import Invalid
+
+NOON = "2026-04-02T12:00:00.000Z"
+ORIGIN = {"at": NOON, "path": "", "worktree": ".", "recipe": lambda _name: None}
+
+
+def asked(kind, **args):
+    return {"type": kind, "args": args}
+
+
+def create(name="Tidy billing", *titles):
+    given = enumerate(titles or ("Map", "Move", "Ship"), 1)
+    milestones = [{"id": f"M{number}", "title": title} for number, title in given]
+    return asked("create_initiative", name=name, milestones=milestones)
+
+
+def run(state, *commands):
+    """The state after the commands, the events on the way and the refusals."""
+    events, refusals = [], []
+    for second, each in enumerate(commands):
+        at = f"2026-04-01T08:00:{second:02}.000Z"
+        answer = initiative.decide(state, {**each, "at": at})
+        if isinstance(answer, Refusal):
+            refusals.append(answer)
+            continue
+        for draft in answer:
+            events.append({**draft, "at": at})
+            state = initiative.evolve(state, events[-1])
+    return state, events, refusals
+
+
+def through(*commands):
+    return run(None, create(), *commands)
+
+
+def test_creating_makes_created_and_starting_a_milestone_in_progress():
+    assert through()[0]["status"] == "created"
+    state = through(asked("start_milestone", milestone="M1"))[0]
+    assert (state["status"], state["current_milestone"]) == ("in_progress", "M1")
+    assert state["milestones"][0]["started_at"] == state["updated_at"]
+
+
+def test_completing_a_milestone_moves_to_the_next_and_after_the_last_finish_is_offered():
+    work = [asked("start_milestone", milestone="M1"), asked("complete_milestone", milestone="M1")]
+    state = through(*work)[0]
+    progress = initiative_record.render(state)[0]["progress"]
+    assert progress == {"M1": "completed", "M2": "in_progress", "M3": "pending"}
+    assert state["current_milestone"] == "M2"
+    assert initiative.next_command(state) == "holdfast initiative complete M2"
+    work += [asked("complete_milestone", milestone=each) for each in ("M3", "M2")]
+    state = through(*work)[0]
+    assert initiative.next_command(state) == "holdfast initiative finish"
+    assert through(*work, asked("finish_initiative"))[0]["status"] == "completed"
+
+
+def test_a_milestone_that_came_next_can_still_be_started_once():
+    work = [asked("start_milestone", milestone="M1"), asked("complete_milestone", milestone="M1")]
+    again = asked("start_milestone", milestone="M2")
+    state, _, refusals = through(*work, again, again)
+    assert "started_at" in state["milestones"][1]
+    assert [refusal.code for refusal in refusals] == ["already"]
+
+
+def test_a_task_is_ticked_in_its_place():
+    def task(text, done):
+        return asked("record_milestone_task", milestone="M1", text=text, done=done)
+
+    state, _, refusals = through(
+        task("list readers", False),
+        task("list writers", False),
+        task("list readers", True),
+        task("list readers", True),
+    )
+    expected = [{"text": "list readers", "done": True}, {"text": "list writers", "done": False}]
+    assert state["milestones"][0]["tasks"] == expected
+    assert [refusal.code for refusal in refusals] == ["already"]
+
+
+@pytest.mark.parametrize("status", ["completed", "archived"])
+@pytest.mark.parametrize(
+    "late",
+    [
+        asked("start_milestone", milestone="M1"),
+        asked("record_milestone_task", milestone="M1", text="more"),
+        asked("complete_milestone", milestone="M1"),
+        asked("block_initiative", reason="waits"),
+        asked("unblock_initiative"),
+        asked("finish_initiative"),
+        create(),
+    ],
+    ids=lambda late: late["type"],
+)
+def test_what_is_final_refuses_and_points_to_a_new_initiative(status, late):
+    state = {**through()[0], "status": status}
+    after, _, refusals = run(state, late)
+    assert after == state
+    assert refusals[0].hint.startswith("holdfast initiative create ")
+
+
+@pytest.mark.parametrize("kind", ["adopt_record", "adopt_edit"])
+def test_no_record_brings_a_completed_initiative_back(kind):
+    state = {**through()[0], "status": "completed"}
+    changes = [[["status"], "completed", "in_progress"]]
+    back = asked(kind, state={**state, "status": "in_progress"}, changes=changes)
+    after, _, refusals = run(state, back)
+    assert after == state
+    assert refusals[0].code == "wrong_order"
+
+
+def test_finishing_early_needs_force_and_a_reason_and_tells_what_was_skipped():
+    state = through(asked("start_milestone", milestone="M1"))[0]
+    refusals = run(state, asked("finish_initiative"))[2]
+    assert refusals[0].code == "pending"
+    forced = asked("finish_initiative", force=True)
+    assert run(state, forced)[2][0].code == "invalid"
+    forced["args"]["reason"] = "sold"
+    data = run(state, forced)[1][0]["data"]
+    assert data == {"status": "completed", "reason": "sold", "skipped": ["M1", "M2", "M3"]}
+
+
+def test_a_block_keeps_its_reason_until_it_is_lifted():
+    blocked = through(
+        asked("start_milestone", milestone="M1"), asked("block_initiative", reason="no key")
+    )[0]
+    assert blocked["reason"] == "no key"
+    assert run(blocked, asked("start_milestone", milestone="M2"))[2]
+    free = run(blocked, asked("unblock_initiative"))[0]
+    assert free["status"] == "in_progress"
+    assert "reason" not in free
+
+
+@pytest.mark.parametrize(
+    ("name", "milestones"),
+    [
+        ("", ["M1"]),
+        ("  ", ["M1"]),
+        ("a\nb", ["M1"]),
+        ("a\x00b", ["M1"]),
+        ("\ud800", ["M1"]),
+        ("x" * 10_000, ["M1"]),
+        ("Fine", []),
+        ("Fine", [""]),
+        ("Fine", ["M 1"]),
+        ("Fine", ["M1\x1b"]),
+        ("Fine", ["M1", "M1"]),
+    ],
+)
+def test_an_initiative_without_a_proper_name_or_milestones_is_not_created(name, milestones):
+    given = [{"id": each, "title": ""} for each in milestones]
+    state, _, refusals = run(None, asked("create_initiative", name=name, milestones=given))
+    assert state is None
+    assert refusals[0].code == "invalid"
+
+
+def test_without_an_initiative_the_hint_creates_one():
+    refusals = run(None, asked("archive_initiative"))[2]
+    assert refusals[0].hint.startswith("holdfast initiative create ")
+
+
+def test_an_event_without_its_beginning_is_an_error():
+    with pytest.raises(ValueError, match="first event"):
+        initiative.evolve(None, {"type": "milestone_started", "at": NOON, "data": {}})
+
+
+# The initiative's record
+
+
+@pytest.mark.parametrize("status", ["in_progress", "completed", "blocked", "created", "archived"])
+def test_a_checkpoint_of_another_tool_renders_back_with_the_same_values(status):
+    document = {
+        "name": "Move the warehouse",
+        "status": status,
+        "currentMilestone": "M2",
+        "lastUpdated": "2026-03-09T17:20:00Z",
+        "progress": {"M1": "completed", "M2": "in_progress"},
+    }
+    state = initiative_record.parse(document, {}, ORIGIN)
+    written, rest = initiative_record.render(state)
+    assert written == document
+    assert list(written) == list(document)
+    assert initiative_record.parse(written, rest, ORIGIN) == state
+
+
+def test_a_milestone_that_only_is_current_is_listed_too():
+    document = {"name": "Move", "status": "in_progress", "currentMilestone": "M2"}
+    state = initiative_record.parse({**document, "progress": {"M1": "completed"}}, {}, ORIGIN)
+    assert [each["status"] for each in state["milestones"]] == ["completed", "in_progress"]
+    assert state["updated_at"] == NOON
+
+
+def test_a_document_that_names_no_current_milestone_goes_on_with_the_first_open_one():
+    document = {
+        "name": "Move",
+        "status": "in_progress",
+        "progress": {"M1": "completed", "M2": "pending"},
+    }
+    assert initiative_record.parse(document, {}, ORIGIN)["current_milestone"] == "M2"
+
+
+def test_sorted_keys_do_not_disturb_the_order_of_milestones():
+    titles = [f"Part {n}" for n in range(1, 12)]
+    state = run(None, create("Long", *titles))[0]
+    document, rest = json.loads(json.dumps(initiative_record.render(state), sort_keys=True))
+    assert list(document["progress"])[1] == "M10"
+    assert initiative_record.parse(document, rest, ORIGIN) == state
+
+
+def test_a_status_changed_by_hand_leaves_the_old_reason_behind():
+    state = through(
+        asked("start_milestone", milestone="M1"), asked("block_initiative", reason="no key")
+    )[0]
+    document, rest = initiative_record.render(state)
+    assert "reason" not in initiative_record.parse(
+        {**document, "status": "in_progress"}, rest, ORIGIN
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "path"),
+    [
+        ("name", " ", ["name"]),
+        ("status", "done", ["status"]),
+        ("lastUpdated", "yesterday", ["lastUpdated"]),
+        ("currentMilestone", "M7", ["currentMilestone"]),
+        ("progress", {"M1": "half"}, ["progress", "M1"]),
+        ("progress", ["M1"], ["progress"]),
+    ],
+)
+def test_an_invalid_edit_of_an_initiative_is_named_by_its_place(key, value, path):
+    document, rest = initiative_record.render(through()[0])
+    changed = {**document, key: value}
+    if path == ["progress", "M1"]:
+        changed["currentMilestone"] = "M1"
+    with pytest.raises(Invalid) as caught:
+        initiative_record.parse(changed, rest, ORIGIN)
+    assert caught.value.path == path
