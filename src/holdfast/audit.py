@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Event, Fields, Workflow
     from holdfast.engine import Engine
-    from holdfast.ledger.file import Place
+    from holdfast.ledger.segment import Place
 
 REPAIRED = "ledger_repaired"
 """The event by which a repair gives up events that are lost."""

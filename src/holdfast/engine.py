@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import jsontext, recipes
+from holdfast import jsontext
 from holdfast.core import moment, workflow
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, Refused
@@ -17,6 +17,7 @@ from holdfast.layers import catalog, records
 from holdfast.layers.records import envelope
 from holdfast.layers.records.store import RecordStore
 from holdfast.ledger.file import Ledger
+from holdfast.workspace import MAIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ class Engine:
         return {"at": self.now(), "path": path, "worktree": worktree, "recipe": self.recipe}
 
     def recipe(self, name: str) -> Recipe | None:
+        from holdfast import recipes
+
         try:
             return recipes.load(name, self.workspace.root)
         except (recipes.NoRecipe, recipes.BadRecipe):
@@ -142,16 +145,16 @@ class Engine:
     def position(self, stream: str) -> Position | None:
         """Where the stream stands; ``None`` when there is no such stream."""
         last = self.ledger.last(stream)
-        row = None
-        if last is not None:
-            for event in self.ledger.newest(stream):
-                if "record" in event["data"]:
-                    data = event["data"].get("state", event["data"])
-                    return Position(last, data["record"], data["worktree"])
+        worktree: str | None = None
+        for event in self.ledger.newest(stream):
+            data = event["data"].get("state", event["data"])
+            worktree = worktree or data.get("worktree")
+            if last is not None and "record" in data:
+                return Position(last, data["record"], worktree or MAIN)
         row = self.catalog.row(stream)
         if row is None:
             return None
-        return Position(last or row, row["record"], row["worktree"])
+        return Position(last or row, row["record"], worktree or row["worktree"])
 
     def path(self, position: Position) -> str | None:
         """The record's absolute path; ``None`` when its worktree is gone."""

@@ -72,8 +72,8 @@ class _StrictContext(_Context):
     object_pairs_hook = staticmethod(_unique)
 
 
-_scan = make_scanner(_Context())
-_scan_strict = make_scanner(_StrictContext())
+_scan = make_scanner(_Context())  # type: ignore[arg-type]
+_scan_strict = make_scanner(_StrictContext())  # type: ignore[arg-type]
 
 
 def loads(text: str | bytes, *, strict: bool = False) -> Any:
@@ -116,10 +116,10 @@ def _explained(text: str) -> BadJson:
 
     Without that package loaded the C scanner has no exception to raise, and says ``SystemError``.
     """
-    from json import JSONDecodeError, JSONDecoder
-
     if not text.strip(_WHITESPACE):
         return BadJson("it is empty")
+    from json import JSONDecodeError, JSONDecoder
+
     try:
         JSONDecoder().decode(text)
     except JSONDecodeError as error:

@@ -13,7 +13,6 @@ import time
 
 from holdfast import workspace as workspaces
 from holdfast.core import choice, moment
-from holdfast.core.briefing import briefing
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import is_active
 from holdfast.disk import Disk
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 LOCK_WAIT_S = 10.0
 SESSION_LIVES = "1h"
 """How long a session whose process is unknown counts as live after its last word."""
+FOLLOW_EVERY_S = 0.2
 MANY = 200
 """Up to so many active workflows a listing opens every record; beyond, only those in motion."""
 
@@ -417,6 +417,8 @@ class Keeper:
 
     def briefing(self, *, workflow: str | None = None) -> str:
         """What a session that goes on with the workflow must know."""
+        from holdfast.core.briefing import briefing
+
         state = self.show(workflow=workflow).state
         return briefing(state, self._engine.now(), self.workspace.branch())
 
@@ -473,15 +475,14 @@ class Keeper:
             with self._locked():
                 return self._position(workflow)
 
-    def follow(self, *, workflow: str | None = None) -> Iterator[Event]:
-        """Events as they come, for ever."""
-        self._engine.refresh()
-        seen = self._engine.ledger.head_seq
+    def follow(self, *, workflow: str | None = None, after: int = 0) -> Iterator[Event]:
+        """Events after a seq, and then those to come, for ever."""
+        seen = after
         while True:
             for event in self._engine.ledger.scan(workflow, after=seen):
                 yield event
-            seen = self._engine.ledger.head_seq
-            self._sleep(0.2)
+            seen = max(seen, self._engine.ledger.head_seq)
+            self._sleep(FOLLOW_EVERY_S)
             self._engine.refresh()
 
     def verify(self) -> Report:

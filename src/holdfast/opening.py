@@ -7,13 +7,9 @@ import os
 from holdfast import recipes
 from holdfast.core import choice
 from holdfast.core.workflow.state import is_active
+from holdfast.digest import md5_of
 from holdfast.errors import Refused
 from holdfast.layers import records
-
-try:
-    from _md5 import md5
-except ImportError:  # an interpreter that has it only behind hashlib
-    from hashlib import md5
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +96,7 @@ def _recipe(engine: Engine, request: Request) -> Recipe:
 
 def _stem(recipe: Recipe, subject: str) -> str:
     if recipe["format"] in ("skill", "verb"):
-        digest = md5(f"{subject}\n".encode(errors="surrogateescape")).hexdigest()  # noqa: S324
+        digest = md5_of(f"{subject}\n")
         return f"{recipe['name']}-{digest[:8]}"
     return slug(subject)
 
@@ -114,7 +110,7 @@ def slug(text: str) -> str:
     name = "-".join(words)[:_MAX_NAME].strip("-")
     if name:
         return name
-    return "workflow-" + md5(text.encode(errors="surrogateescape")).hexdigest()[:8]  # noqa: S324
+    return f"workflow-{md5_of(text)[:8]}"
 
 
 def check_reading(engine: Engine, paths: list[str]) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from holdfast.cli.screen import Screen
     from holdfast.core.shapes import Event, Fields, Json, Phase, Task, Workflow
-    from holdfast.keeper import Report
+    from holdfast.audit import Report
 
 _COLUMNS = ("id", "recipe", "phase", "tasks", "branch", "updated", "title")
 _GO_FIRST = ("recipe", "branch", "tasks", "updated")

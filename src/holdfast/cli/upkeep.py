@@ -7,7 +7,8 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.shapes import Answer, Arguments
-    from holdfast.keeper import Keeper, Report
+    from holdfast.audit import Report
+    from holdfast.keeper import Keeper
 
 NOT_SOUND = 1
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Event, Fields
     from holdfast.keeper import Keeper, Receipt
 
-_POLL_S = 0.25
-
 
 def start(keeper: Keeper, args: Arguments) -> Answer:
     options = {
@@ -65,17 +63,10 @@ def abandon(keeper: Keeper, args: Arguments) -> Answer:
 
 
 def _followed(keeper: Keeper, workflow: str | None, known: list[Event]) -> Iterator[Event]:
-    """What is known, then what comes, each once, until somebody interrupts it."""
-    import time
-
+    """What is known, then what comes, until somebody interrupts it."""
     yield from known
-    last = known[-1]["seq"] if known else 0
-    while True:
-        for event in keeper.follow(workflow=workflow):
-            if event["seq"] > last:
-                last = event["seq"]
-                yield event
-        time.sleep(_POLL_S)
+    yield from keeper.follow(workflow=workflow, after=known[-1]["seq"] if known else 0)
+
 
 
 def _aim(args: Arguments) -> Fields:

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from holdfast.core import moment
 from holdfast.core.workflow.lifecycle import pending
-from holdfast.core.workflow.state import find_phase, find_task, is_active, next_phases
+from holdfast.core.workflow.state import (
+    find_phase,
+    find_task,
+    is_active,
+    is_floating,
+    next_phases,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +88,8 @@ def place_of(state: Workflow) -> tuple[int, int]:
 def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
     number, total = place_of(state)
     lines = []
-    if branch is not None and state["branch"] not in (None, branch):
+    settled = not is_floating(state)
+    if settled and branch is not None and state["branch"] not in (None, branch):
         lines.append(
             f"BRANCH MISMATCH: this workflow is for {quoted(state['branch'])}, checked out is "
             f"{quoted(branch)}. Either git switch {quoted(state['branch'])}, or "

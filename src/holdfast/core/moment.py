@@ -55,7 +55,7 @@ def epoch_ms(text: str) -> int | None:
 
     Without an offset the time is taken as UTC.
     """
-    if not isinstance(text, str) or not text.isascii() or len(text) < 10 or len(text) > 40:
+    if not text.isascii() or len(text) < 10 or len(text) > 40:
         return None
     date, clock = text[:10], text[11:]
     if date[4] != "-" or date[7] != "-" or text[10:11] not in ("", "T", "t", " "):

@@ -4,17 +4,17 @@ A commit is one ``write`` of one or more lines and one sync. What stands after t
 commit was never acknowledged: readers leave it out, and the next writer moves it to
 ``quarantine/`` before it appends. A closed segment's name says which events are its own
 (``ledger-FIRST-LAST.ndjson``); a line beyond LAST failed to become durable and is void.
-
-A hard link of every segment stands in ``mirror`` (git's own folder), so that cleaning the work
-tree is not the end.
 """
 
 from __future__ import annotations
 
 import os
 
+from holdfast.digest import digest
 from holdfast.errors import Fault
-from holdfast.ledger import lines
+from holdfast.ledger import lines, segment
+from holdfast.ledger.mirror import Mirror
+from holdfast.ledger.segment import OPEN_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,22 +22,9 @@ if TYPE_CHECKING:
 
     from holdfast.core.shapes import Draft, Event, Fields
     from holdfast.disk import Disk
+    from holdfast.ledger.segment import Place
 
 SEGMENT_BYTES = 256 * 1024
-OPEN_NAME = "ledger.ndjson"
-
-
-class Place:
-    """Where a line stands: the file's name and the line's number in it."""
-
-    __slots__ = ("line", "name")
-
-    def __init__(self, name: str, line: int) -> None:
-        self.name = name
-        self.line = line
-
-    def __str__(self) -> str:
-        return f"{self.name}:{self.line}"
 
 
 class Ledger:
@@ -45,7 +32,7 @@ class Ledger:
 
     def __init__(self, folder: str, disk: Disk, mirror: str | None = None) -> None:
         self.folder = folder
-        self.mirror = mirror
+        self._mirror = Mirror(folder, disk, mirror)
         self._disk = disk
         self._path = os.path.join(folder, OPEN_NAME)
         self._tail = bytearray()
@@ -65,7 +52,7 @@ class Ledger:
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
-            if self._restore():
+            if self._mirror.restore({os.stat(path).st_ino for path, _, _ in self.segments()}):
                 self.refresh()
                 return
             self._forget(inode=-1)
@@ -98,11 +85,11 @@ class Ledger:
         position = end
         while position and last is None:
             start = self._tail.rfind(b"\n", 0, position - 1) + 1
-            event = _event(self._tail[start : position - 1])
+            event = segment.event_of(self._tail[start : position - 1])
             position = start
             if event is None:
                 bad += 1
-            elif _is_unfinished(event) and not bad:
+            elif segment.is_unfinished(event) and not bad:
                 end = start
             else:
                 last = event
@@ -118,7 +105,7 @@ class Ledger:
 
     def _end_of_closed(self) -> tuple[int, str]:
         for path, _, last in reversed(self.segments()):
-            for event in reversed(list(_decoded(self._disk.read(path) or b"", None))):
+            for event in reversed(list(segment.decoded(self._disk.read(path) or b"", None))):
                 if isinstance(event, dict) and event["seq"] <= last:
                     return last, event["hash"]
         return 0, ""
@@ -131,7 +118,7 @@ class Ledger:
             return []
         found = []
         for name in names:
-            first, last = _range_of(name)
+            first, last = segment.range_of(name)
             if first:
                 found.append((os.path.join(self.folder, name), first, last))
         return found
@@ -149,12 +136,12 @@ class Ledger:
 
     def newest(self, stream: str) -> Iterator[Event]:
         """The stream's events in the open segment, newest first."""
-        needle = _needle(stream)
+        mark = segment.needle(stream)
         position = len(self._tail)
-        while (position := self._tail.rfind(needle, 0, position)) >= 0:
+        while (position := self._tail.rfind(mark, 0, position)) >= 0:
             start = self._tail.rfind(b"\n", 0, position) + 1
             stop = self._tail.find(b"\n", position)
-            event = _event(self._tail[start:stop])
+            event = segment.event_of(self._tail[start:stop])
             position = start
             if event is not None and event["stream"] == stream:
                 yield event
@@ -163,7 +150,7 @@ class Ledger:
         """The streams that have events in the open segment."""
         return list(
             dict.fromkeys(
-                event["stream"] for event in _decoded(self._tail, None) if isinstance(event, dict)
+                event["stream"] for event in segment.decoded(self._tail, None) if isinstance(event, dict)
             )
         )
 
@@ -177,14 +164,14 @@ class Ledger:
         self, stream: str | None = None, after: int = 0
     ) -> Iterator[tuple[Place, Event | lines.BadLine]]:
         """Every line in order, with its place: an event, or why it is none."""
-        needle = None if stream is None else _needle(stream)
+        mark = None if stream is None else segment.needle(stream)
         seen = 0
         for path, _, last in self.segments():
             seen = last
             if last > after:
                 data = self._disk.read(path) or b""
-                yield from _placed(os.path.basename(path), data, needle, after, last)
-        yield from _placed(OPEN_NAME, self._tail, needle, max(after, seen), None)
+                yield from segment.placed(os.path.basename(path), data, mark, after, last)
+        yield from segment.placed(OPEN_NAME, self._tail, mark, max(after, seen), None)
 
     def find(self, event_id: str) -> list[Event]:
         """The commit whose first event has this id, newest segments first."""
@@ -194,7 +181,7 @@ class Ledger:
             data = self._tail if path is None else (self._disk.read(path) or b"")
             if data.find(needle) < 0:
                 continue
-            events = [e for e in _decoded(data, None) if isinstance(e, dict)]
+            events = [e for e in segment.decoded(data, None) if isinstance(e, dict)]
             for number, event in enumerate(events):
                 if event["id"] == event_id and (last is None or event["seq"] <= last):
                     return events[number : number + event.get("part", [1, 1])[1]]
@@ -268,7 +255,7 @@ class Ledger:
             self._disk.close(fd)
         self._size += len(blob)
         if is_new:
-            self._mirror(OPEN_NAME)
+            self._mirror.link(OPEN_NAME)
 
     def _take_back(self, fd: int) -> None:
         """A write that failed half way leaves nothing, if the disk lets us; else a torn tail."""
@@ -294,7 +281,7 @@ class Ledger:
 
     def _whole_loose(self) -> bytes:
         for candidate in (self._loose, self._loose[:-1]):
-            event = _event(candidate)
+            event = segment.event_of(candidate)
             if event is not None and event["seq"] == self.head_seq + 1 and "part" not in event:
                 return candidate
         return b""
@@ -314,7 +301,7 @@ class Ledger:
         """Keeps bytes that are not wanted where they were found; never overwrites."""
         folder = os.path.join(self.folder, "quarantine")
         self._disk.make_folder(folder, 0o700)
-        path = os.path.join(folder, f"{name}-{lines.digest(data)[:8]}")
+        path = os.path.join(folder, f"{name}-{digest(data)[:8]}")
         try:
             self._disk.create(path, data, 0o600, durable=True)
         except FileExistsError:
@@ -326,10 +313,10 @@ class Ledger:
         path = os.path.join(self.folder, name)
         data = self._disk.read(path) or b""
         kept = self.quarantine(name, data)
-        good = [line for line in data.split(b"\n") if line and _event(line) is not None]
+        good = [line for line in data.split(b"\n") if line and segment.event_of(line) is not None]
         self._disk.replace_view(path, b"".join(line + b"\n" for line in good), durable=True)
         self._disk.sync_folder(self.folder)
-        self._mirror(name)
+        self._mirror.link(name)
         return os.path.basename(kept)
 
     def _not_durable(self, error: OSError, event_id: str) -> Fault:
@@ -357,7 +344,7 @@ class Ledger:
         if self._tail:
             name = f"ledger-{first:010}-{self.head_seq:010}.ndjson"
             self._disk.move(self._path, os.path.join(self.folder, name))
-            self._mirror(name)
+            self._mirror.link(name)
         else:
             self._disk.make_folder(os.path.join(self.folder, "quarantine"), 0o700)
             void = os.path.join(self.folder, "quarantine", f"unsynced-{first}-{os.getpid()}")
@@ -367,37 +354,6 @@ class Ledger:
     def _last_closed(self) -> int:
         return max((last for _, _, last in self.segments()), default=0)
 
-    # The mirror: best effort, never in the way
-
-    def _mirror(self, name: str) -> None:
-        if self.mirror is None:
-            return
-        try:
-            self._disk.make_folder(self.mirror, 0o700)
-            target = os.path.join(self.mirror, name)
-            self._disk.remove(target)
-            self._disk.link(os.path.join(self.folder, name), target)
-        except OSError:
-            return
-
-    def _restore(self) -> bool:
-        """Brings segments back from the mirror when their own names are gone."""
-        if self.mirror is None or not os.path.isdir(self.mirror):
-            return False
-        own = {os.stat(path).st_ino for path, _, _ in self.segments()}
-        brought = False
-        for name in sorted(os.listdir(self.mirror)):
-            source = os.path.join(self.mirror, name)
-            if (name == OPEN_NAME or _range_of(name)[0]) and os.stat(source).st_ino not in own:
-                self._disk.make_folder(self.folder, 0o700)
-                try:
-                    self._disk.link(source, os.path.join(self.folder, name))
-                except OSError:
-                    continue
-                own.add(os.stat(source).st_ino)
-                brought = brought or name == OPEN_NAME
-        return brought
-
 
 def _not_written(error: OSError, path: str) -> Fault:
     return Fault(
@@ -405,50 +361,3 @@ def _not_written(error: OSError, path: str) -> Fault:
         f"{path} could not be written ({error.strerror}): nothing was recorded",
         "make room or mend the disk, then run the same command again",
     )
-
-
-def _needle(stream: str) -> bytes:
-    return f'"stream":"{stream}","version":'.encode()
-
-
-def _event(line: bytes | bytearray) -> Event | None:
-    try:
-        return lines.decode(bytes(line))
-    except lines.BadLine:
-        return None
-
-
-def _is_unfinished(event: Event) -> bool:
-    """Whether more events of the same commit should follow."""
-    number, total = event.get("part", [1, 1])
-    return number < total
-
-
-def _decoded(data: bytes | bytearray, needle: bytes | None) -> Iterator[Event | lines.BadLine]:
-    for _, found in _placed("", data, needle, 0, None):
-        yield found
-
-
-def _placed(
-    name: str, data: bytes | bytearray, needle: bytes | None, after: int, last: int | None
-) -> Iterator[tuple[Place, Event | lines.BadLine]]:
-    for number, line in enumerate(bytes(data).split(b"\n"), 1):
-        if not line or (needle is not None and needle not in line):
-            continue
-        try:
-            event = lines.decode(line)
-        except lines.BadLine as bad:
-            yield Place(name, number), bad
-            continue
-        if event["seq"] > after and (last is None or event["seq"] <= last):
-            yield Place(name, number), event
-
-
-def _range_of(name: str) -> tuple[int, int]:
-    """First and last seq by a closed segment's name; zeros when it is not one."""
-    parts = name.removesuffix(".ndjson").split("-")
-    if name.endswith(".ndjson") and len(parts) == 3 and parts[0] == "ledger":
-        first, last = parts[1:]
-        if first.isdigit() and last.isdigit():
-            return int(first), int(last)
-    return 0, 0

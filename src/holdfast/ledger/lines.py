@@ -7,12 +7,8 @@ canonical form to be checked, and ``b2sum -l 128`` can do it by hand.
 from __future__ import annotations
 
 from holdfast import jsontext
+from holdfast.digest import HEX_DIGITS, digest
 from holdfast.errors import Fault
-
-try:
-    from _blake2 import blake2b
-except ImportError:  # an interpreter that has it only behind hashlib
-    from hashlib import blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +16,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _HASH_KEY = b',"hash":"'
-_HASH_HEX = 32
 _END = b'"}'
 _REQUIRED = ("seq", "id", "at", "stream", "version", "v", "type", "data", "by", "prev", "hash")
 
@@ -33,11 +28,6 @@ class NewerLine(Fault):
     """A line that a newer Holdfast wrote: this one must not go on from it."""
 
 
-def digest(data: bytes) -> str:
-    """32 hexadecimal digits: enough to notice any accident, not meant against a forger."""
-    return blake2b(data, digest_size=_HASH_HEX // 2).hexdigest()
-
-
 def encode(event: Fields) -> tuple[bytes, str]:
     """The line of an event that has everything but its hash, and the hash."""
     body = jsontext.dumps(event)[:-1].encode()
@@ -47,16 +37,16 @@ def encode(event: Fields) -> tuple[bytes, str]:
 
 def decode(line: bytes) -> Event:
     """The event of a line without its newline."""
-    split = len(line) - len(_HASH_KEY) - _HASH_HEX - len(_END)
+    split = len(line) - len(_HASH_KEY) - HEX_DIGITS - len(_END)
     if split < 0 or line[split : split + len(_HASH_KEY)] != _HASH_KEY or line[-2:] != _END:
         raise BadLine("it does not end in a hash")
-    if digest(line[:split]).encode() != line[-_HASH_HEX - 2 : -2]:
+    if digest(line[:split]).encode() != line[-HEX_DIGITS - 2 : -2]:
         raise BadLine("its hash does not match")
     try:
         event: Event = jsontext.loads(line)
     except jsontext.BadJson as error:
         raise BadLine(error.why) from None
-    if not isinstance(event, dict) or any(key not in event for key in _REQUIRED):
+    if any(key not in event for key in _REQUIRED):
         raise BadLine("fields are missing")
     if event["v"] > SCHEMA:
         raise NewerLine(

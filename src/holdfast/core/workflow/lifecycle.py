@@ -62,8 +62,8 @@ def opened(event: Event) -> Workflow:
     """The state with which an opening event begins."""
     data = event["data"]
     if event["type"] == "record_adopted":
-        adopted: Workflow = {**data["state"], "updated_at": event["at"]}
-        return adopted
+        adopted: Workflow = data["state"]
+        return {**adopted, "updated_at": event["at"]}
     return blank(event["stream"], data["recipe"], event["at"])
 
 
@@ -94,10 +94,11 @@ def resume(state: Workflow, command: Command) -> list[Draft] | Refusal:
     if not is_active(state):
         data["from"] = state["status"]
     for name in ("worktree", "branch", "record"):
-        if name in args and args[name] != state[name]:  # type: ignore[literal-required]
+        if name in args and args[name] != state[name]:
             data[name] = args[name]
     session = args.get("session")
-    if session is not None and (state["session"] or {}).get("id") != session["id"]:
+    held = state["session"]["id"] if state["session"] else None
+    if session is not None and session["id"] != held:
         data["session"] = session
     if not data:
         return []

@@ -99,9 +99,10 @@ def _completion(state: Workflow, name: str, fields: Fields, command: Command) ->
     data: Fields = {"phase": name}
     if fields:
         data["fields"] = fields
-    declared = declared_phase(state, name) or {}
+    declared = declared_phase(state, name)
     branch = command["args"].get("branch")
-    if declared.get("sets_branch") and branch is not None and branch != state["branch"]:
+    settles = declared is not None and declared.get("sets_branch", False)
+    if settles and branch is not None and branch != state["branch"]:
         data["branch"] = branch
     return {"type": "phase_completed", "data": data}
 
@@ -124,17 +125,19 @@ def _told(name: str, fields: Fields) -> list[Draft]:
     """What is said about a phase, under the name that says it best."""
     drafts: list[Draft] = []
     rest = dict(fields)
-    if rest.get("failure_confirmed") is True:
-        keys = [key for key in ("failure_confirmed", "failure_reason") if key in rest]
-        found = {key: rest.pop(key) for key in keys}
-        drafts.append({"type": "failure_confirmed", "data": {"phase": name, "fields": found}})
     if "test_file" in rest:
-        keys = [key for key in ("test_file", "test_name") if key in rest]
-        found = {key: rest.pop(key) for key in keys}
-        drafts.insert(0, {"type": "test_written", "data": {"phase": name, "fields": found}})
+        drafts.append(_said("test_written", name, rest, ("test_file", "test_name")))
+    if rest.get("failure_confirmed") is True:
+        keys = ("failure_confirmed", "failure_reason")
+        drafts.append(_said("failure_confirmed", name, rest, keys))
     if rest:
         drafts.append({"type": "phase_noted", "data": {"phase": name, "fields": rest}})
     return drafts
+
+
+def _said(kind: str, name: str, rest: Fields, keys: tuple[str, ...]) -> Draft:
+    found = {key: rest.pop(key) for key in keys if key in rest}
+    return {"type": kind, "data": {"phase": name, "fields": found}}
 
 
 def _comes_before(state: Workflow, name: str, other: str) -> bool:

@@ -90,9 +90,9 @@ def remaining_phases(state: Workflow) -> list[str]:
 
 def is_floating(state: Workflow) -> bool:
     """Whether the phase that settles the workflow's branch is still ahead."""
+    settling = [p["name"] for p in state["recipe"]["phases"] if p.get("sets_branch")]
     return any(
-        declared.get("sets_branch") and (find_phase(state, declared["name"]) or {}).get("status") != "completed"
-        for declared in state["recipe"]["phases"]
+        phase["name"] in settling and phase["status"] != "completed" for phase in state["phases"]
     )
 
 
@@ -110,13 +110,19 @@ def unit_mark(recipe: Recipe) -> str:
 
 def with_phase(state: Workflow, name: str, **fields: object) -> list[Phase]:
     """The phases with one of them changed; a field given as ``None`` goes."""
-    return [_merged(p, fields) if p["name"] == name else p for p in state["phases"]]
+    return [
+        phase if phase["name"] != name else _merged(phase, fields)  # type: ignore[arg-type, misc]
+        for phase in state["phases"]
+    ]
 
 
 def with_task(state: Workflow, task_id: object, **fields: object) -> list[Task]:
     """The tasks with one of them changed; a field given as ``None`` goes."""
     wanted = str(task_id)
-    return [_merged(t, fields) if str(t["id"]) == wanted else t for t in state["tasks"]]
+    return [
+        task if str(task["id"]) != wanted else _merged(task, fields)  # type: ignore[arg-type, misc]
+        for task in state["tasks"]
+    ]
 
 
 def _merged(item: Fields, fields: Fields) -> Fields:

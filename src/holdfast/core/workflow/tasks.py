@@ -149,8 +149,8 @@ def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
     names = state["recipe"].get("task_phases", [])
     reached = names.index(data["phase"])
     words = ["completed"] * reached + ["in_progress"] + ["pending"] * (len(names) - reached - 1)
-    task = find_task(state, data["task"]) or {}
-    started = task.get("started_at", at)
+    task = find_task(state, data["task"])
+    started = task.get("started_at", at) if task is not None else at
     tasks = with_task(
         state, data["task"], status="in_progress", started_at=started, reason=None,
         phases=dict(zip(names, words, strict=True)),

@@ -6,8 +6,6 @@ people and other tools know, and how the document becomes a state again.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from holdfast.layers.records import envelope
 
 TYPE_CHECKING = False
@@ -20,8 +18,12 @@ FORMATS = ("verb", "formal", "skill", "loop")
 
 
 def module(name: str) -> ModuleType:
-    """The module of a format; only the one that is needed is loaded."""
-    return import_module(f"holdfast.layers.records.{name}")
+    """The module of a format; only the one that is needed is loaded.
+
+    ``importlib`` would do the same, and import ``warnings`` for it.
+    """
+    loaded: ModuleType = __import__(f"holdfast.layers.records.{name}", fromlist=("render",))
+    return loaded
 
 
 def render(state: Workflow, ledger: str, seq: int, event_hash: str) -> bytes:

@@ -7,11 +7,7 @@ another tool's formatting is not an edit; ``rest`` is the state that the format 
 from __future__ import annotations
 
 from holdfast import jsontext
-
-try:
-    from _blake2 import blake2b
-except ImportError:  # an interpreter that has it only behind hashlib
-    from hashlib import blake2b
+from holdfast.digest import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +26,11 @@ class Sealed:
         claims = envelope if isinstance(envelope, dict) else {}
         self.document = document
         self.intact = intact
-        self.ledger = claims.get("ledger") if isinstance(claims.get("ledger"), str) else ""
-        self.seq = claims.get("seq") if isinstance(claims.get("seq"), int) else 0
-        self.hash = claims.get("hash") if isinstance(claims.get("hash"), str) else ""
-        rest = claims.get("rest")
+        ledger, seq = claims.get("ledger"), claims.get("seq")
+        event_hash, rest = claims.get("hash"), claims.get("rest")
+        self.ledger = ledger if isinstance(ledger, str) else ""
+        self.seq = seq if isinstance(seq, int) else 0
+        self.hash = event_hash if isinstance(event_hash, str) else ""
         self.rest: Fields | None = rest if isinstance(rest, dict) else None
 
 
@@ -43,9 +40,9 @@ def seal(document: Fields, rest: Fields, ledger: str, seq: int, event_hash: str)
     claims_line = jsontext.line_of(claims)[:-1]
     line, text = jsontext.laid_out(document)
     rest_line, rest_text = jsontext.laid_out(rest, "    ", levels=1)
-    digest = _digest(f'{line[:-1]}, "{KEY}": {claims_line}, "rest": {rest_line}}}}}')
+    covered = f'{line[:-1]}, "{KEY}": {claims_line}, "rest": {rest_line}}}}}'
     return (
-        f'{text[:-2]},\n  "{KEY}": {claims_line}, "digest": "{digest}",\n'
+        f'{text[:-2]},\n  "{KEY}": {claims_line}, "digest": "{digest(covered.encode())}",\n'
         f'    "rest": {rest_text}}}\n}}\n'
     ).encode()
 
@@ -70,7 +67,7 @@ def _is_intact(document: Fields) -> bool:
     claimed = envelope["digest"]
     rest = {key: value for key, value in envelope.items() if key != "digest"}
     try:
-        return _digest(jsontext.line_of({**document, KEY: rest})) == claimed
+        return bool(digest(jsontext.line_of({**document, KEY: rest}).encode()) == claimed)
     except (UnicodeEncodeError, RecursionError):
         return False
 
@@ -78,12 +75,3 @@ def _is_intact(document: Fields) -> bool:
 def shows(raw: bytes, event_hash: str) -> bool:
     """Whether the record claims to show this event; a quick look, not a proof."""
     return f'"hash": "{event_hash}"'.encode() in raw
-
-
-def _digest(line: str) -> str:
-    return digest_of(line.encode())
-
-
-def digest_of(data: bytes) -> str:
-    """32 hexadecimal digits that stand for the bytes."""
-    return blake2b(data, digest_size=16).hexdigest()

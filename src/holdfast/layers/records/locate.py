@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined]
 
 _WHITESPACE = " \t\r\n"
 
@@ -46,7 +46,7 @@ def _entries(text: str, start: int) -> list[tuple[str | int, int]]:
 def _end(text: str, start: int) -> int:
     """The position after the value at ``start``."""
     if text[start] == '"':
-        return scanstring(text, start + 1)[1]
+        return int(scanstring(text, start + 1)[1])
     if text[start] in "{[":
         entries = _entries(text, start)
         position = _skip(text, _end(text, entries[-1][1])) if entries else _skip(text, start + 1)

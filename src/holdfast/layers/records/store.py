@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from holdfast import jsontext
+from holdfast.digest import digest
 from holdfast.layers.records import envelope
 
 TYPE_CHECKING = False
@@ -77,7 +78,7 @@ class RecordStore:
         return target
 
     def _free_name(self, path: str, word: str, data: bytes) -> str:
-        stem = f"{path}.{word}-{envelope.digest_of(data)[:8]}"
+        stem = f"{path}.{word}-{digest(data)[:8]}"
         name, number = stem, 2
         while os.path.lexists(name):
             name, number = f"{stem}-{number}", number + 1

@@ -1,0 +1,60 @@
+"""Hard links of every segment in git's own folder: cleaning the work tree is not the end.
+
+Best effort and free: a link costs no space, and whatever fails here is never in the way.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.ledger.segment import OPEN_NAME, range_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.disk import Disk
+
+
+class Mirror:
+    """The links of one ledger's segments; ``path`` is ``None`` where there is no git."""
+
+    def __init__(self, folder: str, disk: Disk, path: str | None) -> None:
+        self.path = path
+        self._folder = folder
+        self._disk = disk
+
+    def link(self, name: str) -> None:
+        """Makes the mirror's file of this name the same file as the ledger's."""
+        if self.path is None:
+            return
+        try:
+            self._disk.make_folder(self.path, 0o700)
+            target = os.path.join(self.path, name)
+            self._disk.remove(target)
+            self._disk.link(os.path.join(self._folder, name), target)
+        except OSError:
+            return
+
+    def restore(self, present: set[int]) -> bool:
+        """Brings back segments whose names are gone; says whether the open one was among them.
+
+        ``present`` are the inodes that the ledger still has: a segment that was just closed is the
+        same file as the mirror's open one, and must not come back under that name.
+        """
+        if self.path is None or not os.path.isdir(self.path):
+            return False
+        brought = False
+        for name in sorted(os.listdir(self.path), reverse=True):
+            source = os.path.join(self.path, name)
+            inode = os.stat(source).st_ino
+            if (name == OPEN_NAME or range_of(name)[0]) and inode not in present:
+                brought = self._bring(source, name) or brought
+                present.add(inode)
+        return brought
+
+    def _bring(self, source: str, name: str) -> bool:
+        try:
+            self._disk.make_folder(self._folder, 0o700)
+            self._disk.link(source, os.path.join(self._folder, name))
+        except OSError:
+            return False
+        return name == OPEN_NAME

@@ -1,0 +1,75 @@
+"""Segments: which file holds which events, and reading one line by line."""
+
+from __future__ import annotations
+
+from holdfast.ledger import lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.core.shapes import Event
+
+OPEN_NAME = "ledger.ndjson"
+
+
+class Place:
+    """Where a line stands: the file's name and the line's number in it."""
+
+    __slots__ = ("line", "name")
+
+    def __init__(self, name: str, line: int) -> None:
+        self.name = name
+        self.line = line
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}"
+
+
+def needle(stream: str) -> bytes:
+    """What every line of a stream has, and hardly any other line."""
+    return f'"stream":"{stream}","version":'.encode()
+
+
+def event_of(line: bytes | bytearray) -> Event | None:
+    """The event of a line; ``None`` when it is not a whole one."""
+    try:
+        return lines.decode(bytes(line))
+    except lines.BadLine:
+        return None
+
+
+def is_unfinished(event: Event) -> bool:
+    """Whether more events of the same commit should follow."""
+    number, total = event.get("part", [1, 1])
+    return number < total
+
+
+def decoded(data: bytes | bytearray, mark: bytes | None) -> Iterator[Event | lines.BadLine]:
+    for _, found in placed("", data, mark, 0, None):
+        yield found
+
+
+def placed(
+    name: str, data: bytes | bytearray, mark: bytes | None, after: int, last: int | None
+) -> Iterator[tuple[Place, Event | lines.BadLine]]:
+    for number, line in enumerate(bytes(data).split(b"\n"), 1):
+        if not line or (mark is not None and mark not in line):
+            continue
+        try:
+            event = lines.decode(line)
+        except lines.BadLine as bad:
+            yield Place(name, number), bad
+            continue
+        if event["seq"] > after and (last is None or event["seq"] <= last):
+            yield Place(name, number), event
+
+
+def range_of(name: str) -> tuple[int, int]:
+    """First and last seq by a closed segment's name; zeros when it is not one."""
+    parts = name.removesuffix(".ndjson").split("-")
+    if name.endswith(".ndjson") and len(parts) == 3 and parts[0] == "ledger":
+        first, last = parts[1:]
+        if first.isdigit() and last.isdigit():
+            return int(first), int(last)
+    return 0, 0

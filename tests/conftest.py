@@ -1,0 +1,62 @@
+"""What all tests share: Hypothesis' settings, and the lines that a run says about itself at its end.
+
+A test that counts (kill points, writers, states after a power cut) calls the fixture ``tally`` with
+its counts; those of all tests of the same name are added up, over all processes, and printed in one
+line. ``not_shown`` skips a test loudly: what could not be shown here is said there too.
+"""
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("holdfast", deadline=None)
+settings.load_profile("holdfast")
+
+TALLY = "tally"
+NOT_SHOWN = "not shown"
+
+
+@pytest.fixture
+def tally(record_property):
+    """``tally("kill matrix", points=12, failures=0)`` is a line in the run's summary."""
+
+    def count(name, **counts):
+        record_property(TALLY, [name, counts])
+
+    return count
+
+
+@pytest.fixture
+def not_shown(record_property):
+    """``not_shown("promise 1: strace is missing")`` skips the test, and the summary says why."""
+
+    def skip(why):
+        record_property(NOT_SHOWN, why)
+        pytest.skip(why)
+
+    return skip
+
+
+def _properties(reporter):
+    for reports in reporter.stats.values():
+        for report in reports:
+            yield from getattr(report, "user_properties", ())
+
+
+def pytest_terminal_summary(terminalreporter):
+    sums = {}
+    missing = {}
+    for key, value in _properties(terminalreporter):
+        if key == TALLY:
+            name, counts = value
+            line = sums.setdefault(name, {})
+            for what, number in counts.items():
+                line[what] = line.get(what, 0) + number
+        elif key == NOT_SHOWN:
+            missing[value] = missing.get(value, 0) + 1
+    if sums or missing:
+        terminalreporter.section("promises")
+    for name, line in sums.items():
+        said = ", ".join(f"{number} {what}" for what, number in line.items())
+        terminalreporter.write_line(f"{name}: {said}")
+    for why, times in missing.items():
+        terminalreporter.write_line(f"NOT SHOWN ({times} tests): {why}", red=True, bold=True)
