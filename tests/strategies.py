@@ -5,6 +5,7 @@ import functools
 from hypothesis import strategies as st
 
 from holdfast.core.moment import iso
+from holdfast.core.workflow.state import blank
 
 FORMATS = ("verb", "formal", "skill", "loop")
 WORKFLOW_STATUSES = ("in_progress", "blocked", "completed", "abandoned", "expired")
@@ -21,12 +22,13 @@ times = st.one_of(
 )
 scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | words
 floats = st.floats(allow_nan=False, allow_infinity=False)
-json_values = st.recursive(
-    scalars | floats,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
-    max_leaves=6,
+json_values = (
+    scalars
+    | floats
+    | st.lists(scalars, max_size=2)
+    | st.dictionaries(words, scalars | st.just([]) | st.just({}), max_size=2)
 )
-objects = st.dictionaries(words, json_values, max_size=3)
+objects = st.dictionaries(words, json_values, max_size=2)
 
 
 def unknown_keys(*also):
@@ -179,49 +181,48 @@ def workflows(draw, record_format):
     listed = draw(st.lists(names, max_size=4, unique=True))
     shown = draw(st.just(listed) | st.lists(names, max_size=4, unique=True))
     found = draw(tasks(record_format))
-    state = draw(
-        st.fixed_dictionaries(
-            {
-                "id": safe_names,
-                "recipe": recipes(record_format, listed),
-                "subject": words,
-                "title": words,
-                "status": st.sampled_from(WORKFLOW_STATUSES),
-                "created_at": times,
-                "updated_at": times,
-                "branch": st.none() | names,
-                "worktree": st.sampled_from([".", "side"]),
-                "record": st.sampled_from(["a/b/state.json", "folder/x.json"]),
-                "session": sessions(),
-                "ttl": st.none() | st.sampled_from(["45m", "24h", "7d"]),
-                "phase": st.sampled_from([None, *shown]),
-                "step": st.none() | names,
-                "cycle": st.integers(1, 5),
-                "phases": phases(shown),
-                "tasks": st.just(found),
-                "gates": st.dictionaries(words, objects, max_size=2),
-                "violations": violations(),
-                "required_reading": st.lists(words.map("@{}".format), max_size=2),
-                "read": st.dictionaries(words.map("@{}".format), times, max_size=2),
-                "reminders": st.lists(words, max_size=2),
-                "context": contexts(),
-                "tests": objects,
-                "files": st.lists(objects, max_size=2),
-                "commits": st.lists(words, max_size=2),
-                "history": st.lists(objects, max_size=3),
-                "history_earlier": st.integers(0, 9),
-                "extra": extras(record_format),
-            },
-            optional={
-                "completed_at": times,
-                "outcome": words,
-                "reason": words,
-                "current_task": st.sampled_from([None, *(task["id"] for task in found)]),
-                "a_field_of_tomorrow": json_values,
-            },
-        )
-    )
-    return state
+    state = blank(draw(safe_names), draw(recipes(record_format, listed)), draw(times))
+    state["record"] = "folder/of/state.json"
+    state["phases"] = draw(phases(shown))
+    state["phase"] = draw(st.sampled_from([None, *shown]))
+    state["tasks"] = found
+    if draw(st.booleans()):
+        state["current_task"] = draw(st.sampled_from([None, *(task["id"] for task in found)]))
+    return state | draw(changes(record_format))
+
+
+def changes(record_format):
+    """Any of the fields that may differ from how a workflow begins."""
+    reading = words.map("@{}".format)
+    fields = {
+        "subject": words,
+        "title": words,
+        "status": st.sampled_from(WORKFLOW_STATUSES),
+        "updated_at": times,
+        "completed_at": times,
+        "outcome": words,
+        "reason": words,
+        "branch": names,
+        "worktree": st.just("side"),
+        "session": sessions(),
+        "ttl": st.none() | st.sampled_from(["45m", "24h", "7d"]),
+        "step": names,
+        "cycle": st.integers(1, 5),
+        "gates": st.dictionaries(words, objects, max_size=2),
+        "violations": violations(),
+        "required_reading": st.lists(reading, max_size=2),
+        "read": st.dictionaries(reading, times, max_size=2),
+        "reminders": st.lists(words, max_size=2),
+        "context": contexts(),
+        "tests": objects,
+        "files": st.lists(objects, max_size=2),
+        "commits": st.lists(words, max_size=2),
+        "history": st.lists(objects, max_size=2),
+        "history_earlier": st.integers(0, 9),
+        "extra": extras(record_format),
+        "a_field_of_tomorrow": json_values,
+    }
+    return st.fixed_dictionaries({}, optional=fields)
 
 
 any_workflow = st.sampled_from(FORMATS).flatmap(

@@ -205,22 +205,30 @@ def test_an_interrupt_is_exit_130_without_a_word(keeper, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "environment", "session"),
+    ("words", "environment", "client", "session", "pid"),
     [
-        ([], None, None),
-        ([], "", None),
-        ([], "env", "env"),
-        (["--session", "mine"], "env", "mine"),
-        (["--session", ""], "env", None),
+        ([], None, "42", None, None),
+        ([], "", "42", None, None),
+        ([], "env", "42", "env", 42),
+        ([], "env", None, "env", None),
+        ([], "env", "0", "env", None),
+        ([], "env", "12.5", "env", None),
+        ([], "env", "9" * 30, "env", None),
+        (["--session", "mine"], "env", "42", "mine", None),
+        (["--session", ""], "env", "42", None, None),
     ],
 )
-def test_the_session_is_the_option_else_the_environment(
-    keeper, monkeypatch, words, environment, session
+def test_the_session_is_the_option_else_the_environment_with_its_client(
+    keeper, monkeypatch, words, environment, client, session, pid
 ):
-    if environment is not None:
-        monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", environment)
+    for name, value in (("CLAUDE_CODE_SESSION_ID", environment), ("CLAUDE_PID", client)):
+        if value is not None:
+            monkeypatch.setenv(name, value)
+        else:
+            monkeypatch.delenv(name, raising=False)
     main(["status", *words])
-    assert keeper.calls[0] == ("open", (), {"path": ".", "session": session, "by": "cli"})
+    opened = {"path": ".", "session": session, "pid": pid, "by": "cli"}
+    assert keeper.calls[0] == ("open", (), opened)
 
 
 class Deaf(io.StringIO):

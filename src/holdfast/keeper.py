@@ -1,52 +1,35 @@
-"""The keeper: the one loop through which every change goes, and the library's face.
+"""The keeper: the library's face. What the command line can do, a method here can.
 
-    lock -> read -> decide -> append (fsync) -> evolve -> show -> unlock
-
-Readers take no lock unless they find something to mend. What the command line can do, a method
-here can.
+Each method makes one command and hands it to the loop (``loop.py``), or looks at what is there.
 """
 
 from __future__ import annotations
 
-import os
 import time
 
+from holdfast import jsontext
 from holdfast import workspace as workspaces
-from holdfast.core import choice, moment
-from holdfast.core.refusal import Refusal
+from holdfast.core import choice
 from holdfast.core.workflow.state import is_active
 from holdfast.disk import Disk
-from holdfast.engine import Engine, NeedsLock
-from holdfast.errors import Fault, Refused
+from holdfast.engine import Engine
+from holdfast.errors import Refused
+from holdfast.loop import Loop, Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from holdfast.audit import Report
-    from holdfast.core.shapes import Event, Fields, Session, Workflow
-    from holdfast.engine import Position
+    from holdfast.core.shapes import Event, Fields, Workflow
+
+__all__ = ["Keeper", "Receipt"]
 
 LOCK_WAIT_S = 10.0
-SESSION_LIVES = "1h"
-"""How long a session whose process is unknown counts as live after its last word."""
 FOLLOW_EVERY_S = 0.2
+MAX_SESSION = 200
 MANY = 200
 """Up to so many active workflows a listing opens every record; beyond, only those in motion."""
-
-
-class Receipt:
-    """What the keeper answers: the state, the events that were recorded, and what was noticed."""
-
-    __slots__ = ("notes", "resumed", "seqs", "state")
-
-    def __init__(
-        self, state: Workflow, seqs: list[int], notes: list[str], *, resumed: bool = False
-    ) -> None:
-        self.state = state
-        self.seqs = seqs
-        self.notes = notes
-        self.resumed = resumed
 
 
 class Keeper:
@@ -65,146 +48,21 @@ class Keeper:
         wait_s: float = LOCK_WAIT_S,
     ) -> None:
         self.workspace = workspaces.find(path)
-        self.session = session or None
-        self.pid = pid
-        self._wait_s = wait_s
+        self.session = _checked_session(session)
         self._sleep = sleep
-        self._disk = disk or Disk()
         who: Fields = {"surface": by}
         if self.session:
             who["session"] = self.session
         self._engine = Engine(
-            self.workspace, self._disk, clock_ms or _system_clock_ms, sleep, who
+            self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who
         )
-
-    # The loop
+        self._loop = Loop(self._engine, self.session, pid, wait_s)
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Carries out one command on one workflow: the way every change goes."""
-        with self._locked():
-            if id is not None:
-                repeated = self._repeated(id)
-                if repeated is not None:
-                    return repeated
-            position = self._position(workflow)
-            self._engine.settle_last(position.stream)
-            state = self._current(position)
-            return self._record(state, kind, args, id)
-
-    def _record(self, state: Workflow, kind: str, args: Fields, id: str | None) -> Receipt:
-        drafts = self._engine.decide(state, kind, args)
-        if not drafts:
-            return Receipt(state, [], self._notes())
-        after, events = self._engine.commit(state["id"], state, drafts, event_id=id)
-        self._engine.close_full_segment()
-        return Receipt(after, [event["seq"] for event in events], self._notes())
-
-    def _current(self, position: Position) -> Workflow:
-        """The state, after its time to live was looked at."""
-        state = self._engine.load(position)
-        if self._is_expired(state):
-            self._engine.needs_lock()
-            state = self._expire(state)
-        return state
-
-    def _is_expired(self, row: Fields | Workflow) -> bool:
-        return (
-            row["status"] in choice.ACTIVE
-            and row["ttl"] is not None
-            and moment.is_past(self._engine.now(), row["updated_at"], row["ttl"])
-        )
-
-    def _expire(self, state: Workflow) -> Workflow:
-        drafts = self._engine.decide(state, "expire_workflow", {})
-        self._engine.note(
-            f"{state['id']} has expired (inactive > {state['ttl']}); "
-            f"holdfast resume {state['id']} brings it back"
-        )
-        return self._engine.commit(state["id"], state, drafts)[0]
-
-    def _repeated(self, event_id: str) -> Receipt | None:
-        """The answer to a command that was carried out before, under the same id."""
-        events = self._engine.ledger.find(event_id)
-        if not events:
-            return None
-        position = self._engine.position(events[0]["stream"])
-        if position is None:
-            return None
-        state = self._engine.load(position)
-        self._engine.note(f"{event_id} was recorded before; nothing was recorded again")
-        return Receipt(state, [event["seq"] for event in events], self._notes())
-
-    def _locked(self) -> _Locked:
-        return _Locked(self._engine, self._disk, self._wait_s)
-
-    def _notes(self) -> list[str]:
-        notes, self._engine.notes = self._engine.notes, []
-        return notes
-
-    def _reading(self, look: Callable[[], Receipt]) -> Receipt:
-        """Looks without the lock; with it when there is something to mend."""
-        self._engine.refresh()
-        try:
-            return look()
-        except NeedsLock:
-            with self._locked():
-                return look()
-
-    # Which workflow
-
-    def _position(self, workflow: str | None) -> Position:
-        found = self._engine.position(workflow) if workflow else self._mine()
-        if found is None and workflow:
-            self._discover()
-            found = self._engine.position(workflow)
-        if found is None:
-            known = [row["id"] for row in self._rows() if row["status"] in choice.ACTIVE]
-            raise Refused(
-                "not_found",
-                f"there is no workflow {str(workflow)[:80]!r}"
-                + (f"; active are {', '.join(known[:10])}" if known else ""),
-                "holdfast status",
-            )
-        return found
-
-    def _mine(self) -> Position | None:
-        rows = self._rows()
-        picked = choice.choose(rows, self._asker(), self._live(rows))
-        if isinstance(picked, Refusal) and self._discover():
-            rows = self._rows()
-            picked = choice.choose(rows, self._asker(), self._live(rows))
-        if isinstance(picked, Refusal):
-            raise Refused(picked.code, picked.message, picked.hint, **picked.details)
-        return self._engine.position(picked["id"])
-
-    def _asker(self) -> choice.Asker:
-        return choice.Asker(
-            self.session, self.pid, self.workspace.name, self.workspace.branch()
-        )
-
-    def _live(self, rows: list[Fields]) -> set[str]:
-        now = self._engine.now()
-        live = set()
-        for row in rows:
-            held = row["session"]
-            if held and "pid" in held:
-                is_live = os.path.exists(f"/proc/{held['pid']}")
-            else:
-                is_live = bool(held) and not moment.is_past(now, row["updated_at"], SESSION_LIVES)
-            if is_live:
-                live.add(held["id"])
-        return live
-
-    def _rows(self) -> list[Fields]:
-        return self._engine.rows()
-
-    def _discover(self) -> bool:
-        """Takes in records that Holdfast does not know yet; says whether there were any."""
-        from holdfast import discovery
-
-        return discovery.discover(self._engine)
+        """Carries out one command of the core on one workflow."""
+        return self._loop.do(kind, args, workflow=workflow, id=id)
 
     # Opening and ending
 
@@ -231,14 +89,13 @@ class Keeper:
             raise Refused("invalid", "start makes its own id", "holdfast resume ID")
         request = opening.Request(
             recipe, subject, title, list(tasks), list(phases), list(reading), list(reminders),
-            context or {}, branch, ttl,
+            _plain(context or {}), branch, ttl,
         )  # fmt: skip
-        wanted = opening.prepare(self._engine, request, self._bound())
-        with self._locked():
-            if id is not None:
-                repeated = self._repeated(id)
-                if repeated is not None:
-                    return repeated
+        wanted = opening.prepare(self._engine, request, self._loop.bound())
+        with self._loop.locked():
+            repeated = self._loop.once(id)
+            if repeated is not None:
+                return repeated
             self._engine.settle_last(None)
             existing = opening.place(self._engine, wanted)
             if existing is not None:
@@ -248,38 +105,26 @@ class Keeper:
                 wanted.id, wanted.before, drafts, event_id=id
             )
             self._engine.close_full_segment()
-            return Receipt(state, [event["seq"] for event in events], self._notes())
+            return Receipt(state, [event["seq"] for event in events], self._loop.notes())
 
     def _resume_existing(self, state: Workflow) -> Receipt:
-        args = {"session": self._bound()} if self.session else {}
-        receipt = self._record(state, "resume_workflow", args, None)
+        receipt = self._loop.record(state, "resume_workflow", self._loop.binding(state), None)
         receipt.resumed = True
         return receipt
 
-    def _bound(self) -> Session | None:
-        if not self.session:
-            return None
-        bound: Session = {"id": self.session, "at": self._engine.now()}
-        if self.pid is not None:
-            bound["pid"] = self.pid
-        return bound
-
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Binds a workflow to this session and worktree, and brings back one that had ended."""
-        with self._locked():
-            if id is not None:
-                repeated = self._repeated(id)
-                if repeated is not None:
-                    return repeated
-            position = self._position(workflow)
+        with self._loop.locked():
+            repeated = self._loop.once(id)
+            if repeated is not None:
+                return repeated
+            position = self._loop.position(workflow)
             self._engine.settle_last(position.stream)
             state = self._engine.load(position)
-            args: Fields = {"worktree": self.workspace.name}
-            if self.session:
-                args["session"] = self._bound()
+            args: Fields = {"worktree": self.workspace.name, **self._loop.binding(state)}
             if not is_active(state):
                 self._check_slot(state)
-            receipt = self._record(state, "resume_workflow", args, id)
+            receipt = self._loop.record(state, "resume_workflow", args, id)
             receipt.resumed = True
             return receipt
 
@@ -291,9 +136,9 @@ class Keeper:
     def complete(
         self,
         outcome: str | None = None,
+        *,
         force: bool = False,
         reason: str | None = None,
-        *,
         workflow: str | None = None,
         id: str | None = None,
     ) -> Receipt:
@@ -352,7 +197,7 @@ class Keeper:
         self, kind: str, name: str | None, fields: Fields | None,
         workflow: str | None, id: str | None,
     ) -> Receipt:  # fmt: skip
-        args: Fields = {"branch": self.workspace.branch(), "fields": fields or {}}
+        args: Fields = {"branch": self.workspace.branch(), "fields": _plain(fields or {})}
         if name is not None:
             args["phase"] = name
         return self.do(kind, args, workflow=workflow, id=id)
@@ -405,14 +250,14 @@ class Keeper:
         self, fields: Fields, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
         """Sets context variables."""
-        return self.do("set_context", {"values": fields}, workflow=workflow, id=id)
+        return self.do("set_context", {"values": _plain(fields)}, workflow=workflow, id=id)
 
     # Reading
 
     def show(self, *, workflow: str | None = None) -> Receipt:
         """A workflow's state."""
-        return self._reading(
-            lambda: Receipt(self._current(self._position(workflow)), [], self._notes())
+        return self._loop.reading(
+            lambda: Receipt(self._loop.current(self._loop.position(workflow)), [], self._loop.notes())
         )
 
     def briefing(self, *, workflow: str | None = None) -> str:
@@ -424,24 +269,18 @@ class Keeper:
 
     def workflows(self) -> tuple[list[Fields], list[str]]:
         """A row for each active workflow, newest activity first, and what was noticed."""
-        self._engine.refresh()
-        try:
-            rows = self._look_around()
-        except NeedsLock:
-            with self._locked():
-                rows = self._look_around()
-        return rows, self._notes()
+        return self._loop.reading(self._look_around), self._loop.notes()
 
     def _look_around(self) -> list[Fields]:
-        self._discover()
-        rows = [row for row in self._rows() if row["status"] in choice.ACTIVE]
+        self._loop.discover()
+        rows = [row for row in self._loop.rows() if row["status"] in choice.ACTIVE]
         if len(rows) <= MANY:
             rows = self._opened(rows)
         else:
             for row in rows:
-                if self._is_expired(row):
+                if self._loop.is_expired(row):
                     self._opened([row])
-            rows = [row for row in self._rows() if row["status"] in choice.ACTIVE]
+            rows = [row for row in self._loop.rows() if row["status"] in choice.ACTIVE]
         return sorted(rows, key=lambda row: row["updated_at"], reverse=True)
 
     def _opened(self, rows: list[Fields]) -> list[Fields]:
@@ -453,7 +292,7 @@ class Keeper:
             position = self._engine.position(row["id"])
             if position is None:
                 continue
-            state = self._current(position)
+            state = self._loop.current(position)
             if is_active(state):
                 fresh.append(row_of(state, row))  # type: ignore[arg-type]
         return fresh
@@ -463,24 +302,16 @@ class Keeper:
         self._engine.refresh()
         ledger = self._engine.ledger
         if workflow is not None:
-            position = self._position_or_lock(workflow)
+            position = self._loop.reading(lambda: self._loop.position(workflow))
             events = list(ledger.scan(position.stream))
             return events[-limit:] if limit else events
         return list(ledger.scan(after=max(0, ledger.head_seq - limit) if limit else 0))
-
-    def _position_or_lock(self, workflow: str) -> Position:
-        try:
-            return self._position(workflow)
-        except NeedsLock:
-            with self._locked():
-                return self._position(workflow)
 
     def follow(self, *, workflow: str | None = None, after: int = 0) -> Iterator[Event]:
         """Events after a seq, and then those to come, for ever."""
         seen = after
         while True:
-            for event in self._engine.ledger.scan(workflow, after=seen):
-                yield event
+            yield from self._engine.ledger.scan(workflow, after=seen)
             seen = max(seen, self._engine.ledger.head_seq)
             self._sleep(FOLLOW_EVERY_S)
             self._engine.refresh()
@@ -496,41 +327,30 @@ class Keeper:
         """Moves what is damaged to quarantine and rebuilds every view. Deletes nothing."""
         from holdfast import audit
 
-        with self._locked():
+        with self._loop.locked():
             return audit.repair(self._engine)
 
 
-class _Locked:
-    """The workspace's lock, held: what is read under it cannot change but by us."""
+def _checked_session(session: str | None) -> str | None:
+    """A session's id; an empty one is nobody's."""
+    if session and (len(session) > MAX_SESSION or not session.isprintable()):
+        raise Refused(
+            "invalid",
+            f"the session id {session[:40]!r} is not printable text of up to {MAX_SESSION} letters",
+            "give the client's own session id",
+        )
+    return session or None
 
-    def __init__(self, engine: Engine, disk: Disk, wait_s: float) -> None:
-        self._engine = engine
-        self._disk = disk
-        self._wait_s = wait_s
-        self._fd = -1
 
-    def __enter__(self) -> None:
-        home = self._engine.workspace.home
-        try:
-            self._engine.prepare_home()
-            self._fd = self._disk.lock(os.path.join(home, "lock"), self._wait_s)
-        except OSError as error:
-            raise Fault(
-                "not_writable",
-                f"Cannot write state files in {home} ({error.strerror}) — "
-                "workflow state will not persist",
-                "make the folder writable, then run the same command again",
-            ) from error
-        try:
-            self._engine.refresh()
-        except BaseException:
-            self._disk.close(self._fd)
-            raise
-        self._engine.locked = True
-
-    def __exit__(self, *_exception: object) -> None:
-        self._engine.locked = False
-        self._disk.close(self._fd)
+def _plain(fields: Fields) -> Fields:
+    """Free fields as JSON holds them."""
+    try:
+        plain: Fields = jsontext.loads(jsontext.dumps(fields), strict=True)
+    except (ValueError, TypeError) as error:
+        raise Refused(
+            "invalid", f"the fields are not JSON: {error}", "give text, numbers, true, false, null"
+        ) from error
+    return plain
 
 
 def _system_clock_ms() -> int:

@@ -115,6 +115,8 @@ def find(path: str = ".") -> Workspace:
             return _in_git(folder, os.path.normpath(os.path.join(folder, target)))
         if os.path.isdir(os.path.join(folder, ".claude", "holdfast")):
             return _plain(folder)
+        if os.path.isfile(os.path.join(folder, "HEAD")) and _is_bare(folder):
+            return _in_git(folder, folder)
     return _plain(start)
 
 
@@ -124,22 +126,36 @@ def _plain(root: str) -> Workspace:
 
 def _in_git(root: str, git: str) -> Workspace:
     shared = _read(os.path.join(git, "commondir"))
-    if not shared:
-        return Workspace(root, MAIN, os.path.join(root, ".claude", "holdfast"), git, git)
-    common = os.path.normpath(os.path.join(git, shared))
+    common = os.path.normpath(os.path.join(git, shared)) if shared else git
     main = _main_root(common)
+    if main is not None and not shared:
+        main = root
     home = os.path.join(main, ".claude") if main else common
-    return Workspace(root, os.path.basename(git), os.path.join(home, "holdfast"), git, common)
+    name = os.path.basename(git) if shared else MAIN
+    return Workspace(root, name, os.path.join(home, "holdfast"), git, common)
 
 
 def _main_root(common: str) -> str | None:
-    """The main worktree of a repository; ``None`` when it is bare."""
-    settings = _core_settings(os.path.join(common, "config"))
+    """The main worktree of a repository; ``None`` when it is bare, or does not say where."""
+    settings = _settings(common)
     if settings.get("bare") == "true":
         return None
     if "worktree" in settings:
         return os.path.normpath(os.path.join(common, settings["worktree"]))
-    return os.path.dirname(common)
+    folder, name = os.path.split(common)
+    return folder if name == ".git" else None
+
+
+def _is_bare(folder: str) -> bool:
+    return _settings(folder).get("bare") == "true"
+
+
+def _settings(common: str) -> dict[str, str]:
+    """git's ``core`` settings of the main worktree; they may stand in a file of its own."""
+    return {
+        **_core_settings(os.path.join(common, "config")),
+        **_core_settings(os.path.join(common, "config.worktree")),
+    }
 
 
 def _core_settings(path: str) -> dict[str, str]:

@@ -62,10 +62,18 @@ def _answer(args: Arguments) -> Answer:
 def _keeper(args: Arguments) -> Keeper:
     from holdfast.keeper import Keeper
 
-    session = args["session"]
+    session, pid = args["session"], None
     if session is None:
         session = os.environ.get("CLAUDE_CODE_SESSION_ID")
-    return Keeper(path=".", session=session or None, by="cli")
+        pid = _client() if session else None
+    return Keeper(path=".", session=session or None, pid=pid, by="cli")
+
+
+def _client() -> int | None:
+    """The process of the client whose session the environment names; it outlives a ``/clear``."""
+    text = os.environ.get("CLAUDE_PID", "")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return number or None
 
 
 def _version() -> Answer:

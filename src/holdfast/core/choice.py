@@ -92,7 +92,7 @@ def _elsewhere(rows: list[Fields], asker: Asker) -> Refusal:
         return Refusal(
             "other_branch",
             f"{row['id']} is for branch {row['branch']}; this is {asker.branch or 'no branch'}",
-            f"git switch {row['branch']}, or holdfast resume {row['id']} to go on here",
+            f"git switch {row['branch']}, or act on it by its name: -w {row['id']}",
             candidates=[row["id"] for row in mine],
         )
     return _which(rows, "no workflow is active in this worktree; elsewhere are", "not_found")

@@ -345,6 +345,7 @@ class Ledger:
             name = f"ledger-{first:010}-{self.head_seq:010}.ndjson"
             self._disk.move(self._path, os.path.join(self.folder, name))
             self._mirror.link(name)
+            self._mirror.drop(OPEN_NAME)
         else:
             self._disk.make_folder(os.path.join(self.folder, "quarantine"), 0o700)
             void = os.path.join(self.folder, "quarantine", f"unsynced-{first}-{os.getpid()}")

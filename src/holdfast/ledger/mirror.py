@@ -34,6 +34,14 @@ class Mirror:
         except OSError:
             return
 
+    def drop(self, name: str) -> None:
+        """Forgets a name whose file is the ledger's no longer."""
+        if self.path is not None:
+            try:
+                self._disk.remove(os.path.join(self.path, name))
+            except OSError:
+                return
+
     def restore(self, present: set[int]) -> bool:
         """Brings back segments whose names are gone; says whether the open one was among them.
 

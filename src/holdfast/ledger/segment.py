@@ -28,7 +28,7 @@ class Place:
 
 def needle(stream: str) -> bytes:
     """What every line of a stream has, and hardly any other line."""
-    return f'"stream":"{stream}","version":'.encode()
+    return f'"stream":"{stream}","version":'.encode(errors="replace")
 
 
 def event_of(line: bytes | bytearray) -> Event | None:

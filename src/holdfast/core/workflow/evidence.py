@@ -59,7 +59,7 @@ def record_files(_state: Workflow, command: Command) -> list[Draft] | Refusal:
 
 
 def _gate_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
-    result = {"status": "completed", "last_run": at, "passed": data["passed"], **data["fields"]}
+    result = {**data["fields"], "status": "completed", "last_run": at, "passed": data["passed"]}
     gate = {**state["gates"].get(data["gate"], {}), **result}
     return {**state, "gates": {**state["gates"], data["gate"]: gate}}
 

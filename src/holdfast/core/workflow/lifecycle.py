@@ -6,11 +6,11 @@ from holdfast.core import edits
 from holdfast.core.moment import duration_s
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import blank, find_phase, is_active, remaining_phases, unit_mark
-from holdfast.core.workflow.texts import first_bad_text
+from holdfast.core.workflow.texts import bad_values, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Command, Draft, Event, Fields, Recipe, Workflow
+    from holdfast.core.shapes import Command, Draft, Event, Fields, Recipe, Session, Workflow
 
 ALWAYS = ("resume_workflow", "adopt_edit", "complete_workflow", "expire_workflow")
 """Commands that make sense, or have an answer of their own, in any status."""
@@ -34,6 +34,9 @@ def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
         phase=[phase["name"] for phase in recipe["phases"]],
         reminder=args.get("reminders", []), reading=args.get("required_reading", []),
     )
+    if wrong is not None:
+        return wrong
+    wrong = bad_values(args.get("context", {}))
     if wrong is not None:
         return wrong
     unmarked = [path for path in args.get("required_reading", []) if not path.startswith("@")]
@@ -96,13 +99,18 @@ def resume(state: Workflow, command: Command) -> list[Draft] | Refusal:
     for name in ("worktree", "branch", "record"):
         if name in args and args[name] != state[name]:
             data[name] = args[name]
+    if "worktree" in data:
+        data.setdefault("record", state["record"])
     session = args.get("session")
-    held = state["session"]["id"] if state["session"] else None
-    if session is not None and session["id"] != held:
+    if session is not None and (args.get("rebind") or not _holds(session, state["session"])):
         data["session"] = session
     if not data:
         return []
     return [{"type": "workflow_resumed", "data": data}]
+
+
+def _holds(session: Session, held: Session | None) -> bool:
+    return held is not None and all(held.get(key) == session.get(key) for key in ("id", "pid"))
 
 
 def _resumed(state: Workflow, data: Fields, _at: str) -> Workflow:

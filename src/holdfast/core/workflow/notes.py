@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.lifecycle import reading_needs_mark
-from holdfast.core.workflow.texts import bad_text
+from holdfast.core.workflow.texts import bad_text, bad_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,10 +49,9 @@ def set_context(_state: Workflow, command: Command) -> list[Draft] | Refusal:
     values = command["args"]["values"]
     if not values:
         return Refusal("invalid", "set: nothing is given", "holdfast set key=value")
-    for key in values:
-        refusal = bad_text("key", key)
-        if refusal is not None:
-            return refusal
+    refusal = bad_values(values)
+    if refusal is not None:
+        return refusal
     return [{"type": "context_set", "data": {"values": values}}]
 
 

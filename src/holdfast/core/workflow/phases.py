@@ -10,11 +10,13 @@ from holdfast.core.workflow.state import (
     pending_phase,
     with_phase,
 )
-from holdfast.core.workflow.texts import bad_text
+from holdfast.core.workflow.texts import bad_text, bad_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Command, Draft, Fields, Phase, Workflow
+
+_OWN_FIELDS = ("name", "status", "started_at", "completed_at", "approved", "steps", "reason")
 
 
 def advance(state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -30,6 +32,9 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
     phase = find_phase(state, name)
     if phase is None:
         return _no_such_phase(state, "start", name)
+    refusal = _bad_fields(fields)
+    if refusal is not None:
+        return refusal
     current = find_phase(state, state["phase"])
     if current is phase and phase["status"] == "in_progress":
         return _noted(name, fields)
@@ -84,11 +89,11 @@ def _complete_current(state: Workflow, command: Command, tried: str) -> list[Dra
             f"{tried}: {current['name']}, the last phase of {state['id']}, is completed",
             "holdfast complete",
         )
-    refusal = _needs_approval(state, current, tried)
+    fields = command["args"].get("fields", {})
+    refusal = _bad_fields(fields) or _needs_approval(state, current, tried)
     if refusal is not None:
         return refusal
     following = next_phases(state, current["name"])
-    fields = command["args"].get("fields", {})
     drafts = [_completion(state, current["name"], fields, command)]
     if following:
         drafts += _begun(following[0], {})
@@ -229,6 +234,17 @@ def _blocked_refusal(state: Workflow, tried: str, phase: Phase) -> Refusal:
     )
 
 
+def _bad_fields(fields: Fields) -> Refusal | None:
+    taken = [key for key in fields if key in _OWN_FIELDS]
+    if not taken:
+        return bad_values(fields)
+    return Refusal(
+        "invalid",
+        f"phase: {taken[0]} is kept by Holdfast and cannot be set",
+        "give it another name: key=value",
+    )
+
+
 def _needs_approval(state: Workflow, phase: Phase, tried: str) -> Refusal | None:
     declared = declared_phase(state, phase["name"])
     if declared is None or not declared.get("approval") or phase.get("approved"):
@@ -250,51 +266,47 @@ def _started(state: Workflow, data: Fields, at: str) -> Workflow:
         after["phases"] = [pending_phase(phase) for phase in state["recipe"]["phases"]]
     elif state["phase"] is not None and name not in next_phases(state, state["phase"]):
         after["phases"] = _reopened(state, name)
-    after["phases"] = with_phase(
-        after, name, status="in_progress", started_at=at, completed_at=None, reason=None
-    )
+    begun = {"status": "in_progress", "started_at": at, "completed_at": None, "reason": None}
+    after["phases"] = with_phase(after, name, begun)
     return after
 
 
 def _reopened(state: Workflow, name: str) -> list[Phase]:
     """Going back: what comes after the phase has to be done again."""
+    cleared = dict.fromkeys(("started_at", "completed_at", "approved", "reason"))
     after: Workflow = state
     for phase in state["phases"]:
         if not _comes_before(state, phase["name"], name):
-            after = {
-                **after,
-                "phases": with_phase(
-                    after, phase["name"], status="pending", started_at=None, completed_at=None,
-                    approved=None, reason=None,
-                ),
-            }
+            again = with_phase(after, phase["name"], {**cleared, "status": "pending"})
+            after = {**after, "phases": again}
     return after["phases"]
 
 
 def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
-    fields = {"status": "completed", "completed_at": at, **data.get("fields", {})}
-    after: Workflow = {**state, "step": None, "phases": with_phase(state, data["phase"], **fields)}
+    fields = {**data.get("fields", {}), "status": "completed", "completed_at": at}
+    after: Workflow = {**state, "step": None, "phases": with_phase(state, data["phase"], fields)}
     if "branch" in data:
         after["branch"] = data["branch"]
     return after
 
 
 def _with_fields(state: Workflow, data: Fields, _at: str) -> Workflow:
-    return {**state, "phases": with_phase(state, data["phase"], **data["fields"])}
+    return {**state, "phases": with_phase(state, data["phase"], data["fields"])}
 
 
 def _blocked(state: Workflow, data: Fields, _at: str) -> Workflow:
-    phases = with_phase(state, data["phase"], status="blocked", reason=data.get("reason"))
+    changed = {"status": "blocked", "reason": data.get("reason")}
+    phases = with_phase(state, data["phase"], changed)
     return {**state, "status": "blocked", "phases": phases}
 
 
 def _unblocked(state: Workflow, data: Fields, _at: str) -> Workflow:
-    phases = with_phase(state, data["phase"], status="in_progress", reason=None)
+    phases = with_phase(state, data["phase"], {"status": "in_progress", "reason": None})
     return {**state, "status": "in_progress", "phases": phases}
 
 
 def _approved(state: Workflow, data: Fields, _at: str) -> Workflow:
-    return {**state, "phases": with_phase(state, data["phase"], approved=True)}
+    return {**state, "phases": with_phase(state, data["phase"], {"approved": True})}
 
 
 def _step_started(state: Workflow, data: Fields, _at: str) -> Workflow:

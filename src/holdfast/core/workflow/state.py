@@ -108,7 +108,7 @@ def unit_mark(recipe: Recipe) -> str:
     return "R" if recipe.get("mode") == "knowledge" else "T"
 
 
-def with_phase(state: Workflow, name: str, **fields: object) -> list[Phase]:
+def with_phase(state: Workflow, name: str, fields: Fields) -> list[Phase]:
     """The phases with one of them changed; a field given as ``None`` goes."""
     return [
         phase if phase["name"] != name else _merged(phase, fields)  # type: ignore[arg-type, misc]
@@ -116,7 +116,7 @@ def with_phase(state: Workflow, name: str, **fields: object) -> list[Phase]:
     ]
 
 
-def with_task(state: Workflow, task_id: object, **fields: object) -> list[Task]:
+def with_task(state: Workflow, task_id: object, fields: Fields) -> list[Task]:
     """The tasks with one of them changed; a field given as ``None`` goes."""
     wanted = str(task_id)
     return [

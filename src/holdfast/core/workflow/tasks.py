@@ -141,7 +141,8 @@ def _added(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 
 def _started(state: Workflow, data: Fields, at: str) -> Workflow:
-    tasks = with_task(state, data["task"], status="in_progress", started_at=at, reason=None)
+    changed = {"status": "in_progress", "started_at": at, "reason": None}
+    tasks = with_task(state, data["task"], changed)
     return {**state, "tasks": tasks, "current_task": data["task"]}
 
 
@@ -151,10 +152,13 @@ def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
     words = ["completed"] * reached + ["in_progress"] + ["pending"] * (len(names) - reached - 1)
     task = find_task(state, data["task"])
     started = task.get("started_at", at) if task is not None else at
-    tasks = with_task(
-        state, data["task"], status="in_progress", started_at=started, reason=None,
-        phases=dict(zip(names, words, strict=True)),
-    )
+    changed = {
+        "status": "in_progress",
+        "started_at": started,
+        "reason": None,
+        "phases": dict(zip(names, words, strict=True)),
+    }
+    tasks = with_task(state, data["task"], changed)
     return {**state, "tasks": tasks, "current_task": data["task"]}
 
 
@@ -165,11 +169,12 @@ def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
         fields["phases"] = dict.fromkeys(names, "completed")
     if "commit" in data:
         fields["commit"] = data["commit"]
-    return {**state, "tasks": with_task(state, data["task"], **fields)}
+    return {**state, "tasks": with_task(state, data["task"], fields)}
 
 
 def _blocked(state: Workflow, data: Fields, _at: str) -> Workflow:
-    tasks = with_task(state, data["task"], status="blocked", reason=data["reason"])
+    changed = {"status": "blocked", "reason": data["reason"]}
+    tasks = with_task(state, data["task"], changed)
     return {**state, "tasks": tasks}
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields
+
 MAX_CHARACTERS = 4_000
 
 
@@ -12,7 +16,7 @@ def bad_text(what: str, text: object) -> Refusal | None:
     if not isinstance(text, str):
         return Refusal("invalid", f"the {what} is not text", "give it as text")
     if not text.strip():
-        return Refusal("invalid", f"the {what} is empty", f"give the {what} as text")
+        return Refusal("invalid", f"the {what} is empty", f"say what the {what} is")
     if len(text) > MAX_CHARACTERS:
         return Refusal(
             "invalid",
@@ -23,6 +27,17 @@ def bad_text(what: str, text: object) -> Refusal | None:
         return Refusal(
             "invalid", f"the {what} has a NUL or an undecodable byte", "give it as UTF-8 text"
         )
+    return None
+
+
+def bad_values(fields: Fields) -> Refusal | None:
+    """A refusal when a key or a value of free fields cannot be kept."""
+    for key, value in fields.items():
+        refusal = bad_text("key", key)
+        if refusal is None and isinstance(value, str) and value:
+            refusal = bad_text(f"value of {key}", value)
+        if refusal is not None:
+            return refusal
     return None
 
 

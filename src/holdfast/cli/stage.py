@@ -1,0 +1,247 @@
+"""The demonstration's stage: it runs real commands, shows them and what they answer, and checks.
+
+Every command is a process of its own. On a terminal with colour it runs in a terminal of its own as
+well, so that it answers exactly as it would to a person.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from holdfast.cli.screen import Screen
+from holdfast.cli.text import cells, clean, quote, shortened
+from holdfast.errors import Fault
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+    from holdfast.cli.screen import Tone
+
+_WIDEST = 100
+_MARGIN = "    "
+_STRANGERS = ("GIT_", "HOLDFAST_", "CLAUDE_")
+"""What the user's own environment says about other repositories and sessions."""
+_PERSON = {"NAME": "Ada", "EMAIL": "ada@example.com"}
+
+
+class CheckFailed(Exception):
+    """A fact that the demonstration relies on did not hold."""
+
+    def __init__(self, fact: str, expected: object, found: object) -> None:
+        super().__init__(fact)
+        self.fact = fact
+        self.expected = expected
+        self.found = found
+
+
+class Stage:
+    """A repository to play in, an audience (``out``), and a count of what was checked."""
+
+    def __init__(self, out: TextIO, root: str, git: str) -> None:
+        self.root = root
+        self.facts = 0
+        self._out: TextIO | None = out
+        self._git = git
+        self._screen = Screen.of(out)
+        self._width = min(self._screen.width or _WIDEST, _WIDEST)
+        self._encoding = out.encoding or "ascii"
+        self.environment = _environment(self._encoding)
+        self._steps = 0
+
+    # Telling
+
+    def say(self, text: str = "", tone: Tone | None = None, margin: str = _MARGIN) -> None:
+        """A paragraph of the story's own text, or of a command's answer."""
+        for line in wrapped(text, self._width - len(margin)):
+            self._print(margin + (self._screen.paint(line, tone) if tone else line))
+
+    def heading(self, title: str) -> None:
+        self._steps += 1
+        self._print()
+        self._print(self._screen.paint(f"{self._steps:>2}  {title}", "strong"))
+
+    def why(self, text: str) -> None:
+        mark = "→ " if self._screen.fancy else "-> "
+        self.say(mark + text, "dim")
+
+    def typed(self, line: str, prompt: str = "$") -> None:
+        """What a user would type."""
+        for shown in _continued(line, self._width - len(_MARGIN) - 2):
+            self._print(f"{_MARGIN}{prompt} {self._screen.paint(clean(shown), 'active')}")
+            prompt = " "
+
+    def changed(self, before: str, after: str) -> None:
+        """A line of a file, before and after somebody edited it."""
+        room = self._width - len(_MARGIN) - 2
+        for sign, line, tone in (("-", before, "bad"), ("+", after, "good")):
+            text = f"{sign} {shortened(clean(line.strip()), room)}"
+            self._print(_MARGIN + self._screen.paint(text, "bad" if tone == "bad" else "good"))
+
+    def _print(self, line: str = "") -> None:
+        """That nobody listens any more does not end the checks."""
+        if self._out is None:
+            return
+        try:
+            self._out.write(self._screen.encoded(line.rstrip()) + "\n")
+            self._out.flush()
+        except BrokenPipeError:
+            self._out = None
+
+    # Doing
+
+    def holdfast(self, *words: str, code: int = 0, lines: int | None = None) -> str:
+        """Runs a command line as a user would, and shows it; ``lines`` of its answer, or all."""
+        self.typed(" ".join(["holdfast", *map(quote, words)]))
+        found, answer = self._run([sys.executable, "-m", "holdfast", *words])
+        shown = answer.splitlines()
+        for line in shown if found != code else shown[:lines]:
+            self.say(line)
+        if found != code:
+            raise CheckFailed(f"holdfast {words[0]} ends with {code}", code, found)
+        return answer
+
+    def git(self, *words: str, shown: bool = False) -> str:
+        if shown:
+            self.typed(" ".join(["git", *map(quote, words)]))
+        code, answer = self._run([self._git, *words], piped=True)
+        if code:
+            raise Fault(
+                "git",
+                f"git {words[0]} failed in {self.root}: {answer.strip()}",
+                "see that git works here: git --version, git init in an empty folder",
+            )
+        return answer.strip()
+
+    def python(self, *words: str) -> tuple[int, str]:
+        self.typed(" ".join(["python", *map(quote, words)]))
+        return self._run([sys.executable, *words], piped=True)
+
+    def child(self, *words: str) -> subprocess.Popen[bytes]:
+        """A process that the story talks to through its pipes."""
+        return subprocess.Popen(  # noqa: S603 - the words are the story's own
+            [sys.executable, *words],
+            cwd=self.root,
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def _run(self, words: list[str], *, piped: bool = False) -> tuple[int, str]:
+        if self._screen.colour and not piped:
+            try:
+                code, answer = self._run_in_terminal(words)
+            except OSError:  # a place without pseudo-terminals: the answer comes without colour
+                return self._run(words, piped=True)
+        else:
+            done = subprocess.run(  # noqa: S603 - the words are the story's own
+                words,
+                cwd=self.root,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+            code, answer = done.returncode, done.stdout
+        return code, answer.decode(self._encoding, "replace").replace("\r\n", "\n")
+
+    def _run_in_terminal(self, words: list[str]) -> tuple[int, bytes]:
+        import termios
+
+        ours, theirs = os.openpty()
+        try:
+            termios.tcsetwinsize(theirs, (40, self._width - len(_MARGIN)))
+            with subprocess.Popen(  # noqa: S603 - the words are the story's own
+                words,
+                cwd=self.root,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=theirs,
+            ) as process:
+                os.close(theirs)
+                theirs = -1
+                answer = b"".join(_pieces(ours))
+        finally:
+            os.close(ours)
+            if theirs >= 0:
+                os.close(theirs)
+        return process.returncode, answer
+
+    # Checking
+
+    def check(self, fact: str, expected: object, found: object) -> None:
+        """A fact is shown only when it holds."""
+        if expected != found:
+            raise CheckFailed(fact, expected, found)
+        self.facts += 1
+        self.say(f"{self._screen.mark('completed')} {fact}")
+
+    def failed(self, failure: CheckFailed) -> None:
+        self.say(f"{self._screen.mark('blocked')} {clean(failure.fact)}")
+        self.say(f"expected: {clean(failure.expected)}", margin=_MARGIN * 2)
+        self.say(f"found:    {clean(failure.found)}", margin=_MARGIN * 2)
+
+
+def _environment(encoding: str) -> dict[str, str]:
+    """The user's environment, without what would lead a command somewhere else."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_STRANGERS)}
+    # A relative PYTHONPATH means nothing in another folder.
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    paths = [package, *filter(None, kept.get("PYTHONPATH", "").split(os.pathsep))]
+    person = {f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in _PERSON.items()}
+    return {
+        **kept,
+        **person,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONIOENCODING": encoding,
+    }
+
+
+def _pieces(fd: int) -> Iterator[bytes]:
+    """What comes out of a terminal until its other side is closed, which reads as an error."""
+    while True:
+        try:
+            piece = os.read(fd, 1 << 16)
+        except OSError:
+            return
+        if not piece:
+            return
+        yield piece
+
+
+def wrapped(text: str, width: int) -> Iterator[str]:
+    """The line in pieces of so many columns, the later ones indented like the first and further."""
+    line, indent = "", " " * (len(text) - len(text.lstrip(" ")) + 4)
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        if line.strip() and _columns(longer) > width:
+            yield line
+            longer = indent + word
+        line = longer if line or word else " "
+    yield line
+
+
+def _columns(line: str) -> int:
+    """The columns of a line that may be painted."""
+    plain, *painted = line.split("\x1b[")
+    return cells(plain) + sum([cells(part.partition("m")[2]) for part in painted])
+
+
+def _continued(line: str, width: int) -> Iterator[str]:
+    """A long command over several lines, broken before options, as a shell takes it."""
+    parts = line.split(" --")
+    shown = parts[0]
+    for part in parts[1:]:
+        if len(shown) + len(part) + 5 > width:
+            yield shown + " \\"
+            shown = f"  --{part}"
+        else:
+            shown += f" --{part}"
+    yield shown

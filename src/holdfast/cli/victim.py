@@ -1,0 +1,38 @@
+"""The writer that the demonstration kills: the library on a disk that stops half way.
+
+``python -m holdfast.cli.victim WORKFLOW TASK COMMIT`` begins ``task done`` in the current folder,
+writes half of the ledger's line, says on standard output how many bytes that was and how many it
+should have been, and then waits, the lock in its hand, for the signal that ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.disk import Disk
+from holdfast.keeper import Keeper
+
+_LINE_BEGINS = b'{"seq":'
+
+
+class _HalfDisk(Disk):
+    """A disk on which a line of the ledger never gets further than its middle."""
+
+    def write(self, fd: int, data: bytes) -> None:
+        if not data.startswith(_LINE_BEGINS):
+            super().write(fd, data)
+            return
+        half = os.write(fd, data[: len(data) // 2])
+        os.write(1, f"{half} {len(data)}\n".encode())
+        # It ends with its parent too, so that nothing keeps the lock when nobody is left to kill it.
+        os.read(0, 1)
+        os._exit(1)
+
+
+def main(workflow: str, task: str, commit: str) -> None:
+    Keeper(by="demo", disk=_HalfDisk()).complete_task(task, commit=commit, workflow=workflow)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

@@ -1,0 +1,247 @@
+"""The loop through which every change goes, and every look.
+
+    lock -> load -> decide -> append (fsync) -> evolve -> show -> unlock
+
+Readers take no lock unless they find something to mend.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.core import choice, moment
+from holdfast.core.refusal import Refusal
+from holdfast.engine import NeedsLock
+from holdfast.errors import Fault, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing import TypeVar
+
+    from holdfast.core.shapes import Fields, Session, Workflow
+    from holdfast.engine import Engine, Position
+
+    T = TypeVar("T")
+
+SESSION_LIVES = "1h"
+"""How long a session whose process is unknown counts as live after its last word."""
+
+
+class Receipt:
+    """What the keeper answers: the state, the events that were recorded, and what was noticed."""
+
+    __slots__ = ("notes", "resumed", "seqs", "state")
+
+    def __init__(
+        self, state: Workflow, seqs: list[int], notes: list[str], *, resumed: bool = False
+    ) -> None:
+        self.state = state
+        self.seqs = seqs
+        self.notes = notes
+        self.resumed = resumed
+
+
+class Loop:
+    """One caller's way into one workspace."""
+
+    def __init__(
+        self, engine: Engine, session: str | None, pid: int | None, wait_s: float
+    ) -> None:
+        self.engine = engine
+        self.session = session
+        self.pid = pid
+        self._wait_s = wait_s
+
+    def do(
+        self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
+    ) -> Receipt:
+        """Carries out one command on one workflow: the way every change goes."""
+        with self.locked():
+            repeated = self.once(id)
+            if repeated is not None:
+                return repeated
+            position = self.position(workflow)
+            self.engine.settle_last(position.stream)
+            state = self.current(position)
+            return self.record(state, kind, args, id)
+
+    def record(self, state: Workflow, kind: str, args: Fields, id: str | None) -> Receipt:
+        drafts = self.engine.decide(state, kind, args)
+        if not drafts:
+            return Receipt(state, [], self.notes())
+        after, events = self.engine.commit(state["id"], state, drafts, event_id=id)
+        self.engine.close_full_segment()
+        return Receipt(after, [event["seq"] for event in events], self.notes())
+
+    def current(self, position: Position) -> Workflow:
+        """The state, after its time to live was looked at."""
+        state = self.engine.load(position)
+        if self.is_expired(state):
+            self.engine.needs_lock()
+            state = self._expire(state)
+        return state
+
+    def is_expired(self, row: Fields | Workflow) -> bool:
+        return (
+            row["status"] in choice.ACTIVE
+            and row["ttl"] is not None
+            and moment.is_past(self.engine.now(), row["updated_at"], row["ttl"])
+        )
+
+    def _expire(self, state: Workflow) -> Workflow:
+        drafts = self.engine.decide(state, "expire_workflow", {})
+        self.engine.note(
+            f"{state['id']} has expired (inactive > {state['ttl']}); "
+            f"holdfast resume {state['id']} brings it back"
+        )
+        return self.engine.commit(state["id"], state, drafts)[0]
+
+    def _repeated(self, event_id: str) -> Receipt | None:
+        """The answer to a command that was carried out before, under the same id."""
+        if not event_id.replace("-", "").isalnum() or not event_id.isascii() or len(event_id) > 64:
+            raise Refused(
+                "invalid",
+                f"{event_id[:80]!r} is not an id",
+                "use up to 64 letters, digits and hyphens",
+            )
+        events = self.engine.ledger.find(event_id)
+        if not events:
+            return None
+        position = self.engine.position(events[0]["stream"])
+        if position is None:
+            return None
+        state = self.engine.load(position)
+        self.engine.note(f"{event_id} was recorded before; nothing was recorded again")
+        return Receipt(state, [event["seq"] for event in events], self.notes())
+
+    def once(self, event_id: str | None) -> Receipt | None:
+        return None if event_id is None else self._repeated(event_id)
+
+    def locked(self) -> _Locked:
+        return _Locked(self.engine, self._wait_s)
+
+    def notes(self) -> list[str]:
+        notes, self.engine.notes = self.engine.notes, []
+        return notes
+
+    def reading(self, look: Callable[[], T]) -> T:
+        """Looks without the lock; with it when there is something to mend."""
+        self.engine.refresh()
+        try:
+            return look()
+        except NeedsLock:
+            with self.locked():
+                return look()
+
+    # Which workflow
+
+    def position(self, workflow: str | None) -> Position:
+        found = self.engine.position(workflow) if workflow else self._mine()
+        if found is None and workflow:
+            self.discover()
+            found = self.engine.position(workflow)
+        if found is None:
+            known = [row["id"] for row in self.rows() if row["status"] in choice.ACTIVE]
+            raise Refused(
+                "not_found",
+                f"there is no workflow {str(workflow)[:80]!r}"
+                + (f"; active are {', '.join(known[:10])}" if known else ""),
+                "holdfast status",
+            )
+        return found
+
+    def _mine(self) -> Position | None:
+        rows = self.rows()
+        picked = choice.choose(rows, self._asker(), self._live(rows))
+        if isinstance(picked, Refusal) and self.discover():
+            rows = self.rows()
+            picked = choice.choose(rows, self._asker(), self._live(rows))
+        if isinstance(picked, Refusal):
+            raise Refused(picked.code, picked.message, picked.hint, **picked.details)
+        return self.engine.position(picked["id"])
+
+    def _asker(self) -> choice.Asker:
+        here = self.engine.workspace
+        return choice.Asker(self.session, self.pid, here.name, here.branch())
+
+    def _live(self, rows: list[Fields]) -> set[str]:
+        now = self.engine.now()
+        live = set()
+        for row in rows:
+            held = row["session"]
+            if held and "pid" in held:
+                is_live = _is_running(held["pid"])
+            else:
+                is_live = bool(held) and not moment.is_past(now, row["updated_at"], SESSION_LIVES)
+            if is_live:
+                live.add(held["id"])
+        return live
+
+    def rows(self) -> list[Fields]:
+        return self.engine.rows()
+
+    def discover(self) -> bool:
+        """Takes in records that Holdfast does not know yet; says whether there were any."""
+        from holdfast import discovery
+
+        return discovery.discover(self.engine)
+
+    def binding(self, state: Workflow) -> Fields:
+        """What binds a workflow to this session; again, when another one was bound since."""
+        if not self.session:
+            return {}
+        asker = self._asker()
+        others = [row for row in self.rows() if row["id"] != state["id"] and asker.holds(row)]
+        return {"session": self.bound(), "rebind": bool(others)}
+
+    def bound(self) -> Session | None:
+        if not self.session:
+            return None
+        bound: Session = {"id": self.session, "at": self.engine.now()}
+        if self.pid is not None:
+            bound["pid"] = self.pid
+        return bound
+
+
+class _Locked:
+    """The workspace's lock, held: what is read under it cannot change but by us."""
+
+    def __init__(self, engine: Engine, wait_s: float) -> None:
+        self._engine = engine
+        self._wait_s = wait_s
+        self._fd = -1
+
+    def __enter__(self) -> None:
+        home = self._engine.workspace.home
+        try:
+            self._engine.prepare_home()
+            self._fd = self._engine.disk.lock(os.path.join(home, "lock"), self._wait_s)
+        except OSError as error:
+            raise Fault(
+                "not_writable",
+                f"Cannot write state files in {home} ({error.strerror}) — "
+                "workflow state will not persist",
+                "make the folder writable, then run the same command again",
+            ) from error
+        try:
+            self._engine.refresh()
+        except BaseException:
+            self._engine.disk.close(self._fd)
+            raise
+        self._engine.locked = True
+
+    def __exit__(self, *_exception: object) -> None:
+        self._engine.locked = False
+        self._engine.disk.close(self._fd)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
