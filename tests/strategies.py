@@ -46,87 +46,72 @@ def with_optional(required, optional, free):
     return st.builds(lambda fields, beside: {**beside, **fields}, known, free)
 
 
-def phases(listed):
-    def phase(name):
-        return with_optional(
-            {"name": st.just(name), "status": st.sampled_from(PHASE_STATUSES)},
-            {
-                "started_at": times,
-                "completed_at": times,
-                "approved": st.booleans(),
-                "reason": words,
-                "steps": st.lists(words, max_size=3),
-            },
-            free_fields("startedAt", "completedAt", "progress", "test_file"),
-        )
-
-    return st.tuples(*map(phase, listed)).map(list)
-
-
-def task(task_id):
-    return with_optional(
-        {
-            "id": st.just(task_id),
-            "description": words,
-            "status": st.sampled_from(TASK_STATUSES),
-        },
-        {
-            "commit": st.none() | words,
-            "reason": words,
-            "phases": st.dictionaries(words, st.sampled_from(PHASE_STATUSES), max_size=3),
-            "depends": st.lists(st.integers() | words, max_size=2),
-            "started_at": times,
-            "completed_at": times,
-            "iterations_used": st.integers(0, 9),
-            "confirmations_used": st.integers(0, 9),
-            "verification_passed": st.booleans(),
-            "max_iterations": st.integers(0, 9),
-        },
-        free_fields("index", "commit_sha", "tdd_phases", "criteria", "iteration_begun"),
+phase_bodies = with_optional(
+    {"status": st.sampled_from(PHASE_STATUSES)},
+    {
+        "started_at": times,
+        "completed_at": times,
+        "approved": st.booleans(),
+        "reason": words,
+        "steps": st.lists(words, max_size=3),
+    },
+    free_fields("startedAt", "completedAt", "progress", "test_file"),
+)
+task_bodies = with_optional(
+    {"description": words, "status": st.sampled_from(TASK_STATUSES)},
+    {
+        "commit": st.none() | words,
+        "reason": words,
+        "phases": st.dictionaries(words, st.sampled_from(PHASE_STATUSES), max_size=3),
+        "depends": st.lists(st.integers() | words, max_size=2),
+        "started_at": times,
+        "completed_at": times,
+        "iterations_used": st.integers(0, 9),
+        "confirmations_used": st.integers(0, 9),
+        "verification_passed": st.booleans(),
+        "max_iterations": st.integers(0, 9),
+    },
+    free_fields("index", "commit_sha", "tdd_phases", "criteria", "iteration_begun"),
+)
+task_ids = {
+    record_format: st.lists(
+        st.integers(0, 99)
+        | (
+            st.from_regex(r"[TR][1-9]", fullmatch=True) if record_format == "loop" else st.nothing()
+        ),
+        max_size=4,
+        unique_by=str,
     )
+    for record_format in FORMATS
+}
+phase_names = st.lists(names, max_size=4, unique=True)
+recipe_phases = st.fixed_dictionaries(
+    {},
+    optional={
+        "steps": st.lists(names, max_size=2),
+        "next": st.lists(names, max_size=2),
+        "approval": st.booleans(),
+        "sets_branch": st.booleans(),
+    },
+)
 
 
-def tasks(record_format):
-    ids = st.from_regex(r"[TR][1-9]", fullmatch=True) if record_format == "loop" else st.nothing()
-    listed = st.lists(st.integers(0, 99) | ids, max_size=4, unique_by=str)
-    return listed.flatmap(lambda found: st.tuples(*map(task, found)).map(list))
-
-
-@st.composite
-def recipes(draw, record_format, listed):
+def recipe_bodies(record_format):
     optional = {
         "title": names,
         "ttl": st.sampled_from(["30s", "24h", "7d"]),
         "gates": st.dictionaries(words, objects, max_size=2),
         "task_phases": st.lists(names, max_size=3, unique=True),
+        "cycles_at": names,
         "context": objects,
     }
-    if listed:
-        optional["cycles_at"] = st.sampled_from(listed)
     if record_format == "skill":
         keys = ["feature_file", "task_description", "ticket", "feature_title"]
         optional["subject_key"] = st.sampled_from(keys)
     if record_format == "loop":
         optional["mode"] = st.sampled_from(["development", "knowledge"])
-    declared = [draw(recipe_phases(name, listed)) for name in listed]
-    required = {
-        "name": recipe_names,
-        "format": st.just(record_format),
-        "phases": st.just(declared),
-    }
-    return draw(st.fixed_dictionaries(required, optional=optional))
-
-
-def recipe_phases(name, listed):
-    return st.fixed_dictionaries(
-        {"name": st.just(name)},
-        optional={
-            "steps": st.lists(names, max_size=2),
-            "next": st.lists(st.sampled_from(listed), max_size=2),
-            "approval": st.booleans(),
-            "sets_branch": st.booleans(),
-        },
-    )
+    required = {"name": recipe_names, "format": st.just(record_format)}
+    return st.fixed_dictionaries(required, optional=optional)
 
 
 NESTED = {
@@ -178,17 +163,19 @@ def violations():
 @st.composite
 def workflows(draw, record_format):
     """A state of the format, however unlikely: only its types and its references are right."""
-    listed = draw(st.lists(names, max_size=4, unique=True))
-    shown = draw(st.just(listed) | st.lists(names, max_size=4, unique=True))
-    found = draw(tasks(record_format))
-    state = blank(draw(safe_names), draw(recipes(record_format, listed)), draw(times))
+    recipe = draw(RECIPES[record_format])
+    declared = draw(phase_names)
+    recipe["phases"] = [{"name": name, **draw(recipe_phases)} for name in declared]
+    shown = declared if draw(st.booleans()) else draw(phase_names)
+    state = blank(draw(safe_names), recipe, draw(times))
     state["record"] = "folder/of/state.json"
-    state["phases"] = draw(phases(shown))
+    state["phases"] = [{"name": name, **draw(phase_bodies)} for name in shown]
     state["phase"] = draw(st.sampled_from([None, *shown]))
-    state["tasks"] = found
+    ids = draw(task_ids[record_format])
+    state["tasks"] = [{"id": task_id, **draw(task_bodies)} for task_id in ids]
     if draw(st.booleans()):
-        state["current_task"] = draw(st.sampled_from([None, *(task["id"] for task in found)]))
-    return state | draw(changes(record_format))
+        state["current_task"] = draw(st.sampled_from([None, *ids]))
+    return state | draw(CHANGES[record_format])
 
 
 def changes(record_format):
@@ -225,8 +212,10 @@ def changes(record_format):
     return st.fixed_dictionaries({}, optional=fields)
 
 
-any_workflow = st.sampled_from(FORMATS).flatmap(
-    lambda record_format: st.tuples(st.just(record_format), workflows(record_format))
+RECIPES = {record_format: recipe_bodies(record_format) for record_format in FORMATS}
+CHANGES = {record_format: changes(record_format) for record_format in FORMATS}
+any_workflow = st.one_of(
+    st.tuples(st.just(record_format), workflows(record_format)) for record_format in FORMATS
 )
 
 

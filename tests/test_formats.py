@@ -29,9 +29,7 @@ PLACES = {
     "loop": ".claude/iterative/some-slug/state.json",
 }
 SAMPLE_NAMES = sorted(
-    name.removesuffix(".json")
-    for name in os.listdir(SAMPLES)
-    if name.partition("-")[0] in FORMATS
+    name.removesuffix(".json") for name in os.listdir(SAMPLES) if name.partition("-")[0] in FORMATS
 )
 # Objects whose keys are names of things, not of fields.
 KEYED_BY_NAMES = {

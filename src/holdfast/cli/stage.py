@@ -77,9 +77,9 @@ class Stage:
     def changed(self, before: str, after: str) -> None:
         """A line of a file, before and after somebody edited it."""
         room = self._width - len(_MARGIN) - 2
-        for sign, line, tone in (("-", before, "bad"), ("+", after, "good")):
-            text = f"{sign} {shortened(clean(line.strip()), room)}"
-            self._print(_MARGIN + self._screen.paint(text, "bad" if tone == "bad" else "good"))
+        was, now = (shortened(clean(line.strip()), room) for line in (before, after))
+        self._print(_MARGIN + self._screen.paint(f"- {was}", "bad"))
+        self._print(_MARGIN + self._screen.paint(f"+ {now}", "good"))
 
     def _print(self, line: str = "") -> None:
         """That nobody listens any more does not end the checks."""
@@ -217,14 +217,16 @@ def _pieces(fd: int) -> Iterator[bytes]:
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:
-    """The line in pieces of so many columns, the later ones indented like the first and further."""
-    line, indent = "", " " * (len(text) - len(text.lstrip(" ")) + 4)
-    for word in text.split(" "):
-        longer = f"{line} {word}" if line else word
-        if line.strip() and _columns(longer) > width:
+    """The line in pieces of so many columns, the later ones indented further than the first."""
+    bare = text.lstrip(" ")
+    line = " " * (len(text) - len(bare))
+    indent, begun = line + "    ", False
+    for word in bare.split(" "):
+        longer = f"{line} {word}" if begun else line + word
+        if begun and _columns(longer) > width:
             yield line
             longer = indent + word
-        line = longer if line or word else " "
+        line, begun = longer, True
     yield line
 
 

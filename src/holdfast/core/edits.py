@@ -16,7 +16,9 @@ ADDED = "+"
 ABSENT: Fields = {"_absent": True}
 """Stands for "no value here" in ``was`` and ``now``."""
 
-_BOTH_MAY_ADD = ("history", "files", "commits", "reminders", "required_reading")
+_BOTH_MAY_ADD = (
+    "history", "files", "commits", "reminders", "required_reading", "interviews", "skips", "entries",
+)  # fmt: skip
 """Lists to which two writers may add at the same time without meaning the same place."""
 
 

@@ -1,0 +1,129 @@
+"""Records a history with this version: ``python tests/histories/record.py`` before a release.
+
+It drives the library through every command of the core, so that the ledger holds every event type,
+and keeps that ledger with the states it gives in a folder named after the version. Later versions
+replay it (``tests/test_histories.py``); a folder that was released is never written again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+import holdfast
+from holdfast.core import workflow
+from holdfast.keeper import Keeper
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Clock:
+    """Advances by a minute with every look."""
+
+    def __init__(self) -> None:
+        self.ms = 1_767_225_600_000
+
+    def __call__(self) -> int:
+        self.ms += 60_000
+        return self.ms
+
+
+def live(root: str) -> Keeper:
+    """A history in which everything happens once."""
+    keeper = Keeper(root, session="session-1", by="history", clock_ms=Clock())
+    dev = keeper.start(
+        "dev", "features/login.md", tasks=["Model", "Form"], reminders=["No new dependency"],
+        reading=["@docs/auth.md"], context={"ticket": 7},
+    ).state["id"]  # fmt: skip
+    keeper.advance(workflow=dev)
+    keeper.advance(workflow=dev)
+    keeper.add_task("Logout", workflow=dev)
+    keeper.start_task(1, workflow=dev)
+    keeper.do("start_task_phase", {"task": 1, "phase": "green"}, workflow=dev)
+    keeper.complete_task(1, "172c0b0", workflow=dev)
+    keeper.block_task(2, "waits for the design", workflow=dev)
+    keeper.remind("Run the tests", workflow=dev)
+    keeper.require_reading("@docs/forms.md", workflow=dev)
+    keeper.do("confirm_reading", {"path": "@docs/auth.md"}, workflow=dev)
+    keeper.set_context({"reviewer": "Kim"}, workflow=dev)
+    keeper.do("note_compaction", {"trigger": "auto"}, workflow=dev)
+    keeper.do("note_briefing", {"digest": "00"}, workflow=dev)
+    keeper.do("record_gate", {"gate": "lint", "passed": True}, workflow=dev)
+    violation = {"code": "V-1", "severity": "HIGH", "details": "no test"}
+    keeper.do("add_violation", violation, workflow=dev)
+    keeper.do("clear_violation", {"code": "V-1"}, workflow=dev)
+    keeper.do("record_tests", {"tests": {"last_result": "passed"}}, workflow=dev)
+    keeper.do("record_files", {"files": [{"path": "a.py", "phase": "green"}]}, workflow=dev)
+    keeper.start_phase("verification", workflow=dev)
+    keeper.start_step("lint", workflow=dev)
+    keeper.block_phase("verification", {"reason": "no network"}, workflow=dev)
+    keeper.unblock_phase("verification", workflow=dev)
+    tdd = keeper.start("tdd", "Add a parser").state["id"]
+    said = {"test_file": "t.py", "failure_confirmed": True, "note": "as expected"}
+    keeper.start_phase("red", said, workflow=tdd)
+    keeper.abandon("not needed", workflow=tdd)
+    keeper.resume(workflow=tdd)
+    apex = keeper.start("apex", "Cache", ttl="1m").state["id"]
+    keeper.advance(workflow=apex)
+    keeper.approve_phase("plan", workflow=apex)
+    _edit(root, keeper, apex)
+    migration = keeper.start("custom", "Migration", phases=["Backup", "Move"]).state["id"]
+    keeper.complete("moved", force=True, reason="done by hand", workflow=migration)
+    loop = keeper.start("loop-development", "search", tasks=["Index"]).state["id"]
+    keeper.abandon(workflow=loop)
+    _adopt(root, keeper)
+    return keeper
+
+
+def _edit(root: str, keeper: Keeper, workflow_id: str) -> None:
+    path = os.path.join(root, keeper.show(workflow=workflow_id).state["record"])
+    with open(path, encoding="utf-8") as file:
+        record = json.load(file)
+    record["context"] = "Cache with a limit"
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(record, file)
+    keeper.show(workflow=workflow_id)
+    for _ in range(4):
+        keeper.workflows()
+
+
+def _adopt(root: str, keeper: Keeper) -> None:
+    folder = os.path.join(root, "untracked", "workflow-state", "elsewhere")
+    os.makedirs(folder)
+    document = {
+        "workflow": "From elsewhere", "workflow_type": "custom",
+        "phase": {"current": 2, "total": 3, "name": "Build", "status": "in_progress"},
+        "required_reading": [], "created_at": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    with open(os.path.join(folder, "state-elsewhere-20260101_000000.json"), "w") as file:
+        json.dump(document, file)
+    keeper.workflows()
+
+
+def states_of(events: list) -> dict:
+    """The state of every stream."""
+    streams: dict[str, list] = {}
+    for event in events:
+        streams.setdefault(event["stream"], []).append(event)
+    return {stream: workflow.replay(found) for stream, found in streams.items()}
+
+
+def main() -> int:
+    target = os.path.join(HERE, holdfast.__version__)
+    with tempfile.TemporaryDirectory() as root:
+        keeper = live(root)
+        events = keeper.log()
+        os.makedirs(target, exist_ok=True)
+        shutil.copy(os.path.join(root, ".claude", "holdfast", "ledger.ndjson"), target)
+    with open(os.path.join(target, "states.json"), "w", encoding="utf-8") as file:
+        json.dump(states_of(events), file, indent=1, ensure_ascii=False)
+        file.write("\n")
+    print(f"{len(events)} events of {len({e['type'] for e in events})} types in {target}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
