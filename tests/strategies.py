@@ -1,4 +1,4 @@
-"""Workflows as Hypothesis draws them: every state that the core could have led to, and then some."""
+"""Workflows as Hypothesis draws them: every state that the core can lead to, and then some."""
 
 import functools
 

@@ -53,10 +53,15 @@ class Keeper:
             "workflows": ([{"id": "dev-1"}, {"id": "dev-2"}], []),
             "briefing": "Go on with task 3.",
             "log": list(EVENTS),
-            "follow": iter([*EVENTS, {**EVENTS[0], "seq": 3}]),
+            "follow": interrupted_after([{**EVENTS[0], "seq": 3}]),
             "verify": report,
             "repair": report,
         }
+
+
+def interrupted_after(events):
+    yield from events
+    raise KeyboardInterrupt
 
 
 @pytest.fixture
@@ -135,15 +140,9 @@ def test_reading_commands_have_their_one_object(keeper, capsys):
     assert in_json(capsys, "verify") == (0, {"ok": True, "lines": [], "counts": {}})
 
 
-def test_following_the_log_gives_each_event_once_on_its_own_line(keeper, capsys, monkeypatch):
-    waits = iter([None, None])
-
-    def wait(_seconds):
-        if next(waits, "over") == "over":
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("time.sleep", wait)
+def test_following_the_log_gives_each_event_once_on_its_own_line(keeper, capsys):
     assert main(["log", "--follow", "--json"]) == 130
+    assert keeper.calls[-1] == ("follow", (), {"workflow": None, "after": 2})
     lines = capsys.readouterr().out.splitlines()
     assert [jsontext.loads(line)["seq"] for line in lines] == [1, 2, 3]
 

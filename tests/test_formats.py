@@ -7,6 +7,10 @@ import os
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from holdfast import recipes
+from holdfast.layers.records import formal, loop, skill, verb
+from holdfast.layers.records.fields import Invalid, is_safe
 from strategies import (
     FORMATS,
     NESTED,
@@ -15,10 +19,6 @@ from strategies import (
     json_values,
     origin_of,
 )
-
-from holdfast import recipes
-from holdfast.layers.records import formal, loop, skill, verb
-from holdfast.layers.records.fields import Invalid, is_safe
 
 MODULES = {"verb": verb, "formal": formal, "skill": skill, "loop": loop}
 SAMPLES = os.path.join(os.path.dirname(__file__), "samples")
@@ -211,11 +211,9 @@ def test_unknown_fields_of_an_edit_survive_every_later_write(name):
 def test_arbitrary_json_is_a_workflow_or_invalid(name, document, rest):
     try:
         state = MODULES[name].parse(document, rest, found_at(name, shipped))
-    except Invalid as invalid:
-        assert all(isinstance(step, str | int) for step in invalid.path)
-        assert invalid.why
-    else:
-        assert again(name, state) == state
+    except Invalid:
+        return
+    assert again(name, state) == state
 
 
 @settings(max_examples=400)

@@ -204,11 +204,18 @@ def test_shapes_are_imported_for_typing_alone(path):
     assert path.stem.endswith("shapes") or not wrong
 
 
+PURE_AGGREGATES = {
+    "holdfast.core.initiative",
+    "holdfast.core.interview",
+    "holdfast.core.delegation",
+}
+"""Proven now, so that their events can freeze; the library offers them as they are."""
+
+
 def test_every_module_is_reached_from_an_entry_point():
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
     entries = {"holdfast", "holdfast.__main__", *(s.partition(":")[0] for s in scripts.values())}
-    if not entries <= set(NAMES):
-        pytest.skip(f"not there yet: {', '.join(sorted(entries - set(NAMES)))}")
+    entries |= PURE_AGGREGATES
     reached, waiting = set(), list(entries)
     while waiting:
         name = waiting.pop()

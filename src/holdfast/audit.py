@@ -194,9 +194,7 @@ def _check_record(engine: Engine, state: Workflow, last: Event, report: Report) 
         report.say("error", place, "it does not say what the ledger says")
 
 
-def _says_the_same(
-    engine: Engine, sealed: envelope.Sealed, state: Workflow, place: str
-) -> bool:
+def _says_the_same(engine: Engine, sealed: envelope.Sealed, state: Workflow, place: str) -> bool:
     origin = engine.origin(place, state["worktree"])
     try:
         return records.parse(state["recipe"]["format"], sealed, None, origin) == state

@@ -1,5 +1,6 @@
 """Records that stand in a worktree and that the ledger does not know: another tool's, a fresh
-clone's, or all that is left when the ledger is gone. They are adopted as they stand."""
+clone's, or all that is left when the ledger is gone. They are adopted as they stand.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def _known_records(engine: Engine) -> set[str]:
 def _records_here(root: str) -> list[str]:
     """The paths, from the root, of all files that stand where records stand."""
     found = [".claude/workflow-state.json"]
-    found += [f".claude/workflow-state/active/{n}" for n in _names(root, ".claude/workflow-state/active")]
+    active = ".claude/workflow-state/active"
+    found += [f"{active}/{name}" for name in _names(root, active)]
     for folder in _names(root, "untracked/workflow-state"):
         inner = f"untracked/workflow-state/{folder}"
         found += [f"{inner}/{name}" for name in _names(root, inner) if name.startswith("state-")]

@@ -101,9 +101,7 @@ class Keeper:
             if existing is not None:
                 return self._resume_existing(existing)
             drafts = self._engine.decide(wanted.before, "start_workflow", wanted.args)
-            state, events = self._engine.commit(
-                wanted.id, wanted.before, drafts, event_id=id
-            )
+            state, events = self._engine.commit(wanted.id, wanted.before, drafts, event_id=id)
             self._engine.close_full_segment()
             return Receipt(state, [event["seq"] for event in events], self._loop.notes())
 
@@ -208,9 +206,7 @@ class Keeper:
         """Enters a step of the current phase."""
         return self.do("start_step", {"step": name}, workflow=workflow, id=id)
 
-    def add_task(
-        self, text: str, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
+    def add_task(self, text: str, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Adds a task at the end."""
         return self.do("add_task", {"description": text}, workflow=workflow, id=id)
 
@@ -257,7 +253,9 @@ class Keeper:
     def show(self, *, workflow: str | None = None) -> Receipt:
         """A workflow's state."""
         return self._loop.reading(
-            lambda: Receipt(self._loop.current(self._loop.position(workflow)), [], self._loop.notes())
+            lambda: Receipt(
+                self._loop.current(self._loop.position(workflow)), [], self._loop.notes()
+            )
         )
 
     def briefing(self, *, workflow: str | None = None) -> str:

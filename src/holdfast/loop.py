@@ -17,7 +17,6 @@ from holdfast.errors import Fault, Refused
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
     from typing import TypeVar
 
     from holdfast.core.shapes import Fields, Session, Workflow
@@ -46,9 +45,7 @@ class Receipt:
 class Loop:
     """One caller's way into one workspace."""
 
-    def __init__(
-        self, engine: Engine, session: str | None, pid: int | None, wait_s: float
-    ) -> None:
+    def __init__(self, engine: Engine, session: str | None, pid: int | None, wait_s: float) -> None:
         self.engine = engine
         self.session = session
         self.pid = pid

@@ -179,10 +179,12 @@ def _edited(
     """A person or a tool changed the record: merged, unless someone else changed the same."""
     position = found.position
     changes = _admitted(engine, position, edits.diff(base, parsed))  # type: ignore[arg-type]
-    clashes = edits.conflicts(edits.diff(base, state), changes)  # type: ignore[arg-type]
+    since = edits.diff(base, state)  # type: ignore[arg-type]
+    clashes = edits.conflicts(since, changes)
     if clashes:
         where = ", ".join(edits.path_text(clash) for clash in clashes)
         return found.refuse(f"{where} was changed since by someone else")
+    changes = edits.beyond(since, changes)
     completed = parsed["status"] == "completed" and is_active(state)
     if completed:
         changes = [change for change in changes if change[0][0] not in ("status", "completed_at")]
@@ -247,7 +249,9 @@ def _moved_to_completed(engine: Engine, position: Position, state: Workflow) -> 
         taken_to = engine.store.take(path, raw)
         state = _weigh(engine, state, Found(engine, position, path, raw, taken_to), sealed)
     engine.note(f"its record was moved to completed: {state['id']} is completed")
-    return _complete(engine, state, "its record was moved to completed") if is_active(state) else state
+    if not is_active(state):
+        return state
+    return _complete(engine, state, "its record was moved to completed")
 
 
 def _complete(engine: Engine, state: Workflow, reason: str) -> Workflow:

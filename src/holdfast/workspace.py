@@ -49,7 +49,7 @@ class Workspace:
         return os.path.join(self.common, "holdfast")
 
     def branch(self) -> str | None:
-        """The branch that is checked out, also in the middle of a rebase; ``None`` if there is none."""
+        """The branch that is checked out, or being rebased; ``None`` if there is none."""
         if self.git is None:
             return None
         for name in ("rebase-merge/head-name", "rebase-apply/head-name", "HEAD"):
@@ -151,7 +151,7 @@ def _is_bare(folder: str) -> bool:
 
 
 def _settings(common: str) -> dict[str, str]:
-    """git's ``core`` settings of the main worktree; they may stand in a file of its own."""
+    """Git's ``core`` settings of the main worktree; they may stand in a file of its own."""
     return {
         **_core_settings(os.path.join(common, "config")),
         **_core_settings(os.path.join(common, "config.worktree")),

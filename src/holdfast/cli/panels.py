@@ -9,9 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.audit import Report
     from holdfast.cli.screen import Screen
     from holdfast.core.shapes import Event, Fields, Json, Phase, Task, Workflow
-    from holdfast.audit import Report
 
 _COLUMNS = ("id", "recipe", "phase", "tasks", "branch", "updated", "title")
 _GO_FIRST = ("recipe", "branch", "tasks", "updated")

@@ -172,8 +172,11 @@ def _demo(_screen: Screen, _data: Any) -> Iterable[str]:
 def _failure(screen: Screen, data: Any) -> Iterator[str]:
     yield f"{screen.paint('holdfast:', 'bad')} {clean(data['message'])}"
     for name, value in data.get("details", {}).items():
-        values = value if isinstance(value, (list, tuple)) else [value]
-        yield f"  {clean(name)}: {', '.join([clean(item) for item in values])}"
+        parts = value if isinstance(value, dict) else {"": value}
+        for part, held in parts.items():
+            values = held if isinstance(held, (list, tuple)) else [held]
+            label = clean(f"{name} {part}".rstrip())
+            yield f"  {label}: {', '.join([clean(item) for item in values])}"
     if data["hint"]:
         yield f"  next: {clean(data['hint'])}"
 

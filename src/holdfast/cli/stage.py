@@ -55,7 +55,7 @@ class Stage:
     # Telling
 
     def say(self, text: str = "", tone: Tone | None = None, margin: str = _MARGIN) -> None:
-        """A paragraph of the story's own text, or of a command's answer."""
+        """A paragraph of the story's own text."""
         for line in wrapped(text, self._width - len(margin)):
             self._print(margin + (self._screen.paint(line, tone) if tone else line))
 
@@ -72,7 +72,18 @@ class Stage:
         """What a user would type."""
         for shown in _continued(line, self._width - len(_MARGIN) - 2):
             self._print(f"{_MARGIN}{prompt} {self._screen.paint(clean(shown), 'active')}")
-            prompt = " "
+            prompt = " " * len(prompt)
+
+    def answered(self, line: str) -> None:
+        """A line of a command's answer, with a bar at its side. Its colour may go on below."""
+        bar = self._screen.paint("│ " if self._screen.fancy else "| ", "dim")
+        colour = ""
+        for piece in wrapped(line, self._width - len(_MARGIN) - 2):
+            _, begun, last = piece.rpartition("\x1b[")
+            shown = colour + piece
+            if begun:
+                colour = "" if last.startswith("0m") else f"\x1b[{last.partition('m')[0]}m"
+            self._print(_MARGIN + bar + shown + ("\x1b[0m" if colour else ""))
 
     def changed(self, before: str, after: str) -> None:
         """A line of a file, before and after somebody edited it."""
@@ -99,7 +110,7 @@ class Stage:
         found, answer = self._run([sys.executable, "-m", "holdfast", *words])
         shown = answer.splitlines()
         for line in shown if found != code else shown[:lines]:
-            self.say(line)
+            self.answered(line)
         if found != code:
             raise CheckFailed(f"holdfast {words[0]} ends with {code}", code, found)
         return answer
@@ -116,9 +127,12 @@ class Stage:
             )
         return answer.strip()
 
-    def python(self, *words: str) -> tuple[int, str]:
+    def python(self, *words: str) -> int:
         self.typed(" ".join(["python", *map(quote, words)]))
-        return self._run([sys.executable, *words], piped=True)
+        code, answer = self._run([sys.executable, "-B", *words], piped=True)
+        for line in answer.splitlines() if code else ():
+            self.answered(line)
+        return code
 
     def child(self, *words: str) -> subprocess.Popen[bytes]:
         """A process that the story talks to through its pipes."""
@@ -154,7 +168,7 @@ class Stage:
 
         ours, theirs = os.openpty()
         try:
-            termios.tcsetwinsize(theirs, (40, self._width - len(_MARGIN)))
+            termios.tcsetwinsize(theirs, (40, self._width - len(_MARGIN) - 2))
             with subprocess.Popen(  # noqa: S603 - the words are the story's own
                 words,
                 cwd=self.root,

@@ -6,8 +6,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.shapes import Answer, Arguments
     from holdfast.audit import Report
+    from holdfast.cli.shapes import Answer, Arguments
     from holdfast.keeper import Keeper
 
 NOT_SOUND = 1

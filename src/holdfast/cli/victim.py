@@ -25,7 +25,7 @@ class _HalfDisk(Disk):
             return
         half = os.write(fd, data[: len(data) // 2])
         os.write(1, f"{half} {len(data)}\n".encode())
-        # It ends with its parent too, so that nothing keeps the lock when nobody is left to kill it.
+        # Without a parent that could kill it, it ends by itself: a lock must not outlive the story.
         os.read(0, 1)
         os._exit(1)
 

@@ -68,7 +68,6 @@ def _followed(keeper: Keeper, workflow: str | None, known: list[Event]) -> Itera
     yield from keeper.follow(workflow=workflow, after=known[-1]["seq"] if known else 0)
 
 
-
 def _aim(args: Arguments) -> Fields:
     return {"workflow": args["workflow"], "id": args["id"]}
 

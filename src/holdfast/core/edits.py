@@ -3,7 +3,8 @@ each other's way, and how they are applied.
 
 A change is ``[path, was, now]``. Lists are compared by position; what was added at the end of one
 is a change of its own, whose path ends in ``+``. A value that was not there, or is no longer
-there, is left out: ``[path, ABSENT]`` would not survive JSON, so it is the marker below.
+there, is the marker below, since JSON has no word for it; a value that looks like the marker is
+wrapped.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Change, Fields, Json
 
 ADDED = "+"
-ABSENT: Fields = {"_absent": True}
+_MARK = "_absent"
+ABSENT: Fields = {_MARK: True}
 """Stands for "no value here" in ``was`` and ``now``."""
 
 _BOTH_MAY_ADD = (
-    "history", "files", "commits", "reminders", "required_reading", "interviews", "skips", "entries",
+    "history", "files", "commits", "reminders", "required_reading", "interviews", "skips",
+    "entries",
 )  # fmt: skip
 """Lists to which two writers may add at the same time without meaning the same place."""
 
@@ -38,16 +41,26 @@ def _diff(path: list[str | int], old: Json, new: Json, changes: list[Change]) ->
         if len(new) > len(old):
             changes.append([[*path, ADDED], ABSENT, new[len(old) :]])
     elif old != new or isinstance(old, bool) != isinstance(new, bool):
-        changes.append([path, old, new])
+        changes.append([path, _wrapped(old), _wrapped(new)])
 
 
 def _diff_dicts(path: list[str | int], old: Fields, new: Fields, changes: list[Change]) -> None:
     for key in old:
         if key not in new:
-            changes.append([[*path, key], old[key], ABSENT])
+            changes.append([[*path, key], _wrapped(old[key]), ABSENT])
         else:
             _diff([*path, key], old[key], new[key], changes)
-    changes.extend([[*path, key], ABSENT, new[key]] for key in new if key not in old)
+    changes.extend([[*path, key], ABSENT, _wrapped(new[key])] for key in new if key not in old)
+
+
+def _wrapped(value: Json) -> Json:
+    is_like_mark = isinstance(value, dict) and list(value) == [_MARK]
+    return {_MARK: [value[_MARK]]} if is_like_mark else value
+
+
+def _unwrapped(value: Json) -> Json:
+    is_wrapped = isinstance(value, dict) and list(value) == [_MARK] and value != ABSENT
+    return {_MARK: value[_MARK][0]} if is_wrapped else value
 
 
 def apply(state: Fields, changes: list[Change]) -> Fields:
@@ -59,7 +72,7 @@ def apply(state: Fields, changes: list[Change]) -> Fields:
 
 def _with(value: Json, path: list[str | int], now: Json) -> Json:
     if not path:
-        return now
+        return _unwrapped(now)
     key, below = path[0], path[1:]
     if isinstance(value, list):
         if key == ADDED:
@@ -79,13 +92,24 @@ def _with(value: Json, path: list[str | int], now: Json) -> Json:
 def conflicts(ours: list[Change], theirs: list[Change]) -> list[list[str | int]]:
     """The paths of ``theirs`` that ``ours`` changed as well, differently."""
     return [
-        their_path
-        for their_path, _, their_now in theirs
-        if any(
-            _overlap(our_path, their_path) and not (our_path == their_path and our_now == their_now)
-            for our_path, _, our_now in ours
-        )
+        change[0]
+        for change in theirs
+        if any(_overlap(own[0], change[0]) and not _is_same(own, change) for own in ours)
     ]
+
+
+def beyond(ours: list[Change], theirs: list[Change]) -> list[Change]:
+    """Those of ``theirs`` that ``ours`` did not make as well."""
+    return [change for change in theirs if not any(_is_same(own, change) for own in ours)]
+
+
+def _is_same(one: Change, other: Change) -> bool:
+    """Whether two changes of the same state set the same value at the same place."""
+    if one[0] != other[0]:
+        return False
+    difference: list[Change] = []
+    _diff([], one[2], other[2], difference)
+    return not difference
 
 
 def _overlap(one: list[str | int], other: list[str | int]) -> bool:

@@ -6,7 +6,7 @@ commands are plain dictionaries, so fields that nobody knows survive, and starti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable  # noqa: TC003
 from typing import Any, Literal, NotRequired, TypedDict
 
 Json = Any

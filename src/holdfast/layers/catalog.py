@@ -4,8 +4,8 @@ A view like any other: written when a segment is closed, thrown away and rebuilt
 when it is missing or broken. With it no command has to read more of the ledger than the open
 segment: what the catalog does not say, that segment does.
 
-The file is lines of JSON: first ``{"seq", "ledger"}``, then a row per stream, so that one row can be
-found without reading the others.
+The file is lines of JSON: first ``{"seq", "ledger"}``, then a row per stream, so that one row can
+be found without reading the others.
 """
 
 from __future__ import annotations

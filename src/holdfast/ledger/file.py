@@ -148,11 +148,8 @@ class Ledger:
 
     def touched(self) -> list[str]:
         """The streams that have events in the open segment."""
-        return list(
-            dict.fromkeys(
-                event["stream"] for event in segment.decoded(self._tail, None) if isinstance(event, dict)
-            )
-        )
+        found = (segment.stream_of(line) for line in bytes(self._tail).split(b"\n"))
+        return list(dict.fromkeys(stream for stream in found if stream))
 
     def scan(self, stream: str | None = None, after: int = 0) -> Iterator[Event]:
         """Events in order, of one stream or of all; a bad line is left out."""

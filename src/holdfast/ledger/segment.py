@@ -31,6 +31,12 @@ def needle(stream: str) -> bytes:
     return f'"stream":"{stream}","version":'.encode(errors="replace")
 
 
+def stream_of(line: bytes) -> str:
+    """The stream that a line names, without decoding the rest of it."""
+    _, _, after = line.partition(b'"stream":"')
+    return after.partition(b'"')[0].decode(errors="replace")
+
+
 def event_of(line: bytes | bytearray) -> Event | None:
     """The event of a line; ``None`` when it is not a whole one."""
     try:

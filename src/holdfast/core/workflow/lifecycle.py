@@ -30,9 +30,12 @@ def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
     if ttl is not None and duration_s(ttl) is None:
         return Refusal("invalid", f"{ttl!r} is not a duration", "write it like 30s, 90m, 24h or 7d")
     wrong = first_bad_text(
-        subject=args["subject"], title=args["title"], task=args.get("tasks", []),
+        subject=args["subject"],
+        title=args["title"],
+        task=args.get("tasks", []),
         phase=[phase["name"] for phase in recipe["phases"]],
-        reminder=args.get("reminders", []), reading=args.get("required_reading", []),
+        reminder=args.get("reminders", []),
+        reading=args.get("required_reading", []),
     )
     if wrong is not None:
         return wrong
@@ -131,8 +134,9 @@ def pending(state: Workflow) -> Fields:
         "tasks": [t["id"] for t in state["tasks"] if t["status"] != "completed"],
         "phases": remaining_phases(state),
         "gates": [
-            name for name, gate in state["gates"].items() if gate.get("status") != "completed"
-            or gate.get("passed") is False
+            name
+            for name, gate in state["gates"].items()
+            if gate.get("status") != "completed" or gate.get("passed") is False
         ],
     }
     current = find_phase(state, state["phase"])

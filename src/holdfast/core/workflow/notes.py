@@ -32,7 +32,9 @@ def require_reading(state: Workflow, command: Command) -> list[Draft] | Refusal:
         return reading_needs_mark(path)
     if path in state["required_reading"]:
         return Refusal(
-            "already", f"read: {state['id']} requires {path} already", f"holdfast show {state['id']}"
+            "already",
+            f"read: {state['id']} requires {path} already",
+            f"holdfast show {state['id']}",
         )
     return [{"type": "reading_required", "data": {"path": path}}]
 

@@ -1,0 +1,191 @@
+"""The laws of edits: what changed, and how two sets of changes meet."""
+
+import copy
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import jsontext
+from holdfast.core import edits
+
+keys = st.sampled_from(["a", "b", "c", "+", "_absent", "history", "tasks"])
+scalars = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(0, 1) | st.text(max_size=2)
+values = st.recursive(
+    scalars | st.just({"_absent": True}),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=12,
+)
+states = st.dictionaries(keys, values, max_size=5)
+
+
+def same(one, other):
+    """Equal as JSON: ``1`` is not ``true``, and the order of keys says nothing."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+@st.composite
+def edited(draw, state):
+    """The state after a few changes here and there."""
+    after = copy.deepcopy(state)
+    for _ in range(draw(st.integers(0, 3))):
+        place, key = draw(st.sampled_from(places(after)))
+        if isinstance(place, list):
+            draw(st.sampled_from(list_edits))(place, key, draw(values))
+        elif draw(st.booleans()) and key in place:
+            del place[key]
+        else:
+            place[draw(keys)] = draw(values)
+    return after
+
+
+def places(value):
+    """Every container in the value, with each of its keys."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    found = [(value, "a" if isinstance(value, dict) else 0)]
+    for key, below in inner:
+        found.append((value, key))
+        if isinstance(below, (dict, list)):
+            found += places(below)
+    return found
+
+
+def replaced(listed, position, value):
+    if listed:
+        listed[position] = value
+
+
+def added(listed, _position, value):
+    listed.append(value)
+
+
+def removed(listed, position, _value):
+    if listed:
+        del listed[position]
+
+
+list_edits = [replaced, added, removed]
+threes = states.flatmap(lambda base: st.tuples(st.just(base), edited(base), edited(base)))
+
+
+@given(states, states)
+@settings(max_examples=500)
+def test_the_changes_between_two_states_make_one_of_the_other(old, new):
+    assert same(edits.apply(old, edits.diff(old, new)), new)
+
+
+@given(threes)
+@settings(max_examples=500)
+def test_the_changes_of_an_edit_survive_the_ledger(three):
+    old, new, _ = three
+    changes = jsontext.loads(jsontext.dumps(edits.diff(old, new)))
+    assert same(edits.apply(old, changes), new)
+
+
+@given(states)
+def test_an_unchanged_state_has_no_changes(state):
+    assert edits.diff(state, copy.deepcopy(state)) == []
+
+
+@given(threes)
+def test_applying_changes_leaves_the_state_itself_alone(three):
+    old, new, _ = three
+    before = copy.deepcopy(old)
+    edits.apply(old, edits.diff(old, new))
+    assert same(old, before)
+
+
+@given(threes)
+@settings(max_examples=500)
+def test_who_is_in_whose_way_is_mutual(three):
+    base, mine, theirs = three
+    ours, others = edits.diff(base, mine), edits.diff(base, theirs)
+    assert bool(edits.conflicts(ours, others)) == bool(edits.conflicts(others, ours))
+
+
+@given(threes)
+@settings(max_examples=500)
+def test_edits_of_different_places_commute(three):
+    base, mine, theirs = three
+    ours, others = edits.diff(base, mine), edits.diff(base, theirs)
+    if edits.conflicts(ours, others) or both_add(ours, others):
+        return
+    one = edits.apply(mine, edits.beyond(ours, others))
+    other = edits.apply(theirs, edits.beyond(others, ours))
+    assert same(one, other)
+
+
+def both_add(ours, others):
+    ends = [[path for path, _, _ in side if path[-1] == edits.ADDED] for side in (ours, others)]
+    return any(path in ends[1] for path in ends[0])
+
+
+@given(threes)
+def test_a_merge_keeps_every_change_of_both_sides(three):
+    base, mine, theirs = three
+    ours, others = edits.diff(base, mine), edits.diff(base, theirs)
+    if edits.conflicts(ours, others) or both_add(ours, others):
+        return
+    merged = edits.apply(mine, edits.beyond(ours, others))
+    left = edits.diff(base, merged)
+    for change in [*ours, *others]:
+        assert any(same(change, kept) for kept in left)
+
+
+@given(threes)
+def test_an_edit_is_never_in_the_way_of_itself(three):
+    base, mine, _ = three
+    ours = edits.diff(base, mine)
+    assert edits.conflicts(ours, copy.deepcopy(ours)) == []
+    assert edits.beyond(ours, copy.deepcopy(ours)) == []
+
+
+def test_the_same_value_set_twice_is_one_change():
+    base, now = {"status": "a", "tasks": []}, {"status": "b", "tasks": [{"id": 1}]}
+    ours = edits.diff(base, now)
+    assert edits.conflicts(ours, edits.diff(base, now)) == []
+    assert edits.apply(now, edits.beyond(ours, edits.diff(base, now))) == now
+
+
+def test_two_values_for_one_place_are_a_conflict():
+    base = {"phases": [{"status": "pending"}]}
+    ours = edits.diff(base, {"phases": [{"status": "completed"}]})
+    theirs = edits.diff(base, {"phases": [{"status": "blocked"}]})
+    assert edits.conflicts(ours, theirs) == [["phases", 0, "status"]]
+
+
+def test_true_and_one_are_two_values():
+    ours, theirs = edits.diff({}, {"a": True}), edits.diff({}, {"a": 1})
+    assert edits.conflicts(ours, theirs) == [["a"]]
+
+
+def test_a_place_that_was_removed_conflicts_with_what_was_changed_in_it():
+    base = {"gates": {"lint": {"passed": None}}}
+    ours = edits.diff(base, {"gates": {}})
+    theirs = edits.diff(base, {"gates": {"lint": {"passed": True}}})
+    assert edits.conflicts(ours, theirs) == [["gates", "lint", "passed"]]
+    assert edits.conflicts(theirs, ours) == [["gates", "lint"]]
+
+
+def test_two_writers_may_both_add_to_the_history_but_not_both_the_next_task():
+    base = {"history": [1], "tasks": [1]}
+    ours = edits.diff(base, {"history": [1, 2], "tasks": [1, 2]})
+    theirs = edits.diff(base, {"history": [1, 3], "tasks": [1, 3]})
+    assert edits.conflicts(ours, theirs) == [["tasks", "+"]]
+
+
+def test_an_addition_and_a_change_further_up_in_a_list_do_not_meet():
+    base = {"tasks": [{"status": "pending"}]}
+    ours = edits.diff(base, {"tasks": [{"status": "pending"}, {"status": "new"}]})
+    theirs = edits.diff(base, {"tasks": [{"status": "done"}]})
+    assert edits.conflicts(ours, theirs) == []
+    merged = edits.apply(edits.apply(base, ours), theirs)
+    assert merged == {"tasks": [{"status": "done"}, {"status": "new"}]}
+
+
+def test_paths_are_told_as_people_write_them():
+    assert edits.path_text(["phases", 2, "status"]) == "phases[2].status"
+    assert edits.path_text(["history", edits.ADDED]) == "history.+"
