@@ -139,7 +139,7 @@ def test_subject_and_title_are_changed_where_they_are_shown():
         (["state_machine", "current_phase"], ""),
         (["state_machine", "phases", 1, "status"], "done"),
         (["state_machine", "phases", 1, "name"], "load_feature"),
-        (["state_machine", "phases", 1, "completed_at"], "yesterday"),
+        (["state_machine", "phases", 1, "completed_at"], 1767225600),
         (["state_machine", "phases", 3, "steps"], None),
         (["state_machine", "cycle_count"], -1),
         (["workflow", "status"], "paused"),
@@ -228,7 +228,7 @@ def test_times_of_phases_are_in_camel_case():
     }  # fmt: skip
     record.document["phases"][1] |= {"completedAt": LATER, "approved": True}
     assert find_phase(record.parsed(), "plan")["completed_at"] == LATER
-    record.document["phases"][1]["completedAt"] = "soon"
+    record.document["phases"][1]["completedAt"] = True
     assert record.refused().path == ["phases", 1, "completedAt"]
 
 

@@ -299,7 +299,10 @@ def test_the_next_step_is_the_nearest_open_thing():
     assert after(tasks=[task(1, "pending", depends=[2]), task(2, "pending")]) == "task start 2"
     assert after(tasks=[task(1, "completed"), task(2, "blocked")]) == "task start 2"
     assert after() == "phase approve build"
-    assert after(phase="plan") == "advance"
+    begun = [{"name": "plan", "status": "in_progress"}, {"name": "review", "status": "pending"}]
+    assert after(phase="plan", phases=begun) == "advance"
+    assert after(phase="plan", phases=begun[:1]) == "complete"
+    assert after(phase="plan", phases=[{"name": "plan", "status": "completed"}]) == "complete"
     assert after(phase=None) == "phase start review"
     assert after(phase=None, phases=[]) == "complete"
     assert after(status="completed") is None

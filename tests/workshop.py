@@ -126,6 +126,8 @@ def worked_on(keeper, record_format, subject="some work"):
     keeper.advance(workflow=workflow)
     first = keeper.show(workflow=workflow).state["tasks"][0]["id"]
     keeper.start_task(first, workflow=workflow)
+    if record_format == "verb":
+        keeper.approve_phase("plan", workflow=workflow)
     return keeper.set_context({"attempt": 2}, workflow=workflow).state
 
 

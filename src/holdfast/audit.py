@@ -206,8 +206,6 @@ def repair(engine: Engine) -> Report:
     """Moves damage to quarantine, takes what records still know into the ledger, rebuilds views."""
     report = Report()
     history = _read(engine, Report())
-    if engine.ledger.mend():
-        report.say("repaired", "ledger.ndjson", "a torn write was moved to quarantine")
     for name in sorted(history.bad_segments):
         kept = engine.ledger.rewrite_without_bad_lines(name)
         report.say("repaired", name, f"lines that are no events are kept in {kept}")

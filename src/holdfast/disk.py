@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
+FOLDER = b"\x00a folder"
+"""Stands for the content of a folder: nothing that can be taken in, so it is moved aside whole."""
+
 
 class Disk:
     """Files as Holdfast needs them. Paths are absolute."""
@@ -27,7 +30,7 @@ class Disk:
         self._renameat2: Callable[[bytes, bytes], int] | None = None
 
     def read(self, path: str) -> bytes | None:
-        """The whole file, or ``None`` when there is none."""
+        """The whole file, or ``None`` when there is none; ``FOLDER`` where a folder stands."""
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -36,6 +39,8 @@ class Disk:
             return None
         try:
             return _read_all(fd)
+        except IsADirectoryError:
+            return FOLDER
         finally:
             os.close(fd)
 

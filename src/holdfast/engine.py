@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from holdfast.disk import Disk
     from holdfast.workspace import Workspace
 
+_TELLS_PLACE = b'"record":"'
+"""What stands in the line of every event that gives a record its place."""
+
 
 class NeedsLock(Exception):
     """A reader found something to mend; it has to come back with the lock."""
@@ -146,7 +149,7 @@ class Engine:
         """Where the stream stands; ``None`` when there is no such stream."""
         last = self.ledger.last(stream)
         worktree: str | None = None
-        for event in self.ledger.newest(stream):
+        for event in self.ledger.newest(stream, _TELLS_PLACE) if last is not None else ():
             data = event["data"].get("state", event["data"])
             worktree = worktree or data.get("worktree")
             if last is not None and "record" in data:
@@ -322,13 +325,25 @@ class Engine:
         """These bytes stand in the record's place and are taken care of."""
         self._seen[stream] = (raw, "", {})  # type: ignore[typeddict-item]
 
+    def mend(self) -> None:
+        """Sees to what a killed writer left at the end of the ledger, before anything follows it."""
+        try:
+            is_torn = self.ledger.mend()
+        except OSError as error:
+            raise Fault(
+                "not_written",
+                f"a torn write at the end of the ledger could not be moved ({error.strerror}): "
+                "nothing was recorded",
+                "make room or mend the disk, then run the same command again",
+            ) from error
+        if is_torn:
+            self.note("a torn write at the end of the ledger was moved to quarantine")
+
     def settle_last(self, stream: str | None) -> None:
         """Sees that the last event's record shows it: a killed writer may have left it behind.
 
         ``stream`` is the one that is about to be loaded anyway.
         """
-        if self.ledger.mend():
-            self.note("a torn write at the end of the ledger was moved to quarantine")
         last = self.ledger.last_stream
         if last is not None and last != stream:
             position = self.position(last)

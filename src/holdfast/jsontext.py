@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64
 MAX_DIGITS = 64
+TOO_DEEP = "it is nested too deeply"
+HALF_A_PAIR = "it has half of a surrogate pair"
 _WHITESPACE = " \t\n\r"
+_SOMEWHERE = 0
+"""The line of a fault that the C scanner met: it does not tell where."""
 
 
 class BadJson(ValueError):
@@ -31,27 +35,37 @@ class BadJson(ValueError):
 def _number(text: str) -> int | float:
     value = float(text)
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124
-        raise BadJson(f"the number {text[:20]} is too large")
+        raise BadJson(f"the number {text[:20]} is too large", _SOMEWHERE)
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 def _integer(text: str) -> int:
     if len(text) > MAX_DIGITS:
-        raise BadJson(f"a number of {len(text)} digits is too large")
+        raise BadJson(f"a number of {len(text)} digits is too large", _SOMEWHERE)
     return int(text)
 
 
 def _constant(text: str) -> object:
-    raise BadJson(f"{text} is not JSON")
+    raise BadJson(f"{text} is not JSON", _SOMEWHERE)
+
+
+def number(text: str) -> object:
+    """The number, or the word in place of one, that stands in a JSON text."""
+    if text.endswith(("NaN", "Infinity")):
+        return _constant(text)
+    return _integer(text) if text.removeprefix("-").isdigit() else _number(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise BadJson(f"the key {twice!r} stands twice in one object")
+        raise BadJson(twice(next(key for key in keys if keys.count(key) > 1)), _SOMEWHERE)
     return found
+
+
+def twice(key: str) -> str:
+    return f"the key {key!r} stands twice in one object"
 
 
 class _Context:
@@ -84,6 +98,17 @@ def loads(text: str | bytes, *, strict: bool = False) -> Any:
     """
     if isinstance(text, bytes):
         text = _decoded(text)
+    try:
+        return _loaded(text, strict=strict)
+    except BadJson as bad:
+        if bad.line != _SOMEWHERE:
+            raise
+        from holdfast.jsonfaults import line_of
+
+        raise BadJson(bad.why, line_of(text, bad.why)) from None
+
+
+def _loaded(text: str, *, strict: bool) -> Any:
     start = 0
     while text[start : start + 1] in _WHITESPACE and start < len(text):
         start += 1
@@ -93,7 +118,7 @@ def loads(text: str | bytes, *, strict: bool = False) -> Any:
     except BadJson:
         raise
     except RecursionError:
-        raise BadJson("it is nested too deeply") from None
+        raise BadJson(TOO_DEEP, _SOMEWHERE) from None
     except (StopIteration, SystemError, ValueError):
         raise _explained(text) from None
     if text[end:].strip(_WHITESPACE):
@@ -129,10 +154,10 @@ def _explained(text: str) -> BadJson:
 
 def _check(value: object, depth: int) -> None:
     if depth == 0:
-        raise BadJson("it is nested too deeply")
+        raise BadJson(TOO_DEEP, _SOMEWHERE)
     if isinstance(value, str):
-        if not _encodable(value):
-            raise BadJson("it has half of a surrogate pair")
+        if not is_encodable(value):
+            raise BadJson(HALF_A_PAIR, _SOMEWHERE)
     elif isinstance(value, dict):
         for key, inner in value.items():
             _check(key, depth)
@@ -142,7 +167,7 @@ def _check(value: object, depth: int) -> None:
             _check(inner, depth - 1)
 
 
-def _encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

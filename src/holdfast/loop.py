@@ -189,8 +189,11 @@ class Loop:
         """What binds a workflow to this session; again, when another one was bound since."""
         if not self.session:
             return {}
-        asker = self._asker()
-        others = [row for row in self.rows() if row["id"] != state["id"] and asker.holds(row)]
+        asker, rows = self._asker(), self.rows()
+        others = [row for row in rows if row["id"] != state["id"] and asker.holds(row)]
+        held = state["session"]
+        if held and not asker.holds({"session": held}) and held["id"] in self._live(rows):
+            self.engine.note(f"the live session {held['id'][:40]} held it; it is yours now")
         return {"session": self.bound(), "rebind": bool(others)}
 
     def bound(self) -> Session | None:
@@ -224,6 +227,7 @@ class _Locked:
             ) from error
         try:
             self._engine.refresh()
+            self._engine.mend()
         except BaseException:
             self._engine.disk.close(self._fd)
             raise

@@ -61,12 +61,14 @@ class Wanted:
 def prepare(engine: Engine, request: Request, session: Session | None) -> Wanted:
     """The command's arguments, as far as they don't depend on what is there already."""
     recipe = _recipe(engine, request)
-    subject = request.subject or request.title or recipe.get("title", request.recipe)
+    subject = request.subject
+    if subject is None:
+        subject = request.title or recipe.get("title", request.recipe)
     check_reading(engine, request.reading)
     args: Fields = {
         "recipe": recipe,
         "subject": subject,
-        "title": request.title or subject,
+        "title": subject if request.title is None else request.title,
         "branch": request.branch or engine.workspace.branch(),
         "worktree": engine.workspace.name,
         "tasks": request.tasks,
@@ -119,7 +121,8 @@ def check_reading(engine: Engine, paths: list[str]) -> None:
         path = marked.removeprefix("@")
         full = os.path.normpath(os.path.join(engine.workspace.root, path))
         top = os.path.realpath(engine.workspace.root)
-        if "\x00" in path or not (os.path.realpath(full) + os.sep).startswith(top + os.sep):
+        inside = os.path.join(top, "")
+        if "\x00" in path or not (os.path.realpath(full) + os.sep).startswith(inside):
             raise Refused(
                 "outside",
                 f"required reading {marked[:200]!r} leads out of the workspace",

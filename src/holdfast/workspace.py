@@ -76,7 +76,7 @@ class Workspace:
         folder = os.path.dirname(full)
         if folder not in self._safe:
             top = os.path.realpath(root)
-            if not (os.path.realpath(folder) + os.sep).startswith(top + os.sep):
+            if not (os.path.realpath(folder) + os.sep).startswith(os.path.join(top, "")):
                 raise Refused(
                     "outside",
                     f"{path} leads out of the workspace {root}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.workflow.state import declared_phase, find_phase, is_active
+from holdfast.core.workflow.state import awaits_approval, find_phase, is_active, next_phases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,10 +46,12 @@ def _phase_ahead(state: Workflow) -> Next | None:
     phase = find_phase(state, name)
     if phase is not None and phase["status"] == "blocked":
         return f"phase {name} is blocked", ["phase", "unblock", name]
-    declared = declared_phase(state, name)
-    if declared and declared.get("approval") and not (phase and phase.get("approved")):
+    if phase is not None and phase["status"] == "completed":
+        return None
+    if phase is not None and awaits_approval(state, phase):
         return f"phase {name} needs a person's approval", ["phase", "approve", name]
-    return f"phase {name} is in progress", ["advance"]
+    following = next_phases(state, name)
+    return f"phase {name} is in progress", ["advance"] if following else ["complete"]
 
 
 def _named(task: Task) -> str:

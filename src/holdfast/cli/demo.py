@@ -30,11 +30,11 @@ FAILED = 4
 KEEP = "HOLDFAST_DEMO_KEEP"
 
 _PLAN = "docs/greeting.md"
-_TITLE = "A greeting for everyone"
+_TITLE = "Greet everyone"
 _TASKS = ("Write greet()", "Test it", "Translate it", "Describe it")
 _REMINDER = "Speak to the user in plain words"
 _FILES = {
-    _PLAN: "# A greeting for everyone\n\ngreet(name) says hello, in any language we know.\n",
+    _PLAN: "# Greet everyone\n\ngreet(name) says hello, in any language we know.\n",
     "README.md": "greet(name) says hello.\n",
     "greeting.py": 'def greet(name):\n    return f"Hello, {name}!"\n',
     "test_greeting.py": (
@@ -78,14 +78,14 @@ def run() -> int:
 def _clean_up(stage: Stage) -> None:
     stage.say()
     if os.environ.get(KEEP):
-        stage.say(f"The folder is kept: {stage.root}", margin="")
+        stage.line(f"The folder is kept: {stage.root}")
     else:
         shutil.rmtree(stage.root, ignore_errors=True)
 
 
 def _play(stage: Stage) -> None:
     stage.say("Holdfast keeps the state of an agent's work, through anything.", "strong", "")
-    stage.say(f"What follows happens for real, in {stage.root}", "dim", "")
+    stage.line(f"What follows happens for real, in {stage.root}")
     story = _Story(stage)
     try:
         for scene in story.scenes():
@@ -135,6 +135,9 @@ class _Story:
     def read(self, name: str) -> bytes:
         with open(self.path(name), "rb") as file:
             return file.read()
+
+    def read_all(self, pattern: str) -> list[bytes]:
+        return [self.read(name) for name in glob.glob(pattern, root_dir=self.stage.root)]
 
     # What the scenes do outside of Holdfast
 
@@ -207,6 +210,7 @@ class _Story:
         self.commit("test_greeting.py", _TASKS[1])
         again = ("task", "done", "2", "--commit", self.commits[1])
         before = self.read(_LEDGER)
+        stage.say("On a disk that stops half way, and then SIGKILL:")
         stage.typed(f"holdfast {' '.join(again)}")
         half = self.die_writing()
         torn = self.read(_LEDGER)[len(before) :]
@@ -214,7 +218,7 @@ class _Story:
         stage.holdfast("status")
         stage.check("the next command sees the state before it", _done(1), self.tasks())
         stage.holdfast(*again)
-        kept = [self.read(path) for path in glob.glob(self.path(".claude/holdfast/quarantine/*"))]
+        kept = self.read_all(".claude/holdfast/quarantine/*")
         stage.check("the torn bytes are in quarantine, every one of them", [torn], kept)
         finished = [event["data"]["task"] for event in self.events("task_completed")]
         stage.check("nothing is lost, nothing is there twice", [1, 2], finished)
@@ -268,7 +272,7 @@ class _Story:
         bad = self.read(self.record)
         answer = stage.holdfast("status")
         stage.check(f"line {line} is named", True, f"line {line}:" in answer)
-        kept = [self.read(path) for path in glob.glob(self.path(f"{self.record}.rejected-*"))]
+        kept = self.read_all(f"{self.record}.rejected-*")
         stage.check("the file is kept aside as it was saved", [bad], kept)
         stage.check("the last good record stands in its place", good, self.read(self.record))
         stage.check("the state is as it was", _done(3), self.tasks())
@@ -278,18 +282,18 @@ class _Story:
         stage = self.stage
         stage.heading("Lose the context")
         stage.holdfast("task", "start", "4", lines=1)
-        stage.say("In the middle of it the session ends. The next knows this folder, nothing else:")
+        stage.say("In the middle of it the session ends. The next one knows only the folder:")
         stage.environment["CLAUDE_CODE_SESSION_ID"] = _NEXT_SESSION
         briefing = stage.holdfast("resume")
         told = {
-            "its place": f"TASK 4/4 (4): {_TASKS[3]} (in progress",
-            "its next step": "NEXT: go on with task 4",
-            "what is pending": "PENDING gates: lint, test",
-            "what to read": f"@{_PLAN}",
-            "what to remember": _REMINDER,
+            "place": f"TASK 4/4 (4): {_TASKS[3]} (in progress",
+            "next step": "NEXT: go on with task 4",
+            "pending gates": "PENDING gates: lint, test",
+            "reading": f"@{_PLAN}",
+            "reminders": _REMINDER,
         }
         missing = [name for name, words in told.items() if words not in briefing]
-        stage.check(f"it is told {', '.join(told)}", [], missing)
+        stage.check(f"it is told its {', '.join(told)}", [], missing)
         holder = self.state()["session"]
         stage.check("the work is its own from here on", _NEXT_SESSION, holder and holder["id"])
         stage.why("The next session does not ask what was done. It is told, and goes on.")

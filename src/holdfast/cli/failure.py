@@ -6,7 +6,7 @@ import sys
 
 from holdfast.cli.arguments import Usage
 from holdfast.cli.text import clean
-from holdfast.errors import Fault, HoldfastError, Refused
+from holdfast.errors import HoldfastError, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields
 
 FAULT = 3
-_CODES: dict[type[HoldfastError], int] = {Refused: 1, Usage: 2, Fault: FAULT}
+_CODES: dict[type[HoldfastError], int] = {Refused: 1, Usage: 2}
 
 
 def failure(error: Exception) -> Answer:
@@ -22,7 +22,8 @@ def failure(error: Exception) -> Answer:
         told = _told(error.code, error.message, error.hint)
         if error.details:
             told["details"] = error.details
-        return {"kind": "failure", "data": told, "code": _CODES.get(type(error), FAULT)}
+        code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), FAULT)
+        return {"kind": "failure", "data": told, "code": code}
     if isinstance(error, OSError):
         return {"kind": "failure", "data": _told_of_system(error), "code": FAULT}
     _print_trace()
@@ -38,7 +39,7 @@ def _told(code: str, message: str, hint: str) -> Fields:
 def _told_of_system(error: OSError) -> Fields:
     where = f" ({error.filename})" if error.filename else ""
     message = f"the system refused: {error.strerror or error}{where}"
-    return _told("storage", message, "holdfast verify")
+    return _told("storage", message, "see to that, then run the same command again")
 
 
 def _print_trace() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast import jsontext
 from holdfast.cli.text import cells, clean, padded, shortened
+from holdfast.core.edits import path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
 _COLUMNS = ("id", "recipe", "phase", "tasks", "branch", "updated", "title")
 _GO_FIRST = ("recipe", "branch", "tasks", "updated")
 """What a narrow terminal does without, in this order."""
-_TITLE_MIN, _BRANCH_MAX = 16, 28
+_TITLE_MIN, _BRANCH_MAX, _STREAM_MAX, _TYPE_WIDTH, _COMMIT = 16, 28, 28, 18, 12
 _GAP = "  "
 
 _PHASE_FIELDS = ("name", "status", "started_at", "completed_at", "approved", "reason", "steps")
 _PASSED = ("passed", "completed", "approved", "done", "ok", "met", "skipped")
 _FAILED = ("failed", "blocked", "rejected", "error")
-_LEVELS = {"ok": "completed", "repaired": "completed", "behind": "pending", "error": "blocked"}
+_LEVELS = {"repaired": "completed", "behind": "pending", "error": "blocked"}
 
 
 def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
@@ -157,7 +158,7 @@ def _tasks(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
 def _task_facts(task: Task) -> list[str]:
     facts = []
     if task.get("commit"):
-        facts.append(f"commit {str(task.get('commit'))[:12]}")
+        facts.append(f"commit {str(task.get('commit'))[:_COMMIT]}")
     if task.get("reason"):
         facts.append(str(task.get("reason")))
     if task["status"] not in ("completed", "pending"):
@@ -174,8 +175,9 @@ def _gates(screen: Screen, state: Workflow) -> Iterator[str]:
         status = str(fields.get("status", "pending"))
         mark = "completed" if status in _PASSED else "blocked" if status in _FAILED else "pending"
         evidence = _pairs({key: value for key, value in fields.items() if key != "status"})
-        facts = screen.paint(clean(screen.dot().join([status, *evidence])), "dim")
-        yield f"  {screen.mark(mark)} {clean(name)}  {facts}"
+        said = [] if status == mark else [status]
+        facts = screen.paint(clean(screen.dot().join([*said, *evidence])), "dim")
+        yield f"  {screen.mark(mark)} {clean(name)}  {facts}".rstrip()
 
 
 def _reading(screen: Screen, state: Workflow) -> Iterator[str]:
@@ -193,22 +195,60 @@ def _list(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
         yield f"  {clean(item)}"
 
 
-def event_line(screen: Screen, event: Event) -> str:
-    """``12  2026-01-02 03:04:05  dev-1f2e3d4c  task_completed  id=3``."""
+def event_lines(screen: Screen, events: Iterable[Event]) -> Iterator[str]:
+    """A line each, with the streams below each other where all events are known beforehand."""
+    known = events if isinstance(events, list) else []
+    width = max([cells(clean(event["stream"])) for event in known], default=0)
+    for event in events:
+        yield event_line(screen, event, min(width, _STREAM_MAX))
+
+
+def event_line(screen: Screen, event: Event, stream_width: int = 0) -> str:
+    """``12  2026-01-02 03:04:05Z  dev-1f2e3d4c  task_completed  task=3``."""
     seq = screen.paint(f"{event['seq']:>5}", "dim")
-    at = clean(event["at"])[:19].replace("T", " ")
-    stream, kind = clean(event["stream"]), clean(event["type"])
-    taken = 5 + len(at) + cells(stream) + cells(kind) + 4 * len(_GAP)
-    data = screen.fitted(clean(" ".join(_pairs(event["data"]))), taken)
-    parts = [seq, screen.paint(at, "dim"), stream, screen.paint(kind, "active"), data]
+    at = clean(event["at"])[:19].replace("T", " ") + "Z"
+    stream = padded(clean(event["stream"]), stream_width)
+    kind = padded(clean(event["type"]), _TYPE_WIDTH)
+    taken = 5 + cells(at) + cells(stream) + cells(kind) + 4 * len(_GAP)
+    told = screen.fitted(clean(" ".join(_pairs(_told(event["data"])))), taken)
+    parts = [seq, screen.paint(at, "dim"), stream, screen.paint(kind, "active"), told]
     return _GAP.join(parts).rstrip()
 
 
+def _told(data: Fields) -> Fields:
+    """What people want to know of an event; all of it is in the JSON."""
+    told: Fields = {}
+    for name, value in data.items():
+        if name in ("fields", "values", "tests") and isinstance(value, dict):
+            told.update(value)
+        elif name in _SUMMARIES and value:
+            told.update(_SUMMARIES[name](value))
+        elif value not in (None, "", [], {}):
+            told[name] = value
+    if "recipe" in data:
+        told = {name: value for name, value in told.items() if name not in ("record", "ttl")}
+        if told.get("subject") == told.get("title"):
+            told.pop("subject", None)
+    return told
+
+
+def _edited(changes: list[Json]) -> Fields:
+    return {"changed": ", ".join([path_text(change[0]) for change in changes])}
+
+
+_SUMMARIES: dict[str, Callable[[Json], Fields]] = {
+    "recipe": lambda recipe: {"recipe": recipe["name"]},
+    "state": lambda state: {"recipe": state["recipe"]["name"], "title": state["title"]},
+    "session": lambda session: {"session": session["id"]},
+    "commit": lambda commit: {"commit": str(commit)[:_COMMIT]},
+    "changes": _edited,
+}
+
+
 def report_panel(screen: Screen, report: Report, command: str) -> Iterator[str]:
-    for line in report.lines:
+    for line in [line for line in report.lines if line["level"] != "ok"]:
         mark = screen.mark(_LEVELS.get(line["level"], "pending"))
-        level = "" if line["level"] == "ok" else f"{line['level']}: "
-        yield f"{mark} {clean(line['what'])}  {level}{clean(line['message'])}"
+        yield f"{mark} {clean(line['what'])}  {line['level']}: {clean(line['message'])}"
     counts = [f"{number} {clean(name)}" for name, number in report.counts.items()]
     verdict = screen.paint("sound", "good") if report.ok else screen.paint("damaged", "bad")
     yield screen.dot().join([verdict, *counts])

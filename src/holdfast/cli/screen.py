@@ -171,14 +171,21 @@ def _demo(_screen: Screen, _data: Any) -> Iterable[str]:
 
 def _failure(screen: Screen, data: Any) -> Iterator[str]:
     yield f"{screen.paint('holdfast:', 'bad')} {clean(data['message'])}"
+    said = f"{data['message']} {data['hint']}"
     for name, value in data.get("details", {}).items():
-        parts = value if isinstance(value, dict) else {"": value}
-        for part, held in parts.items():
-            values = held if isinstance(held, (list, tuple)) else [held]
-            label = clean(f"{name} {part}".rstrip())
-            yield f"  {label}: {', '.join([clean(item) for item in values])}"
+        items = [str(item) for item in _leaves(value)]
+        if not all(item in said for item in items):
+            yield f"  {clean(name)}: {clean(', '.join(items))}"
     if data["hint"]:
         yield f"  next: {clean(data['hint'])}"
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)):
+        return [value]
+    return [leaf for item in value for leaf in _leaves(item)]
 
 
 def progress(state: Workflow) -> list[str]:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from holdfast.cli.screen import Screen
-from holdfast.cli.text import cells, clean, quote, shortened
+from holdfast.cli.text import clean, quote, shortened, wrapped
 from holdfast.errors import Fault
 
 TYPE_CHECKING = False
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _WIDEST = 100
 _MARGIN = "    "
+_LONGEST_VALUE = 400
 _STRANGERS = ("GIT_", "HOLDFAST_", "CLAUDE_")
 """What the user's own environment says about other repositories and sessions."""
 _PERSON = {"NAME": "Ada", "EMAIL": "ada@example.com"}
@@ -58,6 +59,10 @@ class Stage:
         """A paragraph of the story's own text."""
         for line in wrapped(text, self._width - len(margin)):
             self._print(margin + (self._screen.paint(line, tone) if tone else line))
+
+    def line(self, text: str) -> None:
+        """A line that stays whole, for what somebody may want to copy."""
+        self._print(clean(text))
 
     def heading(self, title: str) -> None:
         self._steps += 1
@@ -197,8 +202,8 @@ class Stage:
 
     def failed(self, failure: CheckFailed) -> None:
         self.say(f"{self._screen.mark('blocked')} {clean(failure.fact)}")
-        self.say(f"expected: {clean(failure.expected)}", margin=_MARGIN * 2)
-        self.say(f"found:    {clean(failure.found)}", margin=_MARGIN * 2)
+        for label, value in (("expected:", failure.expected), ("found:   ", failure.found)):
+            self.say(f"{label} {shortened(clean(value), _LONGEST_VALUE)}", margin=_MARGIN * 2)
 
 
 def _environment(encoding: str) -> dict[str, str]:
@@ -228,26 +233,6 @@ def _pieces(fd: int) -> Iterator[bytes]:
         if not piece:
             return
         yield piece
-
-
-def wrapped(text: str, width: int) -> Iterator[str]:
-    """The line in pieces of so many columns, the later ones indented further than the first."""
-    bare = text.lstrip(" ")
-    line = " " * (len(text) - len(bare))
-    indent, begun = line + "    ", False
-    for word in bare.split(" "):
-        longer = f"{line} {word}" if begun else line + word
-        if begun and _columns(longer) > width:
-            yield line
-            longer = indent + word
-        line, begun = longer, True
-    yield line
-
-
-def _columns(line: str) -> int:
-    """The columns of a line that may be painted."""
-    plain, *painted = line.split("\x1b[")
-    return cells(plain) + sum([cells(part.partition("m")[2]) for part in painted])
 
 
 def _continued(line: str, width: int) -> Iterator[str]:

@@ -6,6 +6,10 @@ the screen, a bidirectional override could show a command as another one.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _SPACES_AND_JOINERS = "\u00a0\u2009\u200c\u200d\u202f\u3000"
 """Not printable to Python, but harmless, and needed by emoji and by several scripts."""
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -64,6 +68,25 @@ def shortened(line: str, width: int) -> str:
             break
         kept += char
     return kept + "…"
+
+
+def wrapped(text: str, width: int) -> Iterator[str]:
+    """The clean line, painted or not, in pieces of so many columns; the later ones are indented."""
+    bare = text.lstrip(" ")
+    line = " " * (len(text) - len(bare))
+    indent, begun = line + "    ", False
+    for word in bare.split(" "):
+        longer = f"{line} {word}" if begun else line + word
+        if begun and _painted_cells(longer) > width:
+            yield line.rstrip(" ")
+            longer = indent + word
+        line, begun = longer, True
+    yield line
+
+
+def _painted_cells(line: str) -> int:
+    plain, *painted = line.split("\x1b[")
+    return cells(plain) + sum([cells(part.partition("m")[2]) for part in painted])
 
 
 def _cells_of(char: str) -> int:

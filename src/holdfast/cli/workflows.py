@@ -29,6 +29,8 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
     wanted = args["workflow"]
     if wanted is not None:
         rows = [row for row in rows if row["id"] == wanted]
+        if not rows:
+            notes += keeper.show(workflow=wanted).notes
     return {"kind": "workflows", "data": {"rows": rows, "notes": notes}}
 
 

@@ -61,18 +61,19 @@ def epoch_ms(text: str) -> int | None:
     if date[4] != "-" or date[7] != "-" or text[10:11] not in ("", "T", "t", " "):
         return None
     clock, offset_s = _split_offset(clock)
-    parts = clock.split(":") if clock else ["0", "0", "0"]
+    parts = clock.split(":") if len(text) > 10 else ["00", "00"]
     if offset_s is None or len(parts) not in (2, 3):
         return None
-    whole, _, fraction = (parts[2] if len(parts) == 3 else "0").partition(".")
-    numbers = [date[:4], date[5:7], date[8:10], parts[0], parts[1], whole, fraction or "0"]
-    if not all(number.isdigit() for number in numbers):
+    whole, dot, fraction = (parts[2] if len(parts) == 3 else "00").partition(".")
+    pairs = [date[5:7], date[8:10], parts[0], parts[1], whole]
+    numbers = [date[:4], *pairs, fraction if dot else "0"]
+    if not all(number.isdigit() for number in numbers) or any(len(pair) != 2 for pair in pairs):
         return None
     year, month, day, hour, minute, second = (int(number) for number in numbers[:6])
     if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61):
         return None
     days = days_from_civil(year, month, day)
-    if civil_from_days(days) != (year, month, day):
+    if year == 0 or civil_from_days(days) != (year, month, day):
         return None
     seconds = days * SECONDS_PER_DAY + hour * 3_600 + minute * 60 + second - offset_s
     return seconds * 1_000 + int((fraction + "000")[:3])
@@ -84,10 +85,13 @@ def _split_offset(clock: str) -> tuple[str, int | None]:
     for sign in "+-":
         head, found, offset = clock.partition(sign)
         if found:
-            digits = offset.replace(":", "")
+            digits = offset[:2] + offset[2:].removeprefix(":")
             if len(digits) not in (2, 4) or not digits.isdigit():
                 return clock, None
-            seconds = int(digits[:2]) * 3_600 + int(digits[2:] or "0") * 60
+            hours, minutes = int(digits[:2]), int(digits[2:] or "0")
+            if hours > 23 or minutes > 59:
+                return clock, None
+            seconds = hours * 3_600 + minutes * 60
             return head, seconds if sign == "+" else -seconds
     return clock, 0
 

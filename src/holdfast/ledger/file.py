@@ -134,15 +134,18 @@ class Ledger:
         """The stream's newest event, if the open segment has one."""
         return next(self.newest(stream), None)
 
-    def newest(self, stream: str) -> Iterator[Event]:
-        """The stream's events in the open segment, newest first."""
+    def newest(self, stream: str, telling: bytes = b"") -> Iterator[Event]:
+        """The stream's events in the open segment, newest first.
+
+        ``telling`` leaves out events whose line does not have these bytes.
+        """
         mark = segment.needle(stream)
         position = len(self._tail)
-        while (position := self._tail.rfind(mark, 0, position)) >= 0:
+        while (position := self._tail.rfind(telling or mark, 0, position)) >= 0:
             start = self._tail.rfind(b"\n", 0, position) + 1
-            stop = self._tail.find(b"\n", position)
-            event = segment.event_of(self._tail[start:stop])
+            line = self._tail[start : self._tail.find(b"\n", position)]
             position = start
+            event = segment.event_of(line) if mark in line else None
             if event is not None and event["stream"] == stream:
                 yield event
 
@@ -235,8 +238,6 @@ class Ledger:
         try:
             if is_new:
                 self._forget(inode=os.fstat(fd).st_ino)
-            elif self._loose:
-                self._mend(fd)
             try:
                 self._disk.write(fd, blob)
             except OSError as error:
@@ -261,8 +262,8 @@ class Ledger:
         except OSError:
             self._forget(inode=0)
 
-    def _mend(self, fd: int) -> None:
-        """Moves a torn tail to quarantine; a whole event that only lost its newline stays."""
+    def _mend(self, fd: int) -> bool:
+        """Moves a torn tail to quarantine; a whole commit that only lost its newline stays."""
         whole = self._whole_loose()
         keep = len(self._tail) + len(whole)
         if whole != self._loose:
@@ -273,26 +274,26 @@ class Ledger:
             self._tail += whole + b"\n"
         self._disk.sync(fd)
         self._size = len(self._tail)
+        is_torn = whole != self._loose
         self._loose = b""
         self._settle()
+        return is_torn
 
     def _whole_loose(self) -> bytes:
         for candidate in (self._loose, self._loose[:-1]):
-            event = segment.event_of(candidate)
-            if event is not None and event["seq"] == self.head_seq + 1 and "part" not in event:
+            if segment.is_whole_commit(candidate, self.head_seq + 1):
                 return candidate
         return b""
 
     def mend(self) -> bool:
-        """Sees to a torn tail before anything is appended; says whether there was one."""
+        """Sees to a torn tail before anything is appended; says whether something was torn off."""
         if not self._loose:
             return False
         fd, _ = self._disk.open_append(self._path)
         try:
-            self._mend(fd)
+            return self._mend(fd)
         finally:
             self._disk.close(fd)
-        return True
 
     def quarantine(self, name: str, data: bytes) -> str:
         """Keeps bytes that are not wanted where they were found; never overwrites."""

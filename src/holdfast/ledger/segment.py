@@ -51,6 +51,13 @@ def is_unfinished(event: Event) -> bool:
     return number < total
 
 
+def is_whole_commit(data: bytes, first: int) -> bool:
+    """Whether the lines are all events of one commit, and the first has this seq."""
+    events = [event_of(line) for line in data.split(b"\n")]
+    wanted = [(first + number, [number + 1, len(events)]) for number in range(len(events))]
+    return wanted == [event and (event["seq"], event.get("part", [1, 1])) for event in events]
+
+
 def decoded(data: bytes | bytearray, mark: bytes | None) -> Iterator[Event | lines.BadLine]:
     for _, found in placed("", data, mark, 0, None):
         yield found

@@ -5,7 +5,14 @@ from __future__ import annotations
 from holdfast.core import edits
 from holdfast.core.moment import duration_s
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.state import blank, find_phase, is_active, remaining_phases, unit_mark
+from holdfast.core.workflow.state import (
+    awaits_approval,
+    blank,
+    find_phase,
+    is_active,
+    remaining_phases,
+    unit_mark,
+)
 from holdfast.core.workflow.texts import bad_values, first_bad_text
 
 TYPE_CHECKING = False
@@ -42,9 +49,9 @@ def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
     wrong = bad_values(args.get("context", {}))
     if wrong is not None:
         return wrong
-    unmarked = [path for path in args.get("required_reading", []) if not path.startswith("@")]
-    if unmarked:
-        return reading_needs_mark(unmarked[0])
+    unnamed = [wrong for path in args.get("required_reading", []) if (wrong := bad_reading(path))]
+    if unnamed:
+        return unnamed[0]
     data = {name: value for name, value in args.items() if name != "tasks"}
     drafts: list[Draft] = [{"type": "workflow_started", "data": {**data, "ttl": ttl}}]
     if recipe["phases"]:
@@ -56,7 +63,12 @@ def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
     return drafts
 
 
-def reading_needs_mark(path: str) -> Refusal:
+def bad_reading(path: str) -> Refusal | None:
+    """A refusal when the path is not ``@`` and a name."""
+    if path.startswith("@") and path[1:].strip():
+        return None
+    if path.startswith("@"):
+        return Refusal("invalid", f"required reading {path!r} names no file", "name it as @PATH")
     return Refusal(
         "invalid",
         f"required reading {path!r} does not start with @",
@@ -140,7 +152,10 @@ def pending(state: Workflow) -> Fields:
         ],
     }
     current = find_phase(state, state["phase"])
-    if current is not None and current["status"] == "blocked":
+    if current is not None and (
+        current["status"] == "blocked"
+        or (current["status"] == "in_progress" and awaits_approval(state, current))
+    ):
         found["phases"] = [current["name"], *found["phases"]]
     return {kind: items for kind, items in found.items() if items}
 
@@ -163,6 +178,9 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
             "finish them, or: holdfast complete --force --reason TEXT",
             pending=left,
         )
+    wrong = _bad_words(args)
+    if wrong is not None:
+        return wrong
     if args.get("force") and not args.get("reason"):
         return Refusal(
             "invalid",
@@ -185,7 +203,15 @@ def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
     return {**state, "status": "completed", "completed_at": at, **said}  # type: ignore[typeddict-item]
 
 
-def abandon(_state: Workflow, command: Command) -> list[Draft]:
+def _bad_words(args: Fields) -> Refusal | None:
+    given = {name: args[name] for name in ("outcome", "reason") if args.get(name) is not None}
+    return first_bad_text(**given)
+
+
+def abandon(_state: Workflow, command: Command) -> list[Draft] | Refusal:
+    wrong = _bad_words(command["args"])
+    if wrong is not None:
+        return wrong
     reason = command["args"].get("reason")
     return [{"type": "workflow_abandoned", "data": {"reason": reason} if reason else {}}]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.lifecycle import reading_needs_mark
+from holdfast.core.workflow.lifecycle import bad_reading
 from holdfast.core.workflow.texts import bad_text, bad_values
 
 TYPE_CHECKING = False
@@ -28,8 +28,9 @@ def require_reading(state: Workflow, command: Command) -> list[Draft] | Refusal:
     refusal = bad_text("path", path)
     if refusal is not None:
         return refusal
-    if not path.startswith("@"):
-        return reading_needs_mark(path)
+    refusal = bad_reading(path)
+    if refusal is not None:
+        return refusal
     if path in state["required_reading"]:
         return Refusal(
             "already",

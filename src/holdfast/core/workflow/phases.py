@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import (
+    awaits_approval,
     declared_phase,
     find_phase,
     next_phases,
@@ -42,7 +43,8 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
         return _begun(name, fields)
     if current["status"] == "blocked":
         return _blocked_refusal(state, "phase start", current)
-    if name in next_phases(state, current["name"]):
+    following = next_phases(state, current["name"])
+    if name in following:
         drafts: list[Draft] = []
         if current["status"] == "in_progress":
             refusal = _needs_approval(state, current, "phase start")
@@ -54,9 +56,10 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
         return _begun(name, fields)
     return Refusal(
         "wrong_order",
-        f"phase start: {name} does not follow {current['name']}, where {state['id']} stands",
-        "holdfast advance",
-        next=next_phases(state, current["name"]),
+        f"phase start: {name} does not follow {current['name']}, where {state['id']} stands; "
+        f"{' or '.join(following) or 'nothing'} does",
+        "holdfast advance" if following else "holdfast complete",
+        next=following,
     )
 
 
@@ -246,8 +249,7 @@ def _bad_fields(fields: Fields) -> Refusal | None:
 
 
 def _needs_approval(state: Workflow, phase: Phase, tried: str) -> Refusal | None:
-    declared = declared_phase(state, phase["name"])
-    if declared is None or not declared.get("approval") or phase.get("approved"):
+    if not awaits_approval(state, phase):
         return None
     return Refusal(
         "needs_approval",

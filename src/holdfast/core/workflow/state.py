@@ -88,6 +88,12 @@ def remaining_phases(state: Workflow) -> list[str]:
     return ahead
 
 
+def awaits_approval(state: Workflow, phase: Phase) -> bool:
+    """Whether a person has yet to approve the phase before it can be completed."""
+    declared = declared_phase(state, phase["name"])
+    return declared is not None and declared.get("approval", False) and not phase.get("approved")
+
+
 def is_floating(state: Workflow) -> bool:
     """Whether the phase that settles the workflow's branch is still ahead."""
     settling = [p["name"] for p in state["recipe"]["phases"] if p.get("sets_branch")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from holdfast import jsontext
 from holdfast.digest import digest
+from holdfast.disk import FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def seal(document: Fields, rest: Fields, ledger: str, seq: int, event_hash: str)
 
 def unseal(raw: bytes) -> Sealed:
     """The record in these bytes; ``BadJson`` when they are not an object."""
+    if raw == FOLDER:
+        raise jsontext.BadJson("a folder stands there")
     if len(raw) > MAX_BYTES:
         raise jsontext.BadJson(f"it has {len(raw)} bytes; {MAX_BYTES} are the most")
     document = jsontext.loads(raw)

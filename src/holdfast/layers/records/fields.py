@@ -13,12 +13,13 @@ from holdfast.core.moment import duration_s, epoch_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from holdfast.core.shapes import Fields, Json, Phase, Task, Violation
 
     Path = list[str | int]
     Kind = type | tuple[type, ...]
+    Check = Callable[[Fields, str, Path], Json]
 
 WORKFLOW_STATUSES = ("in_progress", "blocked", "completed", "abandoned", "expired")
 PHASE_STATUSES = ("pending", "in_progress", "completed", "blocked")
@@ -163,6 +164,76 @@ def _shown(value: Json) -> str:
     return "null" if value is None else _CALLED.get(type(value), "a number")
 
 
+def text_or_null(doc: Fields, key: str, path: Path) -> Json:
+    return text(doc, key, path, None)
+
+
+def label_or_null(doc: Fields, key: str, path: Path) -> Json:
+    return label(doc, key, path, None)
+
+
+def _flag_or_null(doc: Fields, key: str, path: Path) -> Json:
+    return flag(doc, key, path, None)
+
+
+def _phase_status(doc: Fields, key: str, path: Path) -> Json:
+    return one_of(doc, key, path, PHASE_STATUSES)
+
+
+def _task_status(doc: Fields, key: str, path: Path) -> Json:
+    return one_of(doc, key, path, TASK_STATUSES)
+
+
+def _steps(doc: Fields, key: str, path: Path) -> Json:
+    return texts(doc, key, path, REQUIRED)
+
+
+def _depends(doc: Fields, key: str, path: Path) -> Json:
+    return _items(doc, key, path, REQUIRED, (int, str))
+
+
+def _sub_phases(doc: Fields, key: str, path: Path) -> None:
+    statuses = table(doc, key, path, REQUIRED)
+    for name in statuses:
+        _phase_status(statuses, name, [*path, key])
+
+
+PHASE: dict[str, Check] = {
+    "name": named,
+    "status": _phase_status,
+    "started_at": text_or_null,
+    "completed_at": text_or_null,
+    "approved": _flag_or_null,
+    "reason": text_or_null,
+    "steps": _steps,
+}
+TASK: dict[str, Check] = {
+    "description": text,
+    "status": _task_status,
+    "commit": text_or_null,
+    "reason": text_or_null,
+    "phases": _sub_phases,
+    "depends": _depends,
+    "started_at": text_or_null,
+    "completed_at": text_or_null,
+    "iterations_used": count,
+    "confirmations_used": count,
+    "verification_passed": _flag_or_null,
+    "max_iterations": count,
+}
+_VIOLATION: dict[str, Check] = {"code": named, "severity": named, "details": text}
+
+
+def check_entry(
+    entry: Fields, place: Path, checks: Mapping[str, Check], names: Mapping[str, str] = SAME
+) -> None:
+    """Checks the fields of an entry that are there and known."""
+    for key in entry:
+        check = checks.get(names.get(key, key))
+        if check is not None:
+            check(entry, key, place)
+
+
 def renamed(entry: Json, names: Mapping[str, str]) -> Json:
     """The entry with its keys renamed both ways, so that no key can hide another."""
     return {names.get(key, key): value for key, value in entry.items()}
@@ -175,29 +246,19 @@ def both_ways(**names: str) -> dict[str, str]:
 
 def phases(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) -> list[Phase]:
     """The phases of a record; ``names`` is what its format calls the aggregate's fields."""
-    entries = rows(doc, key, path)
-    if len(entries) > MAX_PHASES:
-        raise Invalid([*path, key], f"must be {MAX_PHASES:,} at most")
+    found: list[Json] = []
     seen: set[str] = set()
-    for position, entry in enumerate(entries):
+    for position, entry in enumerate(rows(doc, key, path)):
         place: Path = [*path, key, position]
-        _check_phase(entry, place, names)
-        if entry["name"] in seen:
+        name = named(entry, "name", place)
+        check_entry(entry, place, PHASE, names)
+        if name in seen:
             raise Invalid([*place, "name"], "is the name of an earlier phase")
-        seen.add(entry["name"])
-    listed: Json = [{"status": "pending", **renamed(entry, names)} for entry in entries]
-    found: list[Phase] = listed
+        seen.add(name)
+        found.append({"status": "pending", **renamed(entry, names)})
+    if len(found) > MAX_PHASES:
+        raise Invalid([*path, key], f"must be {MAX_PHASES:,} at most")
     return found
-
-
-def _check_phase(entry: Fields, place: Path, names: Mapping[str, str]) -> None:
-    named(entry, "name", place)
-    one_of(entry, "status", place, PHASE_STATUSES, "pending")
-    for time in ("started_at", "completed_at"):
-        when(entry, names.get(time, time), place, None)
-    flag(entry, "approved", place, None)
-    text(entry, "reason", place, None)
-    texts(entry, "steps", place, ())
 
 
 def tasks(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) -> list[Task]:
@@ -205,10 +266,10 @@ def tasks(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) ->
     own = names.get("id", "id")
     found: list[Json] = []
     seen: set[str] = set()
-    for number, entry in enumerate(rows(doc, key, path), 1):
-        place: Path = [*path, key, number - 1]
-        task_id = label(entry, own, place, number)
-        check_task(entry, place, names)
+    for position, entry in enumerate(rows(doc, key, path)):
+        place: Path = [*path, key, position]
+        task_id = label(entry, own, place, position + 1)
+        check_entry(entry, place, TASK, names)
         if str(task_id) in seen:
             raise Invalid([*place, own], "is that of an earlier task")
         seen.add(str(task_id))
@@ -217,37 +278,13 @@ def tasks(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) ->
     return found
 
 
-def check_task(
-    entry: Fields,
-    place: Path,
-    names: Mapping[str, str] = SAME,
-    statuses: Collection[str] = TASK_STATUSES,
-) -> None:
-    """Everything of a task but its id."""
-    text(entry, "description", place, "")
-    one_of(entry, "status", place, statuses, "pending")
-    text(entry, names.get("commit", "commit"), place, None)
-    text(entry, "reason", place, None)
-    sub_phases = names.get("phases", "phases")
-    statuses_of = table(entry, sub_phases, place, {})
-    for name in statuses_of:
-        one_of(statuses_of, name, [*place, sub_phases], PHASE_STATUSES)
-    _items(entry, "depends", place, (), (int, str))
-    for time in ("started_at", "completed_at"):
-        when(entry, time, place, None)
-    for number in ("iterations_used", "confirmations_used", "max_iterations"):
-        count(entry, number, place, 0)
-    flag(entry, "verification_passed", place, None)
-
-
 def violations(doc: Fields, key: str, path: Path) -> list[Violation]:
-    found: list[Violation] = []
+    found: list[Json] = []
     for position, entry in enumerate(rows(doc, key, path)):
         place: Path = [*path, key, position]
-        named(entry, "code", place)
-        named(entry, "severity", place)
-        text(entry, "details", place, "")
-        found.append({"details": "", **entry})  # type: ignore[typeddict-item]
+        complete = {"code": REQUIRED, "severity": REQUIRED, "details": "", **entry}
+        check_entry(complete, place, _VIOLATION)
+        found.append(complete)
     return found
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from holdfast.core.workflow.state import pending_phase
 from holdfast.layers.records.fields import (
+    TASK,
     TASK_STATUSES,
     Invalid,
+    check_entry,
     check_object,
-    check_task,
     count,
     folder,
     label,
@@ -40,6 +41,7 @@ from holdfast.layers.records.rest import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Json, Origin, Phase, Recipe, Task, Workflow
+    from holdfast.layers.records.fields import Path
     from holdfast.layers.records.position import Position
 
 LIFECYCLE = ("discover", "plan", "execute", "verify", "deliver", "complete")
@@ -54,6 +56,13 @@ _STATUS = {word: status for status, word in _WORDS.items()}
 _IN_MARKDOWN = ("description", "criteria")
 _BEGUN = "iteration_begun"
 """The number of an iteration that was begun and is not yet counted as used."""
+
+
+def _unit_status(doc: Fields, key: str, path: Path) -> Json:
+    return one_of(doc, key, path, _STATUS)
+
+
+_UNIT = {**TASK, "status": _unit_status}
 
 
 def path(workflow_id: str, _created_at: str) -> str:
@@ -219,7 +228,7 @@ def _tasks(document: Fields, rest: Fields, mode: str) -> Fields:
 
 
 def _task(name: str, unit: Fields, hidden: Fields, units_key: str) -> Fields:
-    check_task(unit, [units_key, name], statuses=_STATUS)
+    check_entry(unit, [units_key, name], _UNIT)
     text(hidden, "description", [*PLACE, "units", name], "")
     task_id = label(hidden, "id", [*PLACE, "units", name], name)
     if not name or str(unit.get("id", name)) != name or str(task_id) != name:

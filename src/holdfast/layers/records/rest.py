@@ -15,7 +15,7 @@ from holdfast.layers.records.fields import (
     count,
     duration,
     is_safe,
-    label,
+    label_or_null,
     named,
     one_of,
     phases,
@@ -25,6 +25,7 @@ from holdfast.layers.records.fields import (
     tables,
     tasks,
     text,
+    text_or_null,
     texts,
     violations,
     when,
@@ -32,7 +33,7 @@ from holdfast.layers.records.fields import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from holdfast.core.shapes import (
         Fields,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
         RecipePhase,
         Workflow,
     )
-    from holdfast.layers.records.fields import Path
+    from holdfast.layers.records.fields import Check, Path
 
 PLACE: Path = ["_holdfast", "rest"]
 FORMATS = ("verb", "formal", "skill", "loop")
@@ -223,19 +224,11 @@ def _read(doc: Fields, key: str, path: Path) -> Fields:
     return found
 
 
-def _text_or_null(doc: Fields, key: str, path: Path) -> Json:
-    return text(doc, key, path, None)
-
-
-def _label_or_null(doc: Fields, key: str, path: Path) -> Json:
-    return label(doc, key, path, None)
-
-
 def _status(doc: Fields, key: str, path: Path) -> Json:
     return one_of(doc, key, path, WORKFLOW_STATUSES)
 
 
-_CHECKS: dict[str, Callable[[Fields, str, Path], Json]] = {
+_CHECKS: dict[str, Check] = {
     "subject": text,
     "title": text,
     "status": _status,
@@ -243,15 +236,15 @@ _CHECKS: dict[str, Callable[[Fields, str, Path], Json]] = {
     "completed_at": when,
     "outcome": text,
     "reason": text,
-    "branch": _text_or_null,
+    "branch": text_or_null,
     "session": _session,
     "ttl": duration,
-    "phase": _text_or_null,
-    "step": _text_or_null,
+    "phase": text_or_null,
+    "step": text_or_null,
     "cycle": count,
     "phases": phases,
     "tasks": tasks,
-    "current_task": _label_or_null,
+    "current_task": label_or_null,
     "gates": tables,
     "violations": violations,
     "required_reading": texts,

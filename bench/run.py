@@ -1,0 +1,92 @@
+"""Measures Holdfast against its budgets: ``make bench``, or ``make bench ARGS=--quick``.
+
+Every row is a ratio to a baseline that runs in turn with it. The table goes to the terminal, and
+with the machine it was measured on to ``bench/results/``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from time import perf_counter
+
+import results
+from commands import measure_commands, measure_jq, measure_memory
+from fixtures import ROOT, Workshop
+from sizes import FULL, QUICK, TINY
+from transitions import measure_history, measure_many, measure_transitions
+from writers import measure_writers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from results import Missing, Row
+    from sizes import Sizes
+
+
+def main() -> int:
+    asked = _arguments()
+    sizes = TINY if asked.tiny else QUICK if asked.quick else FULL
+    begun = perf_counter()
+    home = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=asked.scratch) as folder:
+        about = {"machine": results.machine(folder), "sizes": sizes.name}
+        shop = Workshop(folder, at_hand=asked.at_hand or asked.tiny)
+        about["with"] = {"installed": shop.made_by}
+        rows = _measured(shop, sizes, asked.only)
+        os.chdir(home)
+    print()
+    results.show(rows)
+    over = [row for row in rows if row.verdict == "OVER"]
+    print(f"\n{len(rows)} rows, {len(over)} over, in {perf_counter() - begun:.0f} s")
+    results.write(asked.out, rows, about)
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure Holdfast against its budgets.")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller sizes")
+    parser.add_argument("--tiny", action="store_true", help="only to see that the bench works")
+    parser.add_argument("--only", choices=GROUPS, action="append", help="some of the groups")
+    parser.add_argument(
+        "--at-hand", action="store_true", help="no fresh installation: this interpreter and source"
+    )
+    parser.add_argument("--scratch", help="the folder to measure in; the temporary one otherwise")
+    parser.add_argument(
+        "--out", default=os.path.join(ROOT, "bench", "results"), help="where the results go"
+    )
+    return parser.parse_args()
+
+
+def _measured(shop: Workshop, sizes: Sizes, only: list[str] | None) -> list[Row | Missing]:
+    rows: list[Row | Missing] = []
+    for name, group in GROUPS.items():
+        if only is None or name in only:
+            begun = perf_counter()
+            print(f"{name} …", end="", flush=True)
+            rows += group(shop, sizes)
+            print(f" {perf_counter() - begun:.0f} s")
+    return rows
+
+
+def _long_histories(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
+    """One workspace serves both: first as long as jq's record, then as long as it gets."""
+    tasks = sizes.jq_rounds + 5
+    short = shop.workspace().open(1, tasks).fill(sizes.few_events)
+    long = shop.workspace().open(1, tasks).fill(sizes.jq_history)
+    rows = measure_jq(shop, sizes, long)
+    return [*rows, *measure_history(shop, sizes, short, long.fill(sizes.many_events))]
+
+
+GROUPS = {
+    "commands": measure_commands,
+    "memory": measure_memory,
+    "transitions": measure_transitions,
+    "writers": measure_writers,
+    "history": _long_histories,
+    "many": measure_many,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

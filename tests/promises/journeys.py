@@ -1,0 +1,176 @@
+"""Every mutating command, in an order in which it is accepted, for one recipe of each format.
+
+A journey is a list of command lines. The state before the n-th of them is what the ones before it
+leave, so "every command of every journey" is the matrix that the promises are tried on.
+"""
+
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from holdfast.cli.arguments import parse
+from holdfast.cli.table import COMMANDS
+from workshop import HOME, Workshop
+
+PHASES = {
+    "dev": ("load_feature", "create_branch", "task_execution"),
+    "custom": ("gather", "change", "check"),
+    "apex": ("analyze", "plan", "implement"),
+    "loop-development": ("discover", "plan", "execute"),
+}
+STEPS = {"dev": "", "custom": "draft", "apex": "sketch", "loop-development": "outline"}
+MUTATING = {
+    "start", "advance", "phase start", "phase complete", "phase block", "phase unblock",
+    "phase approve", "step", "task add", "task start", "task done", "task block", "remind", "read",
+    "set", "complete", "abandon", "resume",
+}  # fmt: skip
+MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:?\d{2}:?\d{2}(?:\.\d+)?Z?|\d{8}-\d{6}")
+
+
+def journey(recipe):
+    """The command lines for a recipe, each with a name that is unique in the journey."""
+    first, second, third = PHASES[recipe]
+    one, two = ("T1", "T2") if recipe.startswith("loop") else ("1", "2")
+    own = [word for name in PHASES[recipe] for word in ("--phase", name)]
+    start = [
+        *("start", recipe, "docs/feature.md", "--title", "A feature", "--task", "one"),
+        *("--task", "two", "--read", "@docs/plan.md", "--remind", "be kind", "--set", "k=v"),
+        *(own if recipe == "custom" else []),
+    ]
+    lines = [
+        start,
+        ["phase", "start", first, "note=begun"],
+        ["phase", "block", first, "--reason", "no access"],
+        ["phase", "unblock", first],
+        ["step", STEPS[recipe] or "draft"],
+        ["phase", "complete", first, "found=3"],
+        ["phase", "approve", second],
+        ["advance"],
+        ["task", "add", "three"],
+        ["task", "start", one],
+        ["task", "block", one, "--reason", "a question"],
+        ["task", "start", one],
+        ["task", "done", one, "--commit", "4f5e6d7"],
+        ["task", "start", two],
+        ["remind", "run the slow tests"],
+        ["read", "@docs/more.md"],
+        ["set", "tries=2", "hosts=[1,2]"],
+        ["phase", "start", second],
+        ["abandon", "--reason", "not now"],
+        ["resume"],
+        ["phase", "start", third] if recipe != "apex" else ["phase", "approve", second],
+        ["complete", "--force", "--reason", "the rest moved", "--outcome", "good enough"],
+        ["resume", "--session", "s-2"],
+    ]
+    return [(_named(line, number), line) for number, line in enumerate(lines)]
+
+
+def _named(line, number):
+    pair = " ".join(line[:2])
+    return f"{number:02}-{(pair if pair in MUTATING else line[0]).replace(' ', '-')}"
+
+
+def call(keeper, words):
+    """One command line, by the surface's own way but with this keeper; its receipt."""
+    args = parse(words)
+    module, _, function = COMMANDS[args["command"]]["call"].partition(".")
+    answer = getattr(importlib.import_module(f"holdfast.cli.{module}"), function)(keeper, args)
+    return answer["data"]["receipt"]
+
+
+class Site:
+    """A repository in which a journey goes on, and the questions that are asked after a fault."""
+
+    def __init__(self, root):
+        self.root = os.fspath(root)
+        self.workflow = None
+
+    @classmethod
+    def made(cls, root, *, git=True):
+        site = cls(root)
+        Workshop(site.root, git=git)
+        os.makedirs(os.path.join(site.root, "docs"), exist_ok=True)
+        return site
+
+    def copy(self, root):
+        """The same repository elsewhere; hard links stay hard links."""
+        subprocess.run(["cp", "-a", self.root, os.fspath(root)], check=True)
+        other = Site(root)
+        other.workflow = self.workflow
+        return other
+
+    def drop(self):
+        shutil.rmtree(self.root)
+
+    def keeper(self, **options):
+        from holdfast import Keeper
+
+        return Keeper(self.root, **options)
+
+    def words(self, line, command_id):
+        """The command line with its id, and with the workflow it means."""
+        aimed = ["-w", self.workflow] if self.workflow and line[0] != "start" else []
+        return [*line, *aimed, "--id", command_id]
+
+    def do(self, line, command_id, keeper=None):
+        receipt = call(keeper or self.keeper(), self.words(line, command_id))
+        self.workflow = receipt.state["id"]
+        return receipt
+
+    def go(self, lines):
+        """Carries out the lines; the n-th has the id ``step-n``."""
+        keeper = self.keeper()
+        for number, (_, line) in enumerate(lines):
+            self.do(line, f"step-{number}", keeper)
+        return self
+
+    def events(self):
+        return self.keeper().log()
+
+    def ids(self):
+        """The ids of all commits, in order."""
+        return [event["id"] for event in self.events() if "." not in event["id"]]
+
+    def seen(self):
+        """The workflow as ``show`` tells it, without moments; ``None`` when there is none."""
+        from holdfast import Refused
+
+        try:
+            state = self.keeper().show(workflow=self.workflow).state
+        except Refused as refused:
+            assert refused.code == "not_found", refused
+            return None
+        return timeless(state)
+
+    def complaints(self):
+        """What ``verify`` says that is not fine."""
+        return [line for line in self.keeper().verify().lines if line["level"] != "ok"]
+
+    def bytes_everywhere(self):
+        """The content of every file, the ledger's folder included."""
+        found = []
+        for folder, _, names in os.walk(self.root):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as file:
+                    found.append(file.read())
+        return found
+
+    @property
+    def home(self):
+        return os.path.join(self.root, HOME)
+
+
+def timeless(value):
+    """The value with every moment in it replaced by the same word."""
+    return json.loads(MOMENT.sub("then", json.dumps(value)))
+
+
+def told(events):
+    """What happened, without when and by whom."""
+    return [
+        (event["seq"], event["id"], event["version"], event["type"], timeless(event["data"]))
+        for event in events
+    ]

@@ -1,0 +1,261 @@
+"""The demonstration tells the truth: it ends with 0 only if everything it shows really happened."""
+
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast import Keeper, jsontext
+from holdfast.cli.stage import wrapped
+
+ROOT = Path(__file__).resolve().parent.parent
+STEPS = 8
+ESCAPE = "\x1b["
+
+
+def environment(folder, **more):
+    """A user's environment that is as misleading as it can be."""
+    strange = {
+        "CLAUDE_CODE_SESSION_ID": "somebody-else",
+        "GIT_DIR": "nowhere",
+        "GIT_AUTHOR_DATE": "no date",
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "PYTHONPATH": "src",
+        "PYTHONIOENCODING": "utf-8",
+        "TERM": "xterm-256color",
+    }
+    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "HOLDFAST_DEMO_KEEP")}
+    return {**kept, **strange, **more}
+
+
+def demo(folder, *words, **more):
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", "demo", *words],
+        cwd=ROOT,
+        env=environment(folder, **more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def demo_on_a_terminal(folder, **more):
+    ours, theirs = os.openpty()
+    words = [sys.executable, "-m", "holdfast", "demo"]
+    with subprocess.Popen(
+        words, cwd=ROOT, env=environment(folder, **more), stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while piece := read_or_end(ours):
+            shown += piece
+    os.close(ours)
+    return process.returncode, shown.decode()
+
+
+def read_or_end(fd):
+    try:
+        return os.read(fd, 1 << 16)
+    except OSError:
+        return b""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """One whole run, without a terminal: where it was, what it said, how long it computed."""
+    folder = tmp_path_factory.mktemp("demo")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = demo(folder)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder, done, spent
+
+
+def test_it_tells_the_story_in_numbered_steps_and_checks_each(told):
+    steps = re.split(r"^ (\d)  ", told[1].stdout, flags=re.MULTILINE)
+    assert steps[1::2] == [str(number) for number in range(1, STEPS + 1)]
+    for step in steps[2::2]:
+        assert "    $ " in step
+        assert "    ✓ " in step
+        assert "    → " in step
+    checked = len(re.findall(r"^    ✓ ", told[1].stdout, re.MULTILINE))
+    assert f"All {checked} facts were checked and held." in told[1].stdout
+
+
+def test_it_shows_the_real_answers_of_real_commands(told):
+    for answer in (
+        "│ ▶ started dev-",
+        "│   note: a torn write at the end of the ledger was moved to quarantine",
+        "│   note: adopted an edit of .claude/workflow-state/active/dev-",
+        "│ NEXT: go on with task 4; then: holdfast task done 4",
+        "│ holdfast: complete: dev-",
+        "│ sound · ",
+    ):
+        assert answer in told[1].stdout
+
+
+def test_it_is_plain_and_quiet_where_there_is_no_terminal(told):
+    assert ESCAPE not in told[1].stdout
+    assert told[1].stderr == ""
+    assert max(len(line) for line in told[1].stdout.splitlines()) <= 120
+
+
+def test_it_leaves_nothing_behind(told):
+    assert os.listdir(told[0]) == []
+
+
+def test_it_takes_less_than_ten_seconds_of_computing(told):
+    assert told[2] < 10
+
+
+def test_the_folder_is_kept_for_whoever_asks_and_holds_what_was_told(tmp_path):
+    done = demo(tmp_path, HOLDFAST_DEMO_KEEP="1")
+    assert done.returncode == 0
+    (root,) = re.findall(r"^The folder is kept: (.+)$", done.stdout, re.MULTILINE)
+    assert Path(root).parent == tmp_path
+    keeper = Keeper(root)
+    assert keeper.verify().ok
+    kinds = [event["type"] for event in keeper.log()]
+    assert kinds.count("task_completed") == 3
+    assert kinds.count("record_edited") == 1
+    assert kinds[-1] == "workflow_completed"
+
+
+def test_it_has_colour_on_a_terminal(tmp_path):
+    code, shown = demo_on_a_terminal(tmp_path)
+    assert code == 0
+    assert f"{ESCAPE}1m 1  Start" in shown
+    assert f"{ESCAPE}33m  note: a torn write" in shown
+    assert os.listdir(tmp_path) == []
+
+
+def test_it_has_none_for_those_who_want_none(tmp_path):
+    code, shown = demo_on_a_terminal(tmp_path, NO_COLOR="1", PYTHONIOENCODING="ascii")
+    assert code == 0
+    assert ESCAPE not in shown
+    assert shown.isascii()
+    assert "[x] git sees none of it" in shown
+
+
+def test_as_json_there_is_one_object_and_the_story_moves_aside(tmp_path):
+    done = demo(tmp_path, "--json")
+    assert (done.returncode, jsontext.loads(done.stdout)) == (0, {"ok": True})
+    assert "Start a piece of work" in done.stderr
+
+
+def test_without_git_it_says_so_and_ends_with_3(tmp_path):
+    done = demo(tmp_path, PATH=str(tmp_path))
+    assert done.returncode == 3
+    assert "git was not found" in done.stderr
+    assert "next: install git" in done.stderr
+    done = demo(tmp_path, "--json", PATH=str(tmp_path))
+    assert jsontext.loads(done.stdout)["error"]["code"] == "no_git"
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_git_that_fails_is_a_fault_and_not_a_broken_promise(tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "git").write_text("#!/bin/sh\necho 'this git is broken'\nexit 7\n")
+    (tools / "git").chmod(0o755)
+    done = demo(tmp_path, PATH=f"{tools}{os.pathsep}{os.environ['PATH']}")
+    assert done.returncode == 3
+    assert "this git is broken" in done.stderr
+    assert os.listdir(tmp_path) == ["tools"]
+
+
+BROKEN = {
+    "a torn write is thrown away": """
+from holdfast.ledger.file import Ledger
+Ledger.quarantine = lambda self, name, data: ""
+""",
+    "there is no lock": """
+import os
+from holdfast.disk import Disk
+Disk.lock = lambda self, path, wait_s: os.open(path, os.O_RDWR | os.O_CREAT)
+""",
+    "an edit is overwritten": """
+from holdfast.core import edits
+edits.diff = lambda old, new: []
+""",
+    "a refused edit is deleted": """
+import os
+from holdfast.layers.records.store import RecordStore
+RecordStore.set_aside = lambda self, path, data: os.unlink(path) or path
+""",
+    "the briefing forgets": """
+from holdfast.core import briefing
+briefing.briefing = lambda *state: "Go on."
+""",
+    "what is pending is passed over": """
+from holdfast.core import briefing
+from holdfast.core.workflow import lifecycle
+lifecycle.pending = lambda state: {}
+""",
+}
+FOUND_OUT_BY = {
+    "a torn write is thrown away": "the torn bytes are in quarantine",
+    "there is no lock": "it had the lock",
+    "an edit is overwritten": "the edit is an event in the ledger",
+    "a refused edit is deleted": "the file is kept aside",
+    "the briefing forgets": "it is told its place",
+    "what is pending is passed over": "holdfast complete ends with 1",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_holdfast_that_breaks_its_word_is_found_out(tmp_path, what):
+    site, place = tmp_path / "site", tmp_path / "place"
+    site.mkdir()
+    place.mkdir()
+    (site / "sitecustomize.py").write_text(BROKEN[what])
+    done = demo(place, PYTHONPATH=f"{site}{os.pathsep}{ROOT / 'src'}")
+    assert done.returncode == 4, done.stdout + done.stderr
+    story, found_out, end = done.stdout.partition(f"    ✗ {FOUND_OUT_BY[what]}")
+    assert found_out
+    assert "    ✗ " not in story
+    assert re.search(r"expected:\s+\S", end)
+    assert re.search(r"found:\s+\S", end)
+    assert "facts were checked and held" not in done.stdout
+    assert os.listdir(place) == []
+
+
+def test_the_writer_that_waits_to_be_killed_ends_with_its_parent(tmp_path):
+    keeper = Keeper(str(tmp_path))
+    workflow = keeper.start("dev", "x.md", tasks=["Write it"]).state["id"]
+    words = [sys.executable, "-m", "holdfast.cli.victim", workflow, "1", "4f5e6d7"]
+    paths = {"PYTHONPATH": str(ROOT / "src")}
+    writer = subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        env=environment(tmp_path, **paths),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    half, whole = map(int, writer.stdout.readline().split())
+    assert 0 < half < whole
+    writer.communicate()
+    assert writer.returncode == 1
+    assert keeper.complete_task(1, workflow=workflow).state["tasks"][0]["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", [""]),
+        ("short", ["short"]),
+        ("  one two three", ["  one two", "      three"]),
+        ("a  b", ["a  b"]),
+        ("\x1b[33mone two\x1b[0m three", ["\x1b[33mone two\x1b[0m", "    three"]),
+        ("averyverylongword x", ["averyverylongword", "    x"]),
+    ],
+)
+def test_long_lines_are_wrapped_at_words_and_colour_takes_no_room(text, pieces):
+    assert list(wrapped(text, 10)) == pieces
