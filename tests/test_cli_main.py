@@ -280,6 +280,9 @@ def test_the_demonstration_leaves_standard_output_to_the_one_object(keeper, monk
     assert in_json(capsys, "demo") == (0, {"ok": True})
     assert main(["demo"]) == 0
     assert capsys.readouterr().out == "the story\n"
+    module.run = lambda: 4
+    code, answer = in_json(capsys, "demo")
+    assert (code, answer["ok"], answer["error"]["code"]) == (4, False, "failed")
 
 
 def test_a_common_command_imports_no_more_of_the_surface_than_it_needs():

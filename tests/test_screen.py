@@ -173,8 +173,62 @@ def test_events_take_one_line_each():
         "data": {"text": "a" * 99},
     }
     whole = panels.event_line(Screen(now=NOW), event)
-    assert whole == "    7  2026-01-02 03:04:05  dev-1  task_added  text=" + "a" * 99
+    assert whole == "    7  2026-01-02 03:04:05Z  dev-1  task_added          text=" + "a" * 99
     assert cells(panels.event_line(Screen(width=80, now=NOW), event)) <= 80
+
+
+def events(*pairs):
+    return [
+        {"seq": seq, "at": THEN, "stream": stream, "type": kind, "data": data}
+        for seq, (stream, kind, data) in enumerate(pairs, 1)
+    ]
+
+
+def test_the_log_for_people_says_what_happened_and_no_more():
+    recipe = {"name": "dev", "format": "skill", "phases": [{"name": "plan"}]}
+    opened = {"recipe": recipe, "subject": "x", "title": "x", "ttl": "7d", "record": "r.json"}
+    lines = list(
+        panels.event_lines(
+            Screen(now=NOW),
+            events(
+                ("dev-1", "workflow_started", {**opened, "branch": None, "session": None}),
+                ("dev-22", "workflow_resumed", {"session": {"id": "s", "at": THEN}}),
+                ("dev-1", "task_completed", {"task": 1, "commit": "0123456789abcdef"}),
+                ("dev-1", "phase_completed", {"phase": "plan", "fields": {"findings": 3}}),
+                ("dev-1", "record_edited", {"base": 4, "changes": [[["tasks", 0, "status"], 1, 2]]}),
+                ("dev-1", "record_adopted", {"state": {"recipe": recipe, "title": "y"}}),
+            ),
+        )
+    )
+    assert [line.partition("Z  ")[2] for line in lines] == [
+        "dev-1   workflow_started    recipe=dev title=x",
+        "dev-22  workflow_resumed    session=s",
+        "dev-1   task_completed      task=1 commit=0123456789ab",
+        "dev-1   phase_completed     phase=plan findings=3",
+        "dev-1   record_edited       base=4 changed=tasks[0].status",
+        "dev-1   record_adopted      recipe=dev title=y",
+    ]
+
+
+def on_terminal(answer, width):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(screen, "_terminal_width", lambda _out: width)
+        patch.setenv("NO_COLOR", "1")
+        return list(screen.lines(answer, Terminal(io.BytesIO(), encoding="utf-8")))
+
+
+@pytest.mark.parametrize("width", [40, 72, 120])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "briefing"])
+def test_every_answer_fits_the_terminal(kind, width):
+    lines = on_terminal(answers("some words that take room, " * 6)[kind], width)
+    assert [line for line in lines if cells(line) > width] == []
+
+
+def test_a_gate_that_ran_and_failed_is_not_ticked():
+    state = {**workflow(), "gates": {"lint": {"status": "completed", "passed": False}}}
+    assert "  ✗ lint  completed · passed=false" in list(
+        panels.workflow_panel(Screen(now=NOW), state)
+    )
 
 
 @given(st.text(), st.integers(2, 40))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import reconcile
+from holdfast import discovery, reconcile
 from holdfast.core import workflow
 from holdfast.core.workflow.state import is_active
 from holdfast.jsontext import BadJson
@@ -12,6 +12,7 @@ from holdfast.layers import catalog, records
 from holdfast.layers.records import envelope
 from holdfast.layers.records.fields import Invalid
 from holdfast.ledger.lines import BadLine
+from holdfast.ledger.segment import OPEN_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from holdfast.engine import Engine
     from holdfast.ledger.segment import Place
 
+OWN_STREAM = "_ledger"
+"""The ledger's own stream; no workflow's id begins so."""
 REPAIRED = "ledger_repaired"
 """The event by which a repair gives up events that are lost."""
 
@@ -72,6 +75,7 @@ class _History:
         if event["type"] == REPAIRED:
             for seq in event["data"]["lost"]:
                 self.lost.pop(seq, None)
+            self.broken.difference_update(event["data"].get("streams", ()))
         else:
             self._fold(event)
 
@@ -93,17 +97,19 @@ class _History:
             self.broken.add(stream)
         self._versions[stream] = event["version"]
         before = self.states.get(stream)
-        try:
-            after = workflow.evolve(before and before[0], event)
-        except (KeyError, ValueError, TypeError):
+        after = workflow.carried(before and before[0], event)
+        if after is None or (before is not None and after is before[0]):
             self.broken.add(stream)
-            return
-        if event["type"] in workflow.OPENING:
+        elif event["type"] in workflow.OPENING:
             self.broken.discard(stream)
-        self.states[stream] = (after, event)
+        if after is not None:
+            self.states[stream] = (after, event)
 
-    def end(self) -> None:
+    def end(self, head_seq: int) -> None:
+        """``head_seq`` counts damaged lines after the last event as the events they were."""
         self._report.counts["streams"] = len(self._versions)
+        for seq in range(self._next_seq, head_seq + 1):
+            self.lost[seq] = OPEN_NAME
         for seq, place in self.lost.items():
             self._report.say("error", place, f"event {seq} is missing")
         for stream in sorted(self.broken):
@@ -117,7 +123,7 @@ def _read(engine: Engine, report: Report) -> _History:
             history.bad_line(place, found)
         else:
             history.event(place, found)
-    history.end()
+    history.end(engine.ledger.head_seq)
     return history
 
 
@@ -153,20 +159,8 @@ def _check_catalog(engine: Engine, report: Report) -> None:
     found = catalog.Catalog(raw)
     if not found.is_whole or found.seq < closed[-1][2]:
         report.say("behind", catalog.NAME, "it is rebuilt when it is needed")
-        return
-    states = _states_up_to(engine, found.seq)
-    told = {row["stream"]: row for row in found.rows()}
-    for stream, (state, last) in states.items():
-        if told.get(stream) != catalog.row_of(state, last):
-            report.say("error", catalog.NAME, f"its row of {stream} is not what the ledger says")
-
-
-def _states_up_to(engine: Engine, seq: int) -> dict[str, tuple[Workflow, Event]]:
-    quiet = _History(Report())
-    for place, found in engine.ledger.walk():
-        if not isinstance(found, BadLine) and found["seq"] <= seq:
-            quiet.event(place, found)
-    return quiet.states
+    elif found.seq == closed[-1][2] and raw != engine.built_catalog():
+        report.say("error", catalog.NAME, "it does not say what the ledger says")
 
 
 def _check_record(engine: Engine, state: Workflow, last: Event, report: Report) -> None:
@@ -206,14 +200,21 @@ def repair(engine: Engine) -> Report:
     """Moves damage to quarantine, takes what records still know into the ledger, rebuilds views."""
     report = Report()
     history = _read(engine, Report())
+    if history.lost:
+        # First: an event whose siblings are lost must not become the end of the ledger, where it
+        # would be taken for a commit that was torn.
+        _record(engine, {"lost": sorted(history.lost)})
+        report.say("repaired", OPEN_NAME, f"events {sorted(history.lost)} are recorded as lost")
     for name in sorted(history.bad_segments):
         kept = engine.ledger.rewrite_without_bad_lines(name)
         report.say("repaired", name, f"lines that are no events are kept in {kept}")
     engine.refresh()
-    if history.lost:
-        _record_loss(engine, sorted(history.lost), report)
-    for stream in sorted(history.broken):
-        _adopt_from_record(engine, stream, report)
+    discovery.discover(engine)
+    given_up = [
+        stream for stream in sorted(history.broken) if not _goes_on(engine, stream, history, report)
+    ]
+    if given_up:
+        _record(engine, {"lost": [], "streams": given_up})
     _rebuild_views(engine, report)
     for note in engine.notes:
         report.say("repaired", "records", note)
@@ -224,30 +225,38 @@ def repair(engine: Engine) -> Report:
     return report
 
 
-def _record_loss(engine: Engine, lost: list[int], report: Report) -> None:
+def _record(engine: Engine, data: Fields) -> None:
     events, blob = engine.ledger.prepare(
-        [{"type": REPAIRED, "data": {"lost": lost}}],
-        stream="ledger",
+        [{"type": REPAIRED, "data": data}],
+        stream=OWN_STREAM,
         version=0,
         at=engine.now(),
         by=engine.by,
         event_id=os.urandom(12).hex(),
     )
     engine.ledger.append(events, blob)
-    report.say("repaired", "ledger.ndjson", f"events {lost} are recorded as lost")
 
 
-def _adopt_from_record(engine: Engine, stream: str, report: Report) -> None:
-    """A stream that misses events goes on from its record, which had seen them."""
+def _goes_on(engine: Engine, stream: str, history: _History, report: Report) -> bool:
+    """A stream that misses events goes on from its record, which had seen them, if that is there;
+    else from what is left of its history."""
     position = engine.position(stream)
-    path = engine.path(position) if position is not None else None
+    if position is None:
+        report.say("repaired", stream, "nothing is left that tells where it began; given up")
+        return False
+    path = engine.path(position)
     raw = engine.store.read(path) if path is not None else None
-    if position is None or raw is None or not envelope.shows(raw, position.hash):
-        report.say("error", stream, "events are missing, and no record shows its last one")
-        return
-    state = engine.load(position)
-    reconcile.adopt(engine, state, position.record, state)
-    report.say("repaired", stream, f"goes on from {position.record}")
+    if raw is not None and envelope.shows(raw, position.hash):
+        state, source = engine.load(position), position.record
+    elif stream in history.states:
+        state, source = history.states[stream][0], "what is left of its history"
+    else:
+        report.say("repaired", stream, "too little is left of its history; given up")
+        return False
+    if engine.position(stream).hash == position.hash:
+        reconcile.adopt(engine, state, position.record, state)
+    report.say("repaired", stream, f"goes on from {source}")
+    return True
 
 
 def _rebuild_views(engine: Engine, report: Report) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
+_PIECE = 64 * 1024
 
 FOLDER = b"\x00a folder"
 """Stands for the content of a folder: nothing that can be taken in, so it is moved aside whole."""
@@ -41,6 +42,14 @@ class Disk:
             return _read_all(fd)
         except IsADirectoryError:
             return FOLDER
+        finally:
+            os.close(fd)
+
+    def read_head(self, path: str) -> bytes:
+        """The beginning of a file that is there."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(fd, _PIECE)
         finally:
             os.close(fd)
 
@@ -113,7 +122,7 @@ class Disk:
         except OSError:
             return 0o666
 
-    def replace(self, path: str, spare: str) -> bytes | None:
+    def replace(self, path: str, spare: str, *, durable: bool = False) -> bytes | None:
         """Puts ``spare`` in the file's place, and gives back what stood there at that instant.
 
         The two are exchanged in one step: a reader never finds the file missing or half written,
@@ -121,17 +130,19 @@ class Disk:
         """
         while True:
             try:
-                self.link(spare, path)
-            except FileExistsError:
-                pass
-            else:
-                self.remove(spare)
-                return None
-            try:
                 self.exchange(spare, path)
             except FileNotFoundError:
+                pass
+            else:
+                return self.read(spare)
+            try:
+                self.link(spare, path)
+            except FileExistsError:
                 continue
-            return self.read(spare)
+            if durable:
+                self.sync_folder(os.path.dirname(path))
+            self.remove(spare)
+            return None
 
     def replace_view(self, path: str, data: bytes, *, durable: bool = False) -> None:
         """Puts a file there that only Holdfast writes; what stood there is not needed."""
@@ -194,8 +205,8 @@ class Disk:
 
 
 def _read_all(fd: int) -> bytes:
-    data = os.read(fd, 1 << 16)
-    if len(data) < 1 << 16:
+    data = os.read(fd, _PIECE)
+    if len(data) < _PIECE:
         return data
     pieces = [data]
     while data:

@@ -22,10 +22,13 @@ from holdfast.workspace import MAIN
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
 
     from holdfast.core.shapes import Command, Draft, Event, Fields, Origin, Recipe, Workflow
     from holdfast.disk import Disk
     from holdfast.workspace import Workspace
+
+    T = TypeVar("T")
 
 _TELLS_PLACE = b'"record":"'
 """What stands in the line of every event that gives a record its place."""
@@ -129,32 +132,41 @@ class Engine:
             path = os.path.join(self.workspace.home, catalog.NAME)
             found = catalog.Catalog(self.disk.read(path) or b"")
             closed = self.ledger.segments()
-            if closed and not (found.is_whole and found.seq >= closed[-1][2]):
-                found = catalog.Catalog(self._rebuilt_catalog())
+            if not closed:
+                found = catalog.Catalog(b"")
+            elif not found.is_whole or found.seq < closed[-1][2]:
+                found = catalog.Catalog(self.built_catalog())
             self._catalog = found
         return self._catalog
 
-    def _rebuilt_catalog(self) -> bytes:
+    def built_catalog(self) -> bytes:
         """A catalog made of nothing but the ledger."""
-        states: dict[str, tuple[Workflow, Event]] = {}
-        for event in self.ledger.scan():
-            before = states.get(event["stream"])
-            if before is not None or event["type"] in workflow.OPENING:
-                state = workflow.evolve(before[0] if before else None, event)
-                states[event["stream"]] = (state, event)
-        rows = [catalog.row_of(state, last) for state, last in states.values()]
-        return catalog.Catalog(b"").updated(self.ledger.head_seq, self.ledger.identity(), rows)
+        return catalog.built(self.ledger.identity(), self.ledger.closed())
+
+    def _from_catalog(self, ask: Callable[[catalog.Catalog], T]) -> T:
+        """What the catalog says; a damaged one is made anew first."""
+        try:
+            return ask(self.catalog)
+        except catalog.Damaged:
+            self._catalog = catalog.Catalog(self.built_catalog())
+            return ask(self._catalog)
+
+    def _row(self, stream: str) -> Fields | None:
+        return self._from_catalog(lambda found: found.row(stream))
 
     def position(self, stream: str) -> Position | None:
         """Where the stream stands; ``None`` when there is no such stream."""
         last = self.ledger.last(stream)
+        seen = self._seen.get(stream)
+        if last is not None and seen is not None and seen[1] == last["hash"]:
+            return Position(last, seen[2]["record"], seen[2]["worktree"])
         worktree: str | None = None
         for event in self.ledger.newest(stream, _TELLS_PLACE) if last is not None else ():
             data = event["data"].get("state", event["data"])
             worktree = worktree or data.get("worktree")
             if last is not None and "record" in data:
                 return Position(last, data["record"], worktree or MAIN)
-        row = self.catalog.row(stream)
+        row = self._row(stream)
         if row is None:
             return None
         return Position(last or row, row["record"], worktree or row["worktree"])
@@ -168,32 +180,39 @@ class Engine:
         """The stream's state: its record if that is current, else what reconciling gives."""
         path = self.path(position)
         raw = self.store.read(path) if path is not None else None
+        state = None if path is None or raw is None else self._shown(position, raw)
+        if state is not None and not records.has_completed_copy(path or "", position.stream):
+            return state
+        from holdfast import reconcile
+
+        if state is not None:
+            return reconcile.completed_copy(self, position, state)
+        return reconcile.reconcile(self, position, path, raw)
+
+    def _shown(self, position: Position, raw: bytes) -> Workflow | None:
+        """The state in a record's bytes, if they show the stream's last event."""
         seen = self._seen.get(position.stream)
         if seen is not None and seen[0] == raw and seen[1] == position.hash:
             return seen[2]
-        if raw is not None and envelope.shows(raw, position.hash):
-            state = self._parsed(raw, position)
-            if state is not None:
-                self._seen[position.stream] = (raw, position.hash, state)
-                return state
-        from holdfast import reconcile
-
-        return reconcile.reconcile(self, position, path, raw)
-
-    def _parsed(self, raw: bytes, position: Position) -> Workflow | None:
-        try:
-            sealed = envelope.unseal(raw)
-        except jsontext.BadJson:
-            return None
-        if not sealed.intact or sealed.hash != position.hash:
+        if not envelope.shows(raw, position.hash):
             return None
         origin = self.origin(position.record, position.worktree)
-        return records.parse(records.format_of(position.record), sealed, None, origin)
+        try:
+            sealed = envelope.unseal(raw)
+            if not sealed.intact or sealed.hash != position.hash:
+                return None
+            state = records.parse(records.format_of(position.record), sealed, None, origin)
+        except (jsontext.BadJson, records.Invalid):
+            return None
+        self._seen[position.stream] = (raw, position.hash, state)
+        return state
 
     def replay(self, stream: str, upto: int | None = None) -> tuple[Workflow, Event]:
         """The state from the ledger alone, and the event it ends with."""
         events = [e for e in self.ledger.scan(stream) if upto is None or e["seq"] <= upto]
         state = workflow.replay(events)
+        if not workflow.is_gapless(events):
+            self.note(f"events of {stream} are missing in the ledger: holdfast repair")
         if state is None:
             raise Fault(
                 "lost_events", f"the ledger has no readable events of {stream}", "holdfast verify"
@@ -202,13 +221,19 @@ class Engine:
 
     def rows(self) -> list[Fields]:
         """A row for every workflow there ever was, those of the open segment from their state."""
-        touched = dict.fromkeys(self.ledger.touched())
-        found = [row for row in self.catalog.rows() if row["stream"] not in touched]
-        for stream in touched:
+        fresh = self._touched_rows()
+        named = {row["stream"] for row in fresh}
+        listed = self._from_catalog(lambda found: found.rows())
+        return [*(row for row in listed if row["stream"] not in named), *fresh]
+
+    def _touched_rows(self) -> list[Fields]:
+        found = []
+        for stream in self.ledger.touched():
             position = self.position(stream)
-            if position is not None:
-                state = self.load(position)
-                found.append(catalog.row_of(state, self.ledger.last(stream) or {}))  # type: ignore[arg-type]
+            state = None if position is None else self.load(position)
+            last = self.ledger.last(stream)
+            if state is not None and last is not None:
+                found.append(catalog.row_of(state, last))
         return found
 
     # Writing, under the lock
@@ -231,7 +256,7 @@ class Engine:
         show: bool = True,
     ) -> tuple[Workflow, list[Event]]:
         """Makes events durable, then visible. Room for the record is made sure of first."""
-        last = self.ledger.last(stream) or self.catalog.row(stream) or {"version": 0}
+        last = self.ledger.last(stream) or self._row(stream) or {"version": 0}
         events, blob = self.ledger.prepare(
             drafts,
             stream=stream,
@@ -270,7 +295,7 @@ class Engine:
         identity = self.ledger.identity() or last["id"].partition(".")[0]
         data = records.render(state, identity, last["seq"], last["hash"])
         try:
-            spare = self.store.prepare(path, data)
+            spare = self.store.prepare(path, data, root if _is_formal(state) else None)
         except OSError as error:
             raise Fault(
                 "not_written",
@@ -284,7 +309,9 @@ class Engine:
         known = self._seen.pop(stream, None)
         if showing is None:
             return None
-        left = self.store.put(showing.spare, showing.path, known[0] if known else None)
+        expected = known[0] if known else None
+        durable = _is_formal(showing.state)
+        left = self.store.put(showing.spare, showing.path, expected, durable=durable)
         self._seen[stream] = (showing.data, showing.hash, showing.state)
         return left
 
@@ -307,7 +334,7 @@ class Engine:
         kept = self.store.remove(self.workspace.inside(root, old))
         if kept is not None:
             self.note(f"{old} had been changed; that version is kept as {os.path.basename(kept)}")
-        if state["recipe"]["format"] == "formal":
+        if _is_formal(state):
             self.disk.remove_folder(os.path.join(root, os.path.dirname(old)))
 
     def show_again(self, stream: str, expected: bytes | None) -> Workflow:
@@ -354,12 +381,9 @@ class Engine:
         """Ends a segment that is full; the catalog then says what it said."""
         if not self.ledger.is_full:
             return
-        rows = []
-        for stream in self.ledger.touched():
-            last = self.ledger.last(stream)
-            position = self.position(stream)
-            if last is not None and position is not None:
-                rows.append(catalog.row_of(self.load(position), last))
+        # Loading takes edits in, which are events too: so all of it comes first.
+        self._touched_rows()
+        rows = self._touched_rows()
         data = self.catalog.updated(self.ledger.head_seq, self.ledger.identity(), rows)
         path = os.path.join(self.workspace.home, catalog.NAME)
         self.disk.replace_view(path, data, durable=True)
@@ -369,36 +393,22 @@ class Engine:
     def rebuild_catalog(self) -> None:
         """Makes the catalog anew from the ledger alone."""
         if self.ledger.segments():
-            data = self._rebuilt_catalog()
+            data = self.built_catalog()
             path = os.path.join(self.workspace.home, catalog.NAME)
             self.disk.replace_view(path, data, durable=True)
             self._catalog = catalog.Catalog(data)
 
     def prepare_home(self) -> None:
-        """Makes the ledger's folder, which keeps itself and the records out of git."""
-        home = self.workspace.home
-        marker = os.path.join(home, ".gitignore")
-        if os.path.exists(marker):
-            return
-        if self.workspace.common is None or not home.startswith(self.workspace.common):
-            self.workspace.inside(os.path.dirname(os.path.dirname(home)), ".claude/holdfast/x")
-        self.disk.make_folder(home, 0o700)
-        try:
-            self.disk.create(marker, b"*\n", 0o600)
-        except FileExistsError:
-            return
-        if self.workspace.common is not None:
-            self._exclude_records(os.path.join(self.workspace.common, "info", "exclude"))
+        """Makes sure of the ledger's folder; its marker is made last."""
+        if not os.path.exists(os.path.join(self.workspace.home, ".gitignore")):
+            from holdfast import home
 
-    def _exclude_records(self, path: str) -> None:
-        try:
-            current = (self.disk.read(path) or b"").decode(errors="surrogateescape")
-            missing = self.workspace.ignore_lines(current)
-            if missing:
-                self.disk.make_folder(os.path.dirname(path))
-                self.disk.extend(path, missing.encode())
-        except OSError as error:
-            self.note(f"git's exclude file could not be extended ({error.strerror})")
+            home.make(self.workspace, self.disk, self.note)
+
+
+def _is_formal(state: Workflow) -> bool:
+    """The format in which a record that is gone in the last phase means completion."""
+    return state["recipe"]["format"] == "formal"
 
 
 def _behind(seq: int, error: OSError) -> Fault:

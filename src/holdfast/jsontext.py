@@ -193,35 +193,39 @@ _encode_spaced = _make_encoder(
 _WIDTH = 96
 
 
-def laid_out(value: object, indent: str = "", levels: int = 3) -> tuple[str, str]:
-    """The value on one line, and laid out for people: an entry of a list stays on one line.
-
-    Both at once, because the first is what a record's digest covers and the second its file.
-    """
+def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
+    """The value for people: each field on a line of its own, and each entry of a list."""
     inner = indent + "  "
-    if isinstance(value, dict) and value and levels:
+    if levels and value and isinstance(value, dict):
         rows = [
-            (encode_basestring(key), *laid_out(item, inner, levels - 1))
+            f"{encode_basestring(key)}: {laid_out(item, inner, levels - 1)}"
             for key, item in value.items()
         ]
-        line = "{" + ", ".join([f"{key}: {one}" for key, one, _ in rows]) + "}"
-        if indent and len(line) + len(indent) <= _WIDTH:
-            return line, line
-        lines = f",\n{inner}".join([f"{key}: {many}" for key, _, many in rows])
-        return line, f"{{\n{inner}{lines}\n{indent}}}"
-    if isinstance(value, list) and value and levels and isinstance(value[0], (dict, list)):
-        entries = ["".join(_encode_spaced(item, 0)) for item in value]
-        lines = f",\n{inner}".join(entries)
-        return f"[{', '.join(entries)}]", f"[\n{inner}{lines}\n{indent}]"
-    line = "".join(_encode_spaced(value, 0))
-    return line, line
+        line = "{" + ", ".join(rows) + "}"
+        if indent and len(line) + len(indent) <= _WIDTH and "\n" not in line:
+            return line
+        between = f",\n{inner}"
+        return f"{{\n{inner}{between.join(rows)}\n{indent}}}"
+    if levels and value and isinstance(value, list) and isinstance(value[0], (dict, list)):
+        return f"[\n{inner}{_entries(value, inner)}\n{indent}]"
+    return line_of(value)
+
+
+def _entries(value: list[object], indent: str) -> str:
+    """Each entry of a list on its line."""
+    between = f",\n{indent}"
+    line = line_of(value)
+    # As many as there are gaps between entries: so none is in a text or deeper in an entry.
+    if line.count("}, {") == len(value) - 1:
+        return line[1:-1].replace("}, {", f"}}{between}{{")
+    return between.join([line_of(item) for item in value])
 
 
 def pretty(value: object) -> str:
     """JSON for people."""
-    return laid_out(value)[1]
+    return laid_out(value)
 
 
 def line_of(value: object) -> str:
-    """The value on one line, as ``laid_out`` gives it."""
+    """The value on one line, with spaces."""
     return "".join(_encode_spaced(value, 0))

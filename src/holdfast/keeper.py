@@ -97,7 +97,7 @@ class Keeper:
             if repeated is not None:
                 return repeated
             self._engine.settle_last(None)
-            existing = opening.place(self._engine, wanted)
+            existing = opening.place(self._loop, wanted)
             if existing is not None:
                 return self._resume_existing(existing)
             drafts = self._engine.decide(wanted.before, "start_workflow", wanted.args)
@@ -118,9 +118,12 @@ class Keeper:
                 return repeated
             position = self._loop.position(workflow)
             self._engine.settle_last(position.stream)
-            state = self._engine.load(position)
+            state = self._loop.current(position)
+            if workflow is None and not is_active(state):
+                hint = f"holdfast resume {state['id']}"
+                raise Refused("ended", f"resume: {state['id']} has expired", hint)
             args: Fields = {"worktree": self.workspace.name, **self._loop.binding(state)}
-            if not is_active(state):
+            if not is_active(state) or state["worktree"] != self.workspace.name:
                 self._check_slot(state)
             receipt = self._loop.record(state, "resume_workflow", args, id)
             receipt.resumed = True
@@ -129,7 +132,7 @@ class Keeper:
     def _check_slot(self, state: Workflow) -> None:
         from holdfast import opening
 
-        opening.check_slot(self._engine, state["recipe"]["format"], state["id"])
+        opening.check_slot(self._loop, state["recipe"]["format"], state["id"])
 
     def complete(
         self,

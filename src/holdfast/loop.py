@@ -67,6 +67,7 @@ class Loop:
     def record(self, state: Workflow, kind: str, args: Fields, id: str | None) -> Receipt:
         drafts = self.engine.decide(state, kind, args)
         if not drafts:
+            self.engine.ledger.make_sure()
             return Receipt(state, [], self.notes())
         after, events = self.engine.commit(state["id"], state, drafts, event_id=id)
         self.engine.close_full_segment()
@@ -109,6 +110,7 @@ class Loop:
         position = self.engine.position(events[0]["stream"])
         if position is None:
             return None
+        self.engine.ledger.make_sure()
         state = self.engine.load(position)
         self.engine.note(f"{event_id} was recorded before; nothing was recorded again")
         return Receipt(state, [event["seq"] for event in events], self.notes())

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Recipe, Session, Workflow
     from holdfast.engine import Engine
+    from holdfast.loop import Loop
 
 _MAX_NAME = 60
 _MAX_SAME_NAME = 1_000
@@ -132,33 +133,43 @@ def check_reading(engine: Engine, paths: list[str]) -> None:
             engine.note(f"required reading {marked} does not exist yet")
 
 
-def place(engine: Engine, wanted: Wanted) -> Workflow | None:
+def place(loop: Loop, wanted: Wanted) -> Workflow | None:
     """Gives the workflow an id that is free, or gives back the active one of the same subject."""
+    engine = loop.engine
     recipe, subject = wanted.args["recipe"], wanted.args["subject"]
     for number in range(1, _MAX_SAME_NAME):
         wanted.id = wanted.stem if number == 1 else f"{wanted.stem}-{number}"
-        state = _known(engine, recipe, wanted.id)
+        state = _known(loop, recipe, wanted.id)
         if state is None:
             break
         same = state["subject"] == subject and state["recipe"]["name"] == recipe["name"]
         if same and is_active(state):
+            _say_left_out(engine, wanted)
             return _here(engine, state)
         if same:
             wanted.before = state
             break
-    check_slot(engine, recipe["format"], wanted.id)
+    check_slot(loop, recipe["format"], wanted.id)
     wanted.args["record"] = records.active_path(recipe["format"], wanted.id, engine.now())
     return None
 
 
-def _known(engine: Engine, recipe: Recipe, workflow_id: str) -> Workflow | None:
+def _say_left_out(engine: Engine, wanted: Wanted) -> None:
+    names = ("tasks", "required_reading", "reminders", "context")
+    given = [name.replace("_", " ") for name in names if wanted.args[name]]
+    if given:
+        engine.note(f"{wanted.id} is active already: {', '.join(given)} given now are left out")
+
+
+def _known(loop: Loop, recipe: Recipe, workflow_id: str) -> Workflow | None:
+    engine = loop.engine
     position = engine.position(workflow_id)
     if position is None and recipe["format"] != "formal":
         from holdfast import discovery
 
         record = records.active_path(recipe["format"], workflow_id, engine.now())
         return discovery.adopt_file(engine, record)
-    return None if position is None else engine.load(position)
+    return None if position is None else loop.current(position)
 
 
 def _here(engine: Engine, state: Workflow) -> Workflow:
@@ -172,21 +183,22 @@ def _here(engine: Engine, state: Workflow) -> Workflow:
     return state
 
 
-def check_slot(engine: Engine, format_name: str, workflow_id: str) -> None:
+def check_slot(loop: Loop, format_name: str, workflow_id: str) -> None:
     """A worktree has one place for a verb workflow's record."""
     if format_name != "verb":
         return
-    for row in engine.rows():
+    for row in loop.rows():
         taken = (
             row["format"] == "verb"
             and row["status"] in choice.ACTIVE
-            and row["worktree"] == engine.workspace.name
+            and row["worktree"] == loop.engine.workspace.name
             and row["id"] != workflow_id
         )
-        if taken:
+        position = loop.engine.position(row["id"]) if taken else None
+        if position is not None and is_active(loop.current(position)):
             raise Refused(
                 "occupied",
                 f"{row['id']} ({row['title'][:60]}) is active and has this worktree's only place "
-                f"for a {row['recipe']} workflow's record",
+                "for such a record",
                 f"holdfast complete -w {row['id']}, or holdfast abandon -w {row['id']}",
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast import jsontext
-from holdfast.core import edits
+from holdfast.core import edits, workflow
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import is_active, remaining_phases
 from holdfast.layers import records
@@ -76,17 +76,16 @@ def reconcile(engine: Engine, position: Position, path: str | None, raw: bytes |
     if not is_active(state):
         return _ended(engine, position, state, path, raw)
     engine.needs_lock()
-    if raw is None or not raw.strip(b" \t\r\n\x00"):
-        return _gone(engine, position, state, raw)
-    found = Found(engine, position, path, raw)
     try:
-        sealed = envelope.unseal(raw)
+        sealed = envelope.unseal(raw or b"")
     except jsontext.BadJson as bad:
         engine.pause(_REREAD_AFTER_S)
         if engine.store.read(path) != raw:
             return engine.load(position)
-        return found.refuse(f"line {bad.line}: {bad.why}")
-    return _weigh(engine, state, found, sealed)
+        if raw is None or not raw.strip(b" \t\r\n\x00"):
+            return _gone(engine, position, state, raw)
+        return Found(engine, position, path, raw).refuse(f"line {bad.line}: {bad.why}")
+    return _weigh(engine, state, Found(engine, position, path, raw or b""), sealed)
 
 
 def saved_meanwhile(engine: Engine, stream: str, taken_to: str) -> Workflow:
@@ -123,9 +122,17 @@ def _weigh(engine: Engine, state: Workflow, found: Found, sealed: envelope.Seale
         parsed = records.parse(records.format_of(position.record), sealed, rest, origin)
     except fields.Invalid as invalid:
         return found.refuse(_where(found.raw, invalid))
+    if parsed["id"] != position.stream and not known and not _takes_over(engine, sealed, parsed):
+        return found.refuse(f"it is a record of {parsed['id']}")
     if sealed.intact:
         return _from_elsewhere(engine, state, found, parsed)
     return _edited(engine, state, found, parsed, base, base_seq)
+
+
+def _takes_over(engine: Engine, sealed: envelope.Sealed, parsed: Workflow) -> bool:
+    """Whether it is a new workflow's record, in a place that all of its format share."""
+    is_new = sealed.intact and engine.position(parsed["id"]) is None
+    return is_new and parsed["recipe"]["format"] == "verb"
 
 
 def _has_event(engine: Engine, stream: str, sealed: envelope.Sealed) -> bool:
@@ -150,9 +157,8 @@ def _from_elsewhere(engine: Engine, state: Workflow, found: Found, parsed: Workf
         state = adopt(engine, parsed, position.record, state)
         found.taken_in()
         return state
-    if engine.position(parsed["id"]) is None:
-        engine.expect(parsed["id"], found.raw)
-        adopt(engine, parsed, position.record, None)
+    engine.expect(parsed["id"], found.raw)
+    adopt(engine, parsed, position.record, None)
     reason = f"its record was replaced by that of {parsed['id']}"
     engine.note(f"{position.stream} is abandoned: {reason}")
     drafts = engine.decide(state, "abandon_workflow", {"reason": reason})
@@ -223,7 +229,7 @@ def _gone(engine: Engine, position: Position, state: Workflow, raw: bytes | None
         moved = _moved_to_completed(engine, position, state)
         if moved is not None:
             return moved
-    if format_name == "formal" and state["phase"] and not remaining_phases(state):
+    if format_name == "formal" and raw is None and _was_removed_at_the_end(engine, position, state):
         engine.note(f"{position.record} was removed in the last phase: {state['id']} is completed")
         return _complete(engine, state, "its record was removed in the last phase")
     engine.note(
@@ -231,6 +237,13 @@ def _gone(engine: Engine, position: Position, state: Workflow, raw: bytes | None
         f"to end the workflow: holdfast abandon -w {state['id']}"
     )
     return engine.show_again(position.stream, raw)
+
+
+def _was_removed_at_the_end(engine: Engine, position: Position, state: Workflow) -> bool:
+    """Somebody took the record away in the last phase: it is not just that a writer died."""
+    if not state["phase"] or remaining_phases(state):
+        return False
+    return not engine.store.was_on_its_way(engine.path(position) or "", position.hash)
 
 
 def _moved_to_completed(engine: Engine, position: Position, state: Workflow) -> Workflow | None:
@@ -242,16 +255,48 @@ def _moved_to_completed(engine: Engine, position: Position, state: Workflow) -> 
     try:
         sealed = envelope.unseal(raw)
     except jsontext.BadJson:
-        sealed = None
-    if sealed is not None and sealed.document.get("workflow", {}).get("id") != state["id"]:
         return None
-    if sealed is not None and not sealed.intact:
+    about = sealed.document.get("workflow")
+    if not isinstance(about, dict) or about.get("id") != state["id"]:
+        return None
+    if sealed.intact and sealed.hash != position.hash:
+        # From before a resume whose writer died before it took this copy away.
+        engine.store.remove(path)
+        return None
+    if not _is_of_this_run(engine, position, sealed):
+        return None
+    if not sealed.intact:
         taken_to = engine.store.take(path, raw)
         state = _weigh(engine, state, Found(engine, position, path, raw, taken_to), sealed)
     engine.note(f"its record was moved to completed: {state['id']} is completed")
     if not is_active(state):
         return state
     return _complete(engine, state, "its record was moved to completed")
+
+
+def completed_copy(engine: Engine, position: Position, state: Workflow) -> Workflow:
+    """A script wrote a completed copy to where completed records stand, and left the record."""
+    place = records.module("skill").completed_path(state["id"])
+    path = engine.workspace.inside(engine.workspace.root_of(state["worktree"]) or "", place)
+    try:
+        sealed = envelope.unseal(engine.store.read(path) or b"")
+    except jsontext.BadJson:
+        return state
+    about = sealed.document.get("workflow")
+    says_so = isinstance(about, dict) and about.get("status") == "completed"
+    if sealed.intact or not says_so or not _is_of_this_run(engine, position, sealed):
+        return state
+    engine.needs_lock()
+    return _moved_to_completed(engine, position, state) or state
+
+
+def _is_of_this_run(engine: Engine, position: Position, sealed: envelope.Sealed) -> bool:
+    """Whether a copy shows an event since the workflow was last opened."""
+    shown = False
+    for event in engine.ledger.scan(position.stream):
+        is_it = event["seq"] == sealed.seq and event["hash"] == sealed.hash
+        shown = is_it or (shown and event["type"] not in workflow.OPENING)
+    return shown
 
 
 def _complete(engine: Engine, state: Workflow, reason: str) -> Workflow:

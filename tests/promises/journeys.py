@@ -21,7 +21,6 @@ PHASES = {
     "apex": ("analyze", "plan", "implement"),
     "loop-development": ("discover", "plan", "execute"),
 }
-STEPS = {"dev": "", "custom": "draft", "apex": "sketch", "loop-development": "outline"}
 MUTATING = {
     "start", "advance", "phase start", "phase complete", "phase block", "phase unblock",
     "phase approve", "step", "task add", "task start", "task done", "task block", "remind", "read",
@@ -45,7 +44,7 @@ def journey(recipe):
         ["phase", "start", first, "note=begun"],
         ["phase", "block", first, "--reason", "no access"],
         ["phase", "unblock", first],
-        ["step", STEPS[recipe] or "draft"],
+        ["step", "draft"],
         ["phase", "complete", first, "found=3"],
         ["phase", "approve", second],
         ["advance"],
@@ -92,6 +91,7 @@ class Site:
     def made(cls, root, *, git=True):
         site = cls(root)
         Workshop(site.root, git=git)
+        shutil.rmtree(os.path.join(site.root, ".git", "hooks"), ignore_errors=True)
         os.makedirs(os.path.join(site.root, "docs"), exist_ok=True)
         return site
 

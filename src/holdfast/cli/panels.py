@@ -8,7 +8,7 @@ from holdfast.core.edits import path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from holdfast.audit import Report
     from holdfast.cli.screen import Screen
@@ -173,7 +173,8 @@ def _gates(screen: Screen, state: Workflow) -> Iterator[str]:
         yield screen.paint("Gates", "strong")
     for name, fields in state["gates"].items():
         status = str(fields.get("status", "pending"))
-        mark = "completed" if status in _PASSED else "blocked" if status in _FAILED else "pending"
+        failed = status in _FAILED or fields.get("passed") is False
+        mark = "blocked" if failed else "completed" if status in _PASSED else "pending"
         evidence = _pairs({key: value for key, value in fields.items() if key != "status"})
         said = [] if status == mark else [status]
         facts = screen.paint(clean(screen.dot().join([*said, *evidence])), "dim")

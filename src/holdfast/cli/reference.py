@@ -45,21 +45,8 @@ _JSON = """\
 ## JSON
 
 With `--json` there is one object on standard output, whatever happens:
-`{"ok": true, …}` or `{"ok": false, "error": {"code", "message", "hint"}}`; an error can have
-`details`. An answer has `notes` when something else was noticed on the way, such as an edit that
-was adopted.
-
-| command | has |
-|---|---|
-| `start` | `workflow`, `seqs`, `resumed` |
-| `status` | `workflows` |
-| `show` | `workflow` |
-| `resume` | `briefing`, `workflow`, `seqs` |
-| `log` | `events`; with `--follow` no such object, but one event a line |
-| `verify`, `repair` | `lines`, `counts` |
-| `help`, `--version` | `help`, `version` |
-| `demo` | nothing more |
-| every other command | `workflow`, `seqs` |
+`{"ok": true, …}` or `{"ok": false, "error": {"code", "message", "hint"}}`. The keys of every
+answer and all error codes are in [json.md](json.md).
 """
 
 

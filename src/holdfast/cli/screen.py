@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.cli.text import clean, quote, shortened
+from holdfast.cli.text import cells, clean, quote, shortened, wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
     "blocked": ("✗", "[!]", "bad"),
 }
 _NARROWEST, _USUAL, _LONGEST = 40, 80, 200
+_AS_THEY_ARE = ("briefing", "demo")
+"""What is not wrapped: a briefing is a text for an agent, the demonstration told itself."""
 
 
 class Screen:
@@ -98,14 +100,19 @@ def lines(answer: Answer, out: TextIO) -> Iterator[str]:
     screen = Screen.of(out)
     render = _RENDERERS[answer["kind"]]
     for line in render(screen, answer["data"]):
-        yield screen.encoded(line)
+        if screen.width is None or answer["kind"] in _AS_THEY_ARE:
+            yield screen.encoded(line)
+        else:
+            yield from [screen.encoded(piece) for piece in wrapped(line, screen.width)]
 
 
 def _change(screen: Screen, data: Any) -> Iterator[str]:
     state = data["receipt"].state
-    position = screen.paint(clean(screen.dot().join(progress(state))), "dim")
+    position = clean(screen.dot().join(progress(state)))
     said = shortened(clean(data["said"]), screen.width or _LONGEST)
-    yield f"{screen.mark('completed')} {said}" + (f"  {position}" if position else "")
+    if screen.width and cells(said) + cells(position) + 4 > screen.width:
+        said = shortened(said, max(screen.width - cells(position) - 4, screen.width // 2))
+    yield f"{screen.mark('completed')} {said}  {screen.paint(position, 'dim')}".rstrip()
     yield from _notes(screen, data["receipt"].notes)
     yield from next_lines(screen, state, aimed=data["aimed"])
 
@@ -147,10 +154,9 @@ def _workflows(screen: Screen, data: Any) -> Iterator[str]:
 
 
 def _events(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.panels import event_line
+    from holdfast.cli.panels import event_lines
 
-    for event in data:
-        yield event_line(screen, event)
+    return event_lines(screen, data)
 
 
 def _report(screen: Screen, data: Any) -> Iterator[str]:

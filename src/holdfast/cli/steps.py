@@ -53,17 +53,17 @@ def task_add(keeper: Keeper, args: Arguments) -> Answer:
 
 def task_start(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.start_task(args["task"], **_aim(args))
-    return _changed(args, receipt, f"task {_task(receipt, args)} started")
+    return _changed(args, receipt, _task(receipt, args, "started"))
 
 
 def task_done(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.complete_task(args["task"], commit=args["commit"], **_aim(args))
-    return _changed(args, receipt, f"task {_task(receipt, args)} done")
+    return _changed(args, receipt, _task(receipt, args, "done"))
 
 
 def task_block(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.block_task(args["task"], args["reason"], **_aim(args))
-    return _changed(args, receipt, f"task {_task(receipt, args)} blocked")
+    return _changed(args, receipt, _task(receipt, args, "blocked"))
 
 
 def remind(keeper: Keeper, args: Arguments) -> Answer:
@@ -90,12 +90,10 @@ def _changed(args: Arguments, receipt: Receipt, said: str) -> Answer:
     return {"kind": "change", "data": data}
 
 
-def _task(receipt: Receipt, args: Arguments) -> str:
+def _task(receipt: Receipt, args: Arguments, became: str) -> str:
     wanted = str(args["task"])
-    for task in receipt.state["tasks"]:
-        if str(task["id"]) == wanted:
-            return f"{wanted} ({task['description']})"
-    return wanted
+    named = [f": {t['description']}" for t in receipt.state["tasks"] if str(t["id"]) == wanted]
+    return f"task {wanted} {became}{''.join(named)}"
 
 
 def _with_reason(args: Arguments) -> Fields:

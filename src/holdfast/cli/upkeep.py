@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper
 
 NOT_SOUND = 1
+_DISPROVED = {
+    "code": "failed",
+    "message": "something that the demonstration shows did not hold",
+    "hint": "holdfast demo",
+}
 
 
 def verify(keeper: Keeper, _args: Arguments) -> Answer:
@@ -32,7 +37,7 @@ def demo(args: Arguments) -> Answer:
         code = run()
     finally:
         sys.stdout = told_on
-    return {"kind": "demo", "data": {}, "code": code}
+    return {"kind": "demo", "data": {"error": _DISPROVED} if code else {}, "code": code}
 
 
 def _reported(report: Report, command: str) -> Answer:

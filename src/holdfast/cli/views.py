@@ -44,6 +44,8 @@ _FIRST = (
     "updated_at",
 )
 """The order in which people look for the fields; the others follow as they are."""
+_INNER = ("stream", "version", "hash")
+"""What a row says to the ledger alone."""
 
 
 def lines(answer: Answer, out: TextIO) -> Iterator[str]:
@@ -98,7 +100,8 @@ def _briefing(data: Any) -> Fields:
 
 
 def _workflows(data: Any) -> Fields:
-    return {"workflows": data["rows"], **_notes(data["notes"])}
+    rows = [{name: row[name] for name in row if name not in _INNER} for row in data["rows"]]
+    return {"workflows": rows, **_notes(data["notes"])}
 
 
 def _events(data: Any) -> Fields:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 SECONDS_PER_DAY = 86_400
+_MONTH_DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": SECONDS_PER_DAY, "w": 7 * SECONDS_PER_DAY}
 
 
@@ -65,18 +66,25 @@ def epoch_ms(text: str) -> int | None:
     if offset_s is None or len(parts) not in (2, 3):
         return None
     whole, dot, fraction = (parts[2] if len(parts) == 3 else "00").partition(".")
-    pairs = [date[5:7], date[8:10], parts[0], parts[1], whole]
-    numbers = [date[:4], *pairs, fraction if dot else "0"]
-    if not all(number.isdigit() for number in numbers) or any(len(pair) != 2 for pair in pairs):
+    hour, minute = parts[0], parts[1]
+    digits = date[:4] + date[5:7] + date[8:] + hour + minute + whole + fraction
+    pairs = len(hour) == len(minute) == len(whole) == 2
+    if not pairs or not digits.isdigit() or (dot and not fraction):
         return None
-    year, month, day, hour, minute, second = (int(number) for number in numbers[:6])
-    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61):
+    days = _days_of(int(date[:4]), int(date[5:7]), int(date[8:]))
+    if days is None or hour > "23" or minute > "59" or whole > "60":
         return None
-    days = days_from_civil(year, month, day)
-    if year == 0 or civil_from_days(days) != (year, month, day):
-        return None
-    seconds = days * SECONDS_PER_DAY + hour * 3_600 + minute * 60 + second - offset_s
+    seconds = days * SECONDS_PER_DAY + int(hour) * 3_600 + int(minute) * 60 + int(whole) - offset_s
     return seconds * 1_000 + int((fraction + "000")[:3])
+
+
+def _days_of(year: int, month: int, day: int) -> int | None:
+    """Days since 1970 of a date; ``None`` when the calendar does not have it."""
+    if not (1 <= year and 1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month]):
+        return None
+    if month == 2 and day == 29 and (year % 4 or (year % 100 == 0 and year % 400)):
+        return None
+    return days_from_civil(year, month, day)
 
 
 def _split_offset(clock: str) -> tuple[str, int | None]:

@@ -4,32 +4,44 @@ A view like any other: written when a segment is closed, thrown away and rebuilt
 when it is missing or broken. With it no command has to read more of the ledger than the open
 segment: what the catalog does not say, that segment does.
 
-The file is lines of JSON: first ``{"seq", "ledger"}``, then a row per stream, so that one row can
-be found without reading the others.
+The file is lines of JSON: first ``{"seq", "ledger", "rows"}``, then a row per stream, so that one
+row can be found without reading the others. Each line ends in a check of itself. Rows stand in the
+order in which their streams were last touched, segment by segment: the ledger alone gives the same
+bytes again.
 """
 
 from __future__ import annotations
 
 from holdfast import jsontext
+from holdfast.core import workflow
 from holdfast.core.workflow.state import find_phase, is_floating
+from holdfast.digest import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from holdfast.core.shapes import Event, Fields, Workflow
 
 NAME = "catalog.ndjson"
+_CHECK = b',"check":"'
+_CHECK_DIGITS = 8
+
+
+class Damaged(Exception):
+    """The catalog is not what was written; the ledger gives another."""
 
 
 class Catalog:
-    """The rows of a catalog file."""
+    """The rows of a catalog file. What was not looked at is not checked."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        head = self._parsed(data[: data.find(b"\n")]) or {}
+        head = _opened(data[: data.find(b"\n")]) or {}
         self.seq: int = head.get("seq", -1)
         self.ledger: str = head.get("ledger", "")
+        self._count: int = head.get("rows", 0)
+        self._is_checked = False
 
     @property
     def is_whole(self) -> bool:
@@ -38,33 +50,69 @@ class Catalog:
 
     def row(self, stream: str) -> Fields | None:
         start = self._data.find(_key(stream))
-        if start < 0:
-            return None
-        return self._parsed(self._data[start : self._data.find(b"\n", start)])
+        if start >= 0:
+            return self._row(self._data[start : self._data.find(b"\n", start)])
+        if not self._is_checked:
+            # A row that is not found may be one whose name is damaged.
+            self.rows()
+        return None
 
-    def rows(self) -> Iterator[Fields]:
-        for line in self._data.split(b"\n")[1:]:
-            row = self._parsed(line) if line else None
-            if row is not None:
-                yield row
+    def rows(self) -> list[Fields]:
+        found = [self._row(line) for line in self._data.split(b"\n")[1:] if line]
+        if len(found) != self._count:
+            raise Damaged
+        self._is_checked = True
+        return found
+
+    @staticmethod
+    def _row(line: bytes) -> Fields:
+        row = _opened(line)
+        if row is None:
+            raise Damaged
+        return row
 
     def updated(self, seq: int, ledger: str, rows: list[Fields]) -> bytes:
         """The file's next content: these rows replace those of the same streams."""
-        fresh = {row["stream"]: jsontext.dumps(row).encode() for row in rows}
-        lines = [jsontext.dumps({"seq": seq, "ledger": ledger}).encode()]
+        fresh = {row["stream"]: _closed(row) for row in rows}
+        lines = []
         for line in self._data.split(b"\n")[1:]:
-            stream = line[len(_KEY) : line.find(b'"', len(_KEY))].decode()
+            stream = line[len(_KEY) : line.find(b'"', len(_KEY))].decode(errors="replace")
             if line and stream not in fresh:
                 lines.append(line)
-        return b"\n".join([*lines, *fresh.values()]) + b"\n"
+        head = {"seq": seq, "ledger": ledger, "rows": len(lines) + len(fresh)}
+        return b"\n".join([_closed(head), *lines, *fresh.values()]) + b"\n"
 
-    @staticmethod
-    def _parsed(line: bytes) -> Fields | None:
-        try:
-            found = jsontext.loads(line)
-        except jsontext.BadJson:
-            return None
-        return found if isinstance(found, dict) else None
+
+def built(ledger: str, segments: Iterable[tuple[int, list[Event]]]) -> bytes:
+    """The catalog out of nothing but closed segments: the last seq of each, and its events."""
+    states: dict[str, Workflow] = {}
+    order: dict[str, Event] = {}
+    seq = 0
+    for seq, events in segments:
+        touched: dict[str, Event] = {}
+        for event in events:
+            state = workflow.carried(states.get(event["stream"]), event)
+            if state is not None:
+                states[event["stream"]] = state
+                touched[event["stream"]] = event
+        order = {**{s: last for s, last in order.items() if s not in touched}, **touched}
+    rows = [row_of(states[stream], last) for stream, last in order.items()]
+    return Catalog(b"").updated(seq, ledger, rows)
+
+
+def _closed(row: Fields) -> bytes:
+    """The row as a line with its check."""
+    body = jsontext.dumps(row)[:-1].encode()
+    return body + _CHECK + digest(body)[:_CHECK_DIGITS].encode() + b'"}'
+
+
+def _opened(line: bytes) -> Fields | None:
+    """The row of a line; ``None`` when it is not what was written."""
+    body, found, check = line.rpartition(_CHECK)
+    if not found or check != digest(body)[:_CHECK_DIGITS].encode() + b'"}':
+        return None
+    row: Fields = jsontext.loads(body + b"}")
+    return row
 
 
 _KEY = b'{"stream":"'

@@ -37,13 +37,14 @@ class Ledger:
         self._path = os.path.join(folder, OPEN_NAME)
         self._tail = bytearray()
         self._loose = b""
+        self._ends: list[int] = []
+        """Where line ends of the open segment are damaged; in ``_tail`` they are mended."""
         self.inode = 0
         self._size = 0
         self._identity: str | None = None
         self.head_seq = 0
         self.head_hash = ""
-        self.last_stream: str | None = None
-        """The stream of the open segment's last event."""
+        self._last: Event | None = None
 
     # Reading
 
@@ -64,16 +65,28 @@ class Ledger:
                 return
             if found.st_ino != self.inode or found.st_size < self._size or self._loose:
                 self._forget(inode=found.st_ino)
+            known = len(self._tail)
             while piece := os.pread(fd, 1 << 20, self._size):
                 self._tail += piece
                 self._size += len(piece)
         finally:
             os.close(fd)
+        self._mend_ends(known)
         self._settle()
+
+    def _mend_ends(self, known: int) -> None:
+        """Puts damaged line ends right in what was read after the first ``known`` bytes."""
+        start = self._tail.rfind(b"\n", 0, known) + 1
+        mended, ends = segment.unglued(self._tail[start:])
+        if ends:
+            self._tail[start:] = mended
+            self._ends += [start + end for end in ends]
 
     def _forget(self, inode: int) -> None:
         self._tail = bytearray()
+        self._ends = []
         self._loose = b""
+        self._last = None
         self.inode = inode
         self._size = 0
 
@@ -85,27 +98,27 @@ class Ledger:
         position = end
         while position and last is None:
             start = self._tail.rfind(b"\n", 0, position - 1) + 1
-            event = segment.event_of(self._tail[start : position - 1])
+            line = self._tail[start : position - 1]
+            event = segment.event_of(line)
             position = start
             if event is None:
-                bad += 1
+                bad += bool(line)
             elif segment.is_unfinished(event) and not bad:
                 end = start
             else:
                 last = event
         self._loose = bytes(self._tail[end:])
         del self._tail[end:]
+        self._last = last
         if last is None:
             self.head_seq, self.head_hash = self._end_of_closed()
-            self.last_stream = None
         else:
             self.head_seq, self.head_hash = last["seq"], last["hash"]
-            self.last_stream = last["stream"]
         self.head_seq += bad
 
     def _end_of_closed(self) -> tuple[int, str]:
         for path, _, last in reversed(self.segments()):
-            for event in reversed(list(segment.decoded(self._disk.read(path) or b"", None))):
+            for event in reversed(list(segment.decoded(self._closed(path)[0]))):
                 if isinstance(event, dict) and event["seq"] <= last:
                     return last, event["hash"]
         return 0, ""
@@ -123,15 +136,33 @@ class Ledger:
                 found.append((os.path.join(self.folder, name), first, last))
         return found
 
+    def _closed(self, path: str) -> tuple[bytes, list[int]]:
+        """A closed segment's bytes, and where their line ends were damaged."""
+        return segment.whole(self._disk.read(path) or b"")
+
     def identity(self) -> str:
         """The ledger's own name: the id of its first event. Empty while there is none."""
         if not self._identity:
-            first = next(self.scan(), None)
+            first = self._first_event()
             self._identity = first["id"] if first else ""
         return self._identity
 
+    def _first_event(self) -> Event | None:
+        """Read from the first line, unless that is damaged: a segment is long."""
+        closed = self.segments()
+        head = self._disk.read_head(closed[0][0]) if closed else self._tail
+        line = head[: head.find(b"\n")]
+        return segment.event_of(line) or next(self.scan(), None)
+
+    @property
+    def last_stream(self) -> str | None:
+        """The stream of the open segment's last event."""
+        return self._last["stream"] if self._last else None
+
     def last(self, stream: str) -> Event | None:
         """The stream's newest event, if the open segment has one."""
+        if self.last_stream == stream:
+            return self._last
         return next(self.newest(stream), None)
 
     def newest(self, stream: str, telling: bytes = b"") -> Iterator[Event]:
@@ -164,24 +195,32 @@ class Ledger:
         self, stream: str | None = None, after: int = 0
     ) -> Iterator[tuple[Place, Event | lines.BadLine]]:
         """Every line in order, with its place: an event, or why it is none."""
-        mark = None if stream is None else segment.needle(stream)
         seen = 0
         for path, _, last in self.segments():
             seen = last
             if last > after:
-                data = self._disk.read(path) or b""
-                yield from segment.placed(os.path.basename(path), data, mark, after, last)
-        yield from segment.placed(OPEN_NAME, self._tail, mark, max(after, seen), None)
+                data, ends = self._closed(path)
+                name = os.path.basename(path)
+                yield from segment.damaged_ends(name, data, ends)
+                yield from segment.placed(name, data, stream, after, last)
+        yield from segment.damaged_ends(OPEN_NAME, self._tail, self._ends)
+        yield from segment.placed(OPEN_NAME, self._tail, stream, max(after, seen), None)
+
+    def closed(self) -> Iterator[tuple[int, list[Event]]]:
+        """The closed segments: the last seq of each, and its events."""
+        for path, _, last in self.segments():
+            events = segment.placed("", self._closed(path)[0], None, 0, last)
+            yield last, [found for _, found in events if isinstance(found, dict)]
 
     def find(self, event_id: str) -> list[Event]:
         """The commit whose first event has this id, newest segments first."""
         needle = f'"id":"{event_id}"'.encode()
         sources = [(None, None), *((path, last) for path, _, last in reversed(self.segments()))]
         for path, last in sources:
-            data = self._tail if path is None else (self._disk.read(path) or b"")
+            data = self._tail if path is None else self._closed(path)[0]
             if data.find(needle) < 0:
                 continue
-            events = [e for e in segment.decoded(data, None) if isinstance(e, dict)]
+            events = [e for e in segment.decoded(data) if isinstance(e, dict)]
             for number, event in enumerate(events):
                 if event["id"] == event_id and (last is None or event["seq"] <= last):
                     return events[number : number + event.get("part", [1, 1])[1]]
@@ -230,30 +269,41 @@ class Ledger:
         """Commits prepared events together. When it returns they cannot be lost."""
         self._commit(blob, events[0]["id"])
         self._tail += blob
-        self.head_seq, self.head_hash = events[-1]["seq"], events[-1]["hash"]
-        self.last_stream = events[-1]["stream"]
+        self._last = events[-1]
+        self.head_seq, self.head_hash = self._last["seq"], self._last["hash"]
 
     def _commit(self, blob: bytes, event_id: str) -> None:
         fd, is_new = self._disk.open_append(self._path)
+        is_empty = is_new or not self._tail
         try:
             if is_new:
                 self._forget(inode=os.fstat(fd).st_ino)
             try:
+                if is_empty:
+                    # So a file that has lines has a durable name, whoever wrote them.
+                    self._disk.sync_folder(self.folder)
                 self._disk.write(fd, blob)
             except OSError as error:
                 self._take_back(fd)
                 raise _not_written(error, self._path) from error
             try:
                 self._disk.sync(fd)
-                if is_new:
-                    self._disk.sync_folder(self.folder)
             except OSError as error:
                 raise self._not_durable(error, event_id) from error
         finally:
             self._disk.close(fd)
         self._size += len(blob)
-        if is_new:
+        if is_empty:
             self._mirror.link(OPEN_NAME)
+
+    def make_sure(self) -> None:
+        """Syncs the open segment: its last writer may not have lived to do it."""
+        if self._tail:
+            fd, _ = self._disk.open_append(self._path)
+            try:
+                self._disk.sync(fd)
+            finally:
+                self._disk.close(fd)
 
     def _take_back(self, fd: int) -> None:
         """A write that failed half way leaves nothing, if the disk lets us; else a torn tail."""
@@ -311,7 +361,8 @@ class Ledger:
         path = os.path.join(self.folder, name)
         data = self._disk.read(path) or b""
         kept = self.quarantine(name, data)
-        good = [line for line in data.split(b"\n") if line and segment.event_of(line) is not None]
+        mended, _ = segment.whole(data)
+        good = [line for line in mended.split(b"\n") if segment.event_of(line) is not None]
         self._disk.replace_view(path, b"".join(line + b"\n" for line in good), durable=True)
         self._disk.sync_folder(self.folder)
         self._mirror.link(name)

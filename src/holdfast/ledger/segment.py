@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Event
 
 OPEN_NAME = "ledger.ndjson"
+_BEGIN = b'{"seq":'
+_GLUES = tuple(b'"}' + bytes([0x0A ^ 1 << bit]) + _BEGIN for bit in range(8))
+"""What stands between two events when a bit of the line end between them has flipped."""
 
 
 class Place:
@@ -58,14 +61,38 @@ def is_whole_commit(data: bytes, first: int) -> bool:
     return wanted == [event and (event["seq"], event.get("part", [1, 1])) for event in events]
 
 
-def decoded(data: bytes | bytearray, mark: bytes | None) -> Iterator[Event | lines.BadLine]:
-    for _, found in placed("", data, mark, 0, None):
+def unglued(data: bytes | bytearray) -> tuple[bytes, list[int]]:
+    """The bytes with line ends where a flipped bit took them away, and their positions."""
+    whole = bytes(data)
+    if whole.count(_BEGIN) == whole.count(b"\n" + _BEGIN) + whole.startswith(_BEGIN):
+        return whole, []
+    ends: list[int] = []
+    for glue in _GLUES:
+        position = -1
+        while (position := whole.find(glue, position + 1)) >= 0:
+            ends.append(position + 2)
+        whole = whole.replace(glue, b'"}\n' + _BEGIN)
+    return whole, ends
+
+
+def whole(data: bytes) -> tuple[bytes, list[int]]:
+    """A closed segment with all of its line ends, and the positions of those that were damaged."""
+    last = len(data) - 1
+    if event_of(data[data.rfind(b"\n") + 1 : last]) is None:
+        return unglued(data)
+    mended, ends = unglued(data[:last] + b"\n")
+    return mended, [*ends, last]
+
+
+def decoded(data: bytes | bytearray) -> Iterator[Event | lines.BadLine]:
+    for _, found in placed("", data, None, 0, None):
         yield found
 
 
 def placed(
-    name: str, data: bytes | bytearray, mark: bytes | None, after: int, last: int | None
+    name: str, data: bytes | bytearray, stream: str | None, after: int, last: int | None
 ) -> Iterator[tuple[Place, Event | lines.BadLine]]:
+    mark = None if stream is None else needle(stream)
     for number, line in enumerate(bytes(data).split(b"\n"), 1):
         if not line or (mark is not None and mark not in line):
             continue
@@ -74,8 +101,19 @@ def placed(
         except lines.BadLine as bad:
             yield Place(name, number), bad
             continue
-        if event["seq"] > after and (last is None or event["seq"] <= last):
+        is_wanted = stream is None or event["stream"] == stream
+        if is_wanted and event["seq"] > after and (last is None or event["seq"] <= last):
             yield Place(name, number), event
+        if event["seq"] == last:
+            # What follows never became durable.
+            return
+
+
+def damaged_ends(
+    name: str, data: bytes | bytearray, ends: list[int]
+) -> Iterator[tuple[Place, lines.BadLine]]:
+    for end in sorted(ends):
+        yield Place(name, data.count(b"\n", 0, end) + 1), lines.BadLine("its line end is damaged")
 
 
 def range_of(name: str) -> tuple[int, int]:

@@ -54,13 +54,34 @@ def evolve(state: Workflow | None, event: Event) -> Workflow:
     return after
 
 
+def carried(state: Workflow | None, event: Event) -> Workflow | None:
+    """The state after an event of a history that may miss some: what no longer fits is left out."""
+    if state is None and event["type"] not in OPENING:
+        return None
+    try:
+        return evolve(state, event)
+    except (KeyError, ValueError, TypeError):
+        return state
+
+
 def replay(events: list[Event]) -> Workflow | None:
     """The state that a stream's events give, from the first that opens it."""
     state: Workflow | None = None
+    step = evolve if is_gapless(events) else carried
     for event in events:
         if state is not None or event["type"] in OPENING:
-            state = evolve(state, event)
+            state = step(state, event)
     return state
+
+
+def is_gapless(events: list[Event]) -> bool:
+    """Whether none of a stream's events is missing between the last that opens it and the end."""
+    versions: list[int] = []
+    for event in events:
+        if event["type"] in OPENING:
+            versions.clear()
+        versions.append(event["version"])
+    return versions == list(range(versions[0], versions[0] + len(versions))) if versions else True
 
 
 _TOLD = ("phase", "step", "task", "commit", "reason", "gate", "passed", "outcome", "note", "path")

@@ -34,8 +34,9 @@ def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
             f"holdfast resume {state['id']}",
         )
     ttl = args.get("ttl", recipe.get("ttl"))
-    if ttl is not None and duration_s(ttl) is None:
-        return Refusal("invalid", f"{ttl!r} is not a duration", "write it like 30s, 90m, 24h or 7d")
+    if ttl is not None and not duration_s(ttl):
+        hint = "write it like 30s, 90m, 24h or 7d"
+        return Refusal("invalid", f"{str(ttl)[:40]!r} is not a duration", hint)
     wrong = first_bad_text(
         subject=args["subject"],
         title=args["title"],

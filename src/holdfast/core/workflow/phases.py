@@ -160,9 +160,16 @@ def block(state: Workflow, command: Command) -> list[Draft] | Refusal:
         return _no_such_phase(state, "block", args["phase"])
     if phase["name"] != state["phase"] or phase["status"] != "in_progress":
         return _not_in_progress(state, "block", phase)
-    reason = args.get("fields", {}).get("reason")
-    data = {"phase": phase["name"], **({"reason": str(reason)} if reason is not None else {})}
-    return [{"type": "phase_blocked", "data": data}]
+    fields = dict(args.get("fields", {}))
+    reason = fields.pop("reason", None)
+    data: Fields = {"phase": phase["name"]}
+    refusal = _bad_fields(fields)
+    if reason is not None:
+        data["reason"] = str(reason)
+        refusal = refusal or bad_text("reason", data["reason"])
+    if refusal is not None:
+        return refusal
+    return [{"type": "phase_blocked", "data": data}, *_told(phase["name"], fields)]
 
 
 def unblock(state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -176,7 +183,9 @@ def unblock(state: Workflow, command: Command) -> list[Draft] | Refusal:
             f"phase unblock: {name} of {state['id']} is {phase['status']}, not blocked",
             f"holdfast show {state['id']}",
         )
-    return [{"type": "phase_unblocked", "data": {"phase": name}}]
+    fields = command["args"].get("fields", {})
+    drafts: list[Draft] = [{"type": "phase_unblocked", "data": {"phase": name}}]
+    return _bad_fields(fields) or [*drafts, *_told(name, fields)]
 
 
 def approve(state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -188,7 +197,9 @@ def approve(state: Workflow, command: Command) -> list[Draft] | Refusal:
         return Refusal(
             "already", f"phase approve: {name} of {state['id']} is approved", "holdfast advance"
         )
-    return [{"type": "phase_approved", "data": {"phase": name}}]
+    fields = command["args"].get("fields", {})
+    drafts: list[Draft] = [{"type": "phase_approved", "data": {"phase": name}}]
+    return _bad_fields(fields) or [*drafts, *_told(name, fields)]
 
 
 def step(state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -205,17 +216,17 @@ def step(state: Workflow, command: Command) -> list[Draft] | Refusal:
     if steps and name not in steps:
         return Refusal(
             "not_found",
-            f"step: {current['name']} has no step {name!r}; it has {', '.join(steps)}",
+            f"step: {current['name']} has no step {name[:40]!r}; it has {', '.join(steps)}",
             f"holdfast step {steps[0]}",
         )
     return [{"type": "step_started", "data": {"step": name, "phase": current["name"]}}]
 
 
 def _no_such_phase(state: Workflow, tried: str, name: str) -> Refusal:
-    names = [phase["name"] for phase in state["phases"]]
+    known = ", ".join(phase["name"] for phase in state["phases"][:20]) or "none"
     return Refusal(
         "not_found",
-        f"phase {tried}: {state['id']} has no phase {name!r}; it has {', '.join(names) or 'none'}",
+        f"phase {tried}: {state['id']} has no phase {name[:40]!r}; it has {known}",
         f"holdfast show {state['id']}",
     )
 

@@ -67,7 +67,7 @@ def start_phase(state: Workflow, command: Command) -> list[Draft] | Refusal:
     if name not in names:
         return Refusal(
             "not_found",
-            f"task phase: tasks of {state['id']} have no phase {name!r}; "
+            f"task phase: tasks of {state['id']} have no phase {name[:40]!r}; "
             f"they have {', '.join(names) or 'none'}",
             f"holdfast show {state['id']}",
         )

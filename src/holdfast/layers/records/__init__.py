@@ -6,7 +6,12 @@ people and other tools know, and how the document becomes a state again.
 
 from __future__ import annotations
 
+import os
+
 from holdfast.layers.records import envelope
+from holdfast.layers.records.fields import Invalid
+
+__all__ = ["Invalid", "envelope"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +20,8 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Origin, Workflow
 
 FORMATS = ("verb", "formal", "skill", "loop")
+_SKILL_ACTIVE = "/.claude/workflow-state/active/"
+_SKILL_COMPLETED = "/.claude/workflow-state/completed/"
 
 
 def module(name: str) -> ModuleType:
@@ -56,6 +63,12 @@ def place(state: Workflow) -> str | None:
     if name == "formal" or status == "expired":
         return None
     return state["record"]
+
+
+def has_completed_copy(path: str, workflow_id: str) -> bool:
+    """Whether something stands where the completed record of an active skill workflow would."""
+    folder, found, _ = path.rpartition(_SKILL_ACTIVE)
+    return bool(found) and os.path.lexists(f"{folder}{_SKILL_COMPLETED}{workflow_id}.json")
 
 
 def format_of(path: str) -> str:

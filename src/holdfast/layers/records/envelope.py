@@ -2,20 +2,25 @@
 
 ``ledger``, ``seq`` and ``hash`` say which event the record shows; ``digest`` covers the values, so
 another tool's formatting is not an edit; ``rest`` is the state that the format cannot express.
+
+What is hashed is the record's own text without the digest. So a file that nobody touched is proven
+by its bytes, and only one that looks different is laid out again to see whether its values are.
 """
 
 from __future__ import annotations
 
 from holdfast import jsontext
-from holdfast.digest import digest
+from holdfast.digest import HEX_DIGITS, digest
 from holdfast.disk import FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields
+    from holdfast.core.shapes import Fields, Json
 
 KEY = "_holdfast"
 MAX_BYTES = 16 * 1024 * 1024
+_DIGEST = b'"digest": "'
+_DIGEST_END = b'",'
 
 
 class Sealed:
@@ -37,15 +42,18 @@ class Sealed:
 
 def seal(document: Fields, rest: Fields, ledger: str, seq: int, event_hash: str) -> bytes:
     """The record's bytes."""
-    claims = {"ledger": ledger, "seq": seq, "hash": event_hash}
-    claims_line = jsontext.line_of(claims)[:-1]
-    line, text = jsontext.laid_out(document)
-    rest_line, rest_text = jsontext.laid_out(rest, "    ", levels=1)
-    covered = f'{line[:-1]}, "{KEY}": {claims_line}, "rest": {rest_line}}}}}'
-    return (
-        f'{text[:-2]},\n  "{KEY}": {claims_line}, "digest": "{digest(covered.encode())}",\n'
-        f'    "rest": {rest_text}}}\n}}\n'
-    ).encode()
+    before, after = _around_digest(
+        document, {"ledger": ledger, "seq": seq, "hash": event_hash}, rest
+    )
+    return before + _DIGEST + digest(before + after).encode() + _DIGEST_END + after
+
+
+def _around_digest(document: Fields, claims: Fields, rest: Json) -> tuple[bytes, bytes]:
+    """The record's text before its digest, and after it."""
+    text = jsontext.laid_out(document)
+    before = f'{text[:-2]},\n  "{KEY}": {jsontext.line_of(claims)[:-1]}, '
+    after = f'\n    "rest": {jsontext.laid_out(rest, "    ", levels=1)}}}\n}}\n'
+    return before.encode(), after.encode()
 
 
 def unseal(raw: bytes) -> Sealed:
@@ -57,22 +65,35 @@ def unseal(raw: bytes) -> Sealed:
     document = jsontext.loads(raw)
     if not isinstance(document, dict):
         raise jsontext.BadJson("it is not an object")
-    if _is_intact(document):
+    if _is_untouched(raw) or _has_same_values(document):
         return Sealed(document, document.pop(KEY), intact=True)
     document = jsontext.loads(raw, strict=True)
     return Sealed(document, document.pop(KEY, None), intact=False)
 
 
-def _is_intact(document: Fields) -> bool:
+def _is_untouched(raw: bytes) -> bool:
+    """Whether the bytes are what ``seal`` made; the envelope is the last that could claim it."""
+    before, mark, claimed = raw.rpartition(_DIGEST)
+    end = HEX_DIGITS + len(_DIGEST_END)
+    return (
+        bool(mark)
+        and claimed[HEX_DIGITS:end] == _DIGEST_END
+        and digest(before + claimed[end:]).encode() == claimed[:HEX_DIGITS]
+    )
+
+
+def _has_same_values(document: Fields) -> bool:
+    """Whether the values are those that were sealed, however they are written."""
     envelope = document.get(KEY)
     if not isinstance(envelope, dict) or "digest" not in envelope:
         return False
-    claimed = envelope["digest"]
-    rest = {key: value for key, value in envelope.items() if key != "digest"}
+    values = {key: value for key, value in document.items() if key != KEY}
+    claims = {key: value for key, value in envelope.items() if key not in ("digest", "rest")}
     try:
-        return bool(digest(jsontext.line_of({**document, KEY: rest}).encode()) == claimed)
+        before, after = _around_digest(values, claims, envelope.get("rest"))
     except (UnicodeEncodeError, RecursionError):
         return False
+    return bool(digest(before + after) == envelope["digest"])
 
 
 def shows(raw: bytes, event_hash: str) -> bool:

@@ -221,7 +221,6 @@ TASK: dict[str, Check] = {
     "verification_passed": _flag_or_null,
     "max_iterations": count,
 }
-_VIOLATION: dict[str, Check] = {"code": named, "severity": named, "details": text}
 
 
 def check_entry(
@@ -255,7 +254,8 @@ def phases(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) -
         if name in seen:
             raise Invalid([*place, "name"], "is the name of an earlier phase")
         seen.add(name)
-        found.append({"status": "pending", **renamed(entry, names)})
+        found.append(renamed(entry, names))
+        found[-1].setdefault("status", "pending")
     if len(found) > MAX_PHASES:
         raise Invalid([*path, key], f"must be {MAX_PHASES:,} at most")
     return found
@@ -273,8 +273,10 @@ def tasks(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) ->
         if str(task_id) in seen:
             raise Invalid([*place, own], "is that of an earlier task")
         seen.add(str(task_id))
-        defaults = {"id": task_id, "description": "", "status": "pending"}
-        found.append({**defaults, **renamed(entry, names)})
+        task = renamed(entry, names)
+        for field, default in (("id", task_id), ("description", ""), ("status", "pending")):
+            task.setdefault(field, default)
+        found.append(task)
     return found
 
 
@@ -282,9 +284,10 @@ def violations(doc: Fields, key: str, path: Path) -> list[Violation]:
     found: list[Json] = []
     for position, entry in enumerate(rows(doc, key, path)):
         place: Path = [*path, key, position]
-        complete = {"code": REQUIRED, "severity": REQUIRED, "details": "", **entry}
-        check_entry(complete, place, _VIOLATION)
-        found.append(complete)
+        named(entry, "code", place)
+        named(entry, "severity", place)
+        text(entry, "details", place, "")
+        found.append(entry if "details" in entry else {**entry, "details": ""})
     return found
 
 

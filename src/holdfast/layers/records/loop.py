@@ -122,10 +122,21 @@ def _units(tasks: list[Task], rest: Fields) -> dict[str, Fields]:
         if below != {"description": ""}:
             hidden[name] = below
         entry["status"] = _WORDS[entry["status"]]
+        if _BEGUN in entry:
+            # It comes last, as it does after parsing: the same state makes the same bytes.
+            entry[_BEGUN] = entry.pop(_BEGUN)
         units[name] = entry
     if hidden:
         rest["units"] = hidden
+    if list(units) != sorted(units, key=_counted):
+        rest["order"] = list(units)
     return units
+
+
+def _counted(name: str) -> tuple[int, str]:
+    """T2 comes before T10, whatever order a tool has written them in."""
+    number = name.lstrip("TR")
+    return (int(number) if number.isdecimal() else 0, name)
 
 
 def _iteration(unit: Fields) -> Fields:
@@ -208,7 +219,7 @@ def _tasks(document: Fields, rest: Fields, mode: str) -> Fields:
     """The units as tasks, and which of them is the current one."""
     units_key, current_key = UNITS[mode]
     hidden = tables(rest, "units", PLACE)
-    units = tables(document, units_key, [])
+    units = _ordered(tables(document, units_key, []), rest)
     tasks = {
         name: _task(name, unit, hidden.get(name, {}), units_key) for name, unit in units.items()
     }
@@ -225,6 +236,16 @@ def _tasks(document: Fields, rest: Fields, mode: str) -> Fields:
     elif current_key in document:
         found["current_task"] = None
     return found
+
+
+def _ordered(units: dict[str, Fields], rest: Fields) -> dict[str, Fields]:
+    """The units in the order in which they were rendered; another tool's, as they stand there."""
+    if "recipe" not in rest:
+        return units
+    order = texts(rest, "order", PLACE)
+    names = [name for name in order if name in units]
+    names += sorted(units.keys() - set(order), key=_counted)
+    return {name: units[name] for name in names}
 
 
 def _task(name: str, unit: Fields, hidden: Fields, units_key: str) -> Fields:

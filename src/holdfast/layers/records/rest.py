@@ -52,7 +52,7 @@ FORMATS = ("verb", "formal", "skill", "loop")
 EVERYWHERE = frozenset(("recipe", "record", "worktree", "created_at", "extra"))
 """State that every document shows, or that the place where it stands tells."""
 
-_NOT_STATE = EVERYWHERE | {"id", "was", "under", "units"}
+_NOT_STATE = EVERYWHERE | {"id", "was", "under", "units", "order"}
 _NAMES = ("title", "subject")
 
 
@@ -119,13 +119,13 @@ def put_back(document: Fields, rest: Fields, extra: Fields, nested: Collection[s
         elif key in nested and isinstance(value, dict) and value:
             known = document[key]
             document[key] = {**known, **{k: v for k, v in value.items() if k not in known}}
-            below = {k: v for k, v in value.items() if k in known}
+            below = {k: v for k, v in sorted(value.items()) if k in known}
             if below:
                 hidden[key] = below
         else:
             hidden[key] = value
     if hidden:
-        rest["extra"] = hidden
+        rest["extra"] = dict(sorted(hidden.items()))
 
 
 def unknown(document: Fields, rest: Fields, known: Fields, nested: Collection[str]) -> Fields:

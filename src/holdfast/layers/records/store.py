@@ -28,8 +28,12 @@ class RecordStore:
         """The record's bytes; ``None`` when there is no file. A folder in its place is a fault."""
         return self._disk.read(path)
 
-    def prepare(self, path: str, data: bytes) -> str:
-        """Writes the record beside its place, so that room for it is certain; gives the spare."""
+    def prepare(self, path: str, data: bytes, durable_from: str | None = None) -> str:
+        """Writes the record beside its place, so that room for it is certain; gives the spare.
+
+        ``durable_from`` is the root, for a record whose absence means something: one of the two
+        names, the spare or the record, then stands through a power cut.
+        """
         spare = _spare(path)
         try:
             self._disk.create(spare, data, self._disk.mode_of(path))
@@ -39,15 +43,29 @@ class RecordStore:
         except FileExistsError:
             self._see_to(spare, path)
             self._disk.create(spare, data, self._disk.mode_of(path))
+        if durable_from is not None and not os.path.lexists(path):
+            self._sync_names(spare, durable_from)
         return spare
 
-    def put(self, spare: str, path: str, expected: bytes | None) -> str | None:
+    def _sync_names(self, path: str, root: str) -> None:
+        while path != root and len(path) > len(root):
+            path = os.path.dirname(path)
+            self._disk.sync_folder(path)
+
+    def was_on_its_way(self, path: str, event_hash: str) -> bool:
+        """Whether a writer died between recording this event and putting its record here."""
+        left = self._disk.read(_spare(path))
+        return left is not None and envelope.shows(left, event_hash) and is_ours(left)
+
+    def put(
+        self, spare: str, path: str, expected: bytes | None, *, durable: bool = False
+    ) -> str | None:
         """Puts the spare in its place.
 
         When something else than ``expected`` stood there at that instant, it is kept beside the
         record, and its path is given back.
         """
-        stood = self._disk.replace(path, spare)
+        stood = self._disk.replace(path, spare, durable=durable)
         if stood is None:
             return None
         if stood == expected or is_ours(stood):

@@ -1,0 +1,42 @@
+"""The ledger's folder: made once, by the first command in a workspace."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.disk import Disk
+    from holdfast.workspace import Workspace
+
+
+def make(workspace: Workspace, disk: Disk, note: Callable[[str], None]) -> None:
+    """Makes the folder durable, and keeps it and the records out of git."""
+    home, common = workspace.home, workspace.common
+    if common is None or not home.startswith(common):
+        workspace.inside(os.path.dirname(os.path.dirname(home)), ".claude/holdfast/x")
+    disk.make_folder(home, 0o700)
+    for above in (os.path.dirname(home), os.path.dirname(os.path.dirname(home))):
+        disk.sync_folder(above)
+    if common is not None:
+        _exclude_records(workspace, disk, note, os.path.join(common, "info", "exclude"))
+    # The marker comes last: whoever finds it finds everything above done.
+    try:
+        disk.create(os.path.join(home, ".gitignore"), b"*\n", 0o600)
+    except FileExistsError:
+        return
+
+
+def _exclude_records(
+    workspace: Workspace, disk: Disk, note: Callable[[str], None], path: str
+) -> None:
+    try:
+        current = (disk.read(path) or b"").decode(errors="surrogateescape")
+        missing = workspace.ignore_lines(current)
+        if missing:
+            disk.make_folder(os.path.dirname(path))
+            disk.extend(path, missing.encode())
+    except OSError as error:
+        note(f"git's exclude file could not be extended ({error.strerror})")

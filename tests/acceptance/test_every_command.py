@@ -1,0 +1,219 @@
+"""Every command of the first set, as text and as JSON, with its exit code and its keys."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.cli.table import COMMANDS
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+with open(os.path.join(ROOT, "docs", "json.md"), encoding="utf-8") as page:
+    CONTRACT = page.read()
+
+
+def section(title):
+    return CONTRACT.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def documented(title):
+    """The rows of a section's table: the names of the first cell, then the other cells."""
+    rows = [line.strip("| ").split(" | ") for line in section(title).splitlines() if "|" in line]
+    return [(re.findall(r"`([^`]+)`", row[0]), row[1:]) for row in rows[2:]]
+
+
+KEYS = {
+    name: set(re.findall(r"`([^`]+)`", cells[0] if cells else ""))
+    for names, cells in documented("Answers")
+    for name in names
+}
+
+STORY = [
+    # Each line is a command of one workflow's life, in an order in which all of them succeed.
+    ("start", "start dev feature.md --title Import --task one --phase plan --phase build"),
+    ("status", "status"),
+    ("show", "show"),
+    ("log", "log --limit 3"),
+    ("task add", "task add two"),
+    ("task start", "task start 1"),
+    ("task block", "task block 1 --reason waiting"),
+    ("task start", "task start 1"),
+    ("task done", "task done 1 --commit 4f5e6d7"),
+    ("task done", "task done 2"),
+    ("phase start", "phase start plan findings=3"),
+    ("step", "step read"),
+    ("phase block", "phase block plan --reason access"),
+    ("phase unblock", "phase unblock plan"),
+    ("phase approve", "phase approve plan"),
+    ("phase complete", "phase complete plan"),
+    ("remind", "remind carefully"),
+    ("read", "read @README.md"),
+    ("set", "set ticket=7"),
+    ("resume", "resume"),
+    ("advance", "advance"),
+    ("verify", "verify"),
+    ("repair", "repair"),
+    ("abandon", "abandon --reason enough"),
+    ("resume", "resume dev-b25a2dc1"),
+    ("complete", "complete --force --reason gates --outcome merged"),
+    ("help", "help task done"),
+]
+
+
+def test_the_story_tells_of_every_command():
+    assert {name for name, _ in STORY} | {"demo"} == set(COMMANDS)
+    assert set(KEYS) == set(COMMANDS) | {"--version"}
+
+
+def test_every_command_answers_with_its_documented_keys(repo):
+    for name, line in STORY:
+        answer = repo.run(*line.split(), "--json")
+        assert answer.code == 0, (line, answer)
+        assert set(answer.json) - {"notes"} == {"ok", *KEYS[name]}, line
+        assert answer.err == ""
+
+
+def test_every_command_answers_people_in_plain_text(repo):
+    for _, line in STORY:
+        answer = repo.run(*line.split())
+        assert answer.code == 0, (line, answer)
+        assert answer.err == ""
+        assert answer.out.strip(), line
+        assert "\x1b" not in answer.out
+
+
+def test_the_two_ways_to_say_json_and_which_workflow_can_stand_anywhere(repo):
+    started = repo.ok("start", "tdd", "one")["workflow"]["id"]
+    repo.ok("start", "tdd", "two")
+    lines = [
+        ["task", "add", "-w", started, "--json", "text"],
+        ["task", "add", "text", "--json", "-w", started],
+        ["task", "--json", "-w", started, "add", "text"],
+        ["task", "add", f"--workflow={started}", "--json", "--", "--json"],
+    ]
+    for number, words in enumerate(lines, 1):
+        answer = repo.run(*words)
+        assert (answer.code, answer.json["workflow"]["id"]) == (0, started), words
+        assert answer.json["workflow"]["tasks"][-1]["id"] == number
+    assert repo.state(started)["tasks"][-1]["description"] == "--json"
+    assert repo.ok("show", started) == repo.ok("show", "-w", started)
+
+
+def test_a_workflow_has_exactly_the_documented_keys(repo):
+    names = {name for names, _ in documented("A workflow") for name in names}
+    repo.ok("start", "dev", "x", "--task", "one", "--phase", "all")
+    new = set(repo.state())
+    repo.ok("task", "start", "1")
+    repo.ok("complete", "--force", "--reason", "done with it", "--outcome", "all is well")
+    (workflow,) = {event["stream"] for event in repo.ok("log")["events"]}
+    assert new | set(repo.state(workflow)) == names
+    assert names - new == {"current_task", "completed_at", "outcome", "reason"}
+
+
+def test_a_row_of_status_has_exactly_the_documented_keys(repo):
+    text = section("A row of `status`")
+    repo.ok("start", "dev", "x")
+    (row,) = repo.ok("status")["workflows"]
+    assert set(row) == set(re.findall(r"`(\w+)`", text))
+
+
+def test_an_event_has_exactly_the_documented_keys(repo):
+    listed = section("An event of `log`").partition(":")[0]
+    repo.ok("start", "dev", "x", "--task", "one")
+    events = repo.ok("log")["events"]
+    assert {key for event in events for key in event} == set(re.findall(r"`(\w+)`", listed))
+    assert [event["type"] for event in events].count("task_added") == 1
+
+
+def test_the_keys_that_scripts_rely_on_are_there(repo):
+    started = repo.ok("start", "dev", "feature.md", "--task", "one", "--read", "@README.md")
+    workflow = started["workflow"]
+    assert repo.record(workflow["record"])["workflow"]["id"] == workflow["id"]
+    shown = repo.state(workflow["id"])
+    assert (shown["recipe"], shown["status"], shown["phase"]) == (
+        "dev",
+        "in_progress",
+        "load_feature",
+    )
+    assert shown["tasks"] == [{"id": 1, "description": "one", "status": "pending"}]
+    assert (shown["required_reading"], shown["unread"]) == (["@README.md"], ["@README.md"])
+    assert "@README.md" in repo.ok("resume")["briefing"]
+    assert [row["id"] for row in repo.ok("status")["workflows"]] == [workflow["id"]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nosuch",
+        "task",
+        "task dance 1",
+        "task done",
+        "task block 1",
+        "task done 1 2",
+        "task done 1 --commit",
+        "start",
+        "start dev x --set nothing",
+        "start dev x --nosuch 1",
+        "log --limit many",
+        "log --limit 0",
+        "set",
+        "show -w",
+        "help nosuch",
+        "--nosuch",
+    ],
+)
+def test_a_usage_error_is_one_object_too(folder, line):
+    error = folder.refused(*line.split(), exit_code=2)
+    assert error["code"] == "usage"
+    assert error["hint"].startswith("holdfast ")
+    answer = folder.run(*line.split())
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("holdfast: ")
+    assert "  next: holdfast" in answer.err
+    assert not folder.has(".claude")
+
+
+def test_an_empty_command_line_shows_the_help(folder):
+    assert folder.run().out.startswith("holdfast keeps the state")
+    assert set(folder.ok("help")) == {"ok", "help"}
+    assert folder.ok("--version")["version"]
+    assert set(folder.ok("task", "done", "--help")) == {"ok", "help"}
+
+
+def test_the_log_shows_people_no_recipes(repo):
+    repo.ok("start", "dev", "x")
+    text = repo.run("log").out
+    assert "recipe=dev" in text
+    assert "phases" not in text
+    assert all(len(line) < 120 for line in text.splitlines())
+
+
+def test_following_the_log_prints_events_as_they_come(repo):
+    repo.ok("start", "tdd", "x")
+    follower = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "log", "--follow", "--json"],
+        cwd=repo.path,
+        env=repo.environment,
+        stdout=subprocess.PIPE,
+    )
+    with follower:
+        try:
+            first = [json.loads(follower.stdout.readline())["type"] for _ in range(2)]
+            repo.ok("remind", "look up")
+            then = json.loads(follower.stdout.readline())
+        finally:
+            follower.send_signal(2)
+        assert (first, then["type"]) == (["workflow_started", "phase_started"], "reminder_added")
+        assert follower.wait(20) == 130
+
+
+def test_a_request_with_an_id_is_applied_once(repo):
+    repo.ok("start", "tdd", "x")
+    once = repo.ok("task", "add", "one", "--id", "r-1")
+    again = repo.ok("task", "add", "one", "--id", "r-1")
+    assert again["seqs"] == once["seqs"]
+    assert again["notes"]
+    assert len(repo.state()["tasks"]) == 1

@@ -1,0 +1,235 @@
+"""Moving on: phases with their approvals, alternatives and cycles; steps; tasks."""
+
+import pytest
+
+
+def names(workflow, status):
+    return [phase["name"] for phase in workflow["phases"] if phase["status"] == status]
+
+
+def test_advance_completes_the_phase_and_starts_the_next(repo):
+    repo.ok("start", "planning", "a move")
+    moved = repo.ok("advance")["workflow"]
+    assert (moved["phase"], names(moved, "completed")) == ("Requirements", ["Research"])
+    moved = repo.ok("phase", "complete", "Requirements", "pages=3")["workflow"]
+    assert moved["phase"] == "Design"
+    assert moved["phases"][1]["pages"] == 3
+
+
+def test_after_the_last_phase_there_is_nothing_to_advance_to(repo):
+    repo.ok("start", "custom", "x", "--phase", "only")
+    assert "next: holdfast complete" in repo.run("advance").out
+    error = repo.refused("advance")
+    assert (error["code"], error["hint"]) == ("already", "holdfast complete")
+    assert repo.ok("complete")["workflow"]["status"] == "completed"
+
+
+def test_phases_keep_their_order(repo):
+    repo.ok("start", "planning", "a move")
+    error = repo.refused("phase", "start", "Review")
+    assert (error["code"], error["details"]) == ("wrong_order", {"next": ["Requirements"]})
+    assert repo.refused("phase", "complete", "Design")["code"] == "wrong_order"
+    assert repo.refused("phase", "block", "Design")["code"] == "wrong_order"
+    error = repo.refused("phase", "start", "Nonsense")
+    assert error["code"] == "not_found"
+    assert "Research, Requirements" in error["message"]
+    assert repo.state()["phase"] == "Research"
+
+
+def test_a_phase_that_is_in_progress_or_done_is_not_begun_or_done_again(repo):
+    repo.ok("start", "planning", "a move")
+    assert repo.refused("phase", "start", "Research")["code"] == "already"
+    repo.ok("advance")
+    assert repo.refused("phase", "complete", "Research")["code"] == "already"
+
+
+def test_going_back_opens_the_phases_after_it_again(repo):
+    repo.ok("start", "planning", "a move")
+    repo.ok("advance")
+    repo.ok("advance")
+    back = repo.ok("phase", "start", "Research")["workflow"]
+    assert (back["phase"], names(back, "completed")) == ("Research", [])
+
+
+def test_a_plan_needs_a_persons_approval_in_apex(repo):
+    repo.ok("start", "apex", "a redesign")
+    repo.ok("advance")
+    error = repo.refused("advance")
+    assert (error["code"], error["hint"]) == ("needs_approval", "holdfast phase approve plan")
+    assert repo.refused("phase", "start", "implement")["code"] == "needs_approval"
+    assert "holdfast phase approve plan" in repo.run("show").out
+    assert "holdfast phase approve plan" in repo.ok("resume")["briefing"]
+    repo.ok("phase", "approve", "plan")
+    assert repo.refused("phase", "approve", "plan")["code"] == "already"
+    assert repo.ok("advance")["workflow"]["phase"] == "implement"
+
+
+def test_a_last_phase_that_needs_approval_cannot_be_completed_around_it(repo):
+    recipe = 'format = "skill"\n[[phases]]\nname = "sign"\napproval = true\n'
+    repo.write(".claude/workflows/signed.toml", recipe)
+    repo.ok("start", "signed", "x")
+    assert repo.refused("complete")["details"] == {"pending": {"phases": ["sign"]}}
+    repo.ok("phase", "approve", "sign")
+    assert repo.ok("complete")["workflow"]["status"] == "completed"
+
+
+@pytest.mark.parametrize("way", ["fix", "implement"])
+def test_debugging_ends_in_a_fix_or_an_implementation(repo, way):
+    repo.ok("start", "debug", "a crash")
+    assert repo.refused("phase", "start", "git-commit")["details"]["next"] == ["fix", "implement"]
+    repo.ok("phase", "start", way)
+    moved = repo.ok("advance")["workflow"]
+    assert (moved["phase"], names(moved, "completed")) == ("git-commit", ["troubleshoot", way])
+    assert repo.ok("complete")["workflow"]["status"] == "completed"
+
+
+def test_advance_takes_the_first_of_two_ways(repo):
+    repo.ok("start", "debug", "a crash")
+    assert repo.ok("advance")["workflow"]["phase"] == "fix"
+
+
+def test_brainstorming_and_research_take_turns_until_there_is_a_design(repo):
+    repo.ok("start", "brainstorm", "an editor")
+    for phase in ("research", "brainstorm", "research", "brainstorm", "design"):
+        assert repo.ok("phase", "start", phase)["workflow"]["phase"] == phase
+    assert repo.types().count("phase_started") == 6
+    assert repo.ok("complete")["workflow"]["status"] == "completed"
+
+
+def test_a_test_driven_workflow_goes_round_in_cycles(repo):
+    repo.ok("start", "tdd", "a stack")
+    written = ["test_file=test_stack.py", "test_name=test_push", "failure_confirmed=true"]
+    repo.ok("phase", "start", "red", *written)
+    assert repo.types()[2:] == ["test_written", "failure_confirmed"]
+    for phase in ("green", "refactor", "commit"):
+        assert repo.ok("advance")["workflow"]["phase"] == phase
+    again = repo.ok("phase", "start", "red")["workflow"]
+    assert (again["cycle"], again["phase"], names(again, "completed")) == (2, "red", [])
+    assert "test_file" not in again["phases"][0]
+    assert "cycle 2" in repo.run("show").out
+    assert repo.refused("complete")["details"]["pending"]["phases"] == [
+        "green",
+        "refactor",
+        "commit",
+    ]
+
+
+def test_a_quality_loop_goes_round_as_well(repo):
+    repo.ok("start", "qa-loop", "the release")
+    repo.ok("advance")
+    repo.ok("advance")
+    assert repo.ok("phase", "start", "Run QA")["workflow"]["cycle"] == 2
+
+
+def test_a_blocked_phase_stands_still_until_it_is_unblocked(repo):
+    repo.ok("start", "tdd", "x")
+    blocked = repo.ok("phase", "block", "red", "--reason", "no access")["workflow"]
+    assert (blocked["status"], blocked["phases"][0]["reason"]) == ("blocked", "no access")
+    for words in (["advance"], ["phase", "complete", "red"], ["phase", "start", "green"]):
+        error = repo.refused(*words)
+        assert (error["code"], error["hint"]) == ("blocked", "holdfast phase unblock red")
+        assert "no access" in error["message"]
+    assert repo.refused("complete")["details"]["pending"]["phases"][0] == "red"
+    assert "no access" in repo.ok("resume")["briefing"]
+    assert repo.ok("phase", "unblock", "red")["workflow"]["status"] == "in_progress"
+    assert repo.refused("phase", "unblock", "red")["code"] == "not_blocked"
+    assert repo.ok("advance")["workflow"]["phase"] == "green"
+
+
+def test_fields_that_are_given_with_a_phase_are_kept_with_it(repo):
+    repo.ok("start", "apex", "x")
+    repo.ok("phase", "start", "analyze", "depth=2")
+    repo.ok("phase", "block", "analyze", "since=monday", "--reason", "access")
+    repo.ok("phase", "unblock", "analyze", "by=Ada")
+    repo.ok("phase", "approve", "analyze", "approver=Grace")
+    repo.ok("phase", "complete", "analyze", "findings=[1, 2]")
+    phase = repo.state()["phases"][0]
+    told = {"depth": 2, "since": "monday", "by": "Ada", "approver": "Grace", "findings": [1, 2]}
+    assert told.items() <= phase.items()
+    assert repo.refused("phase", "start", "plan", "status=completed")["code"] == "invalid"
+
+
+def test_a_phase_has_the_steps_of_its_recipe(repo):
+    repo.ok("start", "dev", "x")
+    assert repo.ok("step", "read it")["workflow"]["step"] == "read it"
+    for _ in range(3):
+        moved = repo.ok("advance")["workflow"]
+    assert (moved["phase"], moved["step"]) == ("verification", None)
+    error = repo.refused("step", "dance")
+    assert (error["code"], error["hint"]) == ("not_found", "holdfast step lint")
+    assert repo.ok("step", "security_review")["workflow"]["step"] == "security_review"
+    assert "step security_review" in repo.ok("resume")["briefing"]
+
+
+def test_a_task_is_started_done_and_not_done_twice(repo):
+    repo.ok("start", "dev", "x", "--task", "one", "--task", "two")
+    assert repo.ok("task", "start", "1")["workflow"]["current_task"] == 1
+    assert repo.refused("task", "start", "1")["code"] == "already"
+    done = repo.ok("task", "done", "1", "--commit", "4f5e6d7")["workflow"]["tasks"][0]
+    assert (done["status"], done["commit"]) == ("completed", "4f5e6d7")
+    error = repo.refused("task", "done", "1", "--commit", "another")
+    assert (error["code"], "1 of dev-" in error["message"]) == ("already", True)
+    assert repo.refused("task", "start", "1")["code"] == "already"
+    assert repo.refused("task", "block", "1", "--reason", "x")["code"] == "already"
+    assert repo.types().count("task_completed") == 1
+    assert repo.state()["tasks"][0]["commit"] == "4f5e6d7"
+
+
+def test_a_task_may_be_done_without_having_been_started(repo):
+    repo.ok("start", "dev", "x", "--task", "one")
+    assert repo.ok("task", "done", "1")["workflow"]["tasks"][0]["status"] == "completed"
+
+
+def test_a_blocked_task_is_started_again_before_it_is_done(repo):
+    repo.ok("start", "dev", "x", "--task", "one")
+    repo.ok("task", "block", "1", "--reason", "a decision")
+    error = repo.refused("task", "done", "1")
+    assert (error["code"], error["hint"]) == ("blocked", "holdfast task start 1")
+    assert "BLOCKED task 1: a decision" in repo.ok("resume")["briefing"]
+    repo.ok("task", "start", "1")
+    done = repo.ok("task", "done", "1")["workflow"]["tasks"][0]
+    assert "reason" not in done
+
+
+@pytest.mark.parametrize("number", ["2", "0", "-1", "one", "9" * 40])
+def test_a_task_that_is_not_there_is_named_with_those_that_are(repo, number):
+    repo.ok("start", "dev", "x", "--task", "one")
+    for words in (["start"], ["done"], ["block", "--reason", "x"]):
+        error = repo.refused("task", words[0], number, *words[1:])
+        assert error["code"] == "not_found"
+        assert "it has 1" in error["message"]
+
+
+def test_unknown_ids_are_refused_by_every_command_that_takes_one(repo):
+    repo.ok("start", "tdd", "x")
+    lines = ["show", "resume", "log", "advance", "task add x", "remind x", "set a=1", "complete"]
+    for line in [*lines, "abandon", "read @README.md", "step x", "status", "phase start red"]:
+        error = repo.refused(*line.split(), "-w", "nosuch")
+        assert error["code"] == "not_found", line
+        assert "'nosuch'" in error["message"]
+        assert "tdd-" in error["message"]
+    assert len(repo.types()) == 2
+
+
+def test_reminders_and_reading_are_kept_once(repo):
+    repo.ok("start", "tdd", "x")
+    repo.ok("remind", "slowly")
+    assert repo.refused("remind", "slowly")["code"] == "already"
+    repo.ok("read", "@README.md")
+    assert repo.refused("read", "@README.md")["code"] == "already"
+    missing = repo.ok("read", "@docs/later.md")
+    assert "does not exist yet" in missing["notes"][0]
+    workflow = repo.state()
+    assert workflow["required_reading"] == ["@README.md", "@docs/later.md"]
+    assert workflow["reminders"] == ["slowly"]
+
+
+def test_context_is_set_field_by_field(repo):
+    repo.ok("start", "tdd", "x", "--set", "a=1")
+    repo.ok("set", "b=two", "c=true", 'd={"e": null}')
+    assert repo.ok("set", "a=3")["workflow"]["context"] == {
+        "a": 3,
+        "b": "two",
+        "c": True,
+        "d": {"e": None},
+    }

@@ -1,0 +1,230 @@
+"""Disks that remember, fail or die: the seam through which the faults of the promises come in."""
+
+import errno
+import os
+import signal
+
+from holdfast.disk import Disk
+from workshop import HOME
+
+
+class Node:
+    """A file, whatever its names are; ``first`` is what was on the disk before the recording."""
+
+    def __init__(self, data=b""):
+        self.first = data
+
+
+class Died(BaseException):
+    """The recording process is dead: whatever it still tries to do has no effect."""
+
+
+class RecordingDisk(Disk):
+    """A disk that logs what is done to it, as ``(operation, …)``, with nodes for contents."""
+
+    def __init__(self, root):
+        super().__init__()
+        self.root = os.fspath(root)
+        self.log = []
+        self.names = {}
+        self.folders = set()
+        self.failing_syncs = 0
+        """So many syncs fail, from the ledger's next one on."""
+        self.dies_after = None
+        """So many operations later the process dies."""
+        for folder, _, names in os.walk(self.root):
+            self.folders.add(folder)
+            for name in names:
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    self.names[path] = Node(file.read())
+        self.at_first = (dict(self.names), set(self.folders))
+
+    def said(self, *what):
+        """Something that the test wants to find again between the operations."""
+        self.log.append(("said", *what))
+
+    def hand(self, path, data):
+        """A person's editor writes a whole file, and syncs it."""
+        with open(path, "wb") as file:
+            file.write(data)
+        node = Node(data)
+        self.names[path] = node
+        self.log.append(("hand", path, node))
+
+    def _alive(self):
+        if self.dies_after is None:
+            return
+        if self.dies_after == 0:
+            raise Died
+        self.dies_after -= 1
+
+    def _may_fail(self, path):
+        self._alive()
+        if self.failing_syncs and HOME in path:
+            self.failing_syncs -= 1
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def _node(self, fd):
+        path = os.readlink(f"/proc/self/fd/{fd}")
+        if path not in self.names:
+            self._created(path)
+        return self.names[path]
+
+    def _created(self, path):
+        node = Node()
+        self.names[path] = node
+        self.log.append(("create", path, node))
+
+    def make_folder(self, path, mode=0o777):
+        missing = []
+        while path not in self.folders:
+            missing.append(path)
+            path = os.path.dirname(path)
+        if missing:
+            self._alive()
+            super().make_folder(missing[0], mode)
+        for folder in reversed(missing):
+            self.folders.add(folder)
+            self.log.append(("mkdir", folder))
+
+    def open_append(self, path):
+        self._alive()
+        fd, is_new = super().open_append(path)
+        if is_new:
+            self._created(path)
+        return fd, is_new
+
+    def create(self, path, data, mode=0o666, *, durable=False):
+        self._alive()
+        super().create(path, data, mode, durable=durable)
+
+    def write(self, fd, data):
+        node = self._node(fd)
+        self._alive()
+        super().write(fd, data)
+        self.log.append(("write", node, bytes(data)))
+
+    def cut(self, fd, size):
+        self._alive()
+        node = self._node(fd)
+        super().cut(fd, size)
+        self.log.append(("cut", node, size))
+
+    def sync(self, fd):
+        self._may_fail(os.readlink(f"/proc/self/fd/{fd}"))
+        node = self._node(fd)
+        super().sync(fd)
+        self.log.append(("sync", node))
+
+    def sync_folder(self, path):
+        self._may_fail(path)
+        super().sync_folder(path)
+        self.log.append(("sync_folder", path))
+
+    def link(self, source, target):
+        self._alive()
+        super().link(source, target)
+        self.names[target] = self.names[source]
+        self.log.append(("link", source, target))
+
+    def move(self, source, target):
+        self._alive()
+        super().move(source, target)
+        self.names[target] = self.names.pop(source)
+        self.log.append(("move", source, target))
+
+    def exchange(self, one, other):
+        self._alive()
+        before = len(self.log)
+        super().exchange(one, other)
+        if len(self.log) == before:
+            self.names[one], self.names[other] = self.names[other], self.names[one]
+            self.log.append(("exchange", one, other))
+
+    def remove(self, path):
+        self._alive()
+        super().remove(path)
+        if self.names.pop(path, None) is not None:
+            self.log.append(("remove", path))
+
+    def remove_folder(self, path):
+        self._alive()
+        super().remove_folder(path)
+        if path in self.folders and not os.path.isdir(path):
+            self.folders.discard(path)
+            self.log.append(("rmdir", path))
+
+    def lock(self, path, wait_s):
+        self._alive()
+        fd = super().lock(path, wait_s)
+        self._node(fd)
+        return fd
+
+
+CALLS = (
+    "read", "make_folder", "open_append", "write", "cut", "sync", "sync_folder", "create", "link",
+    "move", "exchange", "remove", "lock", "extend",
+)  # fmt: skip
+
+
+class CountingDisk(Disk):
+    """A disk on which something happens at one call, or from one call on."""
+
+    def __init__(self, at=None):
+        super().__init__()
+        self.at = at
+        self.calls = []
+
+    def strike(self, name, arguments):
+        """What happens at the call; nothing on a disk that only counts."""
+
+
+def _counted(name):
+    def call(self, *arguments, **options):
+        self.calls.append(name)
+        if self.at is not None and len(self.calls) >= self.at:
+            self.strike(name, arguments)
+        return getattr(Disk, name)(self, *arguments, **options)
+
+    return call
+
+
+for _name in CALLS:
+    setattr(CountingDisk, _name, _counted(_name))
+
+
+class FailingDisk(CountingDisk):
+    """Fails its ``at``-th call with an error; all later calls that write, too, until it is mended.
+
+    A write that fails has written half of what it was given: that is how a full disk looks.
+    """
+
+    def __init__(self, at, number=errno.ENOSPC, *, once=False):
+        super().__init__(at)
+        self.number = number
+        self.once = once
+        self.struck = None
+
+    def strike(self, name, arguments):
+        if len(self.calls) > self.at and (self.once or name in ("read", "lock", "remove", "cut")):
+            return
+        self.struck = self.struck or name
+        if name == "write":
+            fd, data = arguments
+            os.write(fd, data[: len(data) // 2])
+        raise OSError(self.number, os.strerror(self.number))
+
+
+class DyingDisk(CountingDisk):
+    """Kills its own process at a call: half of a write may be done by then."""
+
+    def __init__(self, at, *, torn=0.0):
+        super().__init__(at)
+        self.torn = torn
+
+    def strike(self, name, arguments):
+        if name == "write":
+            fd, data = arguments
+            os.write(fd, data[: int(len(data) * self.torn)])
+        os.kill(os.getpid(), signal.SIGKILL)
