@@ -214,6 +214,7 @@ def test_an_interrupt_is_exit_130_without_a_word(keeper, capsys):
         ([], "env", "12.5", "env", None),
         ([], "env", "9" * 30, "env", None),
         (["--session", "mine"], "env", "42", "mine", None),
+        (["--session", "env"], "env", "42", "env", 42),
         (["--session", ""], "env", "42", None, None),
     ],
 )

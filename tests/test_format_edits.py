@@ -178,6 +178,14 @@ def test_foreign_statuses_that_lag_behind_the_current_phase_follow_it():
     assert statuses(record.parsed())[:3] == ["in_progress", "pending", "pending"]
 
 
+def test_current_phase_that_is_not_told_is_the_one_in_progress():
+    record = dev()
+    del record.document["state_machine"]["current_phase"]
+    assert record.parsed()["phase"] == "task_execution"
+    record.document["state_machine"]["current_phase"] = None
+    assert record.parsed()["phase"] is None
+
+
 def test_expired_workflow_is_abandoned_to_readers_and_expired_to_us():
     record = dev(status="expired")
     assert record.document["workflow"]["status"] == "abandoned"

@@ -110,6 +110,7 @@ def test_total_that_shrinks_drops_pending_phases():
         ({"phase": {"total": 10**12}}, ["phase", "total"]),
         ({"phase": {"current": 0}}, ["phase", "current"]),
         ({"phase": {"current": 2.0}}, ["phase", "current"]),
+        ({"phase": {"total": 4, "name": "Review"}}, ["phase", "total"]),
         ({"phase": {"name": " "}}, ["phase", "name"]),
         ({"phase": {"current": 4, "name": "Review"}}, ["phase", "name"]),
         ({"phase": {"status": "done"}}, ["phase", "status"]),
@@ -139,6 +140,14 @@ def test_formal_document_of_another_tool_is_numbered_around_its_phase():
         {"name": "Phase 1", "status": "blocked"},
         {"name": "Phase 3", "status": "pending"},
     ]
+
+
+def test_formal_document_without_phases_is_a_workflow_without_phases():
+    record = planning()
+    record.rest = {}
+    record.document["phase"] = {"current": 0, "total": 0}
+    state = record.parsed()
+    assert (state["phase"], state["phases"], state["recipe"]["phases"]) == (None, [], [])
 
 
 def test_name_of_a_formal_workflow_is_its_title_and_subject_unless_they_differ():
@@ -241,6 +250,18 @@ def test_lifecycle_phase_set_alone_moves_there():
     assert record.refused().path == ["phase"]
 
 
+def test_word_of_the_lifecycle_that_the_recipe_lacks_is_added():
+    state = development("verify").state
+    recipe = {**state["recipe"], "phases": state["recipe"]["phases"][:5]}
+    record = Record(loop, {**state, "recipe": recipe, "phases": state["phases"][:5]})
+    record.document["phase"] = "complete"
+    state = record.parsed()
+    assert state["phase"] == "complete"
+    assert state["recipe"]["phases"][-1] == {"name": "complete"}
+    record.document["phase"] = None
+    assert record.parsed()["phase"] is None
+
+
 def test_knowledge_mode_calls_its_units_phases():
     units = [{"id": "R1", "description": "Read", "status": "confirming"}]
     state = begun("loop-knowledge", at_phase="plan", tasks=units, current_task="R1")
@@ -266,6 +287,7 @@ def test_loop_of_another_tool_has_the_whole_lifecycle():
     [
         (["mode"], "leisure"),
         (["tasks", "T1"], "done"),
+        (["tasks", "T1"], {"id": "T2", "status": "done"}),
         (["tasks", "T1", "iterations_used"], "3"),
         (["tasks", "T1", "max_iterations"], -1),
         (["tasks", "T3", "depends"], ["T2", None]),

@@ -195,14 +195,19 @@ def test_a_record_in_a_fresh_clone_is_adopted(place, tmp_path):
 
 
 @pytest.mark.parametrize("record_format", ["formal", "skill", "loop"])
-def test_the_record_of_another_workflow_is_refused_in_this_ones_place(place):
-    other = worked_on(place.shop.keeper(), place.format, "other work")
-    place.shop.write(place.record, place.shop.read(other["record"]))
+@pytest.mark.parametrize("known", [True, False], ids=["known", "foreign"])
+def test_the_record_of_another_workflow_does_not_push_this_one_out(place, known, tmp_path):
+    shop = place.shop if known else Workshop(tmp_path / "there")
+    other = worked_on(shop.keeper(), place.format, "other work")
+    place.shop.write(place.record, shop.read(other["record"]))
     state, notes = place.looked()
     assert state == place.state
     assert any(other["id"] in note for note in notes)
-    assert len(place.shop.beside(place.record)) == 1
-    assert {row["id"] for row in place.shop.keeper().workflows()[0]} == {place.id, other["id"]}
+    assert list(place.shop.beside(place.record).values()) == (
+        [] if known else [shop.read(other["record"])]
+    )
+    ids = {row["id"] for row in place.shop.keeper().workflows()[0]}
+    assert ids == ({place.id, other["id"]} if known else {place.id})
 
 
 @pytest.mark.parametrize("record_format", ["verb"])

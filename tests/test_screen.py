@@ -195,7 +195,11 @@ def test_the_log_for_people_says_what_happened_and_no_more():
                 ("dev-22", "workflow_resumed", {"session": {"id": "s", "at": THEN}}),
                 ("dev-1", "task_completed", {"task": 1, "commit": "0123456789abcdef"}),
                 ("dev-1", "phase_completed", {"phase": "plan", "fields": {"findings": 3}}),
-                ("dev-1", "record_edited", {"base": 4, "changes": [[["tasks", 0, "status"], 1, 2]]}),
+                (
+                    "dev-1",
+                    "record_edited",
+                    {"base": 4, "changes": [[["tasks", 0, "status"], 1, 2]]},
+                ),
                 ("dev-1", "record_adopted", {"state": {"recipe": recipe, "title": "y"}}),
             ),
         )

@@ -152,7 +152,7 @@ def verify(engine: Engine) -> Report:
 
 
 def _check_catalog(engine: Engine, report: Report) -> None:
-    closed = engine.ledger.segments()
+    closed = engine.ledger.closed.segments()
     if not closed:
         return
     raw = engine.disk.read(os.path.join(engine.workspace.home, catalog.NAME)) or b""
@@ -269,7 +269,7 @@ def _rebuild_views(engine: Engine, report: Report) -> None:
         path = engine.path(position)
         raw = engine.store.read(path) if path is not None else None
         if raw is not None and not _is_shown(engine, state, raw):
-            engine.show_again(state["id"], raw)
+            engine.show_again(state["id"], None)
             report.say("repaired", position.record, "was written anew")
 
 

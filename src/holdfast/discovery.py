@@ -65,6 +65,7 @@ def adopt_file(engine: Engine, record: str) -> Workflow | None:
     if raw is None or not raw.strip():
         return None
     try:
+        jsontext.loads(raw, strict=True)
         sealed = envelope.unseal(raw)
         if not sealed.document:
             return None

@@ -130,19 +130,19 @@ class Disk:
         """
         while True:
             try:
-                self.exchange(spare, path)
-            except FileNotFoundError:
-                pass
-            else:
-                return self.read(spare)
-            try:
                 self.link(spare, path)
             except FileExistsError:
+                pass
+            else:
+                if durable:
+                    self.sync_folder(os.path.dirname(path))
+                self.remove(spare)
+                return None
+            try:
+                self.exchange(spare, path)
+            except FileNotFoundError:
                 continue
-            if durable:
-                self.sync_folder(os.path.dirname(path))
-            self.remove(spare)
-            return None
+            return self.read(spare)
 
     def replace_view(self, path: str, data: bytes, *, durable: bool = False) -> None:
         """Puts a file there that only Holdfast writes; what stood there is not needed."""
@@ -218,20 +218,33 @@ def _read_all(fd: int) -> bytes:
 def _find_renameat2() -> Callable[[bytes, bytes], int]:
     """The system call that swaps two names; it answers an error number, 0 when it is done.
 
-    ``ctypes`` is loaded at the first record that is replaced, not at every start.
+    The core of ``ctypes`` can call it. Only ``ctypes`` as a whole can say why it failed, and takes
+    two milliseconds to load.
     """
+    try:
+        import _ctypes
+
+        own = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type]
+        address = _ctypes.dlsym(own, "renameat2")
+    except (ImportError, AttributeError, OSError):
+        return _exchange_and_explain
+
+    def exchange(one: bytes, other: bytes) -> int:
+        wanted = (_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE)
+        done: bool = _ctypes.call_function(address, wanted) == 0
+        return 0 if done else _exchange_and_explain(one, other)
+
+    return exchange
+
+
+def _exchange_and_explain(one: bytes, other: bytes) -> int:
     import ctypes
 
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if function is None:
-        return lambda _one, _other: ENOSYS
-
-    def exchange(one: bytes, other: bytes) -> int:
-        if function(_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE) == 0:
-            return 0
-        return ctypes.get_errno()
-
-    return exchange
+        return ENOSYS
+    done: bool = function(_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE) == 0
+    return 0 if done else ctypes.get_errno()
 
 
 def _flock_within(fd: int, path: str, wait_s: float) -> None:

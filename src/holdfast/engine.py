@@ -15,6 +15,7 @@ from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, Refused
 from holdfast.layers import catalog, records
 from holdfast.layers.records import envelope
+from holdfast.layers.records.fields import Invalid
 from holdfast.layers.records.store import RecordStore
 from holdfast.ledger.file import Ledger
 from holdfast.workspace import MAIN
@@ -82,7 +83,7 @@ class Engine:
         self.disk = disk
         self.by = by
         self.ledger = Ledger(workspace.home, disk, workspace.mirror)
-        self.store = RecordStore(disk)
+        self.store = RecordStore(disk, self.ledger.identity, self.note)
         self.locked = False
         self.notes: list[str] = []
         self._clock_ms = clock_ms
@@ -131,7 +132,7 @@ class Engine:
         if self._catalog is None:
             path = os.path.join(self.workspace.home, catalog.NAME)
             found = catalog.Catalog(self.disk.read(path) or b"")
-            closed = self.ledger.segments()
+            closed = self.ledger.closed.segments()
             if not closed:
                 found = catalog.Catalog(b"")
             elif not found.is_whole or found.seq < closed[-1][2]:
@@ -141,7 +142,7 @@ class Engine:
 
     def built_catalog(self) -> bytes:
         """A catalog made of nothing but the ledger."""
-        return catalog.built(self.ledger.identity(), self.ledger.closed())
+        return catalog.built(self.ledger.identity(), self.ledger.closed.each())
 
     def _from_catalog(self, ask: Callable[[catalog.Catalog], T]) -> T:
         """What the catalog says; a damaged one is made anew first."""
@@ -202,14 +203,14 @@ class Engine:
             if not sealed.intact or sealed.hash != position.hash:
                 return None
             state = records.parse(records.format_of(position.record), sealed, None, origin)
-        except (jsontext.BadJson, records.Invalid):
+        except (jsontext.BadJson, Invalid):
             return None
         self._seen[position.stream] = (raw, position.hash, state)
         return state
 
     def replay(self, stream: str, upto: int | None = None) -> tuple[Workflow, Event]:
         """The state from the ledger alone, and the event it ends with."""
-        events = [e for e in self.ledger.scan(stream) if upto is None or e["seq"] <= upto]
+        events = self.ledger.since(stream, workflow.OPENING, upto)
         state = workflow.replay(events)
         if not workflow.is_gapless(events):
             self.note(f"events of {stream} are missing in the ledger: holdfast repair")
@@ -254,8 +255,13 @@ class Engine:
         *,
         event_id: str | None = None,
         show: bool = True,
+        is_asked: bool = False,
     ) -> tuple[Workflow, list[Event]]:
-        """Makes events durable, then visible. Room for the record is made sure of first."""
+        """Makes events durable, then visible. Room for the record is made sure of first.
+
+        ``is_asked``: it is what the caller asked for, so a record that is left behind is a fault;
+        else it is a note, because what was asked for is still to come.
+        """
         last = self.ledger.last(stream) or self._row(stream) or {"version": 0}
         events, blob = self.ledger.prepare(
             drafts,
@@ -273,17 +279,22 @@ class Engine:
         showing = self._prepare_record(state, events[-1]) if show else None
         try:
             self.ledger.append(events, blob)
-        except BaseException:
-            if showing is not None:
+        except (OSError, Fault) as error:
+            # After an unknown outcome the spare tells whoever finds the event that it was ours.
+            if showing is not None and getattr(error, "code", "") != "unknown_outcome":
                 self.store.drop(showing.spare)
             raise
         try:
             left = self._put(state["id"], showing)
             if show:
                 self._leave_old_place(state, before)
-        except OSError as error:
-            raise _behind(events[-1]["seq"], error) from error
-        return self._with_saved(state, left), events
+            state = self._with_saved(state, left)
+        except (OSError, Fault) as error:
+            behind = _behind(events[-1]["seq"], error)
+            if is_asked:
+                raise behind from error
+            self.note(behind.message)
+        return state, events
 
     def _prepare_record(self, state: Workflow, last: Event) -> Showing | None:
         """The record that will show the state, written beside its place."""
@@ -372,15 +383,28 @@ class Engine:
         ``stream`` is the one that is about to be loaded anyway.
         """
         last = self.ledger.last_stream
-        if last is not None and last != stream:
-            position = self.position(last)
-            if position is not None:
-                self.load(position)
+        position = self.position(last) if last is not None and last != stream else None
+        if position is not None and not self._seems_shown(position):
+            self.load(position)
+
+    def _seems_shown(self, position: Position) -> bool:
+        """A quick look: whoever loads the record looks closely."""
+        path = self.path(position)
+        raw = self.store.read(path) if path is not None else None
+        return raw is not None and envelope.shows(raw, position.hash)
 
     def close_full_segment(self) -> None:
         """Ends a segment that is full; the catalog then says what it said."""
         if not self.ledger.is_full:
             return
+        try:
+            self._close_segment()
+        except (OSError, Fault) as error:
+            # What was asked for is recorded; the next command tries this again.
+            self._catalog = None
+            self.note(f"the ledger's full segment could not be closed ({_why(error)})")
+
+    def _close_segment(self) -> None:
         # Loading takes edits in, which are events too: so all of it comes first.
         self._touched_rows()
         rows = self._touched_rows()
@@ -392,7 +416,7 @@ class Engine:
 
     def rebuild_catalog(self) -> None:
         """Makes the catalog anew from the ledger alone."""
-        if self.ledger.segments():
+        if self.ledger.closed.segments():
             data = self.built_catalog()
             path = os.path.join(self.workspace.home, catalog.NAME)
             self.disk.replace_view(path, data, durable=True)
@@ -411,9 +435,13 @@ def _is_formal(state: Workflow) -> bool:
     return state["recipe"]["format"] == "formal"
 
 
-def _behind(seq: int, error: OSError) -> Fault:
+def _why(error: OSError | Fault) -> str:
+    return str(error) if isinstance(error, Fault) else error.strerror or str(error)
+
+
+def _behind(seq: int, error: OSError | Fault) -> Fault:
     return Fault(
         "record_behind",
-        f"recorded as event {seq}, but its record could not be put in place ({error.strerror})",
+        f"recorded as event {seq}, but its record could not be put in place ({_why(error)})",
         "do not repeat the command: holdfast status brings the record forward",
     )

@@ -101,7 +101,9 @@ class Keeper:
             if existing is not None:
                 return self._resume_existing(existing)
             drafts = self._engine.decide(wanted.before, "start_workflow", wanted.args)
-            state, events = self._engine.commit(wanted.id, wanted.before, drafts, event_id=id)
+            state, events = self._engine.commit(
+                wanted.id, wanted.before, drafts, event_id=id, is_asked=True
+            )
             self._engine.close_full_segment()
             return Receipt(state, [event["seq"] for event in events], self._loop.notes())
 
@@ -261,11 +263,12 @@ class Keeper:
             )
         )
 
-    def briefing(self, *, workflow: str | None = None) -> str:
-        """What a session that goes on with the workflow must know."""
+    def briefing(self, *, workflow: str | None = None, state: Workflow | None = None) -> str:
+        """What a session that goes on with the workflow must know; of a receipt's state as well."""
         from holdfast.core.briefing import briefing
 
-        state = self.show(workflow=workflow).state
+        if state is None:
+            state = self.show(workflow=workflow).state
         return briefing(state, self._engine.now(), self.workspace.branch())
 
     def workflows(self) -> tuple[list[Fields], list[str]]:

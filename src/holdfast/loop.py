@@ -69,7 +69,9 @@ class Loop:
         if not drafts:
             self.engine.ledger.make_sure()
             return Receipt(state, [], self.notes())
-        after, events = self.engine.commit(state["id"], state, drafts, event_id=id)
+        after, events = self.engine.commit(
+            state["id"], state, drafts, event_id=id, is_asked=True
+        )
         self.engine.close_full_segment()
         return Receipt(after, [event["seq"] for event in events], self.notes())
 
@@ -127,12 +129,14 @@ class Loop:
 
     def reading(self, look: Callable[[], T]) -> T:
         """Looks without the lock; with it when there is something to mend."""
-        self.engine.refresh()
         try:
+            self.engine.refresh()
             return look()
         except NeedsLock:
             with self.locked():
                 return look()
+        except OSError as error:
+            raise _storage(error) from error
 
     # Which workflow
 
@@ -230,14 +234,28 @@ class _Locked:
         try:
             self._engine.refresh()
             self._engine.mend()
-        except BaseException:
+        except BaseException as error:
             self._engine.disk.close(self._fd)
+            if isinstance(error, OSError):
+                raise _storage(error) from error
             raise
         self._engine.locked = True
 
-    def __exit__(self, *_exception: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._engine.locked = False
         self._engine.disk.close(self._fd)
+        if isinstance(error, OSError):
+            raise _storage(error) from error
+
+
+def _storage(error: OSError) -> Fault:
+    """A call that failed before anything of the command was recorded."""
+    where = f" ({error.filename})" if error.filename else ""
+    return Fault(
+        "storage",
+        f"the system refused: {error.strerror or error}{where}",
+        "make room or mend the disk, then run the same command again",
+    )
 
 
 def _is_running(pid: int) -> bool:

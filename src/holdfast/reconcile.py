@@ -58,9 +58,10 @@ class Found:
         if self._taken_to is not None:
             self._engine.disk.remove(self._taken_to)
 
-    def older(self) -> Workflow:
+    def older(self, shown: str) -> Workflow:
         """It was a copy of an earlier event; the record is written anew."""
-        self._engine.note(f"{self.position.record} was an older copy and is brought forward")
+        what = "an older copy" if shown == self.position.stream else f"a copy of {shown}"
+        self._engine.note(f"{self.position.record} was {what} and is brought forward")
         if self._taken_to is not None:
             self._engine.disk.remove(self._taken_to)
             return self._engine.replay(self.position.stream)[0]
@@ -108,9 +109,10 @@ def _weigh(engine: Engine, state: Workflow, found: Found, sealed: envelope.Seale
     position = found.position
     if not sealed.document:
         return _gone(engine, position, state, found.raw)
-    known = _has_event(engine, position.stream, sealed)
-    if sealed.intact and known:
-        return found.older()
+    shown = _stream_shown(engine, sealed)
+    known = shown == position.stream
+    if sealed.intact and shown is not None:
+        return found.older(shown)
     base, base_seq = state, position.seq
     if known and sealed.seq < position.seq:
         base, base_seq = engine.replay(position.stream, sealed.seq)[0], sealed.seq
@@ -119,7 +121,10 @@ def _weigh(engine: Engine, state: Workflow, found: Found, sealed: envelope.Seale
         rest = records.module(base["recipe"]["format"]).render(base)[1]
     origin = engine.origin(position.record, position.worktree)
     try:
+        jsontext.loads(found.raw, strict=True)
         parsed = records.parse(records.format_of(position.record), sealed, rest, origin)
+    except jsontext.BadJson as bad:
+        return found.refuse(f"line {bad.line}: {bad.why}")
     except fields.Invalid as invalid:
         return found.refuse(_where(found.raw, invalid))
     if parsed["id"] != position.stream and not known and not _takes_over(engine, sealed, parsed):
@@ -135,11 +140,11 @@ def _takes_over(engine: Engine, sealed: envelope.Sealed, parsed: Workflow) -> bo
     return is_new and parsed["recipe"]["format"] == "verb"
 
 
-def _has_event(engine: Engine, stream: str, sealed: envelope.Sealed) -> bool:
-    return any(
-        event["seq"] == sealed.seq and event["hash"] == sealed.hash
-        for event in engine.ledger.scan(stream, after=sealed.seq - 1)
-    )
+def _stream_shown(engine: Engine, sealed: envelope.Sealed) -> str | None:
+    """The stream whose event a record shows; ``None`` when the ledger does not have that event."""
+    event = next(engine.ledger.scan(after=sealed.seq - 1), None)
+    is_it = event is not None and (event["seq"], event["hash"]) == (sealed.seq, sealed.hash)
+    return event["stream"] if event is not None and is_it else None
 
 
 def _where(raw: bytes, invalid: fields.Invalid) -> str:
@@ -307,19 +312,21 @@ def _complete(engine: Engine, state: Workflow, reason: str) -> Workflow:
 def _ended(
     engine: Engine, position: Position, state: Workflow, path: str, raw: bytes | None
 ) -> Workflow:
-    """An ended workflow. A copy of it from before its end is brought forward; nothing else is."""
+    """An ended workflow. An edit of it is taken in, and a copy from before its end is brought
+    forward; what else stands in its place is not its own."""
     if raw is None:
         return state
     try:
         sealed = envelope.unseal(raw)
     except jsontext.BadJson:
         return state
-    if not _has_event(engine, position.stream, sealed) or sealed.seq == position.seq:
+    is_current = sealed.intact and sealed.seq == position.seq
+    if is_current or _stream_shown(engine, sealed) != position.stream:
         return state
     engine.needs_lock()
     found = Found(engine, position, path, raw)
     if not sealed.intact:
         return _weigh(engine, state, found, sealed)
     if records.place(state) == position.record:
-        return found.older()
+        return found.older(position.stream)
     return engine.show_again(position.stream, raw)

@@ -17,7 +17,7 @@ for right in (1, 2):
     ctypes.CDLL(None).prctl(24, right, 0, 0, 0)
 os.execv(sys.argv[1], sys.argv[1:])
 """
-"""Even root is then stopped by a file's permissions: CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH go."""
+"""Without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH even root is stopped by permissions."""
 
 
 def an_environment(home):

@@ -26,7 +26,7 @@ MUTATING = {
     "phase approve", "step", "task add", "task start", "task done", "task block", "remind", "read",
     "set", "complete", "abandon", "resume",
 }  # fmt: skip
-MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:?\d{2}:?\d{2}(?:\.\d+)?Z?|\d{8}-\d{6}")
+MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:?\d{2}:?\d{2}(?:\.\d+)?Z?|\d{8}_\d{6}")
 
 
 def journey(recipe):

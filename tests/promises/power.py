@@ -3,9 +3,9 @@
 The rules are POSIX's, not a particular file system's. Of a file, whatever was written before its
 last sync is there; of what was written since, any part may be there, also a later part without an
 earlier one. A name's change (made, moved, exchanged, removed) is whole or not at all; it is there
-for certain once every folder it concerns was synced, and until then it may be there without the
-ones before it. A file whose folder is not there is not there. A move is one change of both folders:
-it is certain once one of them was synced.
+for certain once its folder was synced, and until then it may be there without the ones before it,
+except those of the same name. A move is one change of both its folders. A file whose folder is not
+there is not there.
 """
 
 import os
@@ -58,9 +58,13 @@ class Cut:
     def left(self, keeps_change, data_of):
         """The tree that is left: node and bytes by path, and the folders."""
         names, folders = dict(self._names), set(self._folders)
+        lost = set()
         for entry, concerned in self._changes:
-            if not concerned or keeps_change(entry):
+            paths = [word for word in entry[1:] if isinstance(word, str)]
+            if not concerned or (keeps_change(entry) and lost.isdisjoint(paths)):
                 _apply(entry, names, folders)
+            else:
+                lost.update(paths)
         whole = {folder for folder in folders if _is_reachable(folder, folders)}
         tree = {
             path: (id(node), self._content(node, data_of))

@@ -22,7 +22,7 @@ from workshop import FULL, SEED, sampled
 pytestmark = pytest.mark.promise(2)
 
 CHANCES = 12 if FULL else 2
-STATES = 120
+STATES = 60
 """So many states after a cut each test looks at, unless it looks at all of them."""
 DEATHS = 14
 """A command has no more operations than this."""
@@ -117,7 +117,7 @@ class Run:
             _, name, seqs = acknowledged[-1]
             assert site.do(self.lines[name], name).seqs == seqs
         if cut.said and cut.said[-1][0] == "begun":
-            self.check_retry(site, cut.said[-1][1], found)
+            self.check_retry(site, cut.said[-1][1])
         call(site.keeper(), ["start", "custom", "after the cut"])
         assert [line for line in site.complaints() if line["what"] != catalog.NAME] == []
         ids = site.ids()
@@ -130,14 +130,13 @@ class Run:
         assert [name for name in ids if name in acknowledged] == acknowledged
         name = [said[1] for said in cut.said if said[0] == "begun"][-1]
         site.do(self.lines[name], name)
-        assert site.ids() in (ids, [*ids, name])
+        assert site.ids() in (ids, [*ids, name]), site.events()[-1]
         assert [line for line in site.complaints() if line["level"] == "error"] == []
 
-    def check_retry(self, site, name, found):
+    def check_retry(self, site, name):
         """The command that the cut interrupted, again under its id: there once."""
-        receipt = site.do(self.lines[name], name)
+        site.do(self.lines[name], name)
         assert site.ids().count(name) == 1
-        assert receipt.seqs[0] <= len(found) + 1
 
 
 @pytest.fixture
@@ -182,7 +181,7 @@ def test_a_retry_that_finds_the_work_of_a_killed_writer_makes_it_durable(recipe,
 def test_after_a_failed_sync_the_retry_applies_once(recipe, number, failing, quick, tally):
     *before, (name, line) = journey(recipe)[: number + 1]
     run = Run(quick).go(before)
-    began = len(run.disk.log)
+    began = len(run.disk.log) + 1
     run.disk.failing_syncs = failing
     with pytest.raises(Fault) as failed:
         run.do(name, line)

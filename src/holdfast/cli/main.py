@@ -62,10 +62,9 @@ def _answer(args: Arguments) -> Answer:
 def _keeper(args: Arguments) -> Keeper:
     from holdfast.keeper import Keeper
 
-    session, pid = args["session"], None
-    if session is None:
-        session = os.environ.get("CLAUDE_CODE_SESSION_ID")
-        pid = _client() if session else None
+    here = os.environ.get("CLAUDE_CODE_SESSION_ID")
+    session = here if args["session"] is None else args["session"]
+    pid = _client() if session and session == here else None
     return Keeper(path=".", session=session or None, pid=pid, by="cli")
 
 

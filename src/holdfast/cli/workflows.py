@@ -41,7 +41,7 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
 def resume(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.resume(**_aim(args))
     answer = _answer("briefing", args, receipt, "")
-    answer["data"]["briefing"] = keeper.briefing(workflow=receipt.state["id"])
+    answer["data"]["briefing"] = keeper.briefing(state=receipt.state)
     return answer
 
 

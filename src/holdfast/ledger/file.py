@@ -13,6 +13,7 @@ import os
 from holdfast.digest import digest
 from holdfast.errors import Fault
 from holdfast.ledger import lines, segment
+from holdfast.ledger.closed import Closed
 from holdfast.ledger.mirror import Mirror
 from holdfast.ledger.segment import OPEN_NAME
 
@@ -32,6 +33,7 @@ class Ledger:
 
     def __init__(self, folder: str, disk: Disk, mirror: str | None = None) -> None:
         self.folder = folder
+        self.closed = Closed(folder, disk)
         self._mirror = Mirror(folder, disk, mirror)
         self._disk = disk
         self._path = os.path.join(folder, OPEN_NAME)
@@ -53,7 +55,8 @@ class Ledger:
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
-            if self._mirror.restore({os.stat(path).st_ino for path, _, _ in self.segments()}):
+            own = {os.stat(path).st_ino for path, _, _ in self.closed.segments()}
+            if self._mirror.restore(own):
                 self.refresh()
                 return
             self._forget(inode=-1)
@@ -111,48 +114,17 @@ class Ledger:
         del self._tail[end:]
         self._last = last
         if last is None:
-            self.head_seq, self.head_hash = self._end_of_closed()
+            self.head_seq, self.head_hash = self.closed.end()
         else:
             self.head_seq, self.head_hash = last["seq"], last["hash"]
         self.head_seq += bad
 
-    def _end_of_closed(self) -> tuple[int, str]:
-        for path, _, last in reversed(self.segments()):
-            for event in reversed(list(segment.decoded(self._closed(path)[0]))):
-                if isinstance(event, dict) and event["seq"] <= last:
-                    return last, event["hash"]
-        return 0, ""
-
-    def segments(self) -> list[tuple[str, int, int]]:
-        """The closed segments in order: path, first and last seq."""
-        try:
-            names = sorted(os.listdir(self.folder))
-        except FileNotFoundError:
-            return []
-        found = []
-        for name in names:
-            first, last = segment.range_of(name)
-            if first:
-                found.append((os.path.join(self.folder, name), first, last))
-        return found
-
-    def _closed(self, path: str) -> tuple[bytes, list[int]]:
-        """A closed segment's bytes, and where their line ends were damaged."""
-        return segment.whole(self._disk.read(path) or b"")
-
     def identity(self) -> str:
         """The ledger's own name: the id of its first event. Empty while there is none."""
         if not self._identity:
-            first = self._first_event()
+            first = self.closed.first_event() or next(self.scan(), None)
             self._identity = first["id"] if first else ""
         return self._identity
-
-    def _first_event(self) -> Event | None:
-        """Read from the first line, unless that is damaged: a segment is long."""
-        closed = self.segments()
-        head = self._disk.read_head(closed[0][0]) if closed else self._tail
-        line = head[: head.find(b"\n")]
-        return segment.event_of(line) or next(self.scan(), None)
 
     @property
     def last_stream(self) -> str | None:
@@ -196,28 +168,44 @@ class Ledger:
     ) -> Iterator[tuple[Place, Event | lines.BadLine]]:
         """Every line in order, with its place: an event, or why it is none."""
         seen = 0
-        for path, _, last in self.segments():
+        for path, _, last in self.closed.segments():
             seen = last
             if last > after:
-                data, ends = self._closed(path)
+                data, ends = self.closed.read(path)
                 name = os.path.basename(path)
                 yield from segment.damaged_ends(name, data, ends)
                 yield from segment.placed(name, data, stream, after, last)
         yield from segment.damaged_ends(OPEN_NAME, self._tail, self._ends)
         yield from segment.placed(OPEN_NAME, self._tail, stream, max(after, seen), None)
 
-    def closed(self) -> Iterator[tuple[int, list[Event]]]:
-        """The closed segments: the last seq of each, and its events."""
-        for path, _, last in self.segments():
-            events = segment.placed("", self._closed(path)[0], None, 0, last)
-            yield last, [found for _, found in events if isinstance(found, dict)]
+    def since(self, stream: str, types: tuple[str, ...], upto: int | None = None) -> list[Event]:
+        """The stream's events up to a seq; none is missing after the newest one of these types.
+
+        Read backwards, a segment at a time: streams are short, and ledgers are long.
+        """
+        found: list[Event] = []
+        for earlier in self._backwards(stream):
+            taken = [event for event in earlier if upto is None or event["seq"] <= upto]
+            found = [*taken, *found]
+            if any(event["type"] in types for event in taken):
+                break
+        return found
+
+    def _backwards(self, stream: str) -> Iterator[list[Event]]:
+        closed = self.closed.segments()
+        seen = closed[-1][2] if closed else 0
+        newest = segment.placed(OPEN_NAME, self._tail, stream, seen, None)
+        yield [event for _, event in newest if isinstance(event, dict)]
+        for of in reversed(closed):
+            yield self.closed.events(of, stream)
 
     def find(self, event_id: str) -> list[Event]:
         """The commit whose first event has this id, newest segments first."""
         needle = f'"id":"{event_id}"'.encode()
-        sources = [(None, None), *((path, last) for path, _, last in reversed(self.segments()))]
+        closed = reversed(self.closed.segments())
+        sources = [(None, None), *((path, last) for path, _, last in closed)]
         for path, last in sources:
-            data = self._tail if path is None else self._closed(path)[0]
+            data = self._tail if path is None else self.closed.read(path)[0]
             if data.find(needle) < 0:
                 continue
             events = [e for e in segment.decoded(data) if isinstance(e, dict)]
@@ -389,7 +377,7 @@ class Ledger:
         self._disk.sync_folder(self.folder)
 
     def _end_segment(self) -> None:
-        first = self._last_closed() + 1
+        first = max((last for _, _, last in self.closed.segments()), default=0) + 1
         if self._tail:
             name = f"ledger-{first:010}-{self.head_seq:010}.ndjson"
             self._disk.move(self._path, os.path.join(self.folder, name))
@@ -400,9 +388,6 @@ class Ledger:
             void = os.path.join(self.folder, "quarantine", f"unsynced-{first}-{os.getpid()}")
             self._disk.move(self._path, void)
         self._forget(inode=-1)
-
-    def _last_closed(self) -> int:
-        return max((last for _, _, last in self.segments()), default=0)
 
 
 def _not_written(error: OSError, path: str) -> Fault:

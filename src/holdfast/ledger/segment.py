@@ -93,6 +93,8 @@ def placed(
     name: str, data: bytes | bytearray, stream: str | None, after: int, last: int | None
 ) -> Iterator[tuple[Place, Event | lines.BadLine]]:
     mark = None if stream is None else needle(stream)
+    if mark is not None and mark not in data:
+        return
     for number, line in enumerate(bytes(data).split(b"\n"), 1):
         if not line or (mark is not None and mark not in line):
             continue

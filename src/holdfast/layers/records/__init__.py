@@ -9,9 +9,6 @@ from __future__ import annotations
 import os
 
 from holdfast.layers.records import envelope
-from holdfast.layers.records.fields import Invalid
-
-__all__ = ["Invalid", "envelope"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

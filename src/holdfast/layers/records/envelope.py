@@ -62,13 +62,15 @@ def unseal(raw: bytes) -> Sealed:
         raise jsontext.BadJson("a folder stands there")
     if len(raw) > MAX_BYTES:
         raise jsontext.BadJson(f"it has {len(raw)} bytes; {MAX_BYTES} are the most")
-    document = jsontext.loads(raw)
+    if _is_untouched(raw):
+        document = jsontext.loads(raw)
+        if isinstance(document, dict) and isinstance(document.get(KEY), dict):
+            return Sealed(document, document.pop(KEY), intact=True)
+    document = jsontext.loads(raw, strict=True)
     if not isinstance(document, dict):
         raise jsontext.BadJson("it is not an object")
-    if _is_untouched(raw) or _has_same_values(document):
-        return Sealed(document, document.pop(KEY), intact=True)
-    document = jsontext.loads(raw, strict=True)
-    return Sealed(document, document.pop(KEY, None), intact=False)
+    intact = _has_same_values(document)
+    return Sealed(document, document.pop(KEY, None), intact=intact)
 
 
 def _is_untouched(raw: bytes) -> bool:

@@ -2,7 +2,7 @@
 
 Called under the workspace's lock, so one spare name per record is enough. A spare that a killed
 process left behind is either our own half-written file or what an editor had saved at that very
-instant: it goes to quarantine unless it is plainly ours.
+instant: it is kept beside the record unless it is plainly ours.
 """
 
 from __future__ import annotations
@@ -15,14 +15,20 @@ from holdfast.layers.records import envelope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.disk import Disk
 
 
 class RecordStore:
     """The files of one workspace's records. Paths are absolute."""
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(
+        self, disk: Disk, ledger: Callable[[], str], note: Callable[[str], None]
+    ) -> None:
         self._disk = disk
+        self._ledger = ledger
+        self._note = note
 
     def read(self, path: str) -> bytes | None:
         """The record's bytes; ``None`` when there is no file. A folder in its place is a fault."""
@@ -55,7 +61,7 @@ class RecordStore:
     def was_on_its_way(self, path: str, event_hash: str) -> bool:
         """Whether a writer died between recording this event and putting its record here."""
         left = self._disk.read(_spare(path))
-        return left is not None and envelope.shows(left, event_hash) and is_ours(left)
+        return left is not None and envelope.shows(left, event_hash) and self._is_ours(left)
 
     def put(
         self, spare: str, path: str, expected: bytes | None, *, durable: bool = False
@@ -68,20 +74,33 @@ class RecordStore:
         stood = self._disk.replace(path, spare, durable=durable)
         if stood is None:
             return None
-        if stood == expected or is_ours(stood):
+        if stood == expected or self._is_ours(stood):
             self._disk.remove(spare)
             return None
         return self.take(spare, stood, path)
 
     def drop(self, spare: str) -> None:
-        self._disk.remove(spare)
+        """Takes away a spare that is not needed; if that fails, the next writer does it."""
+        try:
+            self._disk.remove(spare)
+        except OSError:
+            return
 
     def _see_to(self, spare: str, path: str) -> None:
         left = self._disk.read(spare)
-        if left is None or is_ours(left):
+        if left is None or not left.strip(b"\0") or self._is_ours(left):
             self._disk.remove(spare)
-        else:
-            self.take(spare, left, path)
+            return
+        kept = os.path.basename(self.take(spare, left, path))
+        self._note(f"what was saved as {os.path.basename(path)} when a writer died is kept as {kept}")
+
+    def _is_ours(self, raw: bytes) -> bool:
+        """Whether the bytes are what Holdfast wrote, for this ledger."""
+        try:
+            sealed = envelope.unseal(raw)
+        except jsontext.BadJson:
+            return False
+        return sealed.intact and sealed.ledger == self._ledger()
 
     def take(self, source: str, data: bytes, path: str | None = None) -> str:
         """Moves a file that somebody else wrote to a name of its own; gives its path."""
@@ -105,23 +124,17 @@ class RecordStore:
     def remove(self, path: str) -> str | None:
         """Takes a record away; one that somebody changed is kept, and its path given back."""
         spare = _spare(path)
+        if os.path.lexists(spare):
+            self._see_to(spare, path)
         try:
             self._disk.move(path, spare)
         except FileNotFoundError:
             return None
         found = self._disk.read(spare)
-        if found is None or is_ours(found):
+        if found is None or self._is_ours(found):
             self._disk.remove(spare)
             return None
         return self.take(spare, found, path)
-
-
-def is_ours(raw: bytes) -> bool:
-    """Whether the bytes are exactly what Holdfast wrote."""
-    try:
-        return envelope.unseal(raw).intact
-    except jsontext.BadJson:
-        return False
 
 
 def _spare(path: str) -> str:

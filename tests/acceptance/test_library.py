@@ -1,0 +1,194 @@
+"""The library is the same thing: every command has a documented method; time is the caller's."""
+
+import inspect
+
+import pytest
+
+from holdfast import Keeper, Refused
+from holdfast.cli.table import COMMANDS
+
+METHODS = {
+    "start": "start",
+    "status": "workflows",
+    "show": "show",
+    "resume": "resume briefing",
+    "log": "log follow",
+    "complete": "complete",
+    "abandon": "abandon",
+    "advance": "advance",
+    "phase start": "start_phase",
+    "phase complete": "complete_phase",
+    "phase block": "block_phase",
+    "phase unblock": "unblock_phase",
+    "phase approve": "approve_phase",
+    "step": "start_step",
+    "task add": "add_task",
+    "task start": "start_task",
+    "task done": "complete_task",
+    "task block": "block_task",
+    "remind": "remind",
+    "read": "require_reading",
+    "set": "set_context",
+    "verify": "verify",
+    "repair": "repair",
+}
+FOR_PEOPLE = {"demo", "help"}
+BELOW = {"do"}
+"""The way of every change; what has no command yet goes through it."""
+
+DAY_MS = 86_400_000
+
+
+def public():
+    return {
+        name: member
+        for name, member in inspect.getmembers(Keeper, inspect.isfunction)
+        if not name.startswith("_")
+    }
+
+
+def test_every_command_has_a_method_and_every_method_a_command():
+    assert set(METHODS) == set(COMMANDS) - FOR_PEOPLE
+    named = {name for names in METHODS.values() for name in names.split()}
+    assert set(public()) == named | BELOW
+
+
+@pytest.mark.parametrize("name", sorted(public()))
+def test_every_method_is_documented(name):
+    described = inspect.getdoc(public()[name])
+    assert described
+    assert described.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in sorted(METHODS) if name not in ("status", "log")]
+)
+def test_a_method_takes_what_its_command_takes(name):
+    """Every option and argument of the command has a parameter; spelling may be longer."""
+    parameters = inspect.signature(public()[METHODS[name].split()[0]]).parameters
+    spec = COMMANDS[name]
+    given = [item["into"] for item in (*spec.get("takes", ()), *spec.get("options", ()))]
+    carried = {"reason": "fields"} if name.startswith("phase") else {}
+    if name == "status":
+        return
+    for into in given:
+        assert carried.get(into, into) in parameters, (name, into)
+
+
+class Clock:
+    def __init__(self):
+        self.ms = 1_771_329_600_000
+
+    def __call__(self):
+        return self.ms
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def keeper(repo, clock):
+    return lambda **options: Keeper(repo.path, clock_ms=clock, **options)
+
+
+def test_the_library_and_the_command_line_see_the_same(repo):
+    state = Keeper(repo.path).start("tdd", "one", tasks=["a"]).state
+    assert repo.state()["id"] == state["id"]
+    repo.ok("task", "done", "1")
+    assert Keeper(repo.path).show().state["tasks"][0]["status"] == "completed"
+    assert [e["by"]["surface"] for e in Keeper(repo.path).log()] == ["library"] * 3 + ["cli"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "ttl", "days"),
+    [("apex", None, 1), ("dev", None, 7), ("tdd", None, 7), ("planning", "3d", 3)],
+)
+def test_a_workflow_expires_when_it_lay_still_for_its_time(keeper, clock, recipe, ttl, days):
+    state = keeper().start(recipe, "one", tasks=["a"], ttl=ttl).state
+    clock.ms += days * DAY_MS
+    assert keeper().show().state["status"] == "in_progress"
+    clock.ms += 1_000
+    shown = keeper().show(workflow=state["id"])
+    assert shown.state["status"] == "expired"
+    assert f"holdfast resume {state['id']}" in shown.notes[0]
+    assert keeper().workflows()[0] == []
+    assert keeper().log()[-1]["type"] == "workflow_expired"
+
+
+@pytest.mark.parametrize("recipe", ["planning", "loop-development"])
+def test_formal_workflows_and_loops_never_expire(keeper, clock, recipe):
+    keeper().start(recipe, "one")
+    clock.ms += 5_000 * DAY_MS
+    assert keeper().show().state["status"] == "in_progress"
+
+
+def test_resume_brings_an_expired_workflow_back_at_the_same_place(repo, keeper, clock):
+    state = keeper().start("tdd", "one", tasks=["a"], reminders=["this"]).state
+    keeper().advance()
+    before = keeper().start_task(1).state
+    clock.ms += 30 * DAY_MS
+    with pytest.raises(Refused, match="has expired") as caught:
+        keeper().complete_task(1)
+    assert caught.value.hint == f"holdfast resume {state['id']}"
+    assert not repo.has(state["record"])
+    after = keeper().resume(workflow=state["id"]).state
+    same = ("phase", "phases", "tasks", "status", "reminders", "current_task", "record")
+    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert repo.has(state["record"])
+    assert keeper().complete_task(1).state["tasks"][0]["status"] == "completed"
+
+
+@pytest.mark.parametrize("noticed", [False, True])
+def test_resume_by_name_works_whether_the_expiry_was_noticed_or_not(keeper, clock, noticed):
+    state = keeper().start("tdd", "one").state
+    clock.ms += 30 * DAY_MS
+    if noticed:
+        assert keeper().workflows()[0] == []
+    assert keeper().resume(workflow=state["id"]).state["status"] == "in_progress"
+    assert keeper().advance().state["phase"] == "green"
+
+
+def test_resume_without_a_name_does_not_wake_what_expired(keeper, clock):
+    state = keeper().start("tdd", "one").state
+    clock.ms += 30 * DAY_MS
+    with pytest.raises(Refused, match="has expired") as caught:
+        keeper().resume()
+    assert caught.value.hint == f"holdfast resume {state['id']}"
+
+
+def test_starting_an_expired_subject_begins_a_new_run(keeper, clock):
+    keeper().start("apex", "one", tasks=["a"])
+    clock.ms += 2 * DAY_MS
+    again = keeper().start("apex", "one")
+    assert (again.resumed, again.state["tasks"]) == (False, [])
+    assert [e["type"] for e in keeper().log()].count("workflow_expired") == 1
+
+
+def test_an_expired_workflow_does_not_keep_its_place_occupied(keeper, clock):
+    old = keeper().start("apex", "one").state
+    clock.ms += 2 * DAY_MS
+    new = keeper().start("apex", "two")
+    assert new.state["status"] == "in_progress"
+    assert old["id"] in new.notes[0]
+    with pytest.raises(Refused) as caught:
+        keeper().resume(workflow=old["id"])
+    assert caught.value.code == "occupied"
+
+
+def test_a_session_of_an_unknown_process_is_live_for_an_hour(keeper, clock):
+    keeper(session="ada").start("tdd", "one")
+    clock.ms += 3_600_000
+    with pytest.raises(Refused) as caught:
+        keeper().advance()
+    assert caught.value.code == "held"
+    clock.ms += 1_000
+    assert keeper().advance().state["phase"] == "green"
+
+
+def test_a_clock_that_went_back_expires_nothing(keeper, clock):
+    keeper().start("apex", "one")
+    clock.ms -= 400 * DAY_MS
+    assert keeper().show().state["status"] == "in_progress"
+    assert keeper().advance().state["phase"] == "plan"

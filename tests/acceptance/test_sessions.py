@@ -1,0 +1,204 @@
+"""Which workflow is mine: sessions, their clients, branches."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def gone():
+    """The id of a process that has ended."""
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    return done.pid
+
+
+@pytest.fixture
+def running():
+    """The id of another process that runs until the test is over."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process.pid
+    process.communicate()
+
+
+def started(place, subject, *words):
+    return place.ok("start", "tdd", subject, *words)["workflow"]["id"]
+
+
+def test_each_of_two_sessions_goes_on_with_its_own_workflow(repo):
+    ada, grace = repo.as_session("ada"), repo.as_session("grace")
+    hers, other = started(ada, "one"), started(grace, "two")
+    assert ada.ok("advance")["workflow"]["id"] == hers
+    assert grace.ok("advance")["workflow"]["id"] == other
+    assert repo.ok("show", "--session", "ada")["workflow"]["id"] == hers
+    assert ada.ok("show", "--session", "grace")["workflow"]["id"] == other
+    assert ada.state()["session"]["id"] == "ada"
+
+
+def test_the_option_counts_more_than_the_environment(repo):
+    ada = repo.as_session("ada")
+    workflow = started(ada, "one", "--session", "grace")
+    assert repo.state(workflow)["session"]["id"] == "grace"
+
+
+def test_an_empty_session_is_nobodys(repo):
+    ada = repo.as_session("ada")
+    workflow = started(ada, "one", "--session", "")
+    assert repo.state()["session"] is None
+    assert started(repo.as_session(""), "two")
+    assert repo.as_session("", os.getpid()).refused("show")["code"] == "ambiguous"
+    assert ada.ok("resume", workflow)["workflow"]["session"]["id"] == "ada"
+
+
+def test_a_live_session_keeps_others_away(repo):
+    workflow = started(repo.as_session("ada"), "one")
+    for other in (repo, repo.as_session("grace")):
+        for line in ("advance", "show", "resume", "complete"):
+            error = other.refused(line)
+            assert (error["code"], error["details"]["candidates"]) == ("held", [workflow]), line
+            assert "ada" in error["message"]
+            assert f"holdfast resume {workflow}" in error["hint"]
+    assert repo.ok("advance", "-w", workflow)["workflow"]["phase"] == "green"
+    assert repo.state(workflow)["session"]["id"] == "ada"
+
+
+def test_resume_by_name_takes_a_workflow_over_and_says_so(repo):
+    workflow = started(repo.as_session("ada"), "one")
+    grace = repo.as_session("grace")
+    taken = grace.ok("resume", workflow)
+    assert "ada held it" in taken["notes"][0]
+    assert grace.state()["session"]["id"] == "grace"
+    assert repo.as_session("ada").refused("advance")["code"] == "held"
+
+
+def test_the_workflow_resumed_last_is_the_sessions(repo):
+    ada = repo.as_session("ada")
+    one, two = started(ada, "one"), started(ada, "two")
+    assert ada.state()["id"] == two
+    ada.ok("resume", one)
+    assert ada.state()["id"] == one
+    assert ada.ok("start", "tdd", "two")["resumed"]
+    assert ada.state()["id"] == two
+
+
+def test_resuming_what_is_mine_already_records_nothing(repo):
+    ada = repo.as_session("ada")
+    started(ada, "one")
+    assert ada.ok("resume")["seqs"] == []
+    assert ada.ok("start", "tdd", "one")["seqs"] == []
+    assert len(ada.types()) == 2
+
+
+def test_a_session_whose_client_runs_is_live(repo, running):
+    workflow = started(repo.as_session("ada", running), "one")
+    assert repo.state(workflow)["session"]["pid"] == running
+    assert repo.refused("advance")["code"] == "held"
+
+
+def test_a_session_whose_client_has_ended_holds_nothing(repo, gone):
+    workflow = started(repo.as_session("ada", gone), "one")
+    assert repo.ok("advance")["workflow"]["id"] == workflow
+    grace = repo.as_session("grace")
+    assert grace.ok("resume")["workflow"]["session"]["id"] == "grace"
+
+
+def test_after_clear_the_same_client_goes_on_with_its_workflow(repo, running):
+    ada = repo.as_session("before-clear", running)
+    mine = started(ada, "one")
+    started(repo.as_session("grace"), "two")
+    after = repo.as_session("after-clear", running)
+    assert after.ok("advance")["workflow"]["id"] == mine
+    assert after.ok("resume")["workflow"]["session"] == {
+        "id": "after-clear",
+        "pid": running,
+        "at": after.state()["session"]["at"],
+    }
+
+
+def test_a_client_that_came_back_under_its_session_is_live_again(repo, gone, running):
+    workflow = started(repo.as_session("ada", gone), "one")
+    repo.as_session("ada", running).ok("resume")
+    assert repo.state(workflow)["session"]["pid"] == running
+    assert repo.refused("advance")["code"] == "held"
+
+
+@pytest.mark.parametrize("pid", ["", "0", "-1", "none", "9" * 40])
+def test_a_client_that_tells_no_process_is_known_by_its_session(repo, pid):
+    ada = repo.as_session("ada", pid)
+    started(ada, "one")
+    assert "pid" not in ada.state()["session"]
+
+
+def test_several_free_workflows_are_listed_not_guessed(repo):
+    one, two = started(repo, "one"), started(repo, "two")
+    for line in ("resume", "advance", "show"):
+        error = repo.refused(line)
+        assert error["code"] == "ambiguous", line
+        assert set(error["details"]["candidates"]) == {one, two}
+    assert "-w " in error["hint"]
+
+
+def test_nothing_to_resume_is_said_with_what_to_start(repo):
+    error = repo.refused("resume")
+    assert (error["code"], error["hint"]) == ("not_found", "holdfast start RECIPE SUBJECT")
+
+
+def test_a_workflow_of_another_branch_is_named_not_taken(repo):
+    workflow = started(repo, "one")
+    repo.git("switch", "-q", "-c", "side")
+    for line in ("advance", "resume"):
+        error = repo.refused(line)
+        assert (error["code"], error["details"]["candidates"]) == ("other_branch", [workflow])
+        assert "git switch main" in error["hint"]
+    assert started(repo, "two")
+    assert repo.state()["branch"] == "side"
+    repo.git("switch", "-q", "main")
+    assert repo.state()["id"] == workflow
+
+
+def test_resume_says_first_that_the_branch_is_another(repo):
+    workflow = started(repo, "one")
+    repo.git("switch", "-q", "-c", "side")
+    first = repo.ok("resume", workflow)["briefing"].splitlines()[0]
+    assert first.startswith("BRANCH MISMATCH")
+    assert "git switch main" in first
+    assert "holdfast abandon" in first
+    repo.git("switch", "-q", "main")
+    assert "MISMATCH" not in repo.ok("resume", workflow)["briefing"]
+
+
+def test_a_detached_head_is_no_branch(repo):
+    workflow = started(repo, "one")
+    repo.git("switch", "-q", "--detach")
+    error = repo.refused("advance")
+    assert (error["code"], "no branch" in error["message"]) == ("other_branch", True)
+    assert repo.ok("advance", "-w", workflow)
+
+
+def test_a_workflow_that_makes_its_own_branch_follows_it(repo):
+    workflow = repo.ok("start", "dev", "feature.md")["workflow"]["id"]
+    repo.ok("advance")
+    repo.git("switch", "-q", "-c", "feat/x")
+    assert "MISMATCH" not in repo.ok("resume")["briefing"]
+    assert repo.ok("phase", "complete", "create_branch")["workflow"]["branch"] == "feat/x"
+    assert repo.state()["id"] == workflow
+    repo.git("switch", "-q", "main")
+    assert repo.refused("advance")["code"] == "other_branch"
+
+
+@pytest.mark.parametrize("way", [[], ["--apply"]])
+def test_in_the_middle_of_a_rebase_the_branch_is_the_one_that_is_rebased(repo, way):
+    repo.git("switch", "-q", "-c", "side")
+    repo.commit("README.md", "Ours.\n")
+    workflow = started(repo, "one")
+    repo.git("switch", "-q", "main")
+    repo.commit("README.md", "Theirs.\n")
+    repo.git("switch", "-q", "side")
+    repo.git("rebase", "-q", *way, "main", check=False)
+    assert repo.git("symbolic-ref", "-q", "HEAD", check=False) == ""
+    assert repo.ok("advance")["workflow"]["id"] == workflow
+    assert "MISMATCH" not in repo.ok("resume")["briefing"]
+    repo.git("rebase", "--abort")
+    assert repo.state()["branch"] == "side"

@@ -1,0 +1,254 @@
+"""Promise 9: a hand edit is never silently overwritten, whenever it is saved.
+
+A disk that stops before and after each of its calls lets an editor save the record at every step of
+a transition: by a rename, as most editors do, or into the same file; of the record as it was before
+the transition, or as it stands at that moment.
+"""
+
+import json
+import os
+
+import pytest
+from workshop import FORMATS, SEED, Workshop, lines_of, sampled, worked_on
+
+from holdfast.disk import Disk
+
+pytestmark = pytest.mark.promise(9)
+
+SAMPLE = 14
+HAND = "written by hand"
+CALLS = [name for name in vars(Disk) if not name.startswith("_")]
+
+
+class Killed(BaseException):
+    """The process dies: from here on it reaches the disk no more."""
+
+
+class Stepping(Disk):
+    """A disk that calls ``act`` at one of its steps; the steps are before and after each call."""
+
+    def __init__(self, at=None, act=None, dies_at=None):
+        super().__init__()
+        self.step = -1
+        self.dies_at = dies_at
+        self.at = at
+        self.act = act
+
+    def pass_step(self):
+        self.step += 1
+        if self.step == self.at:
+            self.act()
+        if self.dies_at is not None and self.step >= self.dies_at:
+            raise Killed
+
+
+def stepping(name):
+    def call(self, *args, **options):
+        if name == "close":
+            # The kernel closes what a dead process had open.
+            return Disk.close(self, *args)
+        self.pass_step()
+        done = getattr(Disk, name)(self, *args, **options)
+        try:
+            self.pass_step()
+        except Killed:
+            if name in ("lock", "open_append"):
+                os.close(done if name == "lock" else done[0])
+            raise
+        return done
+
+    return call
+
+
+for each in CALLS:
+    setattr(Stepping, each, stepping(each))
+
+TRANSITIONS = {
+    "remind": lambda keeper, workflow: keeper.remind("meanwhile", workflow=workflow),
+    "advance": lambda keeper, workflow: keeper.advance(workflow=workflow),
+    "complete": lambda keeper, workflow: keeper.complete(
+        "done", force=True, reason="enough", workflow=workflow
+    ),
+    "show": lambda keeper, workflow: keeper.show(workflow=workflow),
+    "repair": lambda keeper, workflow: keeper.repair(),
+}
+
+
+def edited(record_format, document):
+    if record_format == "verb":
+        document["context"] = HAND
+    elif record_format == "loop":
+        document["task"] = HAND
+    else:
+        document["context"]["attempt"] = HAND
+    return json.dumps(document, indent=1).encode()
+
+
+def is_told(state):
+    return HAND in (state["title"], state["context"].get("attempt"))
+
+
+class Scene:
+    """One workflow, one transition, and an editor that saves at one step of it."""
+
+    def __init__(self, folder, record_format, *, from_now, in_place):
+        self.shop = Workshop(folder, git=False)
+        self.format = record_format
+        state = worked_on(self.shop.keeper(), record_format)
+        self.id, self.record = state["id"], state["record"]
+        self.opened = self.shop.read(self.record)
+        self.from_now, self.in_place = from_now, in_place
+        self.saved = None
+
+    def save(self):
+        """What the editor does; it makes the folder if it is gone."""
+        path = self.shop.path(self.record)
+        raw = self.opened
+        if self.from_now and os.path.exists(path) and os.path.getsize(path):
+            raw = self.shop.read(self.record)
+        self.saved = edited(self.format, json.loads(raw))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if self.in_place:
+            with open(path, "wb") as file:
+                file.write(self.saved)
+        else:
+            self.shop.write(self.record + "~", self.saved)
+            os.replace(path + "~", path)
+
+    def kept(self):
+        """Names of the files, other than the record, that hold what was saved."""
+        files = self.shop.files().items()
+        return [os.path.basename(path) for path, data in files if data == self.saved]
+
+
+def steps_of(folder, record_format, transition):
+    scene = Scene(folder, record_format, from_now=False, in_place=False)
+    disk = Stepping()
+    keeper = scene.shop.keeper(disk=disk)
+    disk.step = -1
+    TRANSITIONS[transition](keeper, scene.id)
+    return disk.step + 1
+
+
+def check_never_gone(scene, transition, step):
+    disk = Stepping(step, scene.save)
+    keeper = scene.shop.keeper(disk=disk)
+    notes = []
+    answer = TRANSITIONS[transition](keeper, scene.id)
+    notes += getattr(answer, "notes", [line["message"] for line in getattr(answer, "lines", [])])
+    if scene.saved is None:
+        scene.save()
+    for _ in range(2):
+        look = scene.shop.keeper().show(workflow=scene.id)
+        notes += look.notes
+    told = is_told(look.state)
+    adopted = any(
+        event["type"] == "record_edited" and HAND in json.dumps(event["data"]["changes"])
+        for event in scene.shop.keeper().log()
+    )
+    kept = scene.kept()
+    assert told == adopted
+    assert told or kept, "the edit is gone"
+    if not told:
+        assert all(any(name in note for note in notes) for name in kept), (kept, notes)
+    if transition == "remind":
+        assert "meanwhile" in look.state["reminders"]
+    assert [line for line in lines_of(scene.shop.keeper()) if line.startswith("error")] == []
+    return told
+
+
+@pytest.mark.parametrize("record_format", FORMATS)
+@pytest.mark.parametrize("transition", TRANSITIONS)
+def test_an_edit_saved_at_every_step_is_adopted_or_kept(record_format, transition, tmp_path, tally):
+    count = steps_of(tmp_path / "steps", record_format, transition)
+    kinds = [(step, now, same) for step in range(count + 1) for now in (0, 1) for same in (0, 1)]
+    adopted = 0
+    chosen = sampled(kinds, SAMPLE, f"{record_format}{transition}")
+    for number, (step, from_now, in_place) in enumerate(chosen):
+        scene = Scene(tmp_path / str(number), record_format, from_now=from_now, in_place=in_place)
+        try:
+            adopted += check_never_gone(scene, transition, step)
+        except BaseException as error:
+            error.add_note(f"seed {SEED}: step {step}, {from_now=}, {in_place=}")
+            raise
+    if transition in ("remind", "show", "repair"):
+        assert adopted == len(chosen), "what is in nobody's way is always taken in"
+    tally("hand edits", saved=len(chosen), adopted=adopted)
+
+
+@pytest.mark.parametrize("record_format", FORMATS)
+@pytest.mark.parametrize("transition", ["remind", "complete"])
+def test_an_edit_survives_the_death_of_the_writer_that_met_it(record_format, transition, tmp_path):
+    """The editor saves at one step, and the process is killed at that step or a later one."""
+    count = steps_of(tmp_path / "steps", record_format, transition)
+    pairs = [(step, dies) for step in range(count) for dies in range(step, count)]
+    chosen = sampled(pairs, SAMPLE, f"killed {record_format}{transition}")
+    for number, (step, dies_at) in enumerate(chosen):
+        scene = Scene(tmp_path / str(number), record_format, from_now=False, in_place=False)
+        keeper = scene.shop.keeper(disk=Stepping(step, scene.save, dies_at))
+        with pytest.raises(Killed):
+            TRANSITIONS[transition](keeper, scene.id)
+        check_not_lost(scene, f"seed {SEED}: step {step}, killed at {dies_at}")
+
+
+def check_not_lost(scene, case):
+    scene.shop.keeper().show(workflow=scene.id)
+    scene.shop.keeper().resume(workflow=scene.id)
+    state = scene.shop.keeper().remind("afterwards", workflow=scene.id).state
+    kept = [name for name in scene.kept() if ".saved-" in name or ".rejected-" in name]
+    assert is_told(state) or kept, f"the edit is gone; {case}"
+    assert lines_of(scene.shop.keeper()) == [], case
+
+
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_a_record_from_elsewhere_that_arrives_at_any_step_is_adopted_or_kept(
+    record_format, tmp_path
+):
+    there = Workshop(tmp_path / "there", git=False)
+    elsewhere = worked_on(there.keeper(), record_format)
+    there.keeper().remind("told elsewhere", workflow=elsewhere["id"])
+    foreign = there.read(elsewhere["record"])
+    count = steps_of(tmp_path / "steps", record_format, "remind")
+    for step in sampled(range(count), SAMPLE, "elsewhere"):
+        scene = Scene(tmp_path / str(step), record_format, from_now=False, in_place=False)
+        scene.save = lambda scene=scene: scene.shop.write(scene.record, foreign)
+        scene.saved = foreign
+        keeper = scene.shop.keeper(disk=Stepping(step, scene.save))
+        notes = keeper.remind("meanwhile", workflow=scene.id).notes
+        look = scene.shop.keeper().show(workflow=scene.id)
+        told = "told elsewhere" in look.state["reminders"]
+        assert told or scene.kept(), f"gone at step {step}"
+        assert told or any(name in note for name in scene.kept() for note in notes + look.notes)
+
+
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_what_cannot_be_taken_in_is_kept_at_whatever_step_it_was_saved(record_format, tmp_path):
+    count = steps_of(tmp_path / "steps", record_format, "remind")
+    for step in sampled(range(count), SAMPLE, "broken"):
+        scene = Scene(tmp_path / str(step), record_format, from_now=False, in_place=False)
+        scene.saved = b'{"half": '
+        scene.save = lambda scene=scene: scene.shop.write(scene.record, scene.saved)
+        keeper = scene.shop.keeper(disk=Stepping(step, scene.save))
+        notes = keeper.remind("meanwhile", workflow=scene.id).notes
+        look = scene.shop.keeper().show(workflow=scene.id)
+        assert look.state["reminders"][-1] == "meanwhile"
+        kept = [name for name in scene.kept() if name != os.path.basename(scene.record)]
+        assert len(kept) == 1
+        assert any(kept[0] in note and "line 1" in note for note in notes + look.notes)
+
+
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_edits_of_many_hands_are_all_told(record_format, tmp_path):
+    """Each command meets an edit of the record as it was before the command."""
+    shop = Workshop(tmp_path, git=False)
+    state = worked_on(shop.keeper(), record_format)
+    for number in range(6):
+        document = shop.document(state["record"])
+        document[f"x-{number}"] = number
+        saved = json.dumps(document).encode()
+        disk = Stepping(10 + number, lambda saved=saved: shop.write(state["record"], saved))
+        shop.keeper(disk=disk).remind(f"reminder {number}", workflow=state["id"])
+    after = shop.keeper().show(workflow=state["id"]).state
+    assert after["reminders"][-6:] == [f"reminder {number}" for number in range(6)]
+    assert {f"x-{number}": number for number in range(6)}.items() <= after["extra"].items()
+    assert lines_of(shop.keeper()) == []

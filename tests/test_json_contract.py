@@ -1,0 +1,98 @@
+"""``docs/json.md`` tells every error code there is, and none that there is not."""
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+from holdfast.cli.failure import failure
+from holdfast.errors import Fault, Refused
+from holdfast.recipes import BadRecipe, NoRecipe
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+ERRORS = PAGE.partition("\n## Errors\n")[2]
+DOCUMENTED = {
+    code: (int(exit_code), set(re.findall(r"`(\w+)`", details)))
+    for code, exit_code, details in re.findall(
+        r"^\| `(\w+)` \| (\d) \| .*? \|([^|]*)\|$", ERRORS, re.MULTILINE
+    )
+}
+EXITS = {"Refusal": 1, "Refused": 1, "Fault": 3, "NewerLine": 3, "_told": 3}
+"""What is called with a code first, and the exit code that follows from it."""
+OTHERS = {"usage": 2, "damaged": 1, "failed": 4, "bad_recipe": 1, "no_recipe": 1, "ambiguous": 1}
+"""Codes that are given in another way."""
+
+
+def calls():
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                yield path, node
+
+
+def name_of(function):
+    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+
+
+def texts(node):
+    """The texts that an expression may have: one, or those of both branches."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node.value]
+    if isinstance(node, ast.IfExp):
+        return [*texts(node.body), *texts(node.orelse)]
+    return []
+
+
+def used():
+    """Every code in the source, with its exit code."""
+    found = dict(OTHERS)
+    for _, call in calls():
+        name = name_of(call.func)
+        if name in EXITS and call.args:
+            found.update(dict.fromkeys(texts(call.args[0]), EXITS[name]))
+    return found
+
+
+def details():
+    """Code to the names of the details that come with it."""
+    found = {}
+    for _, call in calls():
+        if name_of(call.func) in ("Refusal", "Refused", "Fault") and call.args:
+            names = [keyword.arg for keyword in call.keywords if keyword.arg]
+            for code in texts(call.args[0]):
+                found.setdefault(code, set()).update(names)
+    return found
+
+
+def test_every_error_code_is_documented_with_its_exit_code():
+    assert {code: exit_code for code, (exit_code, _) in DOCUMENTED.items()} == used()
+    assert list(DOCUMENTED) == sorted(DOCUMENTED)
+
+
+def test_the_codes_that_are_given_in_another_way_are_really_given():
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    assert [code for code in OTHERS if f'"{code}"' not in source] == []
+
+
+def test_every_detail_is_documented():
+    for code, names in details().items():
+        assert names <= DOCUMENTED[code][1], code
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code"),
+    [(Refused("a", "b", "c"), 1), (Fault("a", "b", "c"), 3), (OSError(28, "full"), 3)],
+)
+def test_an_error_has_the_documented_shape(error, exit_code):
+    answer = failure(error)
+    assert answer["code"] == exit_code
+    assert set(answer["data"]) == {"code", "message", "hint"}
+
+
+def test_a_recipe_that_cannot_be_used_is_a_refusal():
+    for error in (NoRecipe("x", ["dev"]), BadRecipe("format", "is none")):
+        answer = failure(error)
+        assert answer["code"] == 1
+        assert set(answer["data"]["details"]) == DOCUMENTED[error.code][1]
