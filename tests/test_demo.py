@@ -94,7 +94,7 @@ def test_it_shows_the_real_answers_of_real_commands(told):
         "│ ▶ started dev-",
         "│   note: a torn write at the end of the ledger was moved to quarantine",
         "│   note: adopted an edit of .claude/workflow-state/active/dev-",
-        "│ NEXT: go on with task 4; then: holdfast task done 4",
+        "│ NEXT: task 4 (Describe it): holdfast task done 4",
         "│ holdfast: complete: dev-",
         "│ sound · ",
     ):

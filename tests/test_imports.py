@@ -68,7 +68,7 @@ PACKAGES = {
     "holdfast.ledger": ("closed", "file", "lines", "mirror", "segment"),
 }
 COMMON = ["holdfast", *(f"{pack}.{name}" for pack, names in PACKAGES.items() for name in names)]
-AS_TEXT = [*COMMON, "holdfast.cli.ahead", "holdfast.cli.screen", "holdfast.cli.text"]
+AS_TEXT = [*COMMON, "holdfast.core.ahead", "holdfast.cli.screen", "holdfast.cli.text"]
 AS_JSON = [*COMMON, "holdfast.cli.text", "holdfast.cli.views"]
 STANDARD = {
     *("__future__", "_blake2", "_collections_abc", "_ctypes", "_json", "_md5", "_stat", "_struct"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast import jsontext
 from holdfast.cli import panels, screen, text, views
-from holdfast.cli.ahead import ahead
+from holdfast.core.ahead import ahead
 from holdfast.cli.screen import Screen
 from holdfast.cli.text import cells, clean, clean_json, padded, quote, shortened
 from holdfast.core.workflow.state import blank

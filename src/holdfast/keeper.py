@@ -125,6 +125,9 @@ class Keeper:
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
             args: Fields = {"worktree": self.workspace.name, **self._loop.binding(state)}
+            if state["worktree"] != self.workspace.name:
+                args["branch"] = self.workspace.branch()
+                self._engine.note(f"{state['id']} moved here, to branch {args['branch']}")
             if not is_active(state) or state["worktree"] != self.workspace.name:
                 self._check_slot(state)
             receipt = self._loop.record(state, "resume_workflow", args, id)

@@ -10,10 +10,11 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 from holdfast.cli.arguments import parse
 from holdfast.cli.table import COMMANDS
-from workshop import HOME, Workshop
+from workshop import HOME, SOURCE, Workshop
 
 PHASES = {
     "dev": ("load_feature", "create_branch", "task_execution"),
@@ -26,6 +27,13 @@ MUTATING = {
     "phase approve", "step", "task add", "task start", "task done", "task block", "remind", "read",
     "set", "complete", "abandon", "resume",
 }  # fmt: skip
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": SOURCE,
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONHASHSEED": "0",
+    "CLAUDE_CODE_SESSION_ID": "",
+}
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:?\d{2}:?\d{2}(?:\.\d+)?Z?|\d{8}_\d{6}")
 
 
@@ -119,6 +127,20 @@ class Site:
         receipt = call(keeper or self.keeper(), self.words(line, command_id))
         self.workflow = receipt.state["id"]
         return receipt
+
+    def run(self, line, command_id=None, **options):
+        """The same as a process of its own; exit code and the one JSON object it printed."""
+        words = self.words(line, command_id) if command_id else line
+        ended = subprocess.run(
+            [sys.executable, "-m", "holdfast", *words, "--json"],
+            cwd=self.root,
+            env=ENVIRONMENT,
+            capture_output=True,
+            check=False,
+            timeout=120,
+            **options,
+        )
+        return ended.returncode, json.loads(ended.stdout)
 
     def go(self, lines):
         """Carries out the lines; the n-th has the id ``step-n``."""

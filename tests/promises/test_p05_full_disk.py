@@ -1,25 +1,19 @@
 """Promise 5: a full disk or an I/O error is told, leaves no half state, and passes.
 
-Every call that goes to the disk fails once, in every command; then the same through real limits: a
-file system of a few pages, a limit on a file's size, a folder that cannot be written.
+Every call that goes to the disk fails, in every command. Real limits are in
+``test_p05_real_limits.py``.
 """
 
 import errno
-import json
 import os
-import resource
-import shutil
-import subprocess
-import sys
-import tempfile
 
 import pytest
 
 import holdfast.ledger.file as ledger_file
 from holdfast import Fault
-from promises.disks import CALLS, CountingDisk, FailingDisk
+from promises.disks import CountingDisk, FailingDisk
 from promises.journeys import PHASES, Site, journey, told
-from workshop import HOME, SEED, SOURCE, sampled
+from workshop import sampled
 
 pytestmark = pytest.mark.promise(5)
 

@@ -287,7 +287,7 @@ class _Story:
         briefing = stage.holdfast("resume")
         told = {
             "place": f"TASK 4/4 (4): {_TASKS[3]} (in progress",
-            "next step": "NEXT: go on with task 4",
+            "next step": "NEXT: task 4",
             "pending gates": "PENDING gates: lint, test",
             "reading": f"@{_PLAN}",
             "reminders": _REMINDER,

@@ -209,7 +209,7 @@ def progress(state: Workflow) -> list[str]:
 
 def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]:
     """What comes next; a workflow that was named by the user is named again."""
-    from holdfast.cli.ahead import ahead
+    from holdfast.core.ahead import ahead
 
     following = ahead(state)
     if following is None:

@@ -8,19 +8,13 @@ says what was left out and which command shows it.
 from __future__ import annotations
 
 from holdfast.core import moment
+from holdfast.core.ahead import ahead, current_task
 from holdfast.core.workflow.lifecycle import pending
-from holdfast.core.workflow.state import (
-    awaits_approval,
-    find_phase,
-    find_task,
-    is_active,
-    is_floating,
-    next_phases,
-)
+from holdfast.core.workflow.state import find_phase, is_floating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Task, Workflow
+    from holdfast.core.shapes import Fields, Workflow
 
 MAX_CHARACTERS = 9_500
 _LINE = 300
@@ -106,7 +100,7 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
         cycle = f", cycle {state['cycle']}" if state["cycle"] > 1 else ""
         step = f", step {quoted(state['step'])}" if state["step"] else ""
         lines.append(f"PHASE {number}/{total}: {quoted(state['phase'])} ({status}{cycle}{step})")
-    task = _current_task(state)
+    task = current_task(state)
     if task is not None:
         ids = [one["id"] for one in state["tasks"]]
         inner = next((n for n, s in task.get("phases", {}).items() if s == "in_progress"), None)
@@ -119,45 +113,12 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
     return lines
 
 
-def _current_task(state: Workflow) -> Task | None:
-    """The task being worked on, else the first that waits."""
-    current = find_task(state, state.get("current_task"))
-    if current is not None and current["status"] == "in_progress":
-        return current
-    for wanted in ("in_progress", "confirming", "verifying", "pending"):
-        for task in state["tasks"]:
-            if task["status"] == wanted:
-                return task
-    return None
-
-
 def _next(state: Workflow) -> list[str]:
-    return [f"NEXT: {next_action(state)}"]
-
-
-def next_action(state: Workflow) -> str:
-    """The one thing to do now, with its command."""
-    if not is_active(state):
-        ended = f"the workflow has ended ({state['status']})"
-        return f"{ended}; holdfast resume {state['id']} reopens it"
-    phase = find_phase(state, state["phase"])
-    if phase is not None and phase["status"] == "blocked":
-        reason = f" ({quoted(phase['reason'])})" if phase.get("reason") else ""
-        return f"the phase is blocked{reason}; then: holdfast phase unblock {phase['name']}"
-    task = _current_task(state)
-    if task is not None:
-        if task["status"] == "pending":
-            return f"start task {task['id']}: holdfast task start {task['id']}"
-        return f"go on with task {task['id']}; then: holdfast task done {task['id']}"
-    if phase is not None and phase["status"] == "in_progress":
-        if awaits_approval(state, phase):
-            name = quoted(phase["name"])
-            return f"finish {name} and have it approved by a person: holdfast phase approve {name}"
-        following = next_phases(state, phase["name"])
-        if following:
-            return f"finish {quoted(phase['name'])}; then: holdfast advance"
-        return f"finish {quoted(phase['name'])}; then: holdfast complete"
-    return "holdfast complete"
+    following = ahead(state)
+    if following is None:
+        return [f"NEXT: nothing; the workflow is {state['status']}"]
+    about, words = following
+    return [f"NEXT: {quoted(about)}: holdfast {quoted(' '.join(words))}"]
 
 
 def _pending(state: Workflow) -> list[str]:

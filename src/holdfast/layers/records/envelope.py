@@ -100,4 +100,4 @@ def _has_same_values(document: Fields) -> bool:
 
 def shows(raw: bytes, event_hash: str) -> bool:
     """Whether the record claims to show this event; a quick look, not a proof."""
-    return f'"hash": "{event_hash}"'.encode() in raw
+    return f'"{event_hash}"'.encode() in raw

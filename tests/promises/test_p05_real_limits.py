@@ -1,0 +1,188 @@
+"""Promise 5 with the real thing: a file system of a few pages, a limit on the size of files, and
+folders that nobody may write to; through the command line, as processes of their own."""
+
+import os
+import resource
+import shutil
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+
+from promises.journeys import Site, journey, told
+from workshop import HOME, sampled
+
+pytestmark = pytest.mark.promise(5)
+
+FAULT = 3
+PAGE = 4096
+
+
+def check_told_and_mended(site, line, mend, **options):
+    """Tries a command under a limit: all or nothing of it, said with its exit code.
+
+    Then ``mend`` takes the limit away, and the same command under the same id goes through.
+    Returns whether the limit was felt.
+    """
+    before = told(site.events())
+    code, answer = site.run(line, "tried", **options)
+    felt = code != 0
+    found = told(site.events())
+    assert answer["ok"] == (code == 0), answer
+    if code:
+        assert code == FAULT
+        assert answer["error"]["hint"]
+    if code and answer["error"]["code"] != "record_behind":
+        assert found == before, answer
+    else:
+        assert len(found) > len(before), answer
+    mend()
+    code, answer = site.run(line, "tried")
+    assert code == 0, answer
+    assert site.ids().count("tried") == 1
+    if found != before:
+        assert told(site.events()) == found
+    assert [line for line in site.complaints() if line["level"] == "error"] == []
+    return felt
+
+
+# The size of files
+
+
+def limited_to(size):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
+
+
+@pytest.mark.parametrize("recipe", ["dev", "custom"])
+@pytest.mark.parametrize("line", [["task", "add", "three"], ["advance"]], ids=" ".join)
+def test_a_limit_on_the_size_of_files_is_told(recipe, line, quick, tally):
+    base = Site.made(os.path.join(quick, "base")).go(journey(recipe)[:1])
+    ledger = os.path.getsize(os.path.join(base.home, "ledger.ndjson"))
+    record = os.path.getsize(os.path.join(base.root, base.keeper().show().state["record"]))
+    sizes = [0, 1, record // 2, record, ledger, ledger + 1, ledger + 150, ledger + 10_000]
+    felt = []
+    for number, size in enumerate(sampled(sizes, 4, f"{recipe}{line}")):
+        site = base.copy(os.path.join(quick, str(number)))
+        limit = limited_to(size)
+        felt.append(check_told_and_mended(site, line, lambda: None, preexec_fn=limit))
+    assert any(felt)
+    tally("full disks", points=len(felt))
+
+
+# A full file system
+
+
+@pytest.fixture
+def tiny(quick, not_shown):
+    """A file system with room for a few files."""
+    place = os.path.join(quick, "tiny")
+    os.mkdir(place)
+    size = f"size={64 * PAGE}"
+    mounting = ["mount", "-t", "tmpfs", "-o", size, "none", place]
+    if shutil.which("mount") is None or subprocess.run(mounting, capture_output=True).returncode:
+        not_shown("promise 5: a file system cannot be mounted here (that takes root)")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+class Filler:
+    """A file that takes all the room but some pages."""
+
+    def __init__(self, folder, spared):
+        self.path = os.path.join(folder, "filler")
+        with open(self.path, "wb", buffering=0) as file:
+            while _wrote(file):
+                pass
+            file.truncate(max(0, file.tell() - spared * PAGE))
+
+    def remove(self):
+        os.unlink(self.path)
+
+
+def _wrote(file):
+    try:
+        return file.write(bytes(PAGE))
+    except OSError:
+        return 0
+
+
+@pytest.mark.parametrize("line", ["start", "advance", "complete"])
+def test_a_full_file_system_is_told_and_passes(line, tiny, quick, tally):
+    lines = journey("dev")
+    words = {"start": lines[0][1], "advance": ["advance"], "complete": lines[21][1]}[line]
+    base = Site.made(os.path.join(quick, "base"), git=False)
+    if line != "start":
+        base.go(lines[:1])
+    felt = []
+    for spared in sampled(range(10), 4, line):
+        site = base.copy(os.path.join(tiny, "site"))
+        filler = Filler(tiny, spared)
+        felt.append(check_told_and_mended(site, words, filler.remove))
+        site.drop()
+    assert any(felt)
+    tally("full disks", points=len(felt))
+
+
+# Folders that cannot be written
+
+
+@contextmanager
+def read_only(site, not_shown):
+    """The site for a while as one that the child may read and not write; gives child options."""
+    if os.geteuid():
+        os.chmod(site.root, 0o555)
+        for part in (".claude", HOME):
+            if os.path.isdir(os.path.join(site.root, part)):
+                os.chmod(os.path.join(site.root, part), 0o555)
+        yield {}
+        for part in ("", ".claude", HOME):
+            if os.path.isdir(os.path.join(site.root, part)):
+                os.chmod(os.path.join(site.root, part), 0o755)
+        return
+    bound = subprocess.run(["mount", "--bind", site.root, site.root], capture_output=True)
+    if bound.returncode:
+        not_shown("promise 5: root may write everywhere, and a folder cannot be bound read-only")
+    remount = ["mount", "-o", "remount,ro,bind", site.root]
+    subprocess.run(remount, check=True)
+    yield {}
+    subprocess.run(["umount", site.root], check=True)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["fresh", "begun"])
+def test_a_read_only_workspace_is_told_and_still_read(begun, tmp_path, not_shown):
+    site = Site.made(tmp_path / "site")
+    if begun:
+        site.go(journey("dev")[:1])
+    before = site.events()
+    with read_only(site, not_shown) as options:
+        code, answer = site.run(["start", "dev", "other"], **options)
+        assert (code, answer["error"]["code"]) == (FAULT, "not_writable")
+        if begun:
+            code, answer = site.run(["advance"], "tried", **options)
+            assert (code, answer["error"]["code"]) == (FAULT, "not_writable")
+            code, answer = site.run(["show"], **options)
+            assert (code, answer["workflow"]["id"]) == (0, site.workflow)
+        code, answer = site.run(["log"], **options)
+        assert (code, len(answer["events"])) == (0, len(before))
+        assert site.run(["status"], **options)[0] == 0
+        assert site.run(["verify"], **options)[0] == 0
+    assert site.events() == before
+    assert site.run(["start", "dev", "other"])[0] == 0
+    assert site.complaints() == []
+
+
+def test_a_record_folder_that_cannot_be_written_refuses_before_anything_is_recorded(
+    tmp_path, not_shown
+):
+    site = Site.made(tmp_path / "site").go(journey("dev")[:1])
+    records = Site(os.path.join(site.root, ".claude", "workflow-state"))
+    with read_only(records, not_shown) as options:
+        before = site.events()
+        code, answer = site.run(["advance"], "tried", **options)
+        assert (code, answer["error"]["code"]) == (FAULT, "not_written")
+        assert site.events() == before
+    assert site.run(["advance"], "tried")[0] == 0
+    assert site.complaints() == []

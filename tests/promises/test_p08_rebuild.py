@@ -1,0 +1,293 @@
+"""Promise 8: every view rebuilds byte for byte from the ledger; and, the other way round, one
+record is enough to go on when the ledger is gone."""
+
+import os
+import random
+import shutil
+import subprocess
+
+import pytest
+from workshop import (
+    FORMATS,
+    FULL,
+    HOME,
+    LEDGER,
+    RECIPES,
+    SEED,
+    Workshop,
+    lines_of,
+    types,
+    without_time,
+    worked_on,
+)
+
+from holdfast import Refused
+from holdfast.ledger import file as ledger_file
+
+pytestmark = pytest.mark.promise(8)
+
+WALKS = 40 if FULL else 5
+STEPS = 120
+MIRROR = ".git/holdfast"
+CATALOG = f"{HOME}/catalog.ndjson"
+OTHERS = {"verb": "oneshot", "formal": "custom", "skill": "tdd", "loop": "loop-knowledge"}
+
+
+@pytest.fixture
+def small_segments(monkeypatch):
+    monkeypatch.setattr(ledger_file, "SEGMENT_BYTES", 4_000)
+
+
+class Walk:
+    """A random history over several workflows of all formats, by commands and by hand."""
+
+    def __init__(self, folder, seed):
+        self.chance = random.Random(seed)
+        self.shop = Workshop(folder)
+        self.done = 0
+        for number in range(STEPS):
+            self.keeper = self.shop.keeper(session=self.chance.choice([None, "one", "two"]))
+            try:
+                self.step(number)
+            except Refused:
+                continue
+            self.done += 1
+
+    def step(self, number):
+        rows, _ = self.keeper.workflows()
+        if len(rows) < 3 or self.chance.random() < 0.08:
+            self.open(number)
+            return
+        row = self.chance.choice(rows)
+        self.chance.choice(
+            [self.move, self.move, self.work, self.work, self.tell, self.edit, self.end, self.back]
+        )(row["id"], number)
+
+    def open(self, number):
+        record_format = self.chance.choice(FORMATS)
+        recipe = self.chance.choice([RECIPES, OTHERS])[record_format]
+        subject = f"subject {self.chance.randrange(6)}"
+        tasks = [f"task {n} of {number}" for n in range(self.chance.randrange(4))]
+        self.keeper.start(recipe, subject, tasks=tasks, context={"n": number})
+
+    def move(self, workflow, number):
+        state = self.keeper.show(workflow=workflow).state
+        name = self.chance.choice(state["phases"])["name"]
+        act = self.chance.choice(
+            [self.keeper.advance, self.keeper.advance]
+            + [lambda **aim: self.keeper.approve_phase(state["phase"], **aim)]
+            + [lambda **aim: self.keeper.start_phase(name, {"n": number}, **aim)]
+            + [lambda **aim: self.keeper.block_phase(name, {"reason": "why"}, **aim)]
+            + [lambda **aim: self.keeper.unblock_phase(name, **aim)]
+            + [lambda **aim: self.keeper.start_step(f"step {number}", **aim)]
+        )
+        act(workflow=workflow)
+
+    def work(self, workflow, number):
+        state = self.keeper.show(workflow=workflow).state
+        self.keeper.add_task(f"another {number}", workflow=workflow)
+        task = self.chance.choice([*state["tasks"], {"id": 1}])["id"]
+        act = self.chance.choice(
+            [self.keeper.start_task, self.keeper.start_task, self.keeper.complete_task]
+            + [lambda one, **aim: self.keeper.block_task(one, "it cannot", **aim)]
+        )
+        act(task, workflow=workflow)
+
+    def tell(self, workflow, number):
+        self.keeper.remind(f"reminder {number}", workflow=workflow)
+        self.keeper.require_reading(f"@docs/{number}.md", workflow=workflow)
+        self.keeper.set_context({f"key {number % 7}": [number, {"deep": None}]}, workflow=workflow)
+
+    def edit(self, workflow, number):
+        record = self.keeper.show(workflow=workflow).state["record"]
+        self.shop.edit(record, lambda document: document.update({f"x-{number % 3}": number}))
+
+    def end(self, workflow, number):
+        how = self.chance.choice(["complete", "abandon", "expire"])
+        if how == "complete":
+            self.keeper.complete("done", force=True, reason="enough", workflow=workflow)
+        elif how == "abandon":
+            self.keeper.abandon("no", workflow=workflow)
+        else:
+            self.shop.clock.ms += 3_600_000 * 20
+
+    def back(self, _workflow, _number):
+        streams = sorted({event["stream"] for event in self.keeper.log()})
+        self.keeper.resume(workflow=self.chance.choice(streams))
+
+
+def settled(shop):
+    """Every record and the catalog, once nobody has anything to catch up."""
+    shop.keeper().workflows()
+    files = shop.files()
+    return {path: data for path, data in files.items() if is_view(path)}
+
+
+def is_view(path):
+    return path == CATALOG or (not path.startswith(HOME) and ".saved-" not in path)
+
+
+def ended_in_last_phase(shop):
+    """Formal workflows whose record, when it is removed, says that they are completed."""
+    ids = []
+    for row in shop.keeper().workflows()[0]:
+        state = shop.keeper().show(workflow=row["id"]).state
+        last = state["phases"] and state["phase"] == state["phases"][-1]["name"]
+        if row["format"] == "formal" and last:
+            ids.append(row["id"])
+    return ids
+
+
+def finish(shop, ids):
+    for workflow in ids:
+        shop.keeper().abandon("so that its record means nothing", workflow=workflow)
+
+
+def remove_views(shop):
+    for path in list(shop.files()):
+        if path == CATALOG or not path.startswith(HOME):
+            os.unlink(shop.path(path))
+
+
+@pytest.mark.parametrize("way", ["repair", "status", "emptied"])
+@pytest.mark.parametrize("number", range(WALKS))
+def test_deleted_views_come_back_byte_for_byte(number, way, tmp_path, small_segments):
+    walk = Walk(tmp_path, SEED + number)
+    shop = walk.shop
+    finish(shop, ended_in_last_phase(shop))
+    shop.keeper().repair()
+    before = settled(shop)
+    events = shop.keeper().log()
+    assert walk.done > STEPS // 3
+    assert CATALOG in before
+    if way == "emptied":
+        for path in before:
+            shop.write(path, b"")
+    else:
+        remove_views(shop)
+    if way == "status":
+        shop.keeper().workflows()
+    shop.keeper().repair()
+    assert settled(shop) == before, f"seed {SEED + number}"
+    assert shop.keeper().log() == events
+    assert lines_of(shop.keeper()) == []
+
+
+@pytest.mark.parametrize("number", range(WALKS))
+def test_active_records_come_back_with_any_look(number, tmp_path, small_segments):
+    shop = Walk(tmp_path, SEED + 1_000 + number).shop
+    finish(shop, ended_in_last_phase(shop))
+    rows, _ = shop.keeper().workflows()
+    before = {row["record"]: shop.read(row["record"]) for row in rows}
+    remove_views(shop)
+    again, notes = shop.keeper().workflows()
+    assert again == rows
+    assert {path: shop.read(path) for path in before} == before, f"seed {SEED + 1_000 + number}"
+    assert len([note for note in notes if "rebuilt" in note]) == len(before)
+
+
+@pytest.mark.parametrize("number", range(WALKS))
+def test_the_states_in_the_records_are_those_of_the_ledger(number, tmp_path, small_segments):
+    shop = Walk(tmp_path, SEED + 2_000 + number).shop
+    finish(shop, ended_in_last_phase(shop))
+    rows, _ = shop.keeper().workflows()
+    told = {row["id"]: shop.keeper().show(workflow=row["id"]).state for row in rows}
+    remove_views(shop)
+    assert {one: shop.keeper().show(workflow=one).state for one in told} == told
+    assert lines_of(shop.keeper()) == [] or all("behind" in line for line in lines_of(shop.keeper()))
+
+
+# The other way round
+
+
+@pytest.mark.parametrize("way", ["status", "resume", "command", "start"])
+@pytest.mark.parametrize("record_format", FORMATS)
+@pytest.mark.parametrize("left", ["nothing", "catalog", "lock"])
+def test_with_the_ledger_gone_one_record_is_enough(record_format, way, left, tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger_file, "SEGMENT_BYTES", 3_000)
+    shop = Workshop(tmp_path)
+    state = worked_on(shop.keeper(), record_format)
+    for number in range(12):
+        state = shop.keeper().remind(f"reminder {number}", workflow=state["id"]).state
+    shutil.rmtree(shop.path(MIRROR))
+    for name in os.listdir(shop.path(HOME)):
+        if name.startswith("ledger") or left == "nothing" or left not in name:
+            os.unlink(shop.path(HOME, name))
+    if left == "nothing":
+        os.rmdir(shop.path(HOME))
+    assert left != "catalog" or os.path.exists(shop.path(CATALOG))
+    if way == "status":
+        rows, notes = shop.keeper().workflows()
+        assert [row["id"] for row in rows] == [state["id"]]
+        assert any("adopted" in note for note in notes)
+    elif way == "resume":
+        assert shop.keeper().resume().state["id"] == state["id"]
+    elif way == "start" and record_format != "formal":
+        again = shop.keeper().start(RECIPES[record_format], "some work")
+        assert again.resumed
+        assert again.state["id"] == state["id"]
+    elif way == "command":
+        shop.keeper().remind("and on", workflow=state["id"])
+        state["reminders"].append("and on")
+    after = shop.keeper().show(workflow=state["id"]).state
+    for key in ("phase", "phases", "tasks", "reminders", "context", "subject", "title", "status"):
+        assert after[key] == state[key], key
+    assert types(shop.keeper())[0] == "record_adopted"
+    assert lines_of(shop.keeper()) == []
+
+
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_a_walk_of_one_workflow_survives_the_loss_of_the_ledger_at_any_point(record_format, tmp_path):
+    shop = Workshop(tmp_path)
+    state = worked_on(shop.keeper(), record_format)
+    for number in range(4):
+        shutil.rmtree(shop.path(HOME))
+        shutil.rmtree(shop.path(MIRROR))
+        after = shop.keeper().show(workflow=state["id"]).state
+        assert without_time(after) == without_time(state)
+        state = shop.keeper().set_context({"loss": number}, workflow=state["id"]).state
+
+
+# git clean
+
+
+def git(shop, *words):
+    subprocess.run(["git", "-C", shop.root, *words], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("look", ["status", "show", "log"])
+def test_git_clean_is_not_the_end(look, tmp_path, small_segments):
+    walk = Walk(tmp_path, SEED + 77)
+    shop = walk.shop
+    rows, _ = shop.keeper().workflows()
+    told = {row["id"]: shop.keeper().show(workflow=row["id"]).state for row in rows}
+    events = shop.keeper().log()
+    git(shop, "clean", "-fdxq")
+    assert not os.path.exists(shop.path(".claude"))
+    if look == "log":
+        assert shop.keeper().log() == events
+    if look == "show":
+        shop.keeper().show(workflow=rows[0]["id"])
+    again, _ = shop.keeper().workflows()
+    assert {row["id"] for row in again} == set(told)
+    assert {one: shop.keeper().show(workflow=one).state for one in told} == told
+    assert shop.keeper().log() == events
+    shop.keeper().repair()
+    assert lines_of(shop.keeper()) == []
+    shop.keeper().remind("afterwards", workflow=rows[0]["id"])
+    git(shop, "clean", "-fdxq")
+    assert len(shop.keeper().log()) == len(events) + 1
+
+
+def test_a_segment_closed_just_before_git_clean_comes_back_under_one_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger_file, "SEGMENT_BYTES", 3_000)
+    shop = Workshop(tmp_path)
+    state = worked_on(shop.keeper(), "skill")
+    while os.path.exists(shop.path(LEDGER)):
+        shop.keeper().remind(f"at {shop.clock()}", workflow=state["id"])
+    events = shop.keeper().log()
+    git(shop, "clean", "-fdxq")
+    assert shop.keeper().log() == events
+    shop.keeper().remind("afterwards", workflow=state["id"])
+    assert len(shop.keeper().log()) == len(events) + 1
+    assert lines_of(shop.keeper()) == []
