@@ -223,6 +223,12 @@ def test_phase_set_alone_moves_there_and_back():
     assert statuses(record.parsed()) == ["in_progress", *["pending"] * 4]
 
 
+def test_phase_that_was_added_to_a_verb_record_is_in_the_recipe_too():
+    record = apex()
+    record.document["phases"].append({"name": "x-archive", "status": "pending"})
+    assert record.parsed()["recipe"]["phases"][-1] == {"name": "x-archive"}
+
+
 def test_phase_that_no_phase_is_called_is_invalid():
     record = apex()
     record.document["phase"] = "celebrate"

@@ -204,6 +204,16 @@ def test_unknown_fields_of_an_edit_survive_every_later_write(name):
     assert all(written[key]["mine"] == key for key in NESTED[name])
 
 
+def test_unknown_field_whose_place_was_taken_comes_back_when_it_is_free():
+    document = read("skill-dev")
+    document["workflow"] |= {"completed_at": None, "owner": "me"}
+    state = skill.parse(document, {}, found_at("skill"))
+    completed = {**state, "status": "completed", "completed_at": state["updated_at"]}
+    assert again("skill", completed) == completed
+    assert again("skill", completed)["extra"] == {"workflow": {"completed_at": None, "owner": "me"}}
+    assert skill.render(state)[0]["workflow"] == document["workflow"]
+
+
 # Nothing but Invalid comes out
 
 

@@ -50,7 +50,7 @@ HEAVY = (
 PACKAGES = {
     "holdfast": (
         *("cli", "core", "digest", "disk", "engine", "errors", "jsontext", "keeper", "layers"),
-        *("ledger", "loop", "workspace"),
+        *("ledger", "loop", "register", "workspace"),
     ),
     "holdfast.cli": ("arguments", "main", "steps", "table"),
     "holdfast.core": ("choice", "edits", "moment", "refusal", "workflow"),

@@ -155,11 +155,11 @@ def _check_catalog(engine: Engine, report: Report) -> None:
     closed = engine.ledger.closed.segments()
     if not closed:
         return
-    raw = engine.disk.read(os.path.join(engine.workspace.home, catalog.NAME)) or b""
+    raw = engine.disk.read(engine.register.path) or b""
     found = catalog.Catalog(raw)
     if not found.is_whole or found.seq < closed[-1][2]:
         report.say("behind", catalog.NAME, "it is rebuilt when it is needed")
-    elif found.seq == closed[-1][2] and raw != engine.built_catalog():
+    elif found.seq == closed[-1][2] and raw != engine.register.built():
         report.say("error", catalog.NAME, "it does not say what the ledger says")
 
 
@@ -239,7 +239,8 @@ def _record(engine: Engine, data: Fields) -> None:
 
 def _goes_on(engine: Engine, stream: str, history: _History, report: Report) -> bool:
     """A stream that misses events goes on from its record, which had seen them, if that is there;
-    else from what is left of its history."""
+    else from what is left of its history.
+    """
     position = engine.position(stream)
     if position is None:
         report.say("repaired", stream, "nothing is left that tells where it began; given up")
@@ -260,7 +261,7 @@ def _goes_on(engine: Engine, stream: str, history: _History, report: Report) -> 
 
 
 def _rebuild_views(engine: Engine, report: Report) -> None:
-    engine.rebuild_catalog()
+    engine.register.rebuild()
     for row in engine.rows():
         position = engine.position(row["id"])
         if position is None or row["status"] not in ("in_progress", "blocked"):

@@ -18,39 +18,20 @@ from holdfast.layers.records import envelope
 from holdfast.layers.records.fields import Invalid
 from holdfast.layers.records.store import RecordStore
 from holdfast.ledger.file import Ledger
-from holdfast.workspace import MAIN
+from holdfast.register import Register
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
 
     from holdfast.core.shapes import Command, Draft, Event, Fields, Origin, Recipe, Workflow
     from holdfast.disk import Disk
+    from holdfast.register import Position
     from holdfast.workspace import Workspace
-
-    T = TypeVar("T")
-
-_TELLS_PLACE = b'"record":"'
-"""What stands in the line of every event that gives a record its place."""
 
 
 class NeedsLock(Exception):
     """A reader found something to mend; it has to come back with the lock."""
-
-
-class Position:
-    """Where a stream stands in the ledger, and where its record stands in a worktree."""
-
-    __slots__ = ("hash", "record", "seq", "stream", "version", "worktree")
-
-    def __init__(self, found: Event | Fields, record: str, worktree: str) -> None:
-        self.stream: str = found["stream"]
-        self.seq: int = found["seq"]
-        self.version: int = found["version"]
-        self.hash: str = found["hash"]
-        self.record = record
-        self.worktree = worktree
 
 
 class Showing:
@@ -83,12 +64,12 @@ class Engine:
         self.disk = disk
         self.by = by
         self.ledger = Ledger(workspace.home, disk, workspace.mirror)
+        self.register = Register(workspace.home, disk, self.ledger)
         self.store = RecordStore(disk, self.ledger.identity, self.note)
         self.locked = False
         self.notes: list[str] = []
         self._clock_ms = clock_ms
         self._sleep = sleep
-        self._catalog: catalog.Catalog | None = None
         self._seen: dict[str, tuple[bytes, str, Workflow]] = {}
 
     # Time and ids come in here, and nowhere below
@@ -125,52 +106,11 @@ class Engine:
         segment = self.ledger.inode
         self.ledger.refresh()
         if self.ledger.inode != segment:
-            self._catalog = None
-
-    @property
-    def catalog(self) -> catalog.Catalog:
-        if self._catalog is None:
-            path = os.path.join(self.workspace.home, catalog.NAME)
-            found = catalog.Catalog(self.disk.read(path) or b"")
-            closed = self.ledger.closed.segments()
-            if not closed:
-                found = catalog.Catalog(b"")
-            elif not found.is_whole or found.seq < closed[-1][2]:
-                found = catalog.Catalog(self.built_catalog())
-            self._catalog = found
-        return self._catalog
-
-    def built_catalog(self) -> bytes:
-        """A catalog made of nothing but the ledger."""
-        return catalog.built(self.ledger.identity(), self.ledger.closed.each())
-
-    def _from_catalog(self, ask: Callable[[catalog.Catalog], T]) -> T:
-        """What the catalog says; a damaged one is made anew first."""
-        try:
-            return ask(self.catalog)
-        except catalog.Damaged:
-            self._catalog = catalog.Catalog(self.built_catalog())
-            return ask(self._catalog)
-
-    def _row(self, stream: str) -> Fields | None:
-        return self._from_catalog(lambda found: found.row(stream))
+            self.register.forget()
 
     def position(self, stream: str) -> Position | None:
         """Where the stream stands; ``None`` when there is no such stream."""
-        last = self.ledger.last(stream)
-        seen = self._seen.get(stream)
-        if last is not None and seen is not None and seen[1] == last["hash"]:
-            return Position(last, seen[2]["record"], seen[2]["worktree"])
-        worktree: str | None = None
-        for event in self.ledger.newest(stream, _TELLS_PLACE) if last is not None else ():
-            data = event["data"].get("state", event["data"])
-            worktree = worktree or data.get("worktree")
-            if last is not None and "record" in data:
-                return Position(last, data["record"], worktree or MAIN)
-        row = self._row(stream)
-        if row is None:
-            return None
-        return Position(last or row, row["record"], worktree or row["worktree"])
+        return self.register.position(stream)
 
     def path(self, position: Position) -> str | None:
         """The record's absolute path; ``None`` when its worktree is gone."""
@@ -224,7 +164,7 @@ class Engine:
         """A row for every workflow there ever was, those of the open segment from their state."""
         fresh = self._touched_rows()
         named = {row["stream"] for row in fresh}
-        listed = self._from_catalog(lambda found: found.rows())
+        listed = self.register.rows()
         return [*(row for row in listed if row["stream"] not in named), *fresh]
 
     def _touched_rows(self) -> list[Fields]:
@@ -262,11 +202,10 @@ class Engine:
         ``is_asked``: it is what the caller asked for, so a record that is left behind is a fault;
         else it is a note, because what was asked for is still to come.
         """
-        last = self.ledger.last(stream) or self._row(stream) or {"version": 0}
         events, blob = self.ledger.prepare(
             drafts,
             stream=stream,
-            version=last["version"],
+            version=self.register.version(stream),
             at=self.now(),
             by=self.by,
             event_id=event_id or os.urandom(12).hex(),
@@ -364,7 +303,7 @@ class Engine:
         self._seen[stream] = (raw, "", {})  # type: ignore[typeddict-item]
 
     def mend(self) -> None:
-        """Sees to what a killed writer left at the end of the ledger, before anything follows it."""
+        """Sees to what a killed writer left at the ledger's end, before anything follows it."""
         try:
             is_torn = self.ledger.mend()
         except OSError as error:
@@ -401,26 +340,14 @@ class Engine:
             self._close_segment()
         except (OSError, Fault) as error:
             # What was asked for is recorded; the next command tries this again.
-            self._catalog = None
+            self.register.forget()
             self.note(f"the ledger's full segment could not be closed ({_why(error)})")
 
     def _close_segment(self) -> None:
         # Loading takes edits in, which are events too: so all of it comes first.
         self._touched_rows()
         rows = self._touched_rows()
-        data = self.catalog.updated(self.ledger.head_seq, self.ledger.identity(), rows)
-        path = os.path.join(self.workspace.home, catalog.NAME)
-        self.disk.replace_view(path, data, durable=True)
-        self.ledger.close_segment()
-        self._catalog = catalog.Catalog(data)
-
-    def rebuild_catalog(self) -> None:
-        """Makes the catalog anew from the ledger alone."""
-        if self.ledger.closed.segments():
-            data = self.built_catalog()
-            path = os.path.join(self.workspace.home, catalog.NAME)
-            self.disk.replace_view(path, data, durable=True)
-            self._catalog = catalog.Catalog(data)
+        self.register.close_segment(rows)
 
     def prepare_home(self) -> None:
         """Makes sure of the ledger's folder; its marker is made last."""

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from holdfast.core.shapes import Fields, Session, Workflow
-    from holdfast.engine import Engine, Position
+    from holdfast.engine import Engine
+    from holdfast.register import Position
 
     T = TypeVar("T")
 
@@ -69,9 +70,7 @@ class Loop:
         if not drafts:
             self.engine.ledger.make_sure()
             return Receipt(state, [], self.notes())
-        after, events = self.engine.commit(
-            state["id"], state, drafts, event_id=id, is_asked=True
-        )
+        after, events = self.engine.commit(state["id"], state, drafts, event_id=id, is_asked=True)
         self.engine.close_full_segment()
         return Receipt(after, [event["seq"] for event in events], self.notes())
 

@@ -18,7 +18,8 @@ from holdfast.layers.records import envelope, fields
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Change, Workflow
-    from holdfast.engine import Engine, Position
+    from holdfast.engine import Engine
+    from holdfast.register import Position
 
 _KEPT = ("id", "created_at", "record", "worktree")
 """What an edit cannot change: the ledger goes by it."""
@@ -313,7 +314,8 @@ def _ended(
     engine: Engine, position: Position, state: Workflow, path: str, raw: bytes | None
 ) -> Workflow:
     """An ended workflow. An edit of it is taken in, and a copy from before its end is brought
-    forward; what else stands in its place is not its own."""
+    forward; what else stands in its place is not its own.
+    """
     if raw is None:
         return state
     try:

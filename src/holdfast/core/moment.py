@@ -80,7 +80,7 @@ def epoch_ms(text: str) -> int | None:
 
 def _days_of(year: int, month: int, day: int) -> int | None:
     """Days since 1970 of a date; ``None`` when the calendar does not have it."""
-    if not (1 <= year and 1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month]):
+    if not (year >= 1 and 1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month]):
         return None
     if month == 2 and day == 29 and (year % 4 or (year % 100 == 0 and year % 400)):
         return None

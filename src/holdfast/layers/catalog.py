@@ -19,7 +19,7 @@ from holdfast.digest import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from holdfast.core.shapes import Event, Fields, Workflow
 
@@ -88,7 +88,8 @@ def built(ledger: str, segments: Iterable[tuple[int, list[Event]]]) -> bytes:
     states: dict[str, Workflow] = {}
     order: dict[str, Event] = {}
     seq = 0
-    for seq, events in segments:
+    for last_seq, events in segments:
+        seq = last_seq
         touched: dict[str, Event] = {}
         for event in events:
             state = workflow.carried(states.get(event["stream"]), event)

@@ -137,14 +137,15 @@ class Ledger:
             return self._last
         return next(self.newest(stream), None)
 
-    def newest(self, stream: str, telling: bytes = b"") -> Iterator[Event]:
+    def newest(self, stream: str, telling: bytes = b"", since: int = 0) -> Iterator[Event]:
         """The stream's events in the open segment, newest first.
 
-        ``telling`` leaves out events whose line does not have these bytes.
+        ``telling`` leaves out events whose line does not have these bytes, ``since`` those that
+        were there when the segment had this size.
         """
         mark = segment.needle(stream)
-        position = len(self._tail)
-        while (position := self._tail.rfind(telling or mark, 0, position)) >= 0:
+        position = self.size
+        while (position := self._tail.rfind(telling or mark, since, position)) >= 0:
             start = self._tail.rfind(b"\n", 0, position) + 1
             line = self._tail[start : self._tail.find(b"\n", position)]
             position = start
@@ -183,21 +184,14 @@ class Ledger:
 
         Read backwards, a segment at a time: streams are short, and ledgers are long.
         """
-        found: list[Event] = []
-        for earlier in self._backwards(stream):
-            taken = [event for event in earlier if upto is None or event["seq"] <= upto]
-            found = [*taken, *found]
-            if any(event["type"] in types for event in taken):
-                break
-        return found
-
-    def _backwards(self, stream: str) -> Iterator[list[Event]]:
         closed = self.closed.segments()
-        seen = closed[-1][2] if closed else 0
-        newest = segment.placed(OPEN_NAME, self._tail, stream, seen, None)
-        yield [event for _, event in newest if isinstance(event, dict)]
-        for of in reversed(closed):
-            yield self.closed.events(of, stream)
+        limit = self.head_seq if upto is None else upto
+        newest = segment.placed("", self._tail, stream, closed[-1][2] if closed else 0, limit)
+        found = [event for _, event in newest if isinstance(event, dict)]
+        while closed and not any(event["type"] in types for event in found):
+            earlier = self.closed.events(closed.pop(), stream)
+            found = [*(event for event in earlier if event["seq"] <= limit), *found]
+        return found
 
     def find(self, event_id: str) -> list[Event]:
         """The commit whose first event has this id, newest segments first."""
@@ -215,8 +209,13 @@ class Ledger:
         return []
 
     @property
+    def size(self) -> int:
+        """The length of the open segment."""
+        return len(self._tail)
+
+    @property
     def is_full(self) -> bool:
-        return len(self._tail) >= SEGMENT_BYTES
+        return self.size >= SEGMENT_BYTES
 
     @property
     def loose(self) -> bytes:

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 class RecordStore:
     """The files of one workspace's records. Paths are absolute."""
 
-    def __init__(
-        self, disk: Disk, ledger: Callable[[], str], note: Callable[[str], None]
-    ) -> None:
+    def __init__(self, disk: Disk, ledger: Callable[[], str], note: Callable[[str], None]) -> None:
         self._disk = disk
         self._ledger = ledger
         self._note = note
@@ -92,7 +90,9 @@ class RecordStore:
             self._disk.remove(spare)
             return
         kept = os.path.basename(self.take(spare, left, path))
-        self._note(f"what was saved as {os.path.basename(path)} when a writer died is kept as {kept}")
+        self._note(
+            f"what was saved as {os.path.basename(path)} when a writer died is kept as {kept}"
+        )
 
     def _is_ours(self, raw: bytes) -> bool:
         """Whether the bytes are what Holdfast wrote, for this ledger."""
