@@ -254,7 +254,8 @@ def _goes_on(engine: Engine, stream: str, history: _History, report: Report) -> 
     else:
         report.say("repaired", stream, "too little is left of its history; given up")
         return False
-    if engine.position(stream).hash == position.hash:
+    now = engine.position(stream)
+    if now is not None and now.hash == position.hash:
         reconcile.adopt(engine, state, position.record, state)
     report.say("repaired", stream, f"goes on from {source}")
     return True
@@ -262,7 +263,9 @@ def _goes_on(engine: Engine, stream: str, history: _History, report: Report) -> 
 
 def _rebuild_views(engine: Engine, report: Report) -> None:
     engine.register.rebuild()
-    for row in engine.rows():
+    newest: dict[tuple[str, str], Fields] = {}
+    for row in sorted(engine.rows(), key=lambda row: int(row["seq"])):
+        newest[row["worktree"], row["record"]] = row
         position = engine.position(row["id"])
         if position is None or row["status"] not in ("in_progress", "blocked"):
             continue
@@ -272,6 +275,20 @@ def _rebuild_views(engine: Engine, report: Report) -> None:
         if raw is not None and not _is_shown(engine, state, raw):
             engine.show_again(state["id"], None)
             report.say("repaired", position.record, "was written anew")
+    for row in newest.values():
+        _rebuild_ended(engine, row, report)
+
+
+def _rebuild_ended(engine: Engine, row: Fields, report: Report) -> None:
+    """The record of a workflow that has ended, if it was the last in its place and is gone."""
+    root = engine.workspace.root_of(row["worktree"])
+    if root is None or row["status"] in ("in_progress", "blocked"):
+        return
+    place = records.place(engine.replay(row["id"])[0])
+    raw = engine.store.read(engine.workspace.inside(root, place)) if place is not None else b"-"
+    if raw is None or not raw.strip():
+        engine.show_again(row["id"], raw)
+        report.say("repaired", str(place), "was gone and is rebuilt")
 
 
 def _is_shown(engine: Engine, state: Workflow, raw: bytes) -> bool:

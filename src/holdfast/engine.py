@@ -67,6 +67,8 @@ class Engine:
         self.register = Register(workspace.home, disk, self.ledger)
         self.store = RecordStore(disk, self.ledger.identity, self.note)
         self.locked = False
+        self.was_cleaned = False
+        """Whether somebody cleaned the work tree: records that are gone then mean nothing."""
         self.notes: list[str] = []
         self._clock_ms = clock_ms
         self._sleep = sleep
@@ -354,7 +356,16 @@ class Engine:
         if not os.path.exists(os.path.join(self.workspace.home, ".gitignore")):
             from holdfast import home
 
+            self.was_cleaned = True
             home.make(self.workspace, self.disk, self.note)
+
+    def bring_back(self) -> None:
+        """Rebuilds all active records after the work tree was cleaned, the ledger's folder too."""
+        for row in self.rows() if self.ledger.head_seq else ():
+            position = self.position(row["id"])
+            if position is not None and row["status"] in ("in_progress", "blocked"):
+                self.load(position)
+        self.was_cleaned = False
 
 
 def _is_formal(state: Workflow) -> bool:

@@ -233,12 +233,15 @@ class _Locked:
         try:
             self._engine.refresh()
             self._engine.mend()
+            self._engine.locked = True
+            if self._engine.was_cleaned:
+                self._engine.bring_back()
         except BaseException as error:
+            self._engine.locked = False
             self._engine.disk.close(self._fd)
             if isinstance(error, OSError):
                 raise _storage(error) from error
             raise
-        self._engine.locked = True
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._engine.locked = False

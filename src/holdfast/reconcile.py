@@ -247,7 +247,7 @@ def _gone(engine: Engine, position: Position, state: Workflow, raw: bytes | None
 
 def _was_removed_at_the_end(engine: Engine, position: Position, state: Workflow) -> bool:
     """Somebody took the record away in the last phase: it is not just that a writer died."""
-    if not state["phase"] or remaining_phases(state):
+    if engine.was_cleaned or not state["phase"] or remaining_phases(state):
         return False
     return not engine.store.was_on_its_way(engine.path(position) or "", position.hash)
 

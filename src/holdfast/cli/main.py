@@ -65,14 +65,20 @@ def _keeper(args: Arguments) -> Keeper:
     here = os.environ.get("CLAUDE_CODE_SESSION_ID")
     session = here if args["session"] is None else args["session"]
     pid = _client() if session and session == here else None
-    return Keeper(path=".", session=session or None, pid=pid, by="cli")
+    wait_ms = _number("HOLDFAST_WAIT_MS")
+    options = {} if wait_ms is None else {"wait_s": wait_ms / 1_000}
+    return Keeper(path=".", session=session or None, pid=pid, by="cli", **options)
 
 
 def _client() -> int | None:
     """The process of the client whose session the environment names; it outlives a ``/clear``."""
-    text = os.environ.get("CLAUDE_PID", "")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-    return number or None
+    return _number("CLAUDE_PID") or None
+
+
+def _number(name: str) -> int | None:
+    """A whole number from the environment; what is none is as good as not set."""
+    text = os.environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _version() -> Answer:

@@ -49,13 +49,24 @@ With `--json` there is one object on standard output, whatever happens:
 answer and all error codes are in [json.md](json.md).
 """
 
+_ENVIRONMENT = """\
+## Environment
+
+| | |
+|---|---|
+| `CLAUDE_CODE_SESSION_ID` | who is asking, unless `--session` says it |
+| `CLAUDE_PID` | the client's process: its session is live while that runs |
+| `HOLDFAST_WAIT_MS` | how long to wait for another writer before giving up (default: 10000) |
+| `NO_COLOR`, `TERM=dumb` | no colours on a terminal |
+"""
+
 
 def markdown() -> str:
     parts = [_HEAD, "## Every command\n", _table(COMMON)]
     for section, commands in SECTIONS.items():
         parts.append(f"## {section}\n")
         parts += [_command(name) for name in commands]
-    return "\n".join([*parts, _EXITS, _JSON])
+    return "\n".join([*parts, _EXITS, _JSON, _ENVIRONMENT])
 
 
 def _command(name: str) -> str:
