@@ -45,7 +45,7 @@ class Keeper:
         clock_ms: Callable[[], int] | None = None,
         sleep: Callable[[float], None] = time.sleep,
         disk: Disk | None = None,
-        wait_s: float = LOCK_WAIT_S,
+        wait_s: float | None = None,
     ) -> None:
         self.workspace = workspaces.find(path)
         self.session = _checked_session(session)
@@ -56,7 +56,9 @@ class Keeper:
         self._engine = Engine(
             self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who
         )
-        self._loop = Loop(self._engine, self.session, pid, wait_s)
+        self._loop = Loop(
+            self._engine, self.session, pid, LOCK_WAIT_S if wait_s is None else wait_s
+        )
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None

@@ -66,8 +66,8 @@ def _keeper(args: Arguments) -> Keeper:
     session = here if args["session"] is None else args["session"]
     pid = _client() if session and session == here else None
     wait_ms = _number("HOLDFAST_WAIT_MS")
-    options = {} if wait_ms is None else {"wait_s": wait_ms / 1_000}
-    return Keeper(path=".", session=session or None, pid=pid, by="cli", **options)
+    wait_s = None if wait_ms is None else wait_ms / 1_000
+    return Keeper(path=".", session=session or None, pid=pid, by="cli", wait_s=wait_s)
 
 
 def _client() -> int | None:
