@@ -49,8 +49,8 @@ def measure_commands(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
     times = interleaved(rounds, samples)
     found = middle(times)
     rows: list[Row | Missing] = []
-    for name, what in (("script", "`holdfast task done`"), ("module", "`python -m holdfast task done`")):
-        what += " / `python -I -c pass`"
+    for name, start in (("script", "holdfast"), ("module", "python -m holdfast")):
+        what = f"`{start} task done` / `python -I -c pass`"
         if name in times:
             value = ratio(times, name, "python")
             rows.append(Row(what, value, 4, aim=2.5, detail=shop.made_by, medians_ms=found))
@@ -77,7 +77,7 @@ def measure_memory(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
 
 def measure_jq(shop: Workshop, sizes: Sizes, long: Workspace) -> list[Row | Missing]:
     """The same transition on a long history: Holdfast's, and a jq filter over the whole record."""
-    what = f"`task done` / the same with jq, {sizes.jq_history:,} history entries"
+    what = f"`task done`, how much faster than jq with {sizes.jq_history:,} history entries"
     tool = jq(shop.folder, may_build=bool(shop.script))
     if tool is None:
         return [Missing(what, "there is no jq here")]
@@ -104,8 +104,7 @@ def measure_jq(shop: Workshop, sizes: Sizes, long: Workspace) -> list[Row | Miss
     times = interleaved(sizes.jq_rounds, samples)
     detail = f"{version}; its record {size:.1f} MB, without the shell, the date and the rename"
     value = ratio(times, "jq", "holdfast")
-    found = middle(times)
-    return [Row(what.replace("/", "faster than"), value, 5, at_least=True, detail=detail, medians_ms=found)]
+    return [Row(what, value, 5, at_least=True, detail=detail, medians_ms=middle(times))]
 
 
 def _long_record(entries: int) -> dict[str, object]:

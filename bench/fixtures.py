@@ -148,7 +148,7 @@ class Workshop:
 
 
 def jq(folder: str, *, may_build: bool) -> tuple[str, str] | None:
-    """jq and its version: one of 1.7 or newer on the path, else one built, else what is there."""
+    """The tool and its version: 1.7 or newer from the path, else built, else what is there."""
     found = shutil.which("jq")
     version = _version_of(found) if found else ""
     if found and _numbers(version) >= (1, 7):

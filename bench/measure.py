@@ -61,9 +61,7 @@ def several(number: int, call: Callable[[], object]) -> Sample:
     return lambda: median(timed(call) for _ in range(number))
 
 
-def process(
-    argv: Sequence[str], folder: str, env: dict[str, str], out: str = os.devnull
-) -> float:
+def process(argv: Sequence[str], folder: str, env: dict[str, str], out: str = os.devnull) -> float:
     """The seconds from starting a command in a folder to its end; it has to succeed."""
     os.chdir(folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC

@@ -91,10 +91,10 @@ def _file_system(folder: str) -> str:
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
         with open("/proc/self/mountinfo") as lines:
-            found = [line.partition(" - ")[2].split()[0] for line in lines if wanted in line.split()]
+            mounts = [line for line in lines if wanted in line.split()]
     except OSError:
-        found = []
-    return found[-1] if found else "unknown"
+        mounts = []
+    return mounts[-1].partition(" - ")[2].split()[0] if mounts else "unknown"
 
 
 def show(rows: list[Row | Missing]) -> None:
@@ -126,14 +126,14 @@ def write(folder: str, rows: list[Row | Missing], about: dict[str, object]) -> N
 
 
 def _markdown(rows: list[Row | Missing], about: dict[str, object]) -> str:
-    box = about["machine"]
+    described = {**about["machine"], "sizes": about["sizes"], **about["with"]}
     lines = [
         "# The bench, last run",
         "",
-        "Made by `make bench`. Every number is a ratio to a baseline that ran in turn with it, as the",
-        "median of the rounds; only the writers' rate and wait are absolute.",
+        "Made by `make bench`. Every number is a ratio to a baseline that ran in turn with it, as",
+        "the median of the rounds; only the writers' rate and wait are absolute.",
         "",
-        *(f"- {name.replace('_', ' ')}: {value}" for name, value in {**box, **about["with"]}.items()),
+        *(f"- {name.replace('_', ' ')}: {value}" for name, value in described.items()),
         "",
         "| what | budget | measured | |",
         "|---|---|---|---|",
@@ -141,5 +141,6 @@ def _markdown(rows: list[Row | Missing], about: dict[str, object]) -> str:
     for row in rows:
         what, budget, measured, verdict = row.cells()
         detail = getattr(row, "detail", "")
-        lines.append(f"| {what}{f'<br>{detail}' if detail else ''} | {budget} | {measured} | {verdict} |")
+        what += f"<br>{detail}" if detail else ""
+        lines.append(f"| {what} | {budget} | {measured} | {verdict} |")
     return "\n".join(lines) + "\n"

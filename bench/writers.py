@@ -102,19 +102,27 @@ def _together(sizes: Sizes, writer: Callable[[int], Work]) -> Run:
         process.start()
     gate.wait()
     begun = perf_counter()
-    calls = [call for _ in crowd for call in answers.get()]
+    found = [answers.get() for _ in crowd]
     seconds = perf_counter() - begun
     for process in crowd:
         process.join()
-    return Run(calls, seconds)
+    failed = [answer for answer in found if isinstance(answer, str)]
+    if failed:
+        raise RuntimeError(f"a writer failed: {failed[0]}")
+    return Run([call for calls in found for call in calls], seconds)
 
 
 def _work(writer, number: int, times: int, gate, answers) -> None:
-    work = writer(number)
     calls = []
-    gate.wait()
-    for _ in range(times):
-        begun = perf_counter()
-        work()
-        calls.append(perf_counter() - begun)
-    answers.put(calls)
+    try:
+        work = writer(number)
+        gate.wait()
+        for _ in range(times):
+            begun = perf_counter()
+            work()
+            calls.append(perf_counter() - begun)
+    except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits has to know
+        gate.abort()
+        answers.put(repr(error))
+    else:
+        answers.put(calls)

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.core import workflow
 from holdfast.keeper import Keeper
-from tests.histories import record
+from histories import record
 
 HISTORIES = sorted(
     name for name in os.listdir(record.HERE) if os.path.isdir(os.path.join(record.HERE, name))

@@ -93,7 +93,7 @@ class Keeper:
             recipe, subject, title, list(tasks), list(phases), list(reading), list(reminders),
             _plain(context or {}), branch, ttl,
         )  # fmt: skip
-        wanted = opening.prepare(self._engine, request, self._loop.bound())
+        wanted = opening.prepare(self._engine, request)
         with self._loop.locked():
             repeated = self._loop.once(id)
             if repeated is not None:
@@ -102,6 +102,7 @@ class Keeper:
             existing = opening.place(self._loop, wanted)
             if existing is not None:
                 return self._resume_existing(existing)
+            wanted.args["session"] = self._loop.bound()
             drafts = self._engine.decide(wanted.before, "start_workflow", wanted.args)
             state, events = self._engine.commit(
                 wanted.id, wanted.before, drafts, event_id=id, is_asked=True

@@ -204,7 +204,8 @@ class Loop:
     def bound(self) -> Session | None:
         if not self.session:
             return None
-        bound: Session = {"id": self.session, "at": self.engine.now()}
+        following = self.engine.ledger.head_seq + 1
+        bound: Session = {"id": self.session, "at": self.engine.now(), "seq": following}
         if self.pid is not None:
             bound["pid"] = self.pid
         return bound

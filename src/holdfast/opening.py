@@ -13,7 +13,7 @@ from holdfast.layers import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Recipe, Session, Workflow
+    from holdfast.core.shapes import Fields, Recipe, Workflow
     from holdfast.engine import Engine
     from holdfast.loop import Loop
 
@@ -59,7 +59,7 @@ class Wanted:
         self.before: Workflow | None = None
 
 
-def prepare(engine: Engine, request: Request, session: Session | None) -> Wanted:
+def prepare(engine: Engine, request: Request) -> Wanted:
     """The command's arguments, as far as they don't depend on what is there already."""
     recipe = _recipe(engine, request)
     subject = request.subject
@@ -76,7 +76,6 @@ def prepare(engine: Engine, request: Request, session: Session | None) -> Wanted
         "required_reading": list(dict.fromkeys(request.reading)),
         "reminders": list(dict.fromkeys(request.reminders)),
         "context": request.context,
-        "session": session,
     }
     if request.ttl is not None:
         args["ttl"] = request.ttl

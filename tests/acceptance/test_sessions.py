@@ -110,11 +110,8 @@ def test_after_clear_the_same_client_goes_on_with_its_workflow(repo, running):
     started(repo.as_session("grace"), "two")
     after = repo.as_session("after-clear", running)
     assert after.ok("advance")["workflow"]["id"] == mine
-    assert after.ok("resume")["workflow"]["session"] == {
-        "id": "after-clear",
-        "pid": running,
-        "at": after.state()["session"]["at"],
-    }
+    session = after.ok("resume")["workflow"]["session"]
+    assert (session["id"], session["pid"]) == ("after-clear", running)
 
 
 def test_a_client_that_came_back_under_its_session_is_live_again(repo, gone, running):

@@ -34,6 +34,7 @@ ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "CLAUDE_CODE_SESSION_ID": "",
 }
+CHANCE = re.compile(r"^[0-9a-f]{24}")
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:?\d{2}:?\d{2}(?:\.\d+)?Z?|\d{8}_\d{6}")
 
 
@@ -191,8 +192,14 @@ def timeless(value):
 
 
 def told(events):
-    """What happened, without when and by whom."""
+    """What happened, without when and by whom, and with one word for ids made by chance."""
     return [
-        (event["seq"], event["id"], event["version"], event["type"], timeless(event["data"]))
+        (
+            event["seq"],
+            CHANCE.sub("some", event["id"]),
+            event["version"],
+            event["type"],
+            timeless(event["data"]),
+        )
         for event in events
     ]

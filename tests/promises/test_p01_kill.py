@@ -12,13 +12,17 @@ import os
 
 import pytest
 
+import holdfast.ledger.file as ledger_file
 from holdfast.cli.main import main
+from holdfast.layers import catalog
 from promises import strace
 from promises.journeys import MUTATING, PHASES, Site, journey, timeless, told
 from workshop import SEED, sampled
 
 pytestmark = pytest.mark.promise(1)
 
+SMALL = 200
+"""So few bytes that every command closes its segment."""
 MATRIX = [
     pytest.param(recipe, number, id=f"{recipe}-{name}")
     for recipe in PHASES
@@ -57,16 +61,24 @@ class Case:
 
     def __init__(self, folder, site, line, cli, segment_bytes=None):
         self.folder, self.site, self.line, self.cli = folder, site, line, cli
-        self.segment_bytes = segment_bytes
+        self.kept = []
+        """Bytes that have to be somewhere afterwards."""
         self.log = os.path.join(folder, "strace.log")
         self.words = strace.command(site.words(line, "killed"), segment_bytes)
-        self.before = self.look(site)
+        self.before = self.look_at_copy(site)
         smooth = site.copy(os.path.join(folder, "done"))
         self.points = strace.points(smooth.root, self.log, self.words)
         smooth.workflow = smooth.workflow or smooth.events()[0]["stream"]
         self.workflow = smooth.workflow
         self.after = self.look(smooth)
         smooth.drop()
+
+    def look_at_copy(self, site):
+        """Looking takes edits in, so the site itself is left alone."""
+        copy = site.copy(os.path.join(self.folder, "looked"))
+        found = self.look(copy)
+        copy.drop()
+        return found
 
     def look(self, site):
         """The state and the history as the next commands see them."""
@@ -89,7 +101,9 @@ class Case:
             code, answer = self.cli(site, *site.words(self.line, "killed"))
             assert code == 0, answer
             assert self.look(site) == self.after
-            assert [line for line in site.complaints() if line["level"] != "ok"] == []
+            assert [line for line in site.complaints() if line["what"] != catalog.NAME] == []
+            for kept in self.kept:
+                assert kept in site.bytes_everywhere()
         except Exception as error:
             raise AssertionError(f"seed {SEED}: killed at {point}") from error
         finally:
@@ -119,3 +133,42 @@ def test_a_killed_command_is_done_or_not_done(recipe, number, quick, cli, tally)
     lines = journey(recipe)
     site = Site.made(os.path.join(quick, "site")).go(lines[:number])
     Case(quick, site, lines[number][1], cli).check_all(1, tally)
+
+
+@pytest.mark.parametrize("number", range(3), ids=["start", "complete", "resume"])
+def test_a_kill_in_the_only_phase_is_not_taken_for_a_removed_record(number, quick, cli, tally):
+    lines = [("", ["start", "custom", "one phase"]), ("", ["complete", "--force", "--reason", "x"])]
+    lines.append(("", ["resume"]))
+    site = Site.made(os.path.join(quick, "site")).go(lines[:number])
+    Case(quick, site, lines[number][1], cli).check_all(4, tally)
+
+
+@pytest.mark.parametrize("number", [0, 1, 7, 18, 21, 22])
+@pytest.mark.parametrize("recipe", ["dev", "custom"])
+def test_a_kill_while_a_segment_is_closed_is_no_loss(
+    recipe, number, quick, cli, tally, monkeypatch
+):
+    monkeypatch.setattr(ledger_file, "SEGMENT_BYTES", SMALL)
+    lines = journey(recipe)
+    site = Site.made(os.path.join(quick, "site")).go(lines[:number])
+    case = Case(quick, site, lines[number][1], cli, segment_bytes=SMALL)
+    assert any("ledger-00" in rest for name, _, rest in case.points if name.startswith("rename"))
+    case.check_all(2, tally)
+
+
+@pytest.mark.parametrize("edit", ["valid", "invalid"])
+@pytest.mark.parametrize("recipe", PHASES)
+def test_a_kill_loses_no_hand_edit(recipe, edit, quick, cli, tally):
+    site = Site.made(os.path.join(quick, "site")).go(journey(recipe)[:2])
+    record = os.path.join(site.root, site.keeper().show().state["record"])
+    with open(record, "rb") as file:
+        data = file.read()
+    edited = data.replace(b"be kind", b"be bold") if edit == "valid" else data[:-40]
+    with open(record, "wb") as file:
+        file.write(edited)
+    case = Case(quick, site, ["task", "add", "three"], cli)
+    if edit == "valid":
+        assert case.before[0]["reminders"] == case.after[0]["reminders"] == ["be bold"]
+    else:
+        case.kept = [edited]
+    case.check_all(2, tally)

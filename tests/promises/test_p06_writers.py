@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from tests.workshop import FULL, SEED, SOURCE, Workshop
+from workshop import FULL, SEED, SOURCE, Workshop
 
 pytestmark = pytest.mark.promise
 

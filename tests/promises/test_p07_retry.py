@@ -7,7 +7,7 @@ import pytest
 from holdfast import Fault, Refused
 from holdfast.disk import Disk
 from holdfast.ledger import file as ledger_file
-from tests.workshop import FULL, SEED, Workshop
+from workshop import FULL, SEED, Workshop
 
 pytestmark = pytest.mark.promise
 

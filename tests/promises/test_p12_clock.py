@@ -1,86 +1,220 @@
 """Promise 12: a clock that jumps never reorders history; what a jump expired comes back whole."""
 
+import os
+
 import pytest
+from workshop import DAY_MS, FORMATS, LEDGER, YEAR_MS, Workshop, lines_of, open_workflow, worked_on
 
 from holdfast import Refused
-from tests.workshop import DAY_MS, FORMATS, NOON, RECIPES, YEAR_MS, Workshop
+from holdfast.core.moment import epoch_ms
 
-pytestmark = pytest.mark.promise
+pytestmark = pytest.mark.promise(12)
 
 JUMPS = {"a year ahead": YEAR_MS, "a year back": -YEAR_MS}
+BOOKKEEPING = ("updated_at", "history", "history_earlier", "session", "status")
+EXPIRE = ("verb", "skill")
+"""The formats whose recipes have a time to live."""
+each_format = pytest.mark.parametrize("record_format", FORMATS)
+each_jump = pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
 
 
-def bookkeeping(state):
-    """Everything of a state but what ending and coming back leave in it."""
-    left_out = ("updated_at", "history", "history_earlier")
-    return {key: value for key, value in state.items() if key not in left_out}
+def told(state):
+    return {key: value for key, value in state.items() if key not in BOOKKEEPING}
 
 
-@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-@pytest.mark.parametrize("record_format", FORMATS)
-def test_history_keeps_its_order_when_the_clock_jumps(tmp_path, record_format, jump):
-    shop = Workshop(tmp_path)
-    keeper = shop.keeper()
-    name = keeper.start(RECIPES[record_format], "Work", ttl="9999999w").state["id"]
-    keeper.add_task("before", workflow=name)
-    shop.clock.ms += jump
-    keeper.add_task("after", workflow=name)
-    shop.clock.ms -= jump
-    keeper.add_task("and again", workflow=name)
+@pytest.fixture
+def shop(tmp_path):
+    return Workshop(tmp_path)
+
+
+def jumping(shop, jump, workflow):
+    """A few commands with the clock jumping before each; the seqs they were given."""
+    seqs = []
+    for number in range(6):
+        shop.clock.ms += jump if number % 2 else -jump
+        seqs += shop.keeper().remind(f"reminder {number}", workflow=workflow).seqs
+    return seqs
+
+
+@each_jump
+@each_format
+def test_history_stays_in_the_order_in_which_it_was_recorded(shop, record_format, jump):
+    workflow = open_workflow(shop.keeper(), record_format, ttl="999d")["id"]
+    before = shop.keeper().log()
+    seqs = jumping(shop, jump, workflow)
     events = shop.keeper().log()
+    assert events[: len(before)] == before
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
-    told = [event["data"]["description"] for event in events if event["type"] == "task_added"]
-    assert told == ["before", "after", "and again"]
-    state = shop.keeper().show(workflow=name).state
-    assert [task["description"] for task in state["tasks"]] == told
-    history = [entry["task"] for entry in state["history"] if entry["event"] == "task_added"]
-    assert history == [task["id"] for task in state["tasks"]]
-    assert shop.keeper().verify().ok
+    assert seqs == [event["seq"] for event in events[len(before) :]]
+    assert [event["data"]["text"] for event in events[len(before) :]] == [
+        f"reminder {number}" for number in range(6)
+    ]
+    times = [epoch_ms(event["at"]) for event in events[len(before) :]]
+    assert times != sorted(times), "the clock really jumped"
+    assert shop.keeper().log(workflow=workflow) == events
+    assert shop.keeper().log(limit=3) == events[-3:]
+    assert lines_of(shop.keeper()) == []
 
 
-@pytest.mark.parametrize("record_format", ["verb", "skill"])
-def test_what_a_jump_expired_comes_back_whole(tmp_path, record_format):
-    shop = Workshop(tmp_path)
-    keeper = shop.keeper()
-    name = keeper.start(RECIPES[record_format], "Work", tasks=["one", "two"]).state["id"]
-    keeper.complete_task(1, workflow=name)
-    keeper.advance(workflow=name)
-    before = keeper.show(workflow=name).state
-    record = (tmp_path / before["record"]).read_bytes()
-    shop.clock.ms += YEAR_MS
-    _, notes = shop.keeper().workflows()
-    assert any("has expired" in note for note in notes)
-    assert not (tmp_path / before["record"]).exists()
-    with pytest.raises(Refused) as refused:
-        shop.keeper().add_task("three", workflow=name)
-    assert refused.value.hint == f"holdfast resume {name}"
-    shop.clock.ms = NOON
-    back = shop.keeper().resume(workflow=name).state
-    assert bookkeeping(back) == bookkeeping(before)
-    assert (tmp_path / before["record"]).read_bytes() != record
-    assert shop.keeper().complete_task(2, workflow=name).state["tasks"][1]["status"] == "completed"
+@each_jump
+@each_format
+def test_the_state_is_that_of_the_last_event_not_of_the_latest_time(shop, record_format, jump):
+    workflow = open_workflow(shop.keeper(), record_format, ttl="999d")["id"]
+    for number in range(4):
+        shop.clock.ms += jump if number % 2 else -jump
+        shop.keeper().set_context({"last": number}, workflow=workflow)
+    state = shop.keeper().show(workflow=workflow).state
+    assert state["context"]["last"] == 3
+    entries = [entry for entry in state["history"] if entry["event"] == "context_set"]
+    assert len(entries) == 4
+    os.unlink(shop.path(state["record"]))
+    assert shop.keeper().show(workflow=workflow).state == state
+
+
+@each_format
+def test_a_clock_set_back_expires_nothing(shop, record_format):
+    state = worked_on(shop.keeper(), record_format)
+    shop.clock.ms -= YEAR_MS
+    look = shop.keeper().show(workflow=state["id"])
+    assert look.state == state
+    assert look.notes == []
+    assert shop.keeper().remind("on we go", workflow=state["id"]).state["status"] == "in_progress"
+    assert [row["id"] for row in shop.keeper().workflows()[0]] == [state["id"]]
 
 
 @pytest.mark.parametrize("record_format", ["formal", "loop"])
-def test_what_has_no_time_to_live_is_not_expired_by_a_jump(tmp_path, record_format):
-    shop = Workshop(tmp_path)
-    name = shop.keeper().start(RECIPES[record_format], "Work").state["id"]
+def test_what_has_no_time_to_live_lives_through_any_jump(shop, record_format):
+    state = worked_on(shop.keeper(), record_format)
     shop.clock.ms += 10 * YEAR_MS
-    assert shop.keeper().show(workflow=name).state["status"] == "in_progress"
+    assert shop.keeper().show(workflow=state["id"]).state == state
 
 
-def test_a_clock_that_went_back_expires_nothing(tmp_path):
-    shop = Workshop(tmp_path)
-    name = shop.keeper().start("apex", "Work").state["id"]
+def expire(shop, record_format, *, way="status"):
+    state = worked_on(shop.keeper(), record_format)
+    shop.clock.ms += YEAR_MS
+    if way == "status":
+        rows, notes = shop.keeper().workflows()
+        assert rows == []
+    elif way == "show":
+        notes = shop.keeper().show(workflow=state["id"]).notes
+    else:
+        with pytest.raises(Refused) as refused:
+            shop.keeper().remind("too late", workflow=state["id"])
+        assert refused.value.code == "ended"
+        assert f"holdfast resume {state['id']}" in refused.value.hint
+        return state
+    assert any(f"holdfast resume {state['id']}" in note for note in notes)
+    return state
+
+
+@pytest.mark.parametrize("way", ["status", "show", "command"])
+@pytest.mark.parametrize("record_format", EXPIRE)
+def test_what_a_jump_expired_comes_back_whole(shop, record_format, way):
+    state = expire(shop, record_format, way=way)
+    assert not os.path.exists(shop.path(state["record"]))
+    assert shop.keeper().log()[-1]["type"] == "workflow_expired"
+    receipt = shop.keeper().resume(workflow=state["id"])
+    assert told(receipt.state) == told(state)
+    assert receipt.state["status"] == "in_progress"
+    kept = [entry["event"] for entry in receipt.state["history"]]
+    assert kept[-2:] == ["workflow_expired", "workflow_resumed"]
+    assert receipt.state["history"][: len(state["history"])] == state["history"]
+    assert told(shop.keeper().show(workflow=state["id"]).state) == told(state)
+    assert shop.document(state["record"])["_holdfast"]["seq"] == receipt.seqs[-1]
+    assert lines_of(shop.keeper()) == []
+
+
+@pytest.mark.parametrize("record_format", EXPIRE)
+def test_it_comes_back_whole_when_the_clock_is_right_again(shop, record_format):
+    state = expire(shop, record_format)
     shop.clock.ms -= YEAR_MS
-    assert shop.keeper().show(workflow=name).state["status"] == "in_progress"
+    assert shop.keeper().show(workflow=state["id"]).state["status"] == "expired"
+    resumed = shop.keeper().resume(workflow=state["id"]).state
+    assert told(resumed) == told(state)
+    shop.clock.ms += DAY_MS // 2
+    assert shop.keeper().show(workflow=state["id"]).state["status"] == "in_progress"
 
 
-def test_a_workflow_lives_through_its_last_minute_and_not_beyond(tmp_path):
-    shop = Workshop(tmp_path)
-    name = shop.keeper().start("apex", "Work", ttl="1d").state["id"]
-    began = shop.clock.ms
-    shop.clock.ms = began + DAY_MS - 5_000
-    assert shop.keeper().show(workflow=name).state["status"] == "in_progress"
-    shop.clock.ms = began + DAY_MS + 5_000
-    assert shop.keeper().show(workflow=name).state["status"] == "expired"
+@pytest.mark.parametrize("record_format", EXPIRE)
+def test_a_blocked_workflow_comes_back_blocked(shop, record_format):
+    state = worked_on(shop.keeper(), record_format)
+    blocked = shop.keeper().block_phase(state["phase"], {"reason": "waits"}, workflow=state["id"])
+    shop.clock.ms += YEAR_MS
+    assert shop.keeper().workflows()[0] == []
+    resumed = shop.keeper().resume(workflow=state["id"]).state
+    assert told(resumed) == told(blocked.state)
+    assert resumed["status"] == "blocked"
+
+
+@pytest.mark.parametrize("record_format", EXPIRE)
+def test_an_expired_workflow_with_an_unadopted_edit_comes_back_with_it(shop, record_format):
+    """The edit was saved, nobody looked, and then the clock jumped."""
+    state = worked_on(shop.keeper(), record_format)
+    shop.edit(state["record"], lambda document: document.update({"x-note": "by hand"}))
+    shop.clock.ms += YEAR_MS
+    shop.keeper().workflows()
+    resumed = shop.keeper().resume(workflow=state["id"]).state
+    assert resumed["extra"]["x-note"] == "by hand"
+
+
+@pytest.mark.parametrize("record_format", EXPIRE)
+def test_a_stale_copy_does_not_bring_an_expired_workflow_back_by_itself(shop, record_format):
+    state = worked_on(shop.keeper(), record_format)
+    stale = shop.read(state["record"])
+    shop.clock.ms += YEAR_MS
+    shop.keeper().workflows()
+    shop.write(state["record"], stale)
+    rows, _ = shop.keeper().workflows()
+    assert rows == []
+    resumed = shop.keeper().resume(workflow=state["id"]).state
+    assert told(resumed) == told(state)
+
+
+@each_jump
+def test_several_workflows_are_never_mixed_up(shop, jump):
+    ids = [open_workflow(shop.keeper(), one, f"work on {one}", ttl="999d")["id"] for one in FORMATS]
+    for number in range(8):
+        shop.clock.ms += jump if number % 3 else -jump
+        text = f"number {number} for {ids[number % 4]}"
+        shop.keeper().remind(text, workflow=ids[number % 4])
+    for place, workflow in enumerate(ids):
+        state = shop.keeper().show(workflow=workflow).state
+        expected = [f"number {number} for {workflow}" for number in (place, place + 4)]
+        assert state["reminders"] == ["mind the gap", *expected]
+        versions = [event["version"] for event in shop.keeper().log(workflow=workflow)]
+        assert versions == list(range(1, len(versions) + 1))
+    assert lines_of(shop.keeper()) == []
+
+
+@each_jump
+def test_the_session_that_was_bound_last_holds_the_workflow_whatever_the_clock_says(shop, jump):
+    first = open_workflow(shop.keeper(session="mine"), "skill", "first work", ttl="999d")["id"]
+    shop.clock.ms += jump
+    second = open_workflow(shop.keeper(session="mine"), "loop", "second work", ttl="999d")["id"]
+    assert shop.keeper(session="mine").show().state["id"] == second
+    shop.clock.ms -= 2 * jump
+    shop.keeper(session="mine").resume(workflow=first)
+    assert shop.keeper(session="mine").show().state["id"] == first
+
+
+@each_format
+def test_a_workflow_begun_again_under_a_clock_set_back_is_a_new_run(shop, record_format):
+    state = worked_on(shop.keeper(), record_format)
+    shop.keeper().complete("done", force=True, reason="enough", workflow=state["id"])
+    shop.clock.ms -= YEAR_MS
+    again = worked_on(shop.keeper(), record_format)
+    assert again["id"] == state["id"]
+    assert again["created_at"] < state["created_at"]
+    assert shop.keeper().show(workflow=again["id"]).state == again
+    os.unlink(shop.path(again["record"]))
+    assert shop.keeper().show(workflow=again["id"]).state == again
+    seqs = [event["seq"] for event in shop.keeper().log()]
+    assert seqs == sorted(seqs)
+    assert lines_of(shop.keeper()) == []
+
+
+def test_a_jump_in_the_middle_of_a_segment_changes_no_line_that_was_written(shop):
+    workflow = open_workflow(shop.keeper(), "formal")["id"]
+    raw = shop.read(LEDGER)
+    jumping(shop, YEAR_MS, workflow)
+    assert shop.read(LEDGER).startswith(raw)

@@ -93,6 +93,8 @@ class Session(TypedDict):
     pid: NotRequired[int]
     """The client's process, where the client tells it."""
     at: str
+    seq: NotRequired[int]
+    """The event that bound it: which binding is the newest is not the clock's to say."""
 
 
 class Violation(TypedDict):
