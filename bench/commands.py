@@ -49,11 +49,12 @@ def measure_commands(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
     times = interleaved(rounds, samples)
     found = middle(times)
     rows: list[Row | Missing] = []
-    for name, start in (("script", "holdfast"), ("module", "python -m holdfast")):
+    starts = (("script", "holdfast", shop.made_by), ("module", "python -m holdfast", ""))
+    for name, start, detail in starts:
         what = f"`{start} task done` / `python -I -c pass`"
         if name in times:
             value = ratio(times, name, "python")
-            rows.append(Row(what, value, 4, aim=2.5, detail=shop.made_by, medians_ms=found))
+            rows.append(Row(what, value, 4, aim=2.5, detail=detail, medians_ms=found))
         else:
             rows.append(Missing(what, "there is no installed script here"))
     status = ratio(times, "status", "python")

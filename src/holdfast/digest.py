@@ -25,4 +25,4 @@ def digest(data: bytes) -> str:
 
 def md5_of(text: str) -> str:
     """MD5 in hexadecimal, where a record's name is defined by it."""
-    return md5(text.encode(errors="surrogateescape"), usedforsecurity=False).hexdigest()
+    return md5(text.encode(errors="replace"), usedforsecurity=False).hexdigest()

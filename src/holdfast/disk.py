@@ -256,7 +256,9 @@ def _flock_within(fd: int, path: str, wait_s: float) -> None:
         return
     import threading
 
-    if threading.current_thread() is threading.main_thread():
+    if wait_s <= 0:
+        taken = False  # A timer of zero seconds would never ring.
+    elif threading.current_thread() is threading.main_thread():
         taken = _flock_with_timer(fd, wait_s)
     else:
         taken = _flock_in_thread(fd, wait_s)

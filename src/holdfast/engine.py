@@ -106,7 +106,15 @@ class Engine:
     def refresh(self) -> None:
         """Takes in what other processes did since the last look."""
         segment = self.ledger.inode
-        self.ledger.refresh()
+        self.workspace.check_home()
+        try:
+            self.ledger.refresh()
+        except OSError as error:
+            raise Fault(
+                "not_read",
+                f"the ledger in {self.workspace.home} cannot be read ({error.strerror})",
+                "make it an ordinary file that you can read, then run the same command again",
+            ) from error
         if self.ledger.inode != segment:
             self.register.forget()
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 def make(workspace: Workspace, disk: Disk, note: Callable[[str], None]) -> None:
     """Makes the folder durable, and keeps it and the records out of git."""
     home, common = workspace.home, workspace.common
-    if common is None or not home.startswith(common):
-        workspace.inside(os.path.dirname(os.path.dirname(home)), ".claude/holdfast/x")
+    workspace.check_home()
     disk.make_folder(home, 0o700)
     for above in (os.path.dirname(home), os.path.dirname(os.path.dirname(home))):
         disk.sync_folder(above)

@@ -101,7 +101,7 @@ class Keeper:
             self._engine.settle_last(None)
             existing = opening.place(self._loop, wanted)
             if existing is not None:
-                return self._resume_existing(existing)
+                return self._resume_existing(existing, id)
             wanted.args["session"] = self._loop.bound()
             drafts = self._engine.decide(wanted.before, "start_workflow", wanted.args)
             state, events = self._engine.commit(
@@ -110,8 +110,8 @@ class Keeper:
             self._engine.close_full_segment()
             return Receipt(state, [event["seq"] for event in events], self._loop.notes())
 
-    def _resume_existing(self, state: Workflow) -> Receipt:
-        receipt = self._loop.record(state, "resume_workflow", self._loop.binding(state), None)
+    def _resume_existing(self, state: Workflow, id: str | None) -> Receipt:
+        receipt = self._loop.record(state, "resume_workflow", self._loop.binding(state), id)
         receipt.resumed = True
         return receipt
 

@@ -118,7 +118,8 @@ def slug(text: str) -> str:
 def check_reading(engine: Engine, paths: list[str]) -> None:
     """Required reading stays inside the workspace; a file that is missing is only said."""
     for marked in paths:
-        path = marked.removeprefix("@")
+        # What is no text for a path leads nowhere, and is refused with the other texts.
+        path = marked.removeprefix("@").encode(errors="replace").decode()
         full = os.path.normpath(os.path.join(engine.workspace.root, path))
         top = os.path.realpath(engine.workspace.root)
         inside = os.path.join(top, "")

@@ -23,6 +23,8 @@ _IGNORED = (
     ".claude/iterative/*/state.json*",
     "untracked/workflow-state/",
 )
+_RECORDS = tuple(line.partition("*")[0] for line in _IGNORED[1:])
+"""What the path of every record begins with."""
 
 
 class Workspace:
@@ -55,7 +57,9 @@ class Workspace:
         for name in ("rebase-merge/head-name", "rebase-apply/head-name", "HEAD"):
             text = _read(os.path.join(self.git, name)).removeprefix("ref: ")
             if text.startswith("refs/heads/"):
-                return text.removeprefix("refs/heads/")
+                # A name may be any bytes to git; here it is text that is stored and shown.
+                raw = text.removeprefix("refs/heads/").encode(errors="surrogateescape")
+                return raw.decode(errors="replace")
         return None
 
     def root_of(self, worktree: str) -> str | None:
@@ -66,22 +70,40 @@ class Workspace:
             return None
         if worktree == MAIN:
             return _main_root(self.common)
+        if os.path.basename(worktree) != worktree or worktree in ("", "..") or "\0" in worktree:
+            return None
         pointer = _read(os.path.join(self.common, "worktrees", worktree, "gitdir"))
         root = os.path.dirname(pointer)
         return root if pointer and os.path.isdir(root) else None
 
+    def check_home(self) -> None:
+        """Refuses a ledger's folder that a link leads out of the workspace."""
+        above = os.path.dirname(self.home)
+        if above == self.common:
+            return
+        if os.path.islink(self.home) or os.path.islink(above):
+            root = os.path.dirname(above)
+            self._check_contained(root, self.home, os.path.relpath(self.home, root))
+
+    def _check_contained(self, root: str, folder: str, path: str) -> None:
+        top = os.path.realpath(root)
+        if not (os.path.realpath(folder) + os.sep).startswith(os.path.join(top, "")):
+            raise Refused(
+                "outside",
+                f"{path} leads out of the workspace {root}",
+                "remove the symbolic link, or move the folder into the workspace",
+            )
+
     def inside(self, root: str, path: str) -> str:
-        """The absolute path of something in a worktree; a link that leads out is refused."""
+        """A record's absolute path; another place than a record's, or a link, is refused."""
+        if not path.startswith(_RECORDS) or ".." in path.split("/") or "\0" in path:
+            raise Refused(
+                "outside", f"{path[:200]!r} is no place for a record", "holdfast verify"
+            )
         full = os.path.join(root, path)
         folder = os.path.dirname(full)
         if folder not in self._safe:
-            top = os.path.realpath(root)
-            if not (os.path.realpath(folder) + os.sep).startswith(os.path.join(top, "")):
-                raise Refused(
-                    "outside",
-                    f"{path} leads out of the workspace {root}",
-                    "remove the symbolic link, or move the folder into the workspace",
-                )
+            self._check_contained(root, folder, path)
             self._safe.add(folder)
         if os.path.islink(full):
             raise Refused(

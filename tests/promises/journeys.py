@@ -134,12 +134,10 @@ class Site:
         words = self.words(line, command_id) if command_id else line
         ended = subprocess.run(
             [sys.executable, "-m", "holdfast", *words, "--json"],
-            cwd=self.root,
-            env=ENVIRONMENT,
+            **{"cwd": self.root, "env": ENVIRONMENT, **options},
             capture_output=True,
             check=False,
             timeout=120,
-            **options,
         )
         return ended.returncode, json.loads(ended.stdout)
 

@@ -49,7 +49,8 @@ def is_allowed(character):
         return True
     number = ord(character)
     hidden = number in (0x00AD, 0x061C, 0x200B, 0x200E, 0x200F, 0x2028, 0x2029, 0xFEFF)
-    steering = 0x202A <= number <= 0x202E or 0x2060 <= number <= 0x206F or number >= 0xE0000
+    tagging = 0xE0000 <= number <= 0xE007F
+    steering = 0x202A <= number <= 0x202E or 0x2060 <= number <= 0x206F or tagging
     return unicodedata.category(character) not in ("Cc", "Cs") and not hidden and not steering
 
 
@@ -151,7 +152,7 @@ def test_no_command_prints_what_could_steer_a_terminal(text, line, tmp_path):
                 json.loads(told)
     assert sorted(os.listdir(tmp_path / "above")) == above
     assert sorted(os.listdir(tmp_path)) == outside
-    assert not any("pwned" in path for path in line.shop.files())
+    assert not any(os.path.basename(path) == "pwned" for path in line.shop.files())
     assert [ln for ln in lines_of(line.shop.keeper()) if ln.startswith("error")] == []
 
 
@@ -162,7 +163,9 @@ def test_json_gives_back_exactly_what_was_stored(text, line):
         assert code == 1
         assert json.loads(told)["error"]["code"] == "invalid"
         return
-    line.run("start", "dev", "a subject", "--title", text, "--remind", text, "--set", f"k={text}x")
+    text = text[:3_990]
+    words = [f"--title={text}", f"--remind={text}", f"--set=k={text}x"]
+    line.run("start", "dev", "a subject", *words)
     _, told = line.run("show", "--json")
     workflow = json.loads(told)["workflow"]
     assert workflow["title"] == text
@@ -185,6 +188,7 @@ def test_the_same_through_a_real_process(name, line):
 
 def stored(keeper, record_format, text):
     """A workflow that holds the text wherever one can be stored."""
+    text = text[:3_900]
     state = open_workflow(
         keeper, record_format, "a subject", title=text, tasks=[f"1 {text}", f"2 {text}", f"3 {text}"],
         phases=[f"first {text}", f"then {text}", "last"], reminders=[text], reading=[],
@@ -220,6 +224,7 @@ def test_the_briefing_keeps_text_in_its_line(text, record_format, tmp_path):
 def check_frame(told, expected, text):
     assert all(map(is_allowed, told))
     assert not set("<>`") & set(told)
+    assert not any(0xFE00 <= ord(c) <= 0xFE0F or ord(c) >= 0xE0000 for c in told)
     assert "~~~" not in told
     assert len(told) <= 9_500
     if len(text) < 300:
@@ -274,7 +279,6 @@ def test_what_cannot_be_kept_as_text_is_refused_wherever_it_is_given(text, tmp_p
         lambda k: k.start("dev", "s", reading=[f"@{text}"]),
         lambda k: k.start("dev", "s", context={"k": text}),
         lambda k: k.start("dev", "s", context={text: 1}),
-        lambda k: k.start("dev", "s", context={"k": [{text: text}]}),
         lambda k: k.start("dev", "s", branch=text), lambda k: k.start("dev", "s", ttl=text),
         lambda k: k.start(text, "s"), lambda k: k.add_task(text, **aim),
         lambda k: k.complete_task(1, text, **aim), lambda k: k.block_task(1, text, **aim),
@@ -291,11 +295,16 @@ def test_what_cannot_be_kept_as_text_is_refused_wherever_it_is_given(text, tmp_p
         lambda k: shop.keeper(session=text).remind("x", **aim),
     ]  # fmt: skip
     before = shop.keeper().log()
+    taken = []
     for number, attempt in enumerate(attempts):
-        with pytest.raises((Refused, Fault)) as caught:
+        try:
             attempt(shop.keeper())
-        assert caught.value.message, number
-        assert caught.value.message.encode()
+        except (Refused, Fault) as refused:
+            assert refused.message.encode()
+            assert refused.hint.encode()
+        else:
+            taken.append(number)
+    assert taken == []
     assert shop.keeper().log() == before
     assert lines_of(shop.keeper()) == []
 

@@ -11,7 +11,8 @@ import subprocess
 import sys
 
 from holdfast.cli.screen import Screen
-from holdfast.cli.text import clean, quote, shortened, wrapped
+from holdfast.cli.text import clean, shortened, wrapped
+from holdfast.core.shell import word as quote
 from holdfast.errors import Fault
 
 TYPE_CHECKING = False

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 _SPACES_AND_JOINERS = "\u00a0\u2009\u200c\u200d\u202f\u3000"
 """Not printable to Python, but harmless, and needed by emoji and by several scripts."""
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_SHELL_PLAIN = "@%+=:,./-_"
 
 
 def clean(text: object) -> str:
@@ -37,13 +36,6 @@ def clean_json(text: str, *, ascii_only: bool = False) -> str:
             for char in text
         ]
     )
-
-
-def quote(word: str) -> str:
-    """The word as a shell takes it."""
-    if word and all(char.isalnum() or char in _SHELL_PLAIN for char in word):
-        return word
-    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def cells(line: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from holdfast.core import moment
 from holdfast.core.ahead import ahead, current_task
+from holdfast.core.shell import word
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import find_phase, is_floating
 
@@ -58,7 +59,7 @@ def _length(parts: dict[str, list[str]]) -> int:
 def quoted(text: object, most: int = _LINE) -> str:
     """Stored text on one line, harmless in a context: no control characters, no tags, no fences."""
     flat = "".join(_harmless(character) for character in str(text))
-    flat = " ".join(flat.split())
+    flat = " ".join(flat.split()).replace("~~~", "~ ~ ~")
     return flat if len(flat) <= most else flat[: most - 1] + "…"
 
 
@@ -69,11 +70,15 @@ _HARMLESS = {"<": "\u2039", ">": "\u203a", "`": "'"}
 def _harmless(character: str) -> str:
     if character in _HARMLESS:
         return _HARMLESS[character]
-    number = ord(character)
-    hidden = 0x200B <= number <= 0x200F or 0x202A <= number <= 0x202E or 0x2066 <= number <= 0x2069
-    if number < 32 or 127 <= number < 160 or hidden or 0xD800 <= number <= 0xDFFF:
-        return " "
-    return character
+    if "\ufe00" <= character <= "\ufe0f" or character >= "\U000e0000":
+        # Nobody sees them, and a model reads what is spelled with them.
+        return ""
+    return character if character.isprintable() else " "
+
+
+def _command(*words: object) -> str:
+    """A command that can be pasted: a stored name is one word of it, whatever it holds."""
+    return " ".join(word(quoted(part)) for part in words)
 
 
 def place_of(state: Workflow) -> tuple[int, int]:
@@ -89,7 +94,7 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
     if settled and branch is not None and state["branch"] not in (None, branch):
         lines.append(
             f"BRANCH MISMATCH: this workflow is for {quoted(state['branch'])}, checked out is "
-            f"{quoted(branch)}. Either git switch {quoted(state['branch'])}, or "
+            f"{quoted(branch)}. Either {_command('git', 'switch', state['branch'])}, or "
             f"holdfast abandon -w {state['id']} and start anew."
         )
     lines.append(f"WORKFLOW: {quoted(state['title'] or state['subject'])}")
@@ -106,7 +111,7 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
         inner = next((n for n, s in task.get("phases", {}).items() if s == "in_progress"), None)
         where = f", {quoted(inner).upper()} phase" if inner else ""
         lines.append(
-            f"TASK {ids.index(task['id']) + 1}/{len(ids)} ({task['id']}): "
+            f"TASK {ids.index(task['id']) + 1}/{len(ids)} ({quoted(task['id'])}): "
             f"{quoted(task['description'])} ({task['status'].replace('_', ' ')}{where})"
         )
     lines.append(f"last activity {moment.age(now, state['updated_at'])}")
@@ -118,7 +123,7 @@ def _next(state: Workflow) -> list[str]:
     if following is None:
         return [f"NEXT: nothing; the workflow is {state['status']}"]
     about, words = following
-    return [f"NEXT: {quoted(about)}: holdfast {quoted(' '.join(words))}"]
+    return [f"NEXT: {quoted(about)}: {_command('holdfast', *words)}"]
 
 
 def _pending(state: Workflow) -> list[str]:
@@ -127,7 +132,7 @@ def _pending(state: Workflow) -> list[str]:
         f"PENDING {kind}: {quoted(', '.join(map(str, items)))}" for kind, items in left.items()
     ]
     blocked = [task for task in state["tasks"] if task["status"] == "blocked"]
-    lines += [f"BLOCKED task {t['id']}: {quoted(t.get('reason', ''))}" for t in blocked]
+    lines += [f"BLOCKED task {quoted(t['id'])}: {quoted(t.get('reason', ''))}" for t in blocked]
     lines += [
         f"VIOLATION {quoted(v['code'])} ({quoted(v['severity'])}): {quoted(v['details'])}"
         for v in state["violations"]

@@ -7,6 +7,7 @@ worktree and branch that no live session holds; what is merely the newest is nam
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
+from holdfast.core.shell import word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _elsewhere(rows: list[Fields], asker: Asker) -> Refusal:
         return Refusal(
             "other_branch",
             f"{row['id']} is for branch {row['branch']}; this is {asker.branch or 'no branch'}",
-            f"git switch {row['branch']}, or act on it by its name: -w {row['id']}",
+            f"git switch {word(row['branch'])}, or act on it by its name: -w {row['id']}",
             candidates=[row["id"] for row in mine],
         )
     return _which(rows, "no workflow is active in this worktree; elsewhere are", "not_found")

@@ -120,7 +120,7 @@ _KEY = b'{"stream":"'
 
 
 def _key(stream: str) -> bytes:
-    return _KEY + stream.encode() + b'"'
+    return _KEY + stream.encode(errors="replace") + b'"'
 
 
 def row_of(state: Workflow, last: Event) -> Fields:

@@ -9,6 +9,7 @@ commit was never acknowledged: readers leave it out, and the next writer moves i
 from __future__ import annotations
 
 import os
+from errno import ELOOP
 
 from holdfast.digest import digest
 from holdfast.errors import Fault
@@ -334,14 +335,20 @@ class Ledger:
 
     def quarantine(self, name: str, data: bytes) -> str:
         """Keeps bytes that are not wanted where they were found; never overwrites."""
-        folder = os.path.join(self.folder, "quarantine")
-        self._disk.make_folder(folder, 0o700)
-        path = os.path.join(folder, f"{name}-{digest(data)[:8]}")
+        path = os.path.join(self._quarantine(), f"{name}-{digest(data)[:8]}")
         try:
             self._disk.create(path, data, 0o600, durable=True)
         except FileExistsError:
             pass
         return path
+
+    def _quarantine(self) -> str:
+        """The folder; a link in its place could lead anywhere."""
+        folder = os.path.join(self.folder, "quarantine")
+        self._disk.make_folder(folder, 0o700)
+        if os.path.islink(folder):
+            raise OSError(ELOOP, "quarantine is a symbolic link", folder)
+        return folder
 
     def rewrite_without_bad_lines(self, name: str) -> str:
         """Keeps a damaged segment whole in quarantine, and leaves only its events in place."""
@@ -383,8 +390,7 @@ class Ledger:
             self._mirror.link(name)
             self._mirror.drop(OPEN_NAME)
         else:
-            self._disk.make_folder(os.path.join(self.folder, "quarantine"), 0o700)
-            void = os.path.join(self.folder, "quarantine", f"unsynced-{first}-{os.getpid()}")
+            void = os.path.join(self._quarantine(), f"unsynced-{first}-{os.getpid()}")
             self._disk.move(self._path, void)
         self._forget(inode=-1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.core import edits
 from holdfast.core.moment import duration_s
 from holdfast.core.refusal import Refusal
+from holdfast.core.shell import word
 from holdfast.core.workflow.state import (
     awaits_approval,
     blank,
@@ -44,6 +45,7 @@ def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
         phase=[phase["name"] for phase in recipe["phases"]],
         reminder=args.get("reminders", []),
         reading=args.get("required_reading", []),
+        branch=[] if args.get("branch") is None else args["branch"],
     )
     if wrong is not None:
         return wrong
@@ -73,7 +75,7 @@ def bad_reading(path: str) -> Refusal | None:
     return Refusal(
         "invalid",
         f"required reading {path!r} does not start with @",
-        f"holdfast read @{path.lstrip('@')}",
+        f"holdfast read {word('@' + path.lstrip('@'))}",
     )
 
 

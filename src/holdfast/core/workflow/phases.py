@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
+from holdfast.core.shell import word
 from holdfast.core.workflow.state import (
     awaits_approval,
     declared_phase,
@@ -75,7 +76,7 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
             "already" if done else "wrong_order",
             f"phase complete: {name} is {phase['status']}; "
             f"{state['id']} stands in {state['phase']}",
-            f"holdfast phase complete {state['phase']}",
+            f"holdfast phase complete {word(state['phase'])}",
         )
     return _complete_current(state, command, "phase complete")
 
@@ -124,7 +125,7 @@ def _noted(name: str, fields: Fields) -> list[Draft] | Refusal:
         return Refusal(
             "already",
             f"phase start: {name} is in progress already",
-            f"holdfast phase complete {name}",
+            f"holdfast phase complete {word(name)}",
         )
     return _told(name, fields)
 
@@ -217,7 +218,7 @@ def step(state: Workflow, command: Command) -> list[Draft] | Refusal:
         return Refusal(
             "not_found",
             f"step: {current['name']} has no step {name[:40]!r}; it has {', '.join(steps)}",
-            f"holdfast step {steps[0]}",
+            f"holdfast step {word(steps[0])}",
         )
     return [{"type": "step_started", "data": {"step": name, "phase": current["name"]}}]
 
@@ -244,7 +245,7 @@ def _blocked_refusal(state: Workflow, tried: str, phase: Phase) -> Refusal:
     return Refusal(
         "blocked",
         f"{tried}: {phase['name']} of {state['id']} is blocked{reason}",
-        f"holdfast phase unblock {phase['name']}",
+        f"holdfast phase unblock {word(phase['name'])}",
     )
 
 
@@ -265,7 +266,7 @@ def _needs_approval(state: Workflow, phase: Phase, tried: str) -> Refusal | None
     return Refusal(
         "needs_approval",
         f"{tried}: {phase['name']} of {state['id']} is not approved",
-        f"holdfast phase approve {phase['name']}",
+        f"holdfast phase approve {word(phase['name'])}",
     )
 
 

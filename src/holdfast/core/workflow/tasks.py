@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
+from holdfast.core.shell import word
 from holdfast.core.workflow.state import find_task, unit_mark, with_task
 from holdfast.core.workflow.texts import bad_text
 
@@ -52,7 +53,7 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
         return Refusal(
             "wrong_order",
             f"task start: {task['id']} of {state['id']} waits for {', '.join(map(str, waiting))}",
-            f"holdfast task start {waiting[0]}",
+            f"holdfast task start {word(waiting[0])}",
         )
     return [{"type": "task_started", "data": {"task": task["id"]}}]
 
@@ -86,7 +87,7 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
         return Refusal(
             "blocked",
             f"task done: {task['id']} of {state['id']} is blocked ({task.get('reason', '')})",
-            f"holdfast task start {task['id']}",
+            f"holdfast task start {word(task['id'])}",
         )
     data: Fields = {"task": task["id"]}
     commit = command["args"].get("commit")

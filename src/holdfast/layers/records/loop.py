@@ -255,4 +255,5 @@ def _task(name: str, unit: Fields, hidden: Fields, units_key: str) -> Fields:
     if not name or str(unit.get("id", name)) != name or str(task_id) != name:
         raise Invalid([units_key, name], "must have an id, and the same within")
     status = _STATUS[unit.get("status", "pending")]
-    return {"description": "", **hidden, **unit, "id": task_id, "status": status}
+    about = {key: hidden[key] for key in _IN_MARKDOWN if key in hidden}
+    return {"description": "", **about, **unit, "id": task_id, "status": status}
