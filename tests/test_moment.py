@@ -73,7 +73,9 @@ def test_whatever_is_no_time_is_none_and_no_exception(text):
     assert moment.epoch_ms(text) is None or text[:4].isdigit()
 
 
-@pytest.mark.parametrize("text", ["", "2026", "yesterday", "2026-2-7", "٢٠٢٦-٠٢-١٧", "2026-02-17X"])
+@pytest.mark.parametrize(
+    "text", ["", "2026", "yesterday", "2026-2-7", "\u0662026-02-17", "2026-02-17X"]
+)
 def test_no_time_is_none(text):
     assert moment.epoch_ms(text) is None
 
@@ -90,7 +92,9 @@ def test_durations(text, seconds):
     assert moment.duration_s(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "h", "24", "-1h", "1.5h", "24 h", "24H", "٣h", "²h", "9" * 10 + "s"])
+@pytest.mark.parametrize(
+    "text", ["", "h", "24", "-1h", "1.5h", "24 h", "24H", "٣h", "²h", "9" * 10 + "s"]
+)
 def test_what_is_no_duration_is_none(text):
     assert moment.duration_s(text) is None
 
@@ -98,11 +102,14 @@ def test_what_is_no_duration_is_none(text):
 @given(aware, st.integers(-(10**6), 10**6), st.integers(0, 10**5))
 def test_a_time_to_live_runs_out_when_datetime_says_so(since, passed_s, ttl_s):
     now = since + timedelta(seconds=passed_s)
-    is_past = moment.is_past(now.isoformat(), since.isoformat(), f"{ttl_s}s")
+    is_past = moment.is_past(ms_of(now), since.isoformat(), f"{ttl_s}s")
     assert is_past == (ms_of(now) > ms_of(since) + ttl_s * 1_000)
 
 
-@pytest.mark.parametrize("wrong", [("", "2026-02-17", "1s"), ("2026-02-17", "?", "1s"), ("2026-02-17", "2020-01-01", "soon")])
+@pytest.mark.parametrize(
+    "wrong",
+    [(10**13, "?", "1s"), (10**13, "2020-01-01", "soon")],
+)
 def test_what_cannot_be_read_never_runs_out(wrong):
     assert not moment.is_past(*wrong)
 
@@ -110,11 +117,17 @@ def test_what_cannot_be_read_never_runs_out(wrong):
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (-1, "in the future"), (0, "just now"), (59, "just now"), (60, "1 minute ago"),
-        (3_599, "59 minutes ago"), (3_600, "1 hour ago"), (86_399, "23 hours ago"),
-        (86_400, "1 day ago"), (700_000, "8 days ago"),
+        (-1, "in the future"),
+        (0, "just now"),
+        (59, "just now"),
+        (60, "1 minute ago"),
+        (3_599, "59 minutes ago"),
+        (3_600, "1 hour ago"),
+        (86_399, "23 hours ago"),
+        (86_400, "1 day ago"),
+        (700_000, "8 days ago"),
     ],
-)  # fmt: skip
+)
 def test_ages_in_words(seconds, words):
     now = 1_771_329_600_000
     assert moment.age(moment.iso(now), moment.iso(now - seconds * 1_000)) == words

@@ -13,7 +13,7 @@ from holdfast.cli import panels, screen, text, views
 from holdfast.core.ahead import ahead
 from holdfast.cli.screen import Screen
 from holdfast.cli.text import cells, clean, clean_json, padded, shortened
-from holdfast.core.shell import word as quote
+from holdfast.core.refusal import word as quote
 from holdfast.core.workflow.state import blank
 
 NOW = "2026-01-02T06:04:05.000Z"

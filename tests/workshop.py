@@ -1,5 +1,6 @@
 """A workspace to try things in: a real git repository, a clock that is set by hand, one workflow
-of each format, and the questions that tests of different promises ask alike."""
+of each format, and the questions that tests of different promises ask alike.
+"""
 
 import json
 import os
@@ -143,7 +144,9 @@ def without_time(state):
 def lines_of(keeper):
     """What ``verify`` complains about; nothing when all is well and up to date."""
     report = keeper.verify()
-    return [f"{ln['level']} {ln['what']}: {ln['message']}" for ln in report.lines if ln["level"] != "ok"]
+    return [
+        f"{ln['level']} {ln['what']}: {ln['message']}" for ln in report.lines if ln["level"] != "ok"
+    ]
 
 
 def sampled(items, count, salt=""):
@@ -153,3 +156,46 @@ def sampled(items, count, salt=""):
         return listed
     chosen = random.Random(f"{SEED}{salt}").sample(range(len(listed)), count)
     return [listed[position] for position in sorted(chosen)]
+
+
+class Place:
+    """A workshop with one workflow in it, and its record."""
+
+    def __init__(self, folder, record_format):
+        self.shop = Workshop(folder)
+        self.format = record_format
+        self.state = worked_on(self.shop.keeper(), record_format)
+        self.id, self.record = self.state["id"], self.state["record"]
+        self.events = len(self.shop.keeper().log())
+
+    def looked(self):
+        """The state and the notes that a fresh look gives."""
+        receipt = self.shop.keeper().show(workflow=self.id)
+        return receipt.state, receipt.notes
+
+    def raw(self):
+        return self.shop.read(self.record)
+
+    def news(self):
+        """The types of the events since the beginning of the test."""
+        return types(self.shop.keeper())[self.events :]
+
+    def last(self):
+        return self.shop.keeper().log()[-1]
+
+
+def edited(record_format, document, value="by hand"):
+    """One change in the format's own words."""
+    if record_format == "verb":
+        document["context"] = value
+    elif record_format == "loop":
+        document["task"] = value
+    else:
+        document["context"]["attempt"] = value
+
+
+def told(state):
+    """Where the change of ``edited`` arrives."""
+    if state["recipe"]["format"] in ("verb", "loop"):
+        return state["title"]
+    return state["context"]["attempt"]

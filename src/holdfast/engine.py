@@ -70,14 +70,14 @@ class Engine:
         self.was_cleaned = False
         """Whether somebody cleaned the work tree: records that are gone then mean nothing."""
         self.notes: list[str] = []
-        self._clock_ms = clock_ms
+        self.now_ms = clock_ms
         self._sleep = sleep
         self._seen: dict[str, tuple[bytes, str, Workflow]] = {}
 
     # Time and ids come in here, and nowhere below
 
     def now(self) -> str:
-        return moment.iso(self._clock_ms())
+        return moment.iso(self.now_ms())
 
     def note(self, text: str) -> None:
         if text not in self.notes:

@@ -207,18 +207,27 @@ def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
         between = f",\n{inner}"
         return f"{{\n{inner}{between.join(rows)}\n{indent}}}"
     if levels and value and isinstance(value, list) and isinstance(value[0], (dict, list)):
-        return f"[\n{inner}{_entries(value, inner)}\n{indent}]"
+        between = f",\n{inner}"
+        return f"[\n{inner}{between.join(map(_entry, value))}\n{indent}]"
     return line_of(value)
 
 
-def _entries(value: list[object], indent: str) -> str:
-    """Each entry of a list on its line."""
-    between = f",\n{indent}"
-    line = line_of(value)
-    # As many as there are gaps between entries: so none is in a text or deeper in an entry.
-    if line.count("}, {") == len(value) - 1:
-        return line[1:-1].replace("}, {", f"}}{between}{{")
-    return between.join([line_of(item) for item in value])
+_KEPT = 2_000
+_lines: dict[int, tuple[object, str]] = {}
+
+
+def _entry(value: object) -> str:
+    """An entry of a list on one line, remembered for the next time.
+
+    State is never changed in place, so most entries of a record are the very objects that they
+    were one event before. An entry is kept with its line: so nothing else can get its id.
+    """
+    found = _lines.get(id(value))
+    if found is None:
+        if len(_lines) >= _KEPT:
+            _lines.clear()
+        found = _lines[id(value)] = (value, line_of(value))
+    return found[1]
 
 
 def pretty(value: object) -> str:

@@ -86,7 +86,7 @@ class Loop:
         return (
             row["status"] in choice.ACTIVE
             and row["ttl"] is not None
-            and moment.is_past(self.engine.now(), row["updated_at"], row["ttl"])
+            and moment.is_past(self.engine.now_ms(), row["updated_at"], row["ttl"])
         )
 
     def _expire(self, state: Workflow) -> Workflow:
@@ -169,14 +169,14 @@ class Loop:
         return choice.Asker(self.session, self.pid, here.name, here.branch())
 
     def _live(self, rows: list[Fields]) -> set[str]:
-        now = self.engine.now()
+        now_ms = self.engine.now_ms()
         live = set()
         for row in rows:
             held = row["session"]
             if held and "pid" in held:
                 is_live = _is_running(held["pid"])
             else:
-                is_live = bool(held) and not moment.is_past(now, row["updated_at"], SESSION_LIVES)
+                is_live = bool(held) and not moment.is_past(now_ms, row["updated_at"], SESSION_LIVES)
             if is_live:
                 live.add(held["id"])
         return live

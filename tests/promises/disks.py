@@ -228,3 +228,19 @@ class DyingDisk(CountingDisk):
             fd, data = arguments
             os.write(fd, data[: int(len(data) * self.torn)])
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DoubtfulDisk(CountingDisk):
+    """A disk whose answers get lost: a call fails, whether it was carried out or not."""
+
+    def __init__(self, lots):
+        super().__init__(at=1)
+        self._lots = lots
+
+    def strike(self, name, arguments):
+        fate = self._lots.random()
+        if name not in ("write", "sync", "exchange", "link", "move") or fate > 0.2:
+            return
+        if fate > 0.1:
+            getattr(Disk, name)(self, *arguments)
+        raise OSError(errno.EIO, "the answer was lost")

@@ -15,6 +15,7 @@ CALLS = (
     "linkat", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir", "flock", "ftruncate", "close",
 )  # fmt: skip
 _CALL = re.compile(r"^\d+ +(\w+)\((.*)")
+_HERE = re.compile(r"AT_FDCWD<[^>]*>")
 _KILLED = -9
 DRIVER = """\
 import sys
@@ -66,7 +67,7 @@ def points(root, log, words):
     counts, found = {}, []
     for name, rest in _calls(log):
         counts[name] = counts.get(name, 0) + 1
-        if root in rest or rest.startswith("1<"):
+        if root in _HERE.sub("", rest) or rest.startswith("1<"):
             found.append((name, counts[name], rest.partition(" = ")[0]))
     return found
 

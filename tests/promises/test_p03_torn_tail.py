@@ -7,6 +7,7 @@ import random
 import shutil
 
 import pytest
+
 from workshop import FORMATS, HOME, LEDGER, SEED, Workshop, lines_of, sampled, worked_on
 
 pytestmark = pytest.mark.promise(3)

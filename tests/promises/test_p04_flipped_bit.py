@@ -4,9 +4,9 @@ import os
 import shutil
 
 import pytest
-from workshop import HOME, LEDGER, Workshop, lines_of, sampled, without_time
 
 from holdfast.ledger import file as ledger_file
+from workshop import HOME, LEDGER, Workshop, lines_of, sampled, without_time
 
 pytestmark = pytest.mark.promise(4)
 

@@ -1,5 +1,6 @@
 """Promise 8: every view rebuilds byte for byte from the ledger; and, the other way round, one
-record is enough to go on when the ledger is gone."""
+record is enough to go on when the ledger is gone.
+"""
 
 import os
 import random
@@ -7,6 +8,9 @@ import shutil
 import subprocess
 
 import pytest
+
+from holdfast import Refused
+from holdfast.ledger import file as ledger_file
 from workshop import (
     FORMATS,
     FULL,
@@ -20,9 +24,6 @@ from workshop import (
     without_time,
     worked_on,
 )
-
-from holdfast import Refused
-from holdfast.ledger import file as ledger_file
 
 pytestmark = pytest.mark.promise(8)
 
@@ -92,12 +93,15 @@ class Walk:
         state = self.keeper.show(workflow=workflow).state
         name = self.chance.choice(state["phases"])["name"]
         act = self.chance.choice(
-            [self.keeper.advance, self.keeper.advance]
-            + [lambda **aim: self.keeper.approve_phase(state["phase"], **aim)]
-            + [lambda **aim: self.keeper.start_phase(name, {"n": number}, **aim)]
-            + [lambda **aim: self.keeper.block_phase(name, {"reason": "why"}, **aim)]
-            + [lambda **aim: self.keeper.unblock_phase(name, **aim)]
-            + [lambda **aim: self.keeper.start_step(f"step {number}", **aim)]
+            [
+                self.keeper.advance,
+                self.keeper.advance,
+                lambda **aim: self.keeper.approve_phase(state["phase"], **aim),
+                lambda **aim: self.keeper.start_phase(name, {"n": number}, **aim),
+                lambda **aim: self.keeper.block_phase(name, {"reason": "why"}, **aim),
+                lambda **aim: self.keeper.unblock_phase(name, **aim),
+                lambda **aim: self.keeper.start_step(f"step {number}", **aim),
+            ]
         )
         act(workflow=workflow)
 
@@ -106,8 +110,12 @@ class Walk:
         self.keeper.add_task(f"another {number}", workflow=workflow)
         task = self.chance.choice([*state["tasks"], {"id": 1}])["id"]
         act = self.chance.choice(
-            [self.keeper.start_task, self.keeper.start_task, self.keeper.complete_task]
-            + [lambda one, **aim: self.keeper.block_task(one, "it cannot", **aim)]
+            [
+                self.keeper.start_task,
+                self.keeper.start_task,
+                self.keeper.complete_task,
+                lambda one, **aim: self.keeper.block_task(one, "it cannot", **aim),
+            ]
         )
         act(task, workflow=workflow)
 
@@ -120,7 +128,7 @@ class Walk:
         record = self.keeper.show(workflow=workflow).state["record"]
         self.shop.edit(record, lambda document: document.update({f"x-{number % 3}": number}))
 
-    def end(self, workflow, number):
+    def end(self, workflow, _number):
         how = self.chance.choice(["complete", "abandon", "expire"])
         if how == "complete":
             self.keeper.complete("done", force=True, reason="enough", workflow=workflow)
@@ -202,7 +210,9 @@ def test_the_states_in_the_records_are_those_of_the_ledger(shop):
     told = {row["id"]: shop.keeper().show(workflow=row["id"]).state for row in rows}
     remove_views(shop)
     assert {one: shop.keeper().show(workflow=one).state for one in told} == told
-    assert lines_of(shop.keeper()) == [] or all("behind" in line for line in lines_of(shop.keeper()))
+    assert lines_of(shop.keeper()) == [] or all(
+        "behind" in line for line in lines_of(shop.keeper())
+    )
 
 
 # The other way round
@@ -245,7 +255,9 @@ def test_with_the_ledger_gone_one_record_is_enough(record_format, way, left, tmp
 
 
 @pytest.mark.parametrize("record_format", FORMATS)
-def test_a_walk_of_one_workflow_survives_the_loss_of_the_ledger_at_any_point(record_format, tmp_path):
+def test_a_walk_of_one_workflow_survives_the_loss_of_the_ledger_at_any_point(
+    record_format, tmp_path
+):
     shop = Workshop(tmp_path)
     state = worked_on(shop.keeper(), record_format)
     for number in range(4):

@@ -5,13 +5,14 @@ a transition: by a rename, as most editors do, or into the same file; of the rec
 the transition, or as it stands at that moment.
 """
 
+import itertools
 import json
 import os
 
 import pytest
-from workshop import FORMATS, SEED, Workshop, lines_of, sampled, worked_on
 
 from holdfast.disk import Disk
+from workshop import FORMATS, SEED, Workshop, lines_of, sampled, worked_on
 
 pytestmark = pytest.mark.promise(9)
 
@@ -70,7 +71,7 @@ TRANSITIONS = {
         "done", force=True, reason="enough", workflow=workflow
     ),
     "show": lambda keeper, workflow: keeper.show(workflow=workflow),
-    "repair": lambda keeper, workflow: keeper.repair(),
+    "repair": lambda keeper, _workflow: keeper.repair(),
 }
 
 
@@ -161,7 +162,7 @@ def check_never_gone(scene, transition, step):
 @pytest.mark.parametrize("transition", TRANSITIONS)
 def test_an_edit_saved_at_every_step_is_adopted_or_kept(record_format, transition, tmp_path, tally):
     count = steps_of(tmp_path / "steps", record_format, transition)
-    kinds = [(step, now, same) for step in range(count + 1) for now in (0, 1) for same in (0, 1)]
+    kinds = list(itertools.product(range(count + 1), (False, True), (False, True)))
     adopted = 0
     chosen = sampled(kinds, SAMPLE, f"{record_format}{transition}")
     for number, (step, from_now, in_place) in enumerate(chosen):

@@ -1,4 +1,4 @@
-"""Promise 10: after an invalid edit the last good state is served, the file kept, the line named."""
+"""Promise 10: an invalid edit: the last good state is served, the file kept, the line named."""
 
 import json
 import os
@@ -6,9 +6,9 @@ import os
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from workshop import FORMATS, FULL, LEDGER, Workshop, lines_of, types, without_time, worked_on
 
 from holdfast.jsontext import MAX_DEPTH
+from workshop import FORMATS, FULL, LEDGER, Workshop, lines_of, types, without_time, worked_on
 
 pytestmark = pytest.mark.promise(10)
 
@@ -21,10 +21,16 @@ drawn = settings(
 )
 
 values = st.one_of(
-    st.none(), st.booleans(), st.integers(-5, 5), st.integers(-(10**70), 10**70), st.floats(),
-    st.text(max_size=5), st.sampled_from(["completed", "pending", "../..", "\u202e", "\x00", "7d"]),
-    st.lists(st.integers(0, 2), max_size=2), st.dictionaries(st.text(max_size=2), st.none(), max_size=2),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.integers(-(10**70), 10**70),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from(["completed", "pending", "../..", "\u202e", "\x00", "7d"]),
+    st.lists(st.integers(0, 2), max_size=2),
+    st.dictionaries(st.text(max_size=2), st.none(), max_size=2),
+)
 
 
 def places(value, found=None):
@@ -51,7 +57,9 @@ def changed_values(draw, raw):
         elif isinstance(container, list):
             container.insert(key, draw(values))
         else:
-            container[draw(st.sampled_from(["x", "id", "status", "phase", "recipe", ""]))] = draw(values)
+            container[draw(st.sampled_from(["x", "id", "status", "phase", "recipe", ""]))] = draw(
+                values
+            )
     return json.dumps(document, indent=1).encode("utf-8", "surrogatepass")
 
 
@@ -97,9 +105,12 @@ class Served:
             assert news == []
         else:
             assert set(news) <= {
-                "record_edited", "record_adopted", "workflow_completed", "phase_completed",
+                "record_edited",
+                "record_adopted",
+                "workflow_completed",
+                "phase_completed",
                 "workflow_expired",
-            }  # fmt: skip
+            }
         if look.state["status"] in ("in_progress", "blocked"):
             assert [row["id"] for row in rows] == [self.id]
             self.shop.keeper().remind("afterwards", workflow=self.id)
@@ -205,7 +216,9 @@ def test_an_envelope_without_its_parts_is_an_edit_or_refused(served, keys):
 
 
 @each_format
-@pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"rest": 7}, {"digest": [1]}, {"seq": "x"}])
+@pytest.mark.parametrize(
+    "value", [None, 7, "x", [], {}, {"rest": 7}, {"digest": [1]}, {"seq": "x"}]
+)
 def test_any_envelope_has_an_answer(served, value):
     document = json.loads(served.good)
     document["_holdfast"] = value
@@ -259,5 +272,9 @@ def test_a_deep_record_of_a_forger_has_an_answer(served, depth):
 def test_a_forged_digest_without_an_envelope_has_an_answer(served):
     from holdfast.digest import digest
 
-    for before, after in ((b"{", b'"a": 1}'), (b"[{", b'"a": 1}]'), (b'{"_holdfast": 7, ', b'"a": 1}')):
+    for before, after in (
+        (b"{", b'"a": 1}'),
+        (b"[{", b'"a": 1}]'),
+        (b'{"_holdfast": 7, ', b'"a": 1}'),
+    ):
         served.check(before + b'"digest": "' + digest(before + after).encode() + b'",' + after)

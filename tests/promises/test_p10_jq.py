@@ -1,9 +1,10 @@
-"""Promise 10, with real tools: scripts change a record with jq and ``mv``, and mean what they say."""
+"""Promise 10, with real tools: scripts change a record with jq and mean what they say."""
 
 import shutil
 import subprocess
 
 import pytest
+
 from workshop import FORMATS, Workshop, lines_of, types, worked_on
 
 pytestmark = pytest.mark.promise(10)
@@ -15,7 +16,8 @@ MOVE_ON = f"""jq --arg to "$TO" --arg now "$NOW" '
 TASK_DONE = f"""jq --argjson n "$TASK" --arg sha "$SHA" --arg now "$NOW" '
   (.tasks[] | select(.index == $n)) |= (.status = "completed" | .commit_sha = $sha)
   | (.workflow.updated_at |= $now)
-  | .history = .history + [{{at: $now, event: "task_completed", task: $n, commit: $sha}}]' {SAVED}"""
+  | .history = .history + [{{at: $now, event: "task_completed", task: $n, commit: $sha}}]
+  ' {SAVED}"""
 CHECKED = f"""jq --arg gate "$GATE" --arg now "$NOW" --arg passed "$PASSED" '
   .checkpoints[$gate] += {{status: "completed", last_run: $now, passed: ($passed == "true")}}
   ' {SAVED}"""
@@ -44,10 +46,15 @@ class Scripted:
         subprocess.run(
             ["sh", "-ec", script],
             cwd=self.shop.root,
-            env={"PATH": "/usr/bin:/bin", "RECORD": self.record, "DONE": self.done, "NOW": NOW,
-                 **variables},
+            env={
+                "PATH": "/usr/bin:/bin",
+                "RECORD": self.record,
+                "DONE": self.done,
+                "NOW": NOW,
+                **variables,
+            },
             check=True,
-        )  # fmt: skip
+        )
 
     def looked(self):
         return self.shop.keeper().show(workflow=self.id).state
@@ -119,7 +126,12 @@ def test_a_script_that_records_a_checkpoint_is_evidence(dev):
     dev.sh(CHECKED, GATE="lint", PASSED="true")
     dev.sh(CHECKED, GATE="test", PASSED="false")
     gates = dev.looked()["gates"]
-    assert gates["lint"] == {**gates["lint"], "status": "completed", "passed": True, "last_run": NOW}
+    assert gates["lint"] == {
+        **gates["lint"],
+        "status": "completed",
+        "passed": True,
+        "last_run": NOW,
+    }
     assert gates["test"]["passed"] is False
     assert dev.sound()
     assert "FAILED gate test" in dev.shop.keeper().briefing(workflow=dev.id)
@@ -173,15 +185,23 @@ def test_reformatting_is_not_an_edit(record_format, script, tmp_path, jq):
     shop = Workshop(tmp_path)
     keeper = shop.keeper()
     tasks = [f"tâche {number} 🎈" for number in range(11)]
-    context = {"ratio": 0.1, "count": 2.0, "large": 2**53 - 1, "tiny": 1e-7, "text": "é\u2028\u0007"}
+    context = {
+        "ratio": 0.1,
+        "count": 2.0,
+        "large": 2**53 - 1,
+        "tiny": 1e-7,
+        "text": "é\u2028\u0007",
+    }
     recipe = {"verb": "apex", "formal": "planning", "skill": "dev", "loop": "loop-development"}
     state = keeper.start(recipe[record_format], "reformat", tasks=tasks, context=context).state
     before = types(keeper)
     command = f'{script} "$RECORD" > "$RECORD.new" && mv "$RECORD.new" "$RECORD"'
     subprocess.run(
-        ["sh", "-ec", command], cwd=shop.root, env={"PATH": "/usr/bin:/bin", "RECORD": state["record"]},
+        ["sh", "-ec", command],
+        cwd=shop.root,
+        env={"PATH": "/usr/bin:/bin", "RECORD": state["record"]},
         check=True,
-    )  # fmt: skip
+    )
     look = shop.keeper().show(workflow=state["id"])
     assert look.state == state
     assert look.notes == []

@@ -179,6 +179,17 @@ def test_everything_goes_on_when_a_stopped_holder_does(site, holder, runs):
     assert site.complaints() == []
 
 
+def test_the_caller_s_own_alarm_is_left_as_it_was(site, holder):
+    heard = []
+    previous = signal.signal(signal.SIGALRM, lambda *_: heard.append(1))
+    try:
+        check_busy(site, holder)
+        signal.raise_signal(signal.SIGALRM)
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    assert heard == [1]
+
+
 def test_reading_needs_no_lock(site, holder):
     holder.stop()
     assert site.keeper(wait_s=0.0).show(workflow=site.workflow).state["id"] == site.workflow

@@ -4,15 +4,19 @@ import os
 import subprocess
 
 import pytest
-from workshop import FORMATS, HOME, LEDGER, RECIPES, Workshop, open_workflow, worked_on
 
 from holdfast import Fault, Refused
 from holdfast.ledger import lines
+from workshop import FORMATS, HOME, LEDGER, RECIPES, Workshop, open_workflow, worked_on
 
 pytestmark = pytest.mark.promise(14)
 
-FOLDERS = {"verb": ".claude", "formal": "untracked", "skill": ".claude/workflow-state",
-           "loop": ".claude/iterative"}  # fmt: skip
+FOLDERS = {
+    "verb": ".claude",
+    "formal": "untracked",
+    "skill": ".claude/workflow-state",
+    "loop": ".claude/iterative",
+}
 each_format = pytest.mark.parametrize("record_format", FORMATS)
 
 
@@ -127,8 +131,11 @@ def test_a_link_where_a_strangers_record_would_stand_is_not_followed(record_form
     os.symlink(os.path.join(outside.path, "record.json"), shop.path(record))
     every_command(shop, record_format)
     outside.check()
-    assert not any(b"precious" in data for path, data in shop.files().items() if path != record
-                   and isinstance(data, bytes))  # fmt: skip
+    assert not any(
+        b"precious" in data
+        for path, data in shop.files().items()
+        if path != record and isinstance(data, bytes)
+    )
 
 
 @pytest.mark.parametrize("furnished", [False, True])
@@ -184,7 +191,9 @@ def test_a_quarantine_that_leads_out_is_not_filled(shop, outside):
 def test_a_spare_that_is_a_link_is_not_written_through(record_format, shop, outside):
     state = worked_on(shop.keeper(), record_format)
     folder, name = os.path.split(shop.path(state["record"]))
-    os.symlink(os.path.join(outside.path, "precious.txt"), os.path.join(folder, f".{name}.holdfast"))
+    os.symlink(
+        os.path.join(outside.path, "precious.txt"), os.path.join(folder, f".{name}.holdfast")
+    )
     shop.keeper().remind("afterwards", workflow=state["id"])
     outside.check()
     assert shop.keeper().show(workflow=state["id"]).state["reminders"][-1] == "afterwards"
@@ -207,8 +216,18 @@ def forged(*drafts):
     """The lines of a ledger in which a stranger says what happened."""
     raw, prev = b"", ""
     for seq, (stream, kind, data) in enumerate(drafts, 1):
-        event = {"seq": seq, "id": f"id{seq}", "at": "2026-02-17T12:00:00Z", "stream": stream,
-                 "version": seq, "v": 1, "type": kind, "data": data, "by": {}, "prev": prev}  # fmt: skip
+        event = {
+            "seq": seq,
+            "id": f"id{seq}",
+            "at": "2026-02-17T12:00:00Z",
+            "stream": stream,
+            "version": seq,
+            "v": 1,
+            "type": kind,
+            "data": data,
+            "by": {},
+            "prev": prev,
+        }
         line, prev = lines.encode(event)
         raw += line
     return raw
@@ -217,16 +236,29 @@ def forged(*drafts):
 def started(record, worktree=".", recipe="skill"):
     return {
         "recipe": {"name": "dev", "format": recipe, "phases": [{"name": "p"}]},
-        "subject": "s", "title": "t", "branch": None, "worktree": worktree, "record": record,
-        "ttl": None, "context": {}, "required_reading": [], "reminders": [], "session": None,
-    }  # fmt: skip
+        "subject": "s",
+        "title": "t",
+        "branch": None,
+        "worktree": worktree,
+        "record": record,
+        "ttl": None,
+        "context": {},
+        "required_reading": [],
+        "reminders": [],
+        "session": None,
+    }
 
 
 @pytest.mark.parametrize(
     "record",
-    ["../outside/new.json", "/tmp/holdfast-climbed.json", ".claude/../../outside/new.json",
-     ".git/hooks/post-checkout", "../outside/record.json"],
-)  # fmt: skip
+    [
+        "../outside/new.json",
+        "/tmp/holdfast-climbed.json",
+        ".claude/../../outside/new.json",
+        ".git/hooks/post-checkout",
+        "../outside/record.json",
+    ],
+)
 def test_a_forged_ledger_cannot_name_a_record_outside(record, shop, outside):
     if record.startswith("/"):
         record = os.path.join(outside.path, "new.json")
@@ -236,7 +268,9 @@ def test_a_forged_ledger_cannot_name_a_record_outside(record, shop, outside):
     assert not os.path.exists(shop.path(".git/hooks/post-checkout"))
 
 
-@pytest.mark.parametrize("worktree", ["../../bait", "..", "../worktrees/../../bait", "", "a\0b", "/etc"])
+@pytest.mark.parametrize(
+    "worktree", ["../../bait", "..", "../worktrees/../../bait", "", "a\0b", "/etc"]
+)
 def test_a_forged_ledger_cannot_name_a_worktree_outside(worktree, shop, outside):
     shop.write("bait/gitdir", f"{outside.path}/.git\n".encode())
     os.makedirs(shop.path(".git/worktrees"), exist_ok=True)
@@ -249,7 +283,9 @@ def test_a_forged_ledger_cannot_name_a_worktree_outside(worktree, shop, outside)
 @pytest.mark.parametrize("stream", ["../../../outside/x", "a/../../../../outside/x", "/x", ".."])
 def test_a_forged_stream_cannot_name_a_completed_record_outside(stream, shop, outside):
     data = started(".claude/workflow-state/active/x.json")
-    shop.write(LEDGER, forged((stream, "workflow_started", data), (stream, "workflow_completed", {})))
+    shop.write(
+        LEDGER, forged((stream, "workflow_started", data), (stream, "workflow_completed", {}))
+    )
     every_command(shop, workflow=stream)
     outside.check()
 
@@ -258,8 +294,9 @@ def test_another_worktrees_records_stay_in_that_worktree(shop, tmp_path):
     """A real linked worktree: its ledger is shared, its records are its own."""
     git = ["git", "-C", shop.root, "-c", "user.name=n", "-c", "user.email=e"]
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
-    subprocess.run([*git, "worktree", "add", "-q", str(tmp_path / "linked")], check=True,
-                   capture_output=True)  # fmt: skip
+    subprocess.run(
+        [*git, "worktree", "add", "-q", str(tmp_path / "linked")], check=True, capture_output=True
+    )
     linked = Workshop(tmp_path / "linked", git=False)
     state = open_workflow(linked.keeper(), "skill")
     assert os.path.exists(linked.path(state["record"]))

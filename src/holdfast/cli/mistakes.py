@@ -8,7 +8,7 @@ from __future__ import annotations
 from holdfast.cli.arguments import Usage
 from holdfast.cli.table import COMMANDS, GROUPS
 from holdfast.cli.text import clean, shortened
-from holdfast.core.shell import word as quote
+from holdfast.core.refusal import word as quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from holdfast.cli.text import cells, clean, shortened, wrapped
-from holdfast.core.shell import word as quote
+from holdfast.core.refusal import word as quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

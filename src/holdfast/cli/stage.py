@@ -12,7 +12,7 @@ import sys
 
 from holdfast.cli.screen import Screen
 from holdfast.cli.text import clean, shortened, wrapped
-from holdfast.core.shell import word as quote
+from holdfast.core.refusal import word as quote
 from holdfast.errors import Fault
 
 TYPE_CHECKING = False

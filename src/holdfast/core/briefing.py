@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from holdfast.core import moment
 from holdfast.core.ahead import ahead, current_task
-from holdfast.core.shell import word
+from holdfast.core.refusal import word
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import find_phase, is_floating
 

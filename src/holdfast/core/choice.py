@@ -6,8 +6,7 @@ worktree and branch that no live session holds; what is merely the newest is nam
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal
-from holdfast.core.shell import word
+from holdfast.core.refusal import Refusal, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

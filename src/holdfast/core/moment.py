@@ -112,10 +112,10 @@ def duration_s(text: str) -> int | None:
     return int(number) * _UNITS_S[unit]
 
 
-def is_past(now: str, since: str, ttl: str) -> bool:
+def is_past(now_ms: int, since: str, ttl: str) -> bool:
     """Whether ``ttl`` has run out since ``since``. What cannot be read never runs out."""
-    now_ms, since_ms, seconds = epoch_ms(now), epoch_ms(since), duration_s(ttl)
-    if now_ms is None or since_ms is None or seconds is None:
+    since_ms, seconds = epoch_ms(since), duration_s(ttl)
+    if since_ms is None or seconds is None:
         return False
     return now_ms > since_ms + seconds * 1_000
 

@@ -1,9 +1,13 @@
-"""The closed segments of a ledger: files whose names say which events are theirs."""
+"""What stands beside the open segment: the closed ones, whose names say which events are theirs,
+and the quarantine, where damaged bytes are kept for people.
+"""
 
 from __future__ import annotations
 
 import os
+from errno import ELOOP
 
+from holdfast.digest import digest
 from holdfast.ledger import segment
 
 TYPE_CHECKING = False
@@ -65,3 +69,27 @@ class Closed:
                 if event is not None and event["seq"] <= last:
                     return last, event["hash"]
         return 0, ""
+
+
+class Quarantine:
+    """The folder ``quarantine`` beside a ledger."""
+
+    def __init__(self, folder: str, disk: Disk) -> None:
+        self._path = os.path.join(folder, "quarantine")
+        self._disk = disk
+
+    def folder(self) -> str:
+        """The folder, made if need be; a link in its place could lead anywhere."""
+        self._disk.make_folder(self._path, 0o700)
+        if os.path.islink(self._path):
+            raise OSError(ELOOP, "quarantine is a symbolic link", self._path)
+        return self._path
+
+    def keep(self, name: str, data: bytes) -> str:
+        """Keeps a copy of the bytes; gives its path."""
+        path = os.path.join(self.folder(), f"{name}-{digest(data)[:8]}")
+        try:
+            self._disk.create(path, data, 0o600, durable=True)
+        except FileExistsError:
+            pass
+        return path

@@ -9,12 +9,10 @@ commit was never acknowledged: readers leave it out, and the next writer moves i
 from __future__ import annotations
 
 import os
-from errno import ELOOP
 
-from holdfast.digest import digest
 from holdfast.errors import Fault
 from holdfast.ledger import lines, segment
-from holdfast.ledger.closed import Closed
+from holdfast.ledger.closed import Closed, Quarantine
 from holdfast.ledger.mirror import Mirror
 from holdfast.ledger.segment import OPEN_NAME
 
@@ -36,6 +34,7 @@ class Ledger:
         self.folder = folder
         self.closed = Closed(folder, disk)
         self._mirror = Mirror(folder, disk, mirror)
+        self._quarantine = Quarantine(folder, disk)
         self._disk = disk
         self._path = os.path.join(folder, OPEN_NAME)
         self._tail = bytearray()
@@ -305,7 +304,7 @@ class Ledger:
         whole = self._whole_loose()
         keep = len(self._tail) + len(whole)
         if whole != self._loose:
-            self.quarantine(f"after-{self.head_seq}", self._loose)
+            self._quarantine.keep(f"after-{self.head_seq}", self._loose)
         self._disk.cut(fd, keep)
         if whole:
             self._disk.write(fd, b"\n")
@@ -333,28 +332,11 @@ class Ledger:
         finally:
             self._disk.close(fd)
 
-    def quarantine(self, name: str, data: bytes) -> str:
-        """Keeps bytes that are not wanted where they were found; never overwrites."""
-        path = os.path.join(self._quarantine(), f"{name}-{digest(data)[:8]}")
-        try:
-            self._disk.create(path, data, 0o600, durable=True)
-        except FileExistsError:
-            pass
-        return path
-
-    def _quarantine(self) -> str:
-        """The folder; a link in its place could lead anywhere."""
-        folder = os.path.join(self.folder, "quarantine")
-        self._disk.make_folder(folder, 0o700)
-        if os.path.islink(folder):
-            raise OSError(ELOOP, "quarantine is a symbolic link", folder)
-        return folder
-
     def rewrite_without_bad_lines(self, name: str) -> str:
         """Keeps a damaged segment whole in quarantine, and leaves only its events in place."""
         path = os.path.join(self.folder, name)
         data = self._disk.read(path) or b""
-        kept = self.quarantine(name, data)
+        kept = self._quarantine.keep(name, data)
         mended, _ = segment.whole(data)
         good = [line for line in mended.split(b"\n") if segment.event_of(line) is not None]
         self._disk.replace_view(path, b"".join(line + b"\n" for line in good), durable=True)
@@ -390,7 +372,7 @@ class Ledger:
             self._mirror.link(name)
             self._mirror.drop(OPEN_NAME)
         else:
-            void = os.path.join(self._quarantine(), f"unsynced-{first}-{os.getpid()}")
+            void = os.path.join(self._quarantine.folder(), f"unsynced-{first}-{os.getpid()}")
             self._disk.move(self._path, void)
         self._forget(inode=-1)
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 SCHEMA = 1
 _HASH_KEY = b',"hash":"'
 _END = b'"}'
-_REQUIRED = ("seq", "id", "at", "stream", "version", "v", "type", "data", "by", "prev", "hash")
+_NUMBERS = dict.fromkeys(("seq", "version", "v"), int)
+_TEXTS = dict.fromkeys(("id", "at", "stream", "type", "prev", "hash"), str)
+_REQUIRED: dict[str, type] = {**_NUMBERS, **_TEXTS, "data": dict, "by": dict}
 
 
 class BadLine(ValueError):
@@ -46,8 +48,8 @@ def decode(line: bytes) -> Event:
         event: Event = jsontext.loads(line)
     except jsontext.BadJson as error:
         raise BadLine(error.why) from None
-    if any(key not in event for key in _REQUIRED):
-        raise BadLine("fields are missing")
+    if any(type(event.get(key)) is not kind for key, kind in _REQUIRED.items()):
+        raise BadLine("fields are missing or not of their kind")
     if event["v"] > SCHEMA:
         raise NewerLine(
             "newer_ledger",

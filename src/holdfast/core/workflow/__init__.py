@@ -55,7 +55,7 @@ def evolve(state: Workflow | None, event: Event) -> Workflow:
 
 
 def carried(state: Workflow | None, event: Event) -> Workflow | None:
-    """The state after an event of a history that may miss some: what no longer fits is left out."""
+    """The state after an event of a history that may miss some: what does not fit is left out."""
     if state is None and event["type"] not in OPENING:
         return None
     try:
@@ -67,10 +67,8 @@ def carried(state: Workflow | None, event: Event) -> Workflow | None:
 def replay(events: list[Event]) -> Workflow | None:
     """The state that a stream's events give, from the first that opens it."""
     state: Workflow | None = None
-    step = evolve if is_gapless(events) else carried
     for event in events:
-        if state is not None or event["type"] in OPENING:
-            state = step(state, event)
+        state = carried(state, event)
     return state
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from holdfast.core import edits
 from holdfast.core.moment import duration_s
-from holdfast.core.refusal import Refusal
-from holdfast.core.shell import word
+from holdfast.core.refusal import Refusal, word
 from holdfast.core.workflow.state import (
     awaits_approval,
     blank,

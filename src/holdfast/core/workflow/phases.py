@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal
-from holdfast.core.shell import word
+from holdfast.core.refusal import Refusal, word
 from holdfast.core.workflow.state import (
     awaits_approval,
     declared_phase,
