@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis' settings, and the lines that a run says about itself at its end.
+"""What all tests share: Hypothesis' settings, and the lines that a run says of itself at its end.
 
 A test that counts (kill points, writers, states after a power cut) calls the fixture ``tally`` with
 its counts; those of all tests of the same name are added up, over all processes, and printed in one

@@ -1,4 +1,4 @@
-"""The command line as it is read: what the words become, and what is said of those that cannot be."""
+"""The command line as it is read: what the words become, and what is said of those that fail."""
 
 import pytest
 from hypothesis import given

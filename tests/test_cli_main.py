@@ -231,7 +231,9 @@ def test_the_session_is_the_option_else_the_environment_with_its_client(
     assert keeper.calls[0] == ("open", (), opened)
 
 
-@pytest.mark.parametrize(("said", "wait_s"), [("250", 0.25), ("0", 0.0), ("soon", None), ("", None)])
+@pytest.mark.parametrize(
+    ("said", "wait_s"), [("250", 0.25), ("0", 0.0), ("soon", None), ("", None)]
+)
 def test_the_environment_bounds_the_wait_for_another_writer(keeper, monkeypatch, said, wait_s):
     monkeypatch.setenv("HOLDFAST_WAIT_MS", said)
     main(["status"])

@@ -8,9 +8,9 @@ import shutil
 
 import pytest
 
+from histories import record
 from holdfast.core import workflow
 from holdfast.keeper import Keeper
-from histories import record
 
 HISTORIES = sorted(
     name for name in os.listdir(record.HERE) if os.path.isdir(os.path.join(record.HERE, name))

@@ -1,4 +1,4 @@
-"""What people see: it fits, it is plain where it must be, and stored text cannot steer a terminal."""
+"""What people see: it fits, it is plain where it must be, and stored text steers no terminal."""
 
 import io
 import re
@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from holdfast import jsontext
 from holdfast.cli import panels, screen, text, views
-from holdfast.core.ahead import ahead
 from holdfast.cli.screen import Screen
 from holdfast.cli.text import cells, clean, clean_json, padded, shortened
+from holdfast.core.ahead import ahead
 from holdfast.core.refusal import word as quote
 from holdfast.core.workflow.state import blank
 
@@ -51,8 +51,15 @@ def workflow(word="word"):
 def row(word="word", **fields):
     return {
         **dict.fromkeys(("id", "recipe", "title", "branch", "worktree", "record"), word),
-        **{"status": "in_progress", "phase": word, "phase_index": 2, "phase_total": 3},
-        **{"tasks_done": 1, "tasks_total": 4, "updated_at": THEN, "session": None, **fields},
+        "status": "in_progress",
+        "phase": word,
+        "phase_index": 2,
+        "phase_total": 3,
+        "tasks_done": 1,
+        "tasks_total": 4,
+        "updated_at": THEN,
+        "session": None,
+        **fields,
     }
 
 

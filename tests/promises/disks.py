@@ -207,7 +207,8 @@ class FailingDisk(CountingDisk):
         self.struck = None
 
     def strike(self, name, arguments):
-        if len(self.calls) > self.at and (self.once or name in ("read", "lock", "remove", "cut")):
+        spared = ("read", "lock", "remove", "cut") if self.number == errno.ENOSPC else ("read", "lock")
+        if len(self.calls) > self.at and (self.once or name in spared):
             return
         self.struck = self.struck or name
         if name == "write":

@@ -104,8 +104,8 @@ MUTATIONS: list[Mutation] = [
                     "                yield found"
                 ),
                 (
-                    "        events = [e for _, e in self.walk(stream, after) if isinstance(e, dict)]\n"
-                    '        yield from sorted(events, key=lambda event: event["at"])'
+                    "        found = [e for _, e in self.walk(stream, after) if type(e) is dict]\n"
+                    '        yield from sorted(found, key=lambda event: event["at"])'
                 ),
             )
         ],
@@ -132,5 +132,170 @@ MUTATIONS: list[Mutation] = [
         [("workspace.py", "        if folder not in self._safe:\n", "        if not folder:\n")],
         "tests/promises/test_p14_links.py"
         "::test_a_folder_that_leads_out_is_refused[to a folder-skill]",
+    ),
+]
+
+# Promises 1, 2, 5, 6, 7 and 11
+
+_KILL = "tests/promises/test_p01_kill.py::"
+_CUT = "tests/promises/test_p02_power_cut.py::"
+_FULL = "tests/promises/test_p05_full_disk.py::"
+_LIMIT = "tests/promises/test_p05_real_limits.py::"
+_WRITERS = "tests/promises/test_p06_writers.py::"
+_RETRY = "tests/promises/test_p07_retry.py::"
+_LOCK = "tests/promises/test_p11_lock.py::"
+
+SOFT_LOCK = """\
+                if os.path.exists(path + ".held"):
+                    raise Fault("busy", "somebody holds it", "wait")
+                os.close(os.open(path + ".held", os.O_CREAT | os.O_EXCL))
+                _HELD[fd] = path + ".held"
+"""
+SOFT_CLOSE = """\
+    def close(self, fd: int) -> None:
+        os.close(fd)
+        if fd in _HELD:
+            os.unlink(_HELD.pop(fd))
+"""
+
+MUTATIONS += [
+    Mutation(
+        1,
+        "commit after the layers",
+        [
+            (
+                "engine.py",
+                "            self.ledger.append(events, blob)\n",
+                "            pass\n",
+            ),
+            (
+                "engine.py",
+                '            left = self._put(state["id"], showing)\n',
+                '            left = self._put(state["id"], showing)\n'
+                "            self.ledger.append(events, blob)\n",
+            ),
+        ],
+        _KILL + "test_a_killed_command_is_done_or_not_done[dev-08-task-add]",
+        whole=True,
+    ),
+    Mutation(
+        1,
+        "a record that a killed writer did not put counts as removed",
+        [
+            (
+                "reconcile.py",
+                "    return not engine.store.was_on_its_way(",
+                "    return True or engine.store.was_on_its_way(",
+            )
+        ],
+        _KILL + "test_a_kill_in_the_only_phase_is_not_taken_for_a_removed_record[start]",
+        whole=True,
+    ),
+    Mutation(
+        2,
+        "no fsync",
+        [("disk.py", "        os.fdatasync(fd)\n", "        os.fstat(fd)\n")],
+        _CUT + "test_the_real_sync_comes_before_the_answer",
+    ),
+    Mutation(
+        2,
+        "the ledger is not synced",
+        [
+            (
+                "ledger/file.py",
+                "            try:\n                self._disk.sync(fd)\n            except",
+                "            try:\n                os.fstat(fd)\n            except",
+            )
+        ],
+        _CUT + "test_what_was_acknowledged_is_there_after_a_cut_at_any_moment[dev]",
+    ),
+    Mutation(
+        2,
+        "a new ledger's name is not synced",
+        [("ledger/file.py", "                if is_empty:\n", "                if not is_empty:\n")],
+        _CUT + "test_what_was_acknowledged_is_there_after_a_cut_at_any_moment[dev]",
+    ),
+    Mutation(
+        2,
+        "a retry is answered without a sync",
+        [
+            (
+                "loop.py",
+                "        self.engine.ledger.make_sure()\n        state = self.engine.load(position)\n",
+                "        state = self.engine.load(position)\n",
+            )
+        ],
+        _CUT + "test_a_retry_that_finds_the_work_of_a_killed_writer_makes_it_durable[apex]",
+        whole=True,
+    ),
+    Mutation(
+        5,
+        "swallow the error",
+        [
+            (
+                "ledger/file.py",
+                "                raise self._taken_back(fd, error, event_id) from error\n",
+                "                self._taken_back(fd, error, event_id)\n",
+            )
+        ],
+        _LIMIT + "test_a_limit_on_the_size_of_files_is_told",
+        whole=True,
+    ),
+    Mutation(
+        5,
+        "a record that stays behind is not told",
+        [("engine.py", "            if is_asked:\n", "            if not state:\n")],
+        _FULL + "test_a_failing_call_is_told_and_leaves_nothing_half[dev-full]",
+        whole=True,
+    ),
+    Mutation(
+        6,
+        "no lock",
+        [("disk.py", "                _flock_within(fd, path, wait_s)\n", "                pass\n")],
+        _WRITERS + "test_64_writers_lose_nothing_and_agree_on_one_order[1]",
+    ),
+    Mutation(
+        7,
+        "no id check",
+        [("loop.py", "return None if event_id is None else self._repeated(event_id)", "return None")],
+        _RETRY + "test_every_command_twice_is_every_command_once[dev]",
+    ),
+    Mutation(
+        7,
+        "closed segments are not asked for the id",
+        [
+            (
+                "ledger/file.py",
+                "        closed = reversed(self.closed.segments())\n",
+                "        closed = reversed(self.closed.segments()[:0])\n",
+            )
+        ],
+        _RETRY + "test_every_command_twice_is_every_command_once[dev]",
+    ),
+    Mutation(
+        11,
+        "soft lock",
+        [
+            ("disk.py", "                _flock_within(fd, path, wait_s)\n", SOFT_LOCK),
+            (
+                "disk.py",
+                "    def close(self, fd: int) -> None:\n        os.close(fd)\n",
+                SOFT_CLOSE,
+            ),
+            ("disk.py", "_AT_FDCWD = -100\n", "_AT_FDCWD = -100\n_HELD: dict[int, str] = {}\n"),
+        ],
+        _LOCK + "test_a_killed_holder_gives_the_lock_back_at_once",
+    ),
+    Mutation(
+        11,
+        "a wait that is over counts as the lock",
+        [
+            (
+                "disk.py",
+                "    except TimeoutError:\n        return False\n",
+                "    except TimeoutError:\n        return True\n",
+            )
+        ],
+        _LOCK + "test_a_stopped_holder_is_named_when_the_time_is_over",
     ),
 ]

@@ -164,6 +164,11 @@ def reordered_by(lots):
     return reordered
 
 
+def harshest(cut):
+    """The tree that has nothing but what is certain."""
+    return cut.left(lambda _: False, dropped)
+
+
 def states(cut, seed, chances):
     """Some of the trees that the cut may leave: the extremes always, then ``chances`` by lot."""
     lots = random.Random(f"{seed}")

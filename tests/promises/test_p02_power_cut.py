@@ -14,7 +14,7 @@ import holdfast.ledger.file as ledger_file
 from holdfast import Fault
 from holdfast.layers import catalog
 from holdfast.ledger.segment import is_unfinished
-from promises import power
+from promises import power, strace
 from promises.disks import Died, RecordingDisk
 from promises.journeys import PHASES, Site, call, journey
 from workshop import FULL, SEED, sampled
@@ -22,7 +22,7 @@ from workshop import FULL, SEED, sampled
 pytestmark = pytest.mark.promise(2)
 
 CHANCES = 12 if FULL else 2
-STATES = 60
+STATES = 40
 """So many states after a cut each test looks at, unless it looks at all of them."""
 DEATHS = 14
 """A command has no more operations than this."""
@@ -75,17 +75,22 @@ class Run:
         return self
 
     def cuts(self, moments=None):
-        """Every state that is looked at: the cut, and the tree that it left."""
-        found = []
+        """Every state that is looked at: the cut, and the tree that it left.
+
+        Among them always what is certain right after each answer.
+        """
+        found, certain = [], []
         known = set()
         for moment in range(len(self.disk.log) + 1) if moments is None else moments:
             cut = power.Cut(self.disk, moment)
+            if cut.said and self.disk.log[moment - 1][:2] == ("said", "acknowledged"):
+                certain.append((moment, cut, *power.harshest(cut)))
             for tree, folders in power.states(cut, f"{SEED}-{moment}", CHANCES):
                 mark = blake2b(repr((cut.said, tree, folders)).encode())
                 if mark.digest() not in known:
                     known.add(mark.digest())
                     found.append((moment, cut, tree, folders))
-        return sampled(found, STATES)
+        return [*certain, *sampled(found, STATES)]
 
     def check_all(self, moments=None, check=None):
         for moment, cut, tree, folders in self.cuts(moments):
@@ -198,6 +203,22 @@ def test_after_a_failed_sync_the_retry_applies_once(recipe, number, failing, qui
         (run.check if told == ["not_written"] else run.check_unknown)(site, cut)
 
     tally("power cuts", states=run.check_all(range(began, len(run.disk.log) + 1), check))
+
+
+@pytest.mark.parametrize("number", [0, 8], ids=["first", "later"])
+def test_the_real_sync_comes_before_the_answer(number, quick, not_shown):
+    if strace.cannot_trace():
+        not_shown(f"promise 2, the real sync: {strace.cannot_trace()}")
+    site = Site.made(os.path.join(quick, "site")).go(journey("dev")[:number])
+    words = strace.command(site.words(journey("dev")[number][1], "asked"))
+    calls = strace.points(site.root, os.path.join(quick, "log"), words)
+    happened = [name for name, _, rest in calls if "ledger.ndjson>" in rest or rest[0] == "1"]
+    assert happened[happened.index("write") :][:2] == ["write", "fdatasync"]
+    assert happened[-1] == "write"
+    if number == 0:
+        synced = [rest for name, _, rest in calls if name == "fsync"]
+        folders = [site.home, os.path.dirname(site.home), site.root]
+        assert all(any(f"<{folder}>" in rest for rest in synced) for folder in folders)
 
 
 def test_a_hand_edit_survives_the_cut_that_follows_its_adoption(quick, tally):

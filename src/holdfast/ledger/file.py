@@ -271,8 +271,7 @@ class Ledger:
                     self._disk.sync_folder(self.folder)
                 self._disk.write(fd, blob)
             except OSError as error:
-                self._take_back(fd)
-                raise _not_written(error, self._path) from error
+                raise self._taken_back(fd, error, event_id) from error
             try:
                 self._disk.sync(fd)
             except OSError as error:
@@ -292,12 +291,14 @@ class Ledger:
             finally:
                 self._disk.close(fd)
 
-    def _take_back(self, fd: int) -> None:
-        """A write that failed half way leaves nothing, if the disk lets us; else a torn tail."""
+    def _taken_back(self, fd: int, error: OSError, event_id: str) -> Fault:
+        """A write that failed half way leaves nothing, if the disk lets us."""
         try:
             self._disk.cut(fd, self._size)
         except OSError:
             self._forget(inode=0)
+            return _unknown(error, self._path, event_id)
+        return _not_written(error, self._path)
 
     def _mend(self, fd: int) -> bool:
         """Moves a torn tail to quarantine; a whole commit that only lost its newline stays."""
@@ -350,13 +351,7 @@ class Ledger:
             self._end_segment()
             self._disk.sync_folder(self.folder)
         except OSError:
-            return Fault(
-                "unknown_outcome",
-                f"the disk failed while syncing {self._path} ({error.strerror}): "
-                "whether this was recorded is unknown",
-                f"run the same command again with --id {event_id}: it is applied once",
-                id=event_id,
-            )
+            return _unknown(error, self._path, event_id)
         return _not_written(error, self._path)
 
     def close_segment(self) -> None:
@@ -375,6 +370,16 @@ class Ledger:
             void = os.path.join(self._quarantine.folder(), f"unsynced-{first}-{os.getpid()}")
             self._disk.move(self._path, void)
         self._forget(inode=-1)
+
+
+def _unknown(error: OSError, path: str, event_id: str) -> Fault:
+    return Fault(
+        "unknown_outcome",
+        f"the disk failed while writing {path} ({error.strerror}): "
+        "whether this was recorded is unknown",
+        f"run the same command again with --id {event_id}: it is applied once",
+        id=event_id,
+    )
 
 
 def _not_written(error: OSError, path: str) -> Fault:
