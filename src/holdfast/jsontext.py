@@ -195,36 +195,33 @@ _WIDTH = 96
 
 def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
     """The value for people: each field on a line of its own, and each entry of a list."""
-    if not levels or not value or not isinstance(value, (dict, list)):
-        return _line(value)
     inner = indent + "  "
-    between = f",\n{inner}"
-    if isinstance(value, list):
-        if not isinstance(value[0], (dict, list)):
-            return _line(value)
-        return f"[\n{inner}{between.join(map(_line, value))}\n{indent}]"
-    rows = [
-        f"{encode_basestring(key)}: {laid_out(item, inner, levels - 1)}"
-        for key, item in value.items()
-    ]
-    line = "{" + ", ".join(rows) + "}"
-    if indent and len(line) + len(indent) <= _WIDTH and "\n" not in line:
-        return line
-    return f"{{\n{inner}{between.join(rows)}\n{indent}}}"
+    if levels and value and isinstance(value, dict):
+        rows = [
+            f"{encode_basestring(key)}: {laid_out(item, inner, levels - 1)}"
+            for key, item in value.items()
+        ]
+        line = "{" + ", ".join(rows) + "}"
+        if indent and len(line) + len(indent) <= _WIDTH and "\n" not in line:
+            return line
+        between = f",\n{inner}"
+        return f"{{\n{inner}{between.join(rows)}\n{indent}}}"
+    if levels and value and isinstance(value, list) and isinstance(value[0], (dict, list)):
+        between = f",\n{inner}"
+        return f"[\n{inner}{between.join(map(_entry, value))}\n{indent}]"
+    return line_of(value)
 
 
 _KEPT = 2_000
 _lines: dict[int, tuple[object, str]] = {}
 
 
-def _line(value: object) -> str:
-    """The value on one line; that of an object or a list is remembered for the next time.
+def _entry(value: object) -> str:
+    """An entry of a list on one line, remembered for the next time.
 
-    State is never changed in place, so most parts of a record are the very objects that they were
-    one event before. A part is kept with its line: so nothing else can get its id.
+    State is never changed in place, so most entries of a record are the very objects that they
+    were one event before. An entry is kept with its line: so nothing else can get its id.
     """
-    if not isinstance(value, (dict, list)):
-        return line_of(value)
     found = _lines.get(id(value))
     if found is None:
         if len(_lines) >= _KEPT:

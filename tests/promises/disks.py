@@ -207,7 +207,9 @@ class FailingDisk(CountingDisk):
         self.struck = None
 
     def strike(self, name, arguments):
-        spared = ("read", "lock", "remove", "cut") if self.number == errno.ENOSPC else ("read", "lock")
+        spared = (
+            ("read", "lock", "remove", "cut") if self.number == errno.ENOSPC else ("read", "lock")
+        )
         if len(self.calls) > self.at and (self.once or name in spared):
             return
         self.struck = self.struck or name

@@ -171,8 +171,10 @@ MUTATIONS += [
             (
                 "engine.py",
                 '            left = self._put(state["id"], showing)\n',
-                '            left = self._put(state["id"], showing)\n'
-                "            self.ledger.append(events, blob)\n",
+                (
+                    '            left = self._put(state["id"], showing)\n'
+                    "            self.ledger.append(events, blob)\n"
+                ),
             ),
         ],
         _KILL + "test_a_killed_command_is_done_or_not_done[dev-08-task-add]",
@@ -212,7 +214,13 @@ MUTATIONS += [
     Mutation(
         2,
         "a new ledger's name is not synced",
-        [("ledger/file.py", "                if is_empty:\n", "                if not is_empty:\n")],
+        [
+            (
+                "ledger/file.py",
+                "                if is_empty:\n",
+                "                if not is_empty:\n",
+            )
+        ],
         _CUT + "test_what_was_acknowledged_is_there_after_a_cut_at_any_moment[dev]",
     ),
     Mutation(
@@ -221,8 +229,8 @@ MUTATIONS += [
         [
             (
                 "loop.py",
-                "        self.engine.ledger.make_sure()\n        state = self.engine.load(position)\n",
-                "        state = self.engine.load(position)\n",
+                "        self.engine.ledger.make_sure()\n        state =",
+                "        state =",
             )
         ],
         _CUT + "test_a_retry_that_finds_the_work_of_a_killed_writer_makes_it_durable[apex]",
@@ -251,13 +259,25 @@ MUTATIONS += [
     Mutation(
         6,
         "no lock",
-        [("disk.py", "                _flock_within(fd, path, wait_s)\n", "                pass\n")],
+        [
+            (
+                "disk.py",
+                "                _flock_within(fd, path, wait_s)\n",
+                "                pass\n",
+            )
+        ],
         _WRITERS + "test_64_writers_lose_nothing_and_agree_on_one_order[1]",
     ),
     Mutation(
         7,
         "no id check",
-        [("loop.py", "return None if event_id is None else self._repeated(event_id)", "return None")],
+        [
+            (
+                "loop.py",
+                "return None if event_id is None else self._repeated(event_id)",
+                "return None",
+            )
+        ],
         _RETRY + "test_every_command_twice_is_every_command_once[dev]",
     ),
     Mutation(

@@ -166,24 +166,34 @@ def reordered_by(lots):
 
 def harshest(cut):
     """The tree that has nothing but what is certain."""
-    return cut.left(lambda _: False, dropped)
+    return cut.left(_none, dropped)
 
 
-def states(cut, seed, chances):
-    """Some of the trees that the cut may leave: the extremes always, then ``chances`` by lot."""
+def ways(cut, seed, chances):
+    """Ways in which the cut may end: the extremes always, then ``chances`` by lot.
+
+    Each is what becomes of the changes of names, and what becomes of the data: for ``Cut.left``.
+    """
     lots = random.Random(f"{seed}")
     fates = [dropped, kept, zeroed, torn_by(lots), reordered_by(lots)]
     for fate in fates if cut.unsynced else fates[:1]:
-        yield cut.left(lambda _: True, fate)
+        yield _all, fate
         if cut.pending:
-            yield cut.left(lambda _: False, fate)
+            yield _none, fate
     for entry, _ in cut.pending:
-        yield cut.left(lambda other, lost=entry: other is not lost, kept)
-        yield cut.left(lambda other, only=entry: other is only, dropped)
+        yield (lambda other, lost=entry: other is not lost), kept
+        yield (lambda other, only=entry: other is only), dropped
     for _ in range(chances if cut.pending or cut.unsynced else 0):
         held = {id(entry) for entry, _ in cut.pending if lots.random() < 0.5}
-        fate = lots.choice(fates)
-        yield cut.left(lambda entry, held=held: id(entry) in held, fate)
+        yield (lambda entry, held=held: id(entry) in held), lots.choice(fates)
+
+
+def _all(_entry):
+    return True
+
+
+def _none(_entry):
+    return False
 
 
 def materialise(tree, folders, old_root, new_root):

@@ -1,5 +1,4 @@
-"""Kills at system calls: which calls of a command there are, and the command with one of them its
-last."""
+"""Kills at system calls: which calls a command makes, and the command with one of them its last."""
 
 import os
 import re

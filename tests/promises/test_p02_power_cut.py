@@ -22,11 +22,11 @@ from workshop import FULL, SEED, sampled
 pytestmark = pytest.mark.promise(2)
 
 CHANCES = 12 if FULL else 2
-STATES = 40
+STATES = 80
 """So many states after a cut each test looks at, unless it looks at all of them."""
 DEATHS = 14
 """A command has no more operations than this."""
-TRIALS = 10
+TRIALS = 5
 
 
 class Run:
@@ -79,18 +79,20 @@ class Run:
 
         Among them always what is certain right after each answer.
         """
-        found, certain = [], []
-        known = set()
+        ways = []
         for moment in range(len(self.disk.log) + 1) if moments is None else moments:
             cut = power.Cut(self.disk, moment)
             if cut.said and self.disk.log[moment - 1][:2] == ("said", "acknowledged"):
-                certain.append((moment, cut, *power.harshest(cut)))
-            for tree, folders in power.states(cut, f"{SEED}-{moment}", CHANCES):
-                mark = blake2b(repr((cut.said, tree, folders)).encode())
-                if mark.digest() not in known:
-                    known.add(mark.digest())
-                    found.append((moment, cut, tree, folders))
-        return [*certain, *sampled(found, STATES)]
+                yield (moment, cut, *power.harshest(cut))
+            found = power.ways(cut, f"{SEED}-{moment}", CHANCES)
+            ways += [(moment, cut, *way) for way in found]
+        known = set()
+        for moment, cut, changes, data in sampled(ways, STATES):
+            tree, folders = cut.left(changes, data)
+            mark = blake2b(repr((cut.said, tree, folders)).encode()).digest()
+            if mark not in known:
+                known.add(mark)
+                yield moment, cut, tree, folders
 
     def check_all(self, moments=None, check=None):
         for moment, cut, tree, folders in self.cuts(moments):
@@ -164,9 +166,7 @@ def test_a_cut_while_segments_are_closed_loses_nothing(recipe, quick, small_segm
 
 @pytest.mark.parametrize("recipe", PHASES)
 def test_a_retry_that_finds_the_work_of_a_killed_writer_makes_it_durable(recipe, quick, tally):
-    trials = [
-        (number, after) for number in range(len(journey(recipe))) for after in range(DEATHS)
-    ]
+    trials = [(number, after) for number in range(len(journey(recipe))) for after in range(DEATHS)]
     states = 0
     for trial, (number, after) in enumerate(sampled(trials, TRIALS, recipe)):
         lines = journey(recipe)[: number + 1]

@@ -118,9 +118,7 @@ def points_of(trials, number, salt, count=3):
     return points
 
 
-each_error = pytest.mark.parametrize(
-    "number", [errno.ENOSPC, errno.EIO], ids=["full", "broken"]
-)
+each_error = pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
 
 
 @each_error

@@ -1,5 +1,6 @@
 """Promise 5 with the real thing: a file system of a few pages, a limit on the size of files, and
-folders that nobody may write to; through the command line, as processes of their own."""
+folders that nobody may write to; through the command line, as processes of their own.
+"""
 
 import os
 import resource
@@ -75,6 +76,10 @@ def test_a_limit_on_the_size_of_files_is_told(recipe, line, quick, tally):
 # A full file system
 
 
+def _worked(command):
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 @pytest.fixture
 def tiny(quick, not_shown):
     """A file system with room for a few files."""
@@ -82,7 +87,7 @@ def tiny(quick, not_shown):
     os.mkdir(place)
     size = f"size={64 * PAGE}"
     mounting = ["mount", "-t", "tmpfs", "-o", size, "none", place]
-    if shutil.which("mount") is None or subprocess.run(mounting, capture_output=True).returncode:
+    if shutil.which("mount") is None or not _worked(mounting):
         not_shown("promise 5: a file system cannot be mounted here (that takes root)")
     yield place
     subprocess.run(["umount", place], check=True)
@@ -142,8 +147,7 @@ def read_only(site, not_shown):
             if os.path.isdir(os.path.join(site.root, part)):
                 os.chmod(os.path.join(site.root, part), 0o755)
         return
-    bound = subprocess.run(["mount", "--bind", site.root, site.root], capture_output=True)
-    if bound.returncode:
+    if not _worked(["mount", "--bind", site.root, site.root]):
         not_shown("promise 5: root may write everywhere, and a folder cannot be bound read-only")
     remount = ["mount", "-o", "remount,ro,bind", site.root]
     subprocess.run(remount, check=True)

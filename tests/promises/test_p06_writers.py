@@ -81,7 +81,9 @@ def check_contiguous(events):
 def check_states(site, events, workflows):
     """Every workflow shows exactly its events, in their order."""
     for workflow in workflows:
-        told = [e["data"]["text"] for e in events if e["stream"] == workflow and "text" in e["data"]]
+        told = [
+            e["data"]["text"] for e in events if e["stream"] == workflow and "text" in e["data"]
+        ]
         assert site.keeper().show(workflow=workflow).state["reminders"] == told
 
 

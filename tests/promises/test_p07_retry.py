@@ -1,8 +1,8 @@
 """Promise 7: the same id, retried any number of times, applies once.
 
-A caller that got no answer does not know whether its command was carried out, so it asks again. Here
-callers ask again and again: from the same process and from others, after kills in the middle, after
-torn writes, with closed segments in between and views taken away. The answer names the same events.
+A caller that got no answer does not know whether its command was carried out, so it asks again.
+Here callers ask again and again: from the same process and from others, after kills in the middle,
+after torn writes, with closed segments in between and views taken away. The answer is the same.
 """
 
 import os

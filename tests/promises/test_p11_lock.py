@@ -113,7 +113,7 @@ def in_thread(work):
     def run():
         try:
             work()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it is raised again, in the first thread
             raised.append(error)
 
     thread = threading.Thread(target=run)
@@ -200,7 +200,9 @@ def test_reading_needs_no_lock(site, holder):
 def test_the_command_line_gives_up_with_a_storage_fault(site, holder):
     holder.stop()
     before = site.events()
-    wait_s, environment = (10.0, {}) if FULL else (WAIT_S, {"HOLDFAST_WAIT_MS": f"{WAIT_S * 1000:g}"})
+    wait_s, environment = (
+        (10.0, {}) if FULL else (WAIT_S, {"HOLDFAST_WAIT_MS": f"{WAIT_S * 1000:g}"})
+    )
     began = time.monotonic()
     code, answer = site.run(["advance"], "tried", env={**ENVIRONMENT, **environment})
     waited = time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Short-lived processes by the hundred: one process that starts others by forking, as fast as can be.
+"""Short-lived processes by the hundred: one process that starts others by forking.
 
 Run as a script it reads a request a line, as JSON, and answers each with a line: what the command
 came to in a process of its own, or that the process died. ``Zygote`` is the other side.
