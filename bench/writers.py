@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     Work = Callable[[], None]
 
 _FORK = get_context("fork")
+BUDGET = 1_230
+BARE = 2_200
+"""What bare writers, who only lock, append, sync and write a record, did together on the machine
+for which the budget was set. The ratio of the two is the budget of any other machine.
+"""
 
 
 class Run:
@@ -59,15 +64,14 @@ def _rows(who: str, ours: list[Run], bare: list[Run]) -> list[Row | Missing]:
     pairs = zip(ours, bare, strict=True)
     relative = median(mine.rate / other.rate for mine, other in pairs)
     bare_rate = median(run.rate for run in bare)
+    bare_worst = median(run.worst_ms for run in bare)
     detail = f"bare writers under the same lock: {bare_rate:,.0f}/s"
+    waits = f"the worst of all {max(worst):.0f} ms; bare writers {bare_worst:.0f} ms"
     return [
-        Row(f"{who}: transitions together", rate, 1_230, at_least=True, unit="/s"),
-        Row(f"{who}: the same / lock + append + fdatasync + record", relative, detail=detail),
-        Row(
-            f"{who}: worst wait", median(worst), 100, unit="ms",
-            detail=f"median of the runs' worst; the worst of all {max(worst):.0f} ms",
-        ),
-    ]  # fmt: skip
+        Row(f"{who}: transitions together", rate, BUDGET, at_least=True, unit="/s", detail=detail),
+        Row(f"{who}: the same / bare writers", relative, BUDGET / BARE, at_least=True),
+        Row(f"{who}: worst wait, median of the runs", median(worst), 100, unit="ms", detail=waits),
+    ]
 
 
 def _bare_writer(folder: str, number: int) -> Work:

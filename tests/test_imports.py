@@ -71,11 +71,10 @@ COMMON = ["holdfast", *(f"{pack}.{name}" for pack, names in PACKAGES.items() for
 AS_TEXT = [*COMMON, "holdfast.core.ahead", "holdfast.cli.screen", "holdfast.cli.text"]
 AS_JSON = [*COMMON, "holdfast.cli.text", "holdfast.cli.views"]
 STANDARD = {
-    *("__future__", "_blake2", "_collections_abc", "_ctypes", "_json", "_md5", "_stat", "_struct"),
-    *("ctypes", "ctypes._endian", "errno", "fcntl", "genericpath", "os", "os.path", "posixpath"),
-    *("stat", "struct", "types"),
+    *("__future__", "_blake2", "_collections_abc", "_ctypes", "_json", "_md5", "_stat", "errno"),
+    *("fcntl", "genericpath", "os", "os.path", "posixpath", "stat", "types"),
 }
-"""``ctypes`` and what it needs are for the one system call that exchanges two files."""
+"""``_ctypes``, without the package around it, is for the one call that exchanges two files."""
 
 
 @pytest.fixture

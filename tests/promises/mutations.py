@@ -233,8 +233,7 @@ MUTATIONS += [
                 "        state =",
             )
         ],
-        _CUT + "test_a_retry_that_finds_the_work_of_a_killed_writer_makes_it_durable[apex]",
-        whole=True,
+        _CUT + "test_a_writer_killed_right_before_its_sync_is_made_up_for[dev]",
     ),
     Mutation(
         5,

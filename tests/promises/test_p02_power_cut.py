@@ -180,6 +180,21 @@ def test_a_retry_that_finds_the_work_of_a_killed_writer_makes_it_durable(recipe,
     tally("power cuts", states=states)
 
 
+@pytest.mark.parametrize("recipe", PHASES)
+def test_a_writer_killed_right_before_its_sync_is_made_up_for(recipe, quick):
+    *before, (name, line) = journey(recipe)[:9]
+    for after in range(DEATHS):
+        run = Run(os.path.join(quick, str(after))).go(before)
+        ledger = run.disk.names[os.path.join(run.site.home, "ledger.ndjson")]
+        run.dies_in(name, line, after)
+        if run.disk.log[-1][:2] == ("write", ledger):
+            break
+    assert run.site.ids()[-1] == name
+    run.do(name, line)
+    run.ended()
+    assert run.check_all([len(run.disk.log)])
+
+
 @pytest.mark.parametrize("failing", [1, 2])
 @pytest.mark.parametrize("number", [0, 1, 7, 21])
 @pytest.mark.parametrize("recipe", ["dev", "custom"])
