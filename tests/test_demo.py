@@ -173,8 +173,8 @@ def test_a_git_that_fails_is_a_fault_and_not_a_broken_promise(tmp_path):
 
 BROKEN = {
     "a torn write is thrown away": """
-from holdfast.ledger.file import Ledger
-Ledger.quarantine = lambda self, name, data: ""
+from holdfast.ledger.closed import Quarantine
+Quarantine.keep = lambda self, name, data: ""
 """,
     "there is no lock": """
 import os

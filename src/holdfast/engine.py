@@ -111,8 +111,8 @@ class Engine:
             self.ledger.refresh()
         except OSError as error:
             raise Fault(
-                "not_read",
-                f"the ledger in {self.workspace.home} cannot be read ({error.strerror})",
+                "storage",
+                f"the ledger cannot be read: {error.strerror} ({error.filename})",
                 "make it an ordinary file that you can read, then run the same command again",
             ) from error
         if self.ledger.inode != segment:

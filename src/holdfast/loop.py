@@ -176,7 +176,9 @@ class Loop:
             if held and "pid" in held:
                 is_live = _is_running(held["pid"])
             else:
-                is_live = bool(held) and not moment.is_past(now_ms, row["updated_at"], SESSION_LIVES)
+                is_live = bool(held) and not moment.is_past(
+                    now_ms, row["updated_at"], SESSION_LIVES
+                )
             if is_live:
                 live.add(held["id"])
         return live

@@ -97,9 +97,7 @@ class Workspace:
     def inside(self, root: str, path: str) -> str:
         """A record's absolute path; another place than a record's, or a link, is refused."""
         if not path.startswith(_RECORDS) or ".." in path.split("/") or "\0" in path:
-            raise Refused(
-                "outside", f"{path[:200]!r} is no place for a record", "holdfast verify"
-            )
+            raise Refused("outside", f"{path[:200]!r} is no place for a record", "holdfast verify")
         full = os.path.join(root, path)
         folder = os.path.dirname(full)
         if folder not in self._safe:

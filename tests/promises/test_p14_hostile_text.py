@@ -69,6 +69,10 @@ def line(tmp_path, monkeypatch):
 
 def commands(text):
     """Every command, with the text wherever text can stand."""
+    return [*openings(text), *others(text)]
+
+
+def openings(text):
     return [
         [
             "start",
@@ -104,6 +108,11 @@ def commands(text):
         ["start", "loop-development", "--task", text, "--", text],
         ["start", "planning", "--read", f"@{text}", "--", text],
         ["start", "--", text],
+    ]
+
+
+def others(text):
+    return [
         ["status"],
         ["log"],
         ["log", "--limit", "3"],
