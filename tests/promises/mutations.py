@@ -209,7 +209,7 @@ MUTATIONS += [
                 "            try:\n                os.fstat(fd)\n            except",
             )
         ],
-        _CUT + "test_what_was_acknowledged_is_there_after_a_cut_at_any_moment[dev]",
+        _CUT + "test_what_was_acknowledged_is_there_after_a_cut_at_any_moment[dev-0]",
     ),
     Mutation(
         2,
@@ -221,7 +221,7 @@ MUTATIONS += [
                 "                if not is_empty:\n",
             )
         ],
-        _CUT + "test_what_was_acknowledged_is_there_after_a_cut_at_any_moment[dev]",
+        _CUT + "test_what_was_acknowledged_is_there_after_a_cut_at_any_moment[dev-0]",
     ),
     Mutation(
         2,

@@ -24,6 +24,8 @@ pytestmark = pytest.mark.promise(2)
 CHANCES = 12 if FULL else 2
 STATES = 80
 """So many states after a cut each test looks at, unless it looks at all of them."""
+PARTS = 8 if FULL else 1
+"""The whole of a journey is long, so it is looked at in parts."""
 DEATHS = 14
 """A command has no more operations than this."""
 TRIALS = 5
@@ -74,13 +76,17 @@ class Run:
         ]
         return self
 
-    def cuts(self, moments=None):
+    def moments(self, part):
+        """One part of all moments at which the power can be cut."""
+        return range(part, len(self.disk.log) + 1, PARTS)
+
+    def cuts(self, moments):
         """Every state that is looked at: the cut, and the tree that it left.
 
         Among them always what is certain right after each answer.
         """
         ways = []
-        for moment in range(len(self.disk.log) + 1) if moments is None else moments:
+        for moment in moments:
             cut = power.Cut(self.disk, moment)
             if cut.said and self.disk.log[moment - 1][:2] == ("said", "acknowledged"):
                 yield (moment, cut, *power.harshest(cut))
@@ -94,7 +100,7 @@ class Run:
                 known.add(mark)
                 yield moment, cut, tree, folders
 
-    def check_all(self, moments=None, check=None):
+    def check_all(self, moments, check=None):
         for moment, cut, tree, folders in self.cuts(moments):
             root = os.path.join(self.folder, "left")
             power.materialise(tree, folders, self.site.root, root)
@@ -151,17 +157,22 @@ def small_segments(monkeypatch):
     monkeypatch.setattr(ledger_file, "SEGMENT_BYTES", 1500)
 
 
+each_part = pytest.mark.parametrize("part", range(PARTS))
+
+
+@each_part
 @pytest.mark.parametrize("recipe", PHASES)
-def test_what_was_acknowledged_is_there_after_a_cut_at_any_moment(recipe, quick, tally):
+def test_what_was_acknowledged_is_there_after_a_cut_at_any_moment(recipe, part, quick, tally):
     run = Run(quick).go(journey(recipe)).ended()
-    tally("power cuts", states=run.check_all())
+    tally("power cuts", states=run.check_all(run.moments(part)))
 
 
+@each_part
 @pytest.mark.parametrize("recipe", ["dev", "custom"])
-def test_a_cut_while_segments_are_closed_loses_nothing(recipe, quick, small_segments, tally):
+def test_a_cut_while_segments_are_closed_loses_nothing(recipe, part, quick, small_segments, tally):
     run = Run(quick).go(journey(recipe)).ended()
     assert any(entry[0] == "move" and "ledger-" in entry[2] for entry in run.disk.log)
-    tally("power cuts", states=run.check_all())
+    tally("power cuts", states=run.check_all(run.moments(part)))
 
 
 @pytest.mark.parametrize("recipe", PHASES)

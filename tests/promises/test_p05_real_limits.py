@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from promises.journeys import Site, journey, told
-from workshop import HOME, sampled
+from workshop import sampled
 
 pytestmark = pytest.mark.promise(5)
 
@@ -134,25 +134,29 @@ def test_a_full_file_system_is_told_and_passes(line, tiny, quick, tally):
 # Folders that cannot be written
 
 
+def _permit(root, *, writing):
+    """Lets everybody, or nobody, write to the folder and all that is in it."""
+    for folder, _, names in os.walk(root):
+        for path in [folder, *(os.path.join(folder, name) for name in names)]:
+            mode = os.stat(path).st_mode & 0o777
+            os.chmod(path, mode | 0o200 if writing else mode & ~0o222)
+
+
 @contextmanager
-def read_only(site, not_shown):
-    """The site for a while as one that the child may read and not write; gives child options."""
+def read_only(root, not_shown):
+    """For a while nobody can write to the folder."""
     if os.geteuid():
-        os.chmod(site.root, 0o555)
-        for part in (".claude", HOME):
-            if os.path.isdir(os.path.join(site.root, part)):
-                os.chmod(os.path.join(site.root, part), 0o555)
-        yield {}
-        for part in ("", ".claude", HOME):
-            if os.path.isdir(os.path.join(site.root, part)):
-                os.chmod(os.path.join(site.root, part), 0o755)
+        _permit(root, writing=False)
+        yield
+        _permit(root, writing=True)
         return
-    if not _worked(["mount", "--bind", site.root, site.root]):
+    if not _worked(["mount", "--bind", root, root]):
         not_shown("promise 5: root may write everywhere, and a folder cannot be bound read-only")
-    remount = ["mount", "-o", "remount,ro,bind", site.root]
-    subprocess.run(remount, check=True)
-    yield {}
-    subprocess.run(["umount", site.root], check=True)
+    subprocess.run(["mount", "-o", "remount,ro,bind", root], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", root], check=True)
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["fresh", "begun"])
@@ -161,18 +165,18 @@ def test_a_read_only_workspace_is_told_and_still_read(begun, tmp_path, not_shown
     if begun:
         site.go(journey("dev")[:1])
     before = site.events()
-    with read_only(site, not_shown) as options:
-        code, answer = site.run(["start", "dev", "other"], **options)
+    with read_only(site.root, not_shown):
+        code, answer = site.run(["start", "dev", "other"])
         assert (code, answer["error"]["code"]) == (FAULT, "not_writable")
         if begun:
-            code, answer = site.run(["advance"], "tried", **options)
+            code, answer = site.run(["advance"], "tried")
             assert (code, answer["error"]["code"]) == (FAULT, "not_writable")
-            code, answer = site.run(["show"], **options)
+            code, answer = site.run(["show"])
             assert (code, answer["workflow"]["id"]) == (0, site.workflow)
-        code, answer = site.run(["log"], **options)
+        code, answer = site.run(["log"])
         assert (code, len(answer["events"])) == (0, len(before))
-        assert site.run(["status"], **options)[0] == 0
-        assert site.run(["verify"], **options)[0] == 0
+        assert site.run(["status"])[0] == 0
+        assert site.run(["verify"])[0] == 0
     assert site.events() == before
     assert site.run(["start", "dev", "other"])[0] == 0
     assert site.complaints() == []
@@ -182,10 +186,9 @@ def test_a_record_folder_that_cannot_be_written_refuses_before_anything_is_recor
     tmp_path, not_shown
 ):
     site = Site.made(tmp_path / "site").go(journey("dev")[:1])
-    records = Site(os.path.join(site.root, ".claude", "workflow-state"))
-    with read_only(records, not_shown) as options:
+    with read_only(os.path.join(site.root, ".claude", "workflow-state"), not_shown):
         before = site.events()
-        code, answer = site.run(["advance"], "tried", **options)
+        code, answer = site.run(["advance"], "tried")
         assert (code, answer["error"]["code"]) == (FAULT, "not_written")
         assert site.events() == before
     assert site.run(["advance"], "tried")[0] == 0
