@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TASKS = 10
 AT_ONCE = 50
-REASON = "waits for the review of the interface"
+REASON = "review"
 
 
 class Unsynced(Disk):
