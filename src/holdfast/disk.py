@@ -122,27 +122,30 @@ class Disk:
         except OSError:
             return 0o666
 
-    def replace(self, path: str, spare: str, *, durable: bool = False) -> bytes | None:
+    def replace(
+        self, path: str, spare: str, *, is_new: bool = False, durable: bool = False
+    ) -> bytes | None:
         """Puts ``spare`` in the file's place, and gives back what stood there at that instant.
 
         The two are exchanged in one step: a reader never finds the file missing or half written,
-        and what an editor saved a moment ago stands in ``spare``, not gone.
+        and what an editor saved a moment ago stands in ``spare``, not gone. ``is_new`` says what
+        to expect; what is found counts.
         """
-        while True:
-            try:
-                self.link(spare, path)
-            except FileExistsError:
-                pass
-            else:
-                if durable:
-                    self.sync_folder(os.path.dirname(path))
-                self.remove(spare)
-                return None
+        if not is_new:
             try:
                 self.exchange(spare, path)
             except FileNotFoundError:
-                continue
-            return self.read(spare)
+                pass
+            else:
+                return self.read(spare)
+        try:
+            self.link(spare, path)
+        except FileExistsError:
+            return self.replace(path, spare, durable=durable)
+        if durable:
+            self.sync_folder(os.path.dirname(path))
+        self.remove(spare)
+        return None
 
     def replace_view(self, path: str, data: bytes, *, durable: bool = False) -> None:
         """Puts a file there that only Holdfast writes; what stood there is not needed."""

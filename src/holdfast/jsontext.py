@@ -12,7 +12,10 @@ from _json import make_encoder as _make_encoder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 MAX_DEPTH = 64
 MAX_DIGITS = 64
@@ -208,26 +211,8 @@ def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
         return f"{{\n{inner}{between.join(rows)}\n{indent}}}"
     if levels and value and isinstance(value, list) and isinstance(value[0], (dict, list)):
         between = f",\n{inner}"
-        return f"[\n{inner}{between.join(map(_entry, value))}\n{indent}]"
+        return f"[\n{inner}{between.join(map(_line_of_entry, value))}\n{indent}]"
     return line_of(value)
-
-
-_KEPT = 2_000
-_lines: dict[int, tuple[object, str]] = {}
-
-
-def _entry(value: object) -> str:
-    """An entry of a list on one line, remembered for the next time.
-
-    State is never changed in place, so most entries of a record are the very objects that they
-    were one event before. An entry is kept with its line: so nothing else can get its id.
-    """
-    found = _lines.get(id(value))
-    if found is None:
-        if len(_lines) >= _KEPT:
-            _lines.clear()
-        found = _lines[id(value)] = (value, line_of(value))
-    return found[1]
 
 
 def pretty(value: object) -> str:
@@ -238,3 +223,26 @@ def pretty(value: object) -> str:
 def line_of(value: object) -> str:
     """The value on one line, with spaces."""
     return "".join(_encode_spaced(value, 0))
+
+
+def remembering(make: Callable[[Any], T]) -> Callable[[Any], T]:
+    """The function, which remembers what it made of an object that is never changed in place.
+
+    State never is, so most entries of a record are the very objects that they were one event
+    before. The object is kept with what was made of it: so nothing else can get its id.
+    """
+    made: dict[int, tuple[object, T]] = {}
+
+    def remembered(value: Any) -> T:
+        found = made.get(id(value))
+        if found is None:
+            if len(made) >= _KEPT:
+                made.clear()
+            found = made[id(value)] = (value, make(value))
+        return found[1]
+
+    return remembered
+
+
+_KEPT = 2_000
+_line_of_entry = remembering(line_of)

@@ -53,6 +53,9 @@ class Ledger:
     def refresh(self) -> None:
         """Takes in what other processes appended since the last look."""
         try:
+            seen = os.lstat(self._path)
+            if seen.st_ino == self.inode and seen.st_size == self._size:
+                return
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             own = {os.stat(path).st_ino for path, _, _ in self.closed.segments()}
@@ -64,8 +67,6 @@ class Ledger:
             return
         try:
             found = os.fstat(fd)
-            if found.st_ino == self.inode and found.st_size == self._size:
-                return
             if found.st_ino != self.inode or found.st_size < self._size or self._loose:
                 self._forget(inode=found.st_ino)
             known = len(self._tail)

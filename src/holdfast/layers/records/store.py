@@ -69,7 +69,7 @@ class RecordStore:
         When something else than ``expected`` stood there at that instant, it is kept beside the
         record, and its path is given back.
         """
-        stood = self._disk.replace(path, spare, durable=durable)
+        stood = self._disk.replace(path, spare, is_new=expected is None, durable=durable)
         if stood is None:
             return None
         if stood == expected or self._is_ours(stood):
