@@ -196,7 +196,7 @@ MUTATIONS += [
     Mutation(
         2,
         "no fsync",
-        [("disk.py", "        os.fdatasync(fd)\n", "        os.fstat(fd)\n")],
+        [("disk.py", "        _sync_content(fd)\n", "        os.fstat(fd)\n")],
         _CUT + "test_the_real_sync_comes_before_the_answer",
     ),
     Mutation(
