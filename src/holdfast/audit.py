@@ -146,9 +146,13 @@ def verify(engine: Engine) -> Report:
         report.say(
             "ok",
             "workspace",
-            f"{counts['events']} events, {counts['streams']} streams, {counts['records']} records",
+            ", ".join([_counted(counts[name], name) for name in ("events", "streams", "records")]),
         )
     return report
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name.removesuffix('s') if number == 1 else name}"
 
 
 def _check_catalog(engine: Engine, report: Report) -> None:

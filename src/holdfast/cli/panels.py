@@ -250,11 +250,15 @@ def report_panel(screen: Screen, report: Report, command: str) -> Iterator[str]:
     for line in [line for line in report.lines if line["level"] != "ok"]:
         mark = screen.mark(_LEVELS.get(line["level"], "pending"))
         yield f"{mark} {clean(line['what'])}  {line['level']}: {clean(line['message'])}"
-    counts = [f"{number} {clean(name)}" for name, number in report.counts.items()]
+    counts = [_counted(number, clean(name)) for name, number in report.counts.items()]
     verdict = screen.paint("sound", "good") if report.ok else screen.paint("damaged", "bad")
     yield screen.dot().join([verdict, *counts])
     if not report.ok:
         yield f"  next: holdfast {'repair' if command == 'verify' else 'verify'}"
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name.removesuffix('s') if number == 1 else name}"
 
 
 def _pairs(fields: Fields) -> list[str]:
