@@ -64,7 +64,9 @@ def row(word="word", **fields):
 
 
 def answers(word="word"):
-    receipt = SimpleNamespace(state=workflow(word), seqs=[7], notes=[word], resumed=False)
+    receipt = SimpleNamespace(
+        state=workflow(word), record=word, seqs=[7], notes=[word], resumed=False
+    )
     changed = {"receipt": receipt, "said": word, "aimed": True}
     event = {"seq": 7, "at": word, "stream": word, "type": word, "data": {word: word, "n": [word]}}
     report = SimpleNamespace(
@@ -133,7 +135,7 @@ def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
 @pytest.mark.promise(14)
 def test_colour_is_the_only_escape_on_a_terminal():
     terminal = Screen(colour=True, width=80, now=NOW)
-    for line in panels.workflow_panel(terminal, workflow(HOSTILE)):
+    for line in panels.workflow_panel(terminal, workflow(HOSTILE), HOSTILE):
         assert harmless(COLOUR.sub("", line))
 
 
@@ -239,7 +241,7 @@ def test_every_answer_fits_the_terminal(kind, width):
 def test_a_gate_that_ran_and_failed_is_not_ticked():
     state = {**workflow(), "gates": {"lint": {"status": "completed", "passed": False}}}
     assert "  ✗ lint  completed · passed=false" in list(
-        panels.workflow_panel(Screen(now=NOW), state)
+        panels.workflow_panel(Screen(now=NOW), state, "a.json")
     )
 
 
@@ -255,7 +257,7 @@ def test_shortened_text_is_no_wider_than_asked(anything, width):
 
 def test_a_workflow_is_a_tree_of_phases_and_tasks():
     state = workflow("build")
-    lines = list(panels.workflow_panel(Screen(now=NOW), state))
+    lines = list(panels.workflow_panel(Screen(now=NOW), state, "a.json"))
     start = lines.index("Phases")
     assert lines[start : start + 8] == [
         "Phases",
@@ -273,7 +275,7 @@ def test_a_workflow_is_a_tree_of_phases_and_tasks():
 
 def test_tasks_stand_alone_when_no_phase_is_current():
     state = {**workflow(), "phase": None}
-    assert "Tasks" in list(panels.workflow_panel(Screen(now=NOW), state))
+    assert "Tasks" in list(panels.workflow_panel(Screen(now=NOW), state, "a.json"))
 
 
 def test_an_ascii_stream_gets_ascii():
@@ -388,7 +390,7 @@ def test_the_next_command_can_be_copied_into_a_shell():
 
 
 def test_the_view_of_a_workflow_names_what_is_unread():
-    view = views.workflow_view(workflow("build"))
+    view = views.workflow_view(workflow("build"), "a.json")
     assert view["unread"] == ["build"]
     assert (view["recipe"], view["format"]) == ("build", "skill")
     assert set(workflow()) <= set(view)

@@ -13,6 +13,7 @@ from holdfast.core import choice, moment
 from holdfast.core.refusal import Refusal
 from holdfast.engine import NeedsLock
 from holdfast.errors import Fault, Refused
+from holdfast.layers import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,12 +33,14 @@ SESSION_LIVES = "1h"
 class Receipt:
     """What the keeper answers: the state, the events that were recorded, and what was noticed."""
 
-    __slots__ = ("notes", "resumed", "seqs", "state")
+    __slots__ = ("notes", "record", "resumed", "seqs", "state")
 
     def __init__(
         self, state: Workflow, seqs: list[int], notes: list[str], *, resumed: bool = False
     ) -> None:
         self.state = state
+        self.record = records.place(state)
+        """Where its record stands now; ``None`` when it has none any more."""
         self.seqs = seqs
         self.notes = notes
         self.resumed = resumed

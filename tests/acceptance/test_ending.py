@@ -100,3 +100,22 @@ def test_outcomes_and_reasons_are_texts_with_a_limit(repo):
     for words in (["complete", "--outcome", ""], ["abandon", "--reason", "y" * 5_000]):
         assert repo.refused(*words)["code"] == "invalid"
     assert repo.state()["status"] == "in_progress"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "stays"),
+    [("tdd", "completed/tdd-"), ("oneshot", "workflow-state.json"), ("planning", None)],
+)
+def test_an_ended_workflow_names_the_place_where_its_record_stands_now(repo, recipe, stays):
+    workflow = repo.ok("start", recipe, "x")["workflow"]["id"]
+    ended = repo.ok("complete", "--force", "--reason", "enough")["workflow"]
+    record = repo.state(workflow)["record"]
+    assert record == ended["record"]
+    panel = repo.run("show", workflow).out
+    if stays is None:
+        assert record is None
+        assert "record:" not in panel
+    else:
+        assert stays in record
+        assert repo.has(record)
+        assert f"record: {record}" in panel

@@ -83,9 +83,9 @@ def _space_for_title(width: int, columns: list[str], widths: dict[str, int]) -> 
     return width - 2 - sum(others)
 
 
-def workflow_panel(screen: Screen, state: Workflow) -> Iterator[str]:
-    """Everything about one workflow, as a tree."""
-    yield from _heading(screen, state)
+def workflow_panel(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
+    """Everything about one workflow, as a tree; ``record`` is where its record stands now."""
+    yield from _heading(screen, state, record)
     yield from _phases(screen, state)
     if state["tasks"] and state["phase"] is None:
         yield screen.paint("Tasks", "strong")
@@ -98,7 +98,7 @@ def workflow_panel(screen: Screen, state: Workflow) -> Iterator[str]:
     yield from _list(screen, "Context", _pairs(state["context"]))
 
 
-def _heading(screen: Screen, state: Workflow) -> Iterator[str]:
+def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
     status = state["status"].replace("_", " ")
     yield f"{screen.paint(clean(state['id']), 'strong')}{screen.dot()}{clean(status)}"
     if state["title"]:
@@ -115,7 +115,8 @@ def _heading(screen: Screen, state: Workflow) -> Iterator[str]:
     facts.append(f"begun {screen.age(state['created_at'])}")
     facts.append(f"updated {screen.age(state['updated_at'])}")
     yield screen.paint(f"  {clean(screen.dot().join(facts))}", "dim")
-    yield screen.paint(f"  record: {clean(state['record'])}", "dim")
+    if record is not None:
+        yield screen.paint(f"  record: {clean(record)}", "dim")
     for name in ("outcome", "reason"):
         if state.get(name):
             yield f"  {name}: {clean(state.get(name))}"

@@ -132,7 +132,7 @@ def _workflow(screen: Screen, data: Any) -> Iterator[str]:
     from holdfast.cli.panels import workflow_panel
 
     state = data["receipt"].state
-    yield from workflow_panel(screen, state)
+    yield from workflow_panel(screen, state, data["receipt"].record)
     yield from _notes(screen, data["receipt"].notes)
     yield from next_lines(screen, state, aimed=data["aimed"])
 

@@ -63,14 +63,15 @@ def view(answer: Answer) -> Fields:
     return {"ok": not answer.get("code"), **_VIEWS[answer["kind"]](answer["data"])}
 
 
-def workflow_view(state: Workflow) -> Fields:
-    """A workflow as every command shows it."""
+def workflow_view(state: Workflow, record: str | None) -> Fields:
+    """A workflow as every command shows it; ``record`` is where its record stands now."""
     recipe = state["recipe"]
     fields: Fields = {
         **state,
         "recipe": recipe["name"],
         "format": recipe["format"],
         "unread": unread(state),
+        "record": record,
     }
     return {**{name: fields[name] for name in _FIRST}, **fields}
 
@@ -82,7 +83,8 @@ def unread(state: Workflow) -> list[str]:
 
 def _change(data: Any) -> Fields:
     receipt = data["receipt"]
-    fields = {"workflow": workflow_view(receipt.state), "seqs": list(receipt.seqs)}
+    view = workflow_view(receipt.state, receipt.record)
+    fields = {"workflow": view, "seqs": list(receipt.seqs)}
     return {**fields, **_notes(receipt.notes)}
 
 
@@ -92,7 +94,7 @@ def _started(data: Any) -> Fields:
 
 def _workflow(data: Any) -> Fields:
     receipt = data["receipt"]
-    return {"workflow": workflow_view(receipt.state), **_notes(receipt.notes)}
+    return {"workflow": workflow_view(receipt.state, receipt.record), **_notes(receipt.notes)}
 
 
 def _briefing(data: Any) -> Fields:
