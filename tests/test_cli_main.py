@@ -44,7 +44,9 @@ class Keeper:
     def receipt():
         state = blank("dev-1", RECIPE, "2026-01-02T03:04:05.000Z")
         state["tasks"] = [{"id": 3, "description": "Write it", "status": "pending"}]
-        return SimpleNamespace(state=state, seqs=[4], notes=["brought forward"], resumed=True)
+        return SimpleNamespace(
+            state=state, record="a.json", seqs=[4], notes=["brought forward"], resumed=True
+        )
 
     def answers(self):
         lines = [{"level": "error", "what": "ledger", "message": "a bad line"}]

@@ -216,3 +216,21 @@ def test_a_subject_need_not_be_a_file_and_a_commit_need_not_exist(repo):
     repo.ok("start", "dev", "no/such/file.md", "--task", "one")
     done = repo.ok("task", "done", "1", "--commit", "no such commit")["workflow"]
     assert done["tasks"][0]["commit"] == "no such commit"
+
+
+def test_a_hint_goes_to_the_workflow_that_the_caller_named(repo):
+    repo.ok("start", "planning", "task", "--task", "one", "--task", "two")
+    repo.ok("start", "planning", "other")
+    repo.ok("task", "block", "1", "--reason", "no key", "-w", "task")
+    aimed = {
+        ("task", "done", "1"): "holdfast -w task task start 1",
+        ("complete",): "finish them, or: holdfast -w task complete --force --reason TEXT",
+        ("task", "start", "7"): "holdfast show task",
+        ("phase", "start", "Review"): "holdfast -w task advance",
+        ("start", "tdd", "x"): "holdfast resume ID",
+    }
+    for words, hint in aimed.items():
+        assert repo.refused(*words, "-w", "task")["hint"] == hint
+    assert repo.refused("advance", "-w", "nobody")["hint"] == "holdfast status"
+    assert "next: holdfast -w task task start 1" in repo.run("task", "done", "1", "-w", "task").err
+    repo.ok("-w", "task", "task", "start", "1")

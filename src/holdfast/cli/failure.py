@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 
 from holdfast.cli.arguments import Usage
+from holdfast.cli.table import COMMANDS, WITHOUT_WORKSPACE
 from holdfast.cli.text import clean
+from holdfast.core.refusal import word
 from holdfast.errors import HoldfastError, Refused
 
 TYPE_CHECKING = False
@@ -14,12 +16,17 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields
 
 FAULT = 3
+_OF_ALL = (*WITHOUT_WORKSPACE, "start", "status", "verify", "repair")
+"""Commands that are not about one workflow."""
+_NAMING = ("show", "resume", "log")
+"""Commands that take the workflow's id as their first word."""
 _CODES: dict[type[HoldfastError], int] = {Refused: 1, Usage: 2}
 
 
-def failure(error: Exception) -> Answer:
+def failure(error: Exception, workflow: str | None = None) -> Answer:
+    """The answer to a command; ``workflow`` is the one that the caller named."""
     if isinstance(error, HoldfastError):
-        told = _told(error.code, error.message, error.hint)
+        told = _told(error.code, error.message, _aimed(error.hint, workflow))
         if error.details:
             told["details"] = error.details
         code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), FAULT)
@@ -34,6 +41,23 @@ def failure(error: Exception) -> Answer:
 
 def _told(code: str, message: str, hint: str) -> Fields:
     return {"code": code, "message": message, "hint": hint}
+
+
+def _aimed(hint: str, workflow: str | None) -> str:
+    """The hint with the workflow that the caller named: without, it might go to another one."""
+    if workflow is None or "-w " in hint:
+        return hint
+    before, *commands = hint.split("holdfast ")
+    aim = f"-w {word(workflow)} "
+    aimed = [aim + command if _needs_aim(command) else command for command in commands]
+    return "holdfast ".join([before, *aimed])
+
+
+def _needs_aim(command: str) -> bool:
+    """Whether it is about one workflow, and does not say which."""
+    name, _, more = command.partition(" ")
+    is_of_one = name not in _OF_ALL and any(known.split(" ")[0] == name for known in COMMANDS)
+    return is_of_one and not (more and name in _NAMING)
 
 
 def _told_of_system(error: OSError) -> Fields:

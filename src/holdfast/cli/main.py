@@ -39,15 +39,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     as_json = "--json" in words
+    workflow = None
     try:
         if "--version" in words and all(word in _VERSION_WORDS for word in words):
             answer = _version()
         else:
             args = parse(words)
-            as_json = args["json"]
+            as_json, workflow = args["json"], args["workflow"]
             answer = _answer(args)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
-        answer = _failure(error)
+        answer = _failure(error, workflow)
     return _deliver(answer, as_json=as_json)
 
 
@@ -87,10 +88,10 @@ def _version() -> Answer:
     return {"kind": "text", "data": {"version": __version__}}
 
 
-def _failure(error: Exception) -> Answer:
+def _failure(error: Exception, workflow: str | None = None) -> Answer:
     from holdfast.cli.failure import failure
 
-    return failure(error)
+    return failure(error, workflow)
 
 
 def _deliver(answer: Answer, *, as_json: bool) -> int:
