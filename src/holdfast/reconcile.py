@@ -132,7 +132,7 @@ def _weigh(engine: Engine, state: Workflow, found: Found, sealed: envelope.Seale
         return found.refuse(f"it is a record of {parsed['id']}")
     if sealed.intact:
         return _from_elsewhere(engine, state, found, parsed)
-    return _edited(engine, state, found, parsed, base, base_seq)
+    return _edited(engine, state, found, records.next_cycle(base, parsed), base, base_seq)
 
 
 def _takes_over(engine: Engine, sealed: envelope.Sealed, parsed: Workflow) -> bool:

@@ -43,6 +43,15 @@ def parse(name: str, sealed: envelope.Sealed, rest: Fields | None, origin: Origi
     return parsed
 
 
+def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
+    """The edited state; in its next cycle, if the edit began one."""
+    if "cycles_at" not in edited["recipe"]:
+        return edited
+    from holdfast.layers.records import position
+
+    return position.next_cycle(base, edited)
+
+
 def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
     """Where an active workflow's record stands, from the worktree's root."""
     path: str = module(format_name).path(workflow_id, created_at)

@@ -32,6 +32,7 @@ from holdfast.layers.records.rest import (
     one_name,
     put_back,
     recipe_here,
+    relabelled,
     remembered_recipe,
     rest_of,
     unknown,
@@ -114,7 +115,9 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     else:
         was, before = kept_in(rest, remembered)
         phase, listed = _moved(said, was, before)
-        if remembered is not recipe or [p["name"] for p in before] != [p["name"] for p in listed]:
+        names = [(p["name"], q["name"]) for p, q in zip(before, listed, strict=False)]
+        recipe = relabelled(recipe, {old: new for old, new in names if old != new})
+        if remembered is not recipe or len(before) != len(listed):
             recipe = fitted(recipe, listed)
     created_at = when(document, "created_at", [], None) or origin["at"]
     parts: Fields = {

@@ -160,6 +160,7 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     domain = text(document, "domain", [], None)
     parts: Fields = {
         **times(document, "created", "updated", [], origin),
+        **({"status": "completed"} if _is_ended(document, rest) else {}),
         "subject": subject,
         "title": subject if title is None else title,
         "phase": phase,
@@ -193,6 +194,14 @@ def _lifecycle(
     if recipe is not remembered or len(listed) != len(before):
         recipe = fitted(recipe, listed)
     return recipe, phase, listed
+
+
+def _is_ended(document: Fields, rest: Fields) -> bool:
+    """Whether somebody set the last word of the lifecycle by hand: that completes the loop."""
+    if document.get("phase") != LIFECYCLE[-1]:
+        return False
+    remembered = remembered_recipe(rest)
+    return remembered is None or _shown(*kept_in(rest, remembered)) != LIFECYCLE[-1]
 
 
 def _known(said: str | None, listed: list[Phase]) -> str | None:

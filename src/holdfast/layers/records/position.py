@@ -6,7 +6,7 @@ rendered is remembered in ``rest`` (``was``), so a change can be told from what 
 
 from __future__ import annotations
 
-from holdfast.core.workflow.state import pending_phase
+from holdfast.core.workflow.state import find_phase, pending_phase
 from holdfast.layers.records.fields import SAME, Invalid, named, phases, table, text
 from holdfast.layers.records.rest import PLACE
 
@@ -137,6 +137,29 @@ def moved(listed: list[Phase], current: str, following: Collection[str | None]) 
         else:
             after.append(phase)
     return after
+
+
+def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
+    """An edit that goes back to where cycles begin has begun the next one, counted or not.
+
+    Of the phases only what the edit wrote is kept: what ``base`` says was the last cycle's.
+    """
+    current = edited["phase"]
+    before = find_phase(base, current)
+    is_back = current != base["phase"] and before is not None and before["status"] == "completed"
+    if not is_back or edited["recipe"].get("cycles_at") != current:
+        return edited
+    begun = [_begun(phase, find_phase(base, phase["name"]), current) for phase in edited["phases"]]
+    is_counted = edited["cycle"] != base["cycle"]
+    return {**edited, "cycle": edited["cycle"] + (not is_counted), "phases": begun}
+
+
+def _begun(phase: Phase, was: Phase | None, current: str | None) -> Phase:
+    said: Json = {
+        key: value for key, value in phase.items() if was is None or was.get(key) != value
+    }
+    fresh: Json = {**pending_phase(phase), **said}  # type: ignore[arg-type]
+    return with_status(fresh, phase["status"] if phase["name"] == current else "pending")
 
 
 def reached(listed: list[Phase], current: str | None) -> list[Phase]:

@@ -181,6 +181,22 @@ def recipe_here(name: str, record_format: Format, origin: Origin) -> Recipe:
     return recipe
 
 
+def relabelled(recipe: Recipe, names: dict[str, str]) -> Recipe:
+    """The recipe with some of its phases called by new names; what it declares of them stays."""
+    if not names:
+        return recipe
+    declared: Json = []
+    for phase in recipe["phases"]:
+        same: Json = {**phase, "name": names.get(phase["name"], phase["name"])}
+        if "next" in same:
+            same["next"] = [names.get(name, name) for name in same["next"]]
+        declared.append(same)
+    after: Json = {**recipe, "phases": declared}
+    if "cycles_at" in after:
+        after["cycles_at"] = names.get(after["cycles_at"], after["cycles_at"])
+    return after  # type: ignore[no-any-return]
+
+
 def fitted(recipe: Recipe, listed: list[Phase]) -> Recipe:
     """The recipe with exactly these phases."""
     declared = {phase["name"]: phase for phase in recipe["phases"]}
