@@ -1,4 +1,4 @@
-"""Edits by which a script moves a workflow on: into its next cycle, to its end, under a new name."""
+"""Edits by which a script moves a workflow on: to its next cycle, to its end, to a new name."""
 
 import pytest
 

@@ -166,7 +166,7 @@ class Disk:
 
     def _exchange_by_link(self, one: str, other: str) -> None:
         """For file systems that cannot exchange: a second name keeps the old content."""
-        aside = f"{one}.old"
+        aside = old_of(one)
         self.remove(aside)
         self.link(other, aside)
         self.move(one, other)
@@ -205,6 +205,11 @@ class Disk:
                 return fd
             # Somebody removed the file while we waited: the lock is on a name that is gone.
             os.close(fd)
+
+
+def old_of(spare: str) -> str:
+    """The name that keeps the old content while a spare takes its place without an exchange."""
+    return f"{spare}.old"
 
 
 def _fsync(fd: int) -> None:

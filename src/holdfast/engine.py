@@ -16,7 +16,7 @@ from holdfast.errors import Fault, Refused
 from holdfast.layers import catalog, records
 from holdfast.layers.records import envelope
 from holdfast.layers.records.fields import Invalid
-from holdfast.layers.records.store import RecordStore
+from holdfast.layers.records.store import RecordStore, Showing
 from holdfast.ledger.file import Ledger
 from holdfast.register import Register
 
@@ -32,21 +32,6 @@ if TYPE_CHECKING:
 
 class NeedsLock(Exception):
     """A reader found something to mend; it has to come back with the lock."""
-
-
-class Showing:
-    """A record on its way to its place."""
-
-    __slots__ = ("data", "hash", "path", "spare", "state")
-
-    def __init__(
-        self, path: str, spare: str, data: bytes, event_hash: str, state: Workflow
-    ) -> None:
-        self.path = path
-        self.spare = spare
-        self.data = data
-        self.hash = event_hash
-        self.state = state
 
 
 class Engine:
@@ -130,6 +115,17 @@ class Engine:
     def load(self, position: Position) -> Workflow:
         """The stream's state: its record if that is current, else what reconciling gives."""
         path = self.path(position)
+        if path is not None and self._has_left(path, position.stream):
+            from holdfast import reconcile
+
+            return reconcile.left_behind(self, position, path)
+        return self.look(position, path)
+
+    def _has_left(self, path: str, stream: str) -> bool:
+        return any(self.store.has_left(place) for place in records.places(path, stream))
+
+    def look(self, position: Position, path: str | None) -> Workflow:
+        """The state by what stands in the record's place alone."""
         raw = self.store.read(path) if path is not None else None
         state = None if path is None or raw is None else self._shown(position, raw)
         if state is not None and not records.has_completed_copy(path or "", position.stream):
@@ -235,9 +231,8 @@ class Engine:
             raise
         try:
             left = self._put(state["id"], showing)
-            if show:
-                self._leave_old_place(state, before)
-            state = self._with_saved(state, left)
+            there = self._leave_old_place(state, before) if show else None
+            state = self._with_saved(self._with_saved(state, left), there)
         except (OSError, Fault) as error:
             behind = _behind(events[-1]["seq"], error)
             if is_asked:
@@ -282,20 +277,21 @@ class Engine:
 
         return reconcile.saved_meanwhile(self, state["id"], left)
 
-    def _leave_old_place(self, state: Workflow, before: Workflow | None) -> None:
-        """Takes the record away from where the state before stood, if it moved."""
+    def _leave_old_place(self, state: Workflow, before: Workflow | None) -> str | None:
+        """Takes the record away from where the state before stood, if it moved; gives the path of
+        what was saved there meanwhile.
+        """
         if before is None:
-            return
+            return None
         old = records.place(before)
         root = self.workspace.root_of(before["worktree"])
         stays = old == records.place(state) and before["worktree"] == state["worktree"]
         if old is None or root is None or stays:
-            return
-        kept = self.store.remove(self.workspace.inside(root, old))
-        if kept is not None:
-            self.note(f"{old} had been changed; that version is kept as {os.path.basename(kept)}")
+            return None
+        left = self.store.remove(self.workspace.inside(root, old))
         if _is_formal(state):
             self.disk.remove_folder(os.path.join(root, os.path.dirname(old)))
+        return left
 
     def show_again(self, stream: str, expected: bytes | None) -> Workflow:
         """Writes the record anew from the ledger; ``expected`` is what may be replaced."""
@@ -305,8 +301,8 @@ class Engine:
         if expected is not None:
             self.expect(stream, expected)
         left = self._put(stream, showing)
-        self._leave_old_place(state, {**state, "status": "in_progress"})
-        return self._with_saved(state, left)
+        there = self._leave_old_place(state, {**state, "status": "in_progress"})
+        return self._with_saved(self._with_saved(state, left), there)
 
     def expect(self, stream: str, raw: bytes) -> None:
         """These bytes stand in the record's place and are taken care of."""
@@ -339,7 +335,9 @@ class Engine:
     def _seems_shown(self, position: Position) -> bool:
         """A quick look: whoever loads the record looks closely."""
         path = self.path(position)
-        raw = self.store.read(path) if path is not None else None
+        if path is None or self._has_left(path, position.stream):
+            return False
+        raw = self.store.read(path)
         return raw is not None and envelope.shows(raw, position.hash)
 
     def close_full_segment(self) -> None:

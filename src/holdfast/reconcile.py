@@ -42,7 +42,7 @@ class Found:
 
     def refuse(self, why: str) -> Workflow:
         """Keeps the file under another name; the last good state stands."""
-        kept = self._taken_to or self._engine.store.set_aside(self._path, self.raw)
+        kept = self._engine.store.set_aside(self._taken_to or self._path, self.raw, self._path)
         self._engine.note(
             f"an edit of {self.position.record} was refused ({why}); it is kept as "
             f"{os.path.basename(kept)}, and the last good state stands"
@@ -105,10 +105,21 @@ def saved_meanwhile(engine: Engine, stream: str, taken_to: str) -> Workflow:
     return _weigh(engine, state, found, sealed)
 
 
+def left_behind(engine: Engine, position: Position, path: str) -> Workflow:
+    """A writer died before it took in what somebody had saved at that instant."""
+    engine.needs_lock()
+    state = engine.look(position, path)
+    for place in records.places(path, position.stream):
+        for taken_to in engine.store.take_left(place):
+            state = saved_meanwhile(engine, position.stream, taken_to)
+    return state
+
+
 def _weigh(engine: Engine, state: Workflow, found: Found, sealed: envelope.Sealed) -> Workflow:
     """A JSON object stands there: an older copy, one from elsewhere, or an edit."""
     position = found.position
     if not sealed.document:
+        found.taken_in()
         return _gone(engine, position, state, found.raw)
     shown = _stream_shown(engine, sealed)
     known = shown == position.stream
@@ -196,7 +207,7 @@ def _edited(
     if clashes:
         where = ", ".join(edits.path_text(clash) for clash in clashes)
         return found.refuse(f"{where} was changed since by someone else")
-    changes = edits.beyond(since, changes)
+    changes = edits.beyond([*since, *_adopted_before(engine, position, base_seq)], changes)
     completed = parsed["status"] == "completed" and is_active(state)
     if completed:
         changes = [change for change in changes if change[0][0] not in ("status", "completed_at")]
@@ -205,14 +216,23 @@ def _edited(
         drafts = engine.decide(state, "adopt_edit", {"base": base_seq, "changes": changes})
         found.may_be_replaced()
         state, _ = engine.commit(position.stream, state, drafts)
-    elif completed:
-        found.may_be_replaced()
     if completed:
+        found.may_be_replaced()
         state = _complete(engine, state, "completed by hand")
     if not changes and not completed:
         state = engine.show_again(position.stream, found.raw)
     found.taken_in()
     return state
+
+
+def _adopted_before(engine: Engine, position: Position, base_seq: int) -> list[Change]:
+    """What edits of the same event were taken in: of this very one, if its writer died there."""
+    return [
+        change
+        for event in engine.ledger.scan(position.stream, base_seq)
+        if event["type"] == "record_edited" and event["data"]["base"] == base_seq
+        for change in event["data"]["changes"]
+    ]
 
 
 def _admitted(engine: Engine, position: Position, changes: list[Change]) -> list[Change]:
@@ -272,8 +292,9 @@ def _moved_to_completed(engine: Engine, position: Position, state: Workflow) -> 
     if not _is_of_this_run(engine, position, sealed):
         return None
     if not sealed.intact:
-        taken_to = engine.store.take(path, raw)
-        state = _weigh(engine, state, Found(engine, position, path, raw, taken_to), sealed)
+        found = Found(engine, position, path, raw)
+        state = _weigh(engine, state, found, sealed)
+        found.may_be_replaced()
     engine.note(f"its record was moved to completed: {state['id']} is completed")
     if not is_active(state):
         return state

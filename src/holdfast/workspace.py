@@ -25,6 +25,8 @@ _IGNORED = (
 )
 _RECORDS = tuple(line.partition("*")[0] for line in _IGNORED[1:])
 """What the path of every record begins with."""
+_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/*/.*.json.holdfast*")
+"""What a killed writer leaves beside a record, where not all of the folder is ignored."""
 
 
 class Workspace:
@@ -114,7 +116,7 @@ class Workspace:
     def ignore_lines(self, current: str) -> str:
         """What git's own exclude file lacks, to leave records out of commits."""
         present = {line.strip() for line in current.splitlines()}
-        missing = [line for line in _IGNORED if line not in present]
+        missing = [line for line in (*_IGNORED, *_SPARES) if line not in present]
         if not missing:
             return ""
         lead = "" if not current or current.endswith("\n") else "\n"

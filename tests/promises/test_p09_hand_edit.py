@@ -5,9 +5,11 @@ a transition: by a rename, as most editors do, or into the same file; of the rec
 the transition, or as it stands at that moment.
 """
 
+import contextlib
 import itertools
 import json
 import os
+import subprocess
 
 import pytest
 
@@ -17,6 +19,8 @@ from workshop import FORMATS, SEED, Workshop, lines_of, sampled, worked_on
 pytestmark = pytest.mark.promise(9)
 
 SAMPLE = 14
+TAKING_IN = 30
+"""More steps than it takes to take an edit in."""
 HAND = "written by hand"
 CALLS = [name for name in vars(Disk) if not name.startswith("_")]
 
@@ -82,6 +86,8 @@ def edited(record_format, document):
         document["task"] = HAND
     else:
         document["context"]["attempt"] = HAND
+    if record_format == "formal":
+        document["key_reminders"].append(HAND)
     return json.dumps(document, indent=1).encode()
 
 
@@ -182,23 +188,30 @@ def test_an_edit_saved_at_every_step_is_adopted_or_kept(record_format, transitio
 def test_an_edit_survives_the_death_of_the_writer_that_met_it(record_format, transition, tmp_path):
     """The editor saves at one step, and the process is killed at that step or a later one."""
     count = steps_of(tmp_path / "steps", record_format, transition)
-    pairs = [(step, dies) for step in range(count) for dies in range(step, count)]
+    pairs = [(step, dies) for step in range(count) for dies in range(step, count + TAKING_IN)]
     chosen = sampled(pairs, SAMPLE, f"killed {record_format}{transition}")
     for number, (step, dies_at) in enumerate(chosen):
         scene = Scene(tmp_path / str(number), record_format, from_now=False, in_place=False)
         keeper = scene.shop.keeper(disk=Stepping(step, scene.save, dies_at))
-        with pytest.raises(Killed):
+        with contextlib.suppress(Killed):
             TRANSITIONS[transition](keeper, scene.id)
         check_not_lost(scene, f"seed {SEED}: step {step}, killed at {dies_at}")
 
 
 def check_not_lost(scene, case):
-    scene.shop.keeper().show(workflow=scene.id)
+    """The very next command takes it in, or says where it is kept."""
+    look = scene.shop.keeper().show(workflow=scene.id)
+    kept = [name for name in scene.kept() if ".rejected-" in name]
+    said = [name for name in kept if any(name in note for note in look.notes)]
+    assert is_told(look.state) or said, f"the edit is gone, or not said; {case}"
     scene.shop.keeper().resume(workflow=scene.id)
     state = scene.shop.keeper().remind("afterwards", workflow=scene.id).state
-    kept = [name for name in scene.kept() if ".saved-" in name or ".rejected-" in name]
-    assert is_told(state) or kept, f"the edit is gone; {case}"
+    assert is_told(state) == is_told(look.state), case
     assert lines_of(scene.shop.keeper()) == [], case
+    assert is_told(state) or [name for name in scene.kept() if name in kept], case
+    assert not [name for name in scene.shop.files() if name.endswith("-saved")], case
+    reminders = scene.shop.keeper().show(workflow=scene.id).state["reminders"]
+    assert len(reminders) == len(set(reminders)), f"twice; {case}"
 
 
 @pytest.mark.parametrize("record_format", FORMATS)
@@ -253,3 +266,27 @@ def test_edits_of_many_hands_are_all_told(record_format, tmp_path):
     assert after["reminders"][-6:] == [f"reminder {number}" for number in range(6)]
     assert {f"x-{number}": number for number in range(6)}.items() <= after["extra"].items()
     assert lines_of(shop.keeper()) == []
+
+
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_git_does_not_see_what_a_killed_writer_leaves_beside_a_record(record_format, tmp_path):
+    shop = Workshop(tmp_path)
+    record = worked_on(shop.keeper(), record_format)["record"]
+    folder, name = os.path.split(record)
+    for left in (".holdfast", ".holdfast-saved", ".holdfast.old"):
+        shop.write(os.path.join(folder, f".{name}{left}"), b"something")
+    seen = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=shop.root, capture_output=True, check=True
+    )
+    assert seen.stdout == b""
+
+
+def test_an_edit_that_stands_between_two_names_is_found_there(tmp_path):
+    """Without an exchange the old content has a name of its own for a moment."""
+    scene = Scene(tmp_path, "skill", from_now=True, in_place=True)
+    folder, name = os.path.split(scene.record)
+    scene.save()
+    os.rename(scene.shop.path(scene.record), scene.shop.path(folder, f".{name}.holdfast.old"))
+    scene.shop.write(scene.record, scene.opened)
+    assert is_told(scene.shop.keeper().show(workflow=scene.id).state)
+    assert os.listdir(scene.shop.path(folder)) == [name]

@@ -73,8 +73,13 @@ def place(state: Workflow) -> str | None:
 
 def has_completed_copy(path: str, workflow_id: str) -> bool:
     """Whether something stands where the completed record of an active skill workflow would."""
+    return any(os.path.lexists(place) for place in places(path, workflow_id)[1:])
+
+
+def places(path: str, workflow_id: str) -> list[str]:
+    """Where a record with this absolute path may stand: there, and where it goes at the end."""
     folder, found, _ = path.rpartition(_SKILL_ACTIVE)
-    return bool(found) and os.path.lexists(f"{folder}{_SKILL_COMPLETED}{workflow_id}.json")
+    return [path, f"{folder}{_SKILL_COMPLETED}{workflow_id}.json"] if found else [path]
 
 
 def format_of(path: str) -> str:

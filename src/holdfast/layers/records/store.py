@@ -1,8 +1,8 @@
 """Record files on the disk: replaced, moved aside, removed; never lost.
 
-Called under the workspace's lock, so one spare name per record is enough. A spare that a killed
-process left behind is either our own half-written file or what an editor had saved at that very
-instant: it is kept beside the record unless it is plainly ours.
+Called under the workspace's lock, so one spare name per record is enough. What an editor saved at
+the very instant of a write stands under that name first, then under another of its own until it is
+taken in. A process that is killed leaves it there: whoever loads the record next finds it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,30 @@ import os
 
 from holdfast import jsontext
 from holdfast.digest import digest
+from holdfast.disk import old_of
 from holdfast.layers.records import envelope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.core.shapes import Workflow
     from holdfast.disk import Disk
+
+
+class Showing:
+    """A record on its way to its place."""
+
+    __slots__ = ("data", "hash", "path", "spare", "state")
+
+    def __init__(
+        self, path: str, spare: str, data: bytes, event_hash: str, state: Workflow
+    ) -> None:
+        self.path = path
+        self.spare = spare
+        self.data = data
+        self.hash = event_hash
+        self.state = state
 
 
 class RecordStore:
@@ -66,8 +83,8 @@ class RecordStore:
     ) -> str | None:
         """Puts the spare in its place.
 
-        When something else than ``expected`` stood there at that instant, it is kept beside the
-        record, and its path is given back.
+        When something else than ``expected`` stood there at that instant, it is kept to be taken
+        in, and its path is given back.
         """
         stood = self._disk.replace(path, spare, is_new=expected is None, durable=durable)
         if stood is None:
@@ -75,7 +92,7 @@ class RecordStore:
         if stood == expected or self._is_ours(stood):
             self._disk.remove(spare)
             return None
-        return self.take(spare, stood, path)
+        return self._keep(spare, path)
 
     def drop(self, spare: str) -> None:
         """Takes away a spare that is not needed; if that fails, the next writer does it."""
@@ -84,14 +101,43 @@ class RecordStore:
         except OSError:
             return
 
-    def _see_to(self, spare: str, path: str) -> None:
+    def has_left(self, path: str) -> bool:
+        """Whether something that was saved here is still to be taken in: its writer died."""
+        return os.path.lexists(_saved(path)) or any(self._is_left(name) for name in _spares(path))
+
+    def _is_left(self, spare: str) -> bool:
+        if not os.path.lexists(spare):
+            return False
         left = self._disk.read(spare)
-        if left is None or not left.strip(b"\0") or self._is_ours(left):
+        return left is not None and bool(left.strip(b"\0")) and not self._is_ours(left)
+
+    def take_left(self, path: str) -> list[str]:
+        """The paths of what was saved here and is still to be taken in, oldest first."""
+        found = [_saved(path)] if os.path.lexists(_saved(path)) else []
+        for spare in _spares(path):
+            if self._is_left(spare):
+                found = [self._keep(spare, path)]
+        return found
+
+    def _keep(self, source: str, path: str) -> str:
+        """Moves what somebody saved to where it waits to be taken in; gives its path."""
+        target = _saved(path)
+        if os.path.lexists(target):
+            self._put_aside(target, path)
+        self._disk.move(source, target)
+        return target
+
+    def _see_to(self, spare: str, path: str) -> None:
+        if self._is_left(spare):
+            self._put_aside(spare, path)
+        else:
             self._disk.remove(spare)
-            return
-        kept = os.path.basename(self.take(spare, left, path))
+
+    def _put_aside(self, source: str, path: str) -> None:
+        kept = self.set_aside(source, self._disk.read(source) or b"", path)
         self._note(
-            f"what was saved as {os.path.basename(path)} when a writer died is kept as {kept}"
+            f"what was saved as {os.path.basename(path)} when a writer died is kept as "
+            f"{os.path.basename(kept)}"
         )
 
     def _is_ours(self, raw: bytes) -> bool:
@@ -102,27 +148,19 @@ class RecordStore:
             return False
         return sealed.intact and sealed.ledger == self._ledger()
 
-    def take(self, source: str, data: bytes, path: str | None = None) -> str:
-        """Moves a file that somebody else wrote to a name of its own; gives its path."""
-        target = self._free_name(path or source, "saved", data)
+    def set_aside(self, source: str, data: bytes, path: str) -> str:
+        """Moves what cannot be taken in out of the record's way, by rename; gives its new path."""
+        stem = f"{path}.rejected-{digest(data)[:8]}"
+        target, number = stem, 2
+        while os.path.lexists(target):
+            target, number = f"{stem}-{number}", number + 1
         self._disk.move(source, target)
         return target
 
-    def set_aside(self, path: str, data: bytes) -> str:
-        """Moves a record that cannot be taken out of the way, by rename; gives its new path."""
-        target = self._free_name(path, "rejected", data)
-        self._disk.move(path, target)
-        return target
-
-    def _free_name(self, path: str, word: str, data: bytes) -> str:
-        stem = f"{path}.{word}-{digest(data)[:8]}"
-        name, number = stem, 2
-        while os.path.lexists(name):
-            name, number = f"{stem}-{number}", number + 1
-        return name
-
     def remove(self, path: str) -> str | None:
-        """Takes a record away; one that somebody changed is kept, and its path given back."""
+        """Takes a record away; one that somebody changed is kept to be taken in, and its path
+        given back.
+        """
         spare = _spare(path)
         if os.path.lexists(spare):
             self._see_to(spare, path)
@@ -134,9 +172,20 @@ class RecordStore:
         if found is None or self._is_ours(found):
             self._disk.remove(spare)
             return None
-        return self.take(spare, found, path)
+        return self._keep(spare, path)
 
 
 def _spare(path: str) -> str:
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.holdfast")
+
+
+def _spares(path: str) -> tuple[str, str]:
+    """The names under which a killed writer may have left something, the older content first."""
+    spare = _spare(path)
+    return old_of(spare), spare
+
+
+def _saved(path: str) -> str:
+    """Where what somebody saved waits to be taken in."""
+    return f"{_spare(path)}-saved"
