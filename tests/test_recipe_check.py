@@ -17,6 +17,10 @@ def with_phase(**fields):
     return minimal(phases=[{"name": "one"}, {"name": "two"}, fields])
 
 
+def with_gate(**fields):
+    return minimal(gates={"lint": fields})
+
+
 @pytest.mark.parametrize(
     ("raw", "key", "why"),
     [
@@ -60,6 +64,15 @@ def with_phase(**fields):
         (minimal(gates={"lint": "pending"}), "gates.lint", "table"),
         (minimal(gates={"lint": {"status": "passed"}}), "gates.lint.status", "pending"),
         (minimal(gates={"-x": {}}), "gates.-x", "option"),
+        (with_gate(command=""), "gates.lint.command", "one line"),
+        (with_gate(command=" "), "gates.lint.command", "one line"),
+        (with_gate(command="a\nb"), "gates.lint.command", "one line"),
+        (with_gate(command="a\u202eb"), "gates.lint.command", "one line"),
+        (with_gate(command=["make", "lint"]), "gates.lint.command", "one line"),
+        (with_gate(command="x" * 1_001), "gates.lint.command", "at most 1000"),
+        (with_gate(timeout=600), "gates.lint.timeout", "duration"),
+        (with_gate(timeout="soon"), "gates.lint.timeout", "duration"),
+        (with_gate(timeout="0m"), "gates.lint.timeout", "duration"),
         (minimal(gates={str(n): {} for n in range(201)}), "gates", "at most 200"),
         (minimal(task_phases=[""]), "task_phases[0]", "1 to 100"),
         (minimal(task_phases=["x"] * 201), "task_phases", "at most 200"),
@@ -105,6 +118,12 @@ def test_value_nested_without_end_is_refused():
 def test_gate_without_a_status_is_pending():
     recipe = check(minimal(gates={"lint": {"command": "make lint"}}), "mine")
     assert recipe["gates"] == {"lint": {"status": "pending", "command": "make lint"}}
+
+
+def test_a_gate_may_say_what_it_runs_and_how_long_that_may_take():
+    fields = {"command": "x" * 1_000, "timeout": "10m", "note": {"free": [1]}}
+    recipe = check(with_gate(**fields), "mine")
+    assert recipe["gates"] == {"lint": {"status": "pending", **fields}}
 
 
 def test_numbers_are_as_the_ledger_reads_them_back():

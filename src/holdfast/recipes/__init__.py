@@ -27,6 +27,7 @@ MAX_PHASES = 200
 MAX_ITEMS = 200
 MAX_NAME = 100
 MAX_TEXT = 10_000
+MAX_COMMAND = 1_000
 MAX_DEPTH = 20
 MAX_FILE_BYTES = 262_144
 _SHIPPED = os.path.dirname(os.path.abspath(__file__))
@@ -58,15 +59,24 @@ class NoRecipe(Refused):
 
 def names(folder: str | None = None) -> list[str]:
     """The recipes there are, the shipped ones and those of the workspace at ``folder``."""
-    return sorted(_files(folder))
+    return sorted(paths(folder))
 
 
 def load(name: str, folder: str | None = None) -> Recipe:
     """The recipe of this name; the workspace's own wins over the shipped one."""
-    files = _files(folder)
-    if name not in files:
-        raise NoRecipe(name, sorted(files))
-    path = files[name]
+    return load_file(name, path_of(name, folder), folder)
+
+
+def path_of(name: str, folder: str | None) -> str:
+    """The file of the recipe of this name."""
+    found = paths(folder)
+    if name not in found:
+        raise NoRecipe(name, sorted(found))
+    return found[name]
+
+
+def load_file(name: str, path: str, folder: str | None) -> Recipe:
+    """The recipe of this name in this file, one of ``paths``."""
     try:
         return check(_parsed(path, folder), name)
     except BadRecipe as bad:
@@ -105,16 +115,25 @@ def unsafe_name(name: str) -> str | None:
     return None
 
 
-def _files(folder: str | None) -> dict[str, str]:
+def paths(folder: str | None) -> dict[str, str]:
     """Name to path. A file whose name is not safe cannot be asked for."""
-    places = [_SHIPPED] if folder is None else [_SHIPPED, os.path.join(folder, FOLDER)]
-    found: dict[str, str] = {}
-    for place in places:
-        for entry in _entries(place):
-            stem, suffix = os.path.splitext(entry)
-            if suffix == _SUFFIX and unsafe_name(stem) is None:
-                found[stem] = os.path.join(place, entry)
-    return found
+    found = {**_files(_SHIPPED), **(_files(os.path.join(folder, FOLDER)) if folder else {})}
+    return {stem: path for stem, path in found.items() if unsafe_name(stem) is None}
+
+
+def unnamed(folder: str) -> dict[str, str]:
+    """Name to path of the workspace's files that cannot be asked for."""
+    found = _files(os.path.join(folder, FOLDER))
+    return {stem: path for stem, path in found.items() if unsafe_name(stem) is not None}
+
+
+def is_shipped(path: str) -> bool:
+    return os.path.dirname(path) == _SHIPPED
+
+
+def _files(place: str) -> dict[str, str]:
+    split = [os.path.splitext(entry) for entry in _entries(place)]
+    return {stem: os.path.join(place, stem + suffix) for stem, suffix in split if suffix == _SUFFIX}
 
 
 def _entries(folder: str) -> list[str]:
@@ -134,7 +153,7 @@ def _unreadable(path: str, error: OSError) -> Fault:
 def _parsed(path: str, folder: str | None) -> Fields:
     import tomllib
 
-    if folder is not None and os.path.dirname(path) != _SHIPPED:
+    if folder is not None and not is_shipped(path):
         _must_lie_inside(path, folder)
     try:
         return tomllib.loads(_text(path))
@@ -239,12 +258,17 @@ def _name(value: Json, key: str) -> str:
     return value
 
 
-def _title(value: Json, key: str) -> str:
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise BadRecipe(key, "must be one line of text")
-    if len(value) > MAX_NAME:
-        raise BadRecipe(key, f"has {len(value)} characters, at most {MAX_NAME} are possible")
-    return value
+def _line(longest: int) -> Check:
+    """Text in which nothing is invisible: a person approves a command by reading it."""
+
+    def rule(value: Json, key: str) -> Json:
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+            raise BadRecipe(key, "must be one line of text")
+        if len(value) > longest:
+            raise BadRecipe(key, f"has {len(value)} characters, at most {longest} are possible")
+        return value
+
+    return rule
 
 
 def _names(value: Json, key: str) -> list[str]:
@@ -266,7 +290,7 @@ def _flag(value: Json, key: str) -> bool:
     return value
 
 
-def _ttl(value: Json, key: str) -> str:
+def _duration(value: Json, key: str) -> str:
     if not isinstance(value, str) or not duration_s(value):
         raise BadRecipe(key, "must be a duration such as 30s, 90m, 24h or 7d")
     return value
@@ -296,6 +320,9 @@ def _gates(value: Json, key: str) -> dict[str, Fields]:
         gates[name] = {"status": "pending", **_fields(fields, gate)}
         if gates[name]["status"] != "pending":
             raise BadRecipe(f"{gate}.status", 'must be "pending": nothing has been shown yet')
+        for part, rule in _GATE.items():
+            if part in gates[name]:
+                rule(gates[name][part], f"{gate}.{part}")
     return gates
 
 
@@ -345,10 +372,12 @@ _PHASE: dict[str, Check] = {
     "next": _names,
     "approval": _flag,
     "sets_branch": _flag,
+    "shows_tests": _flag,
 }
+_GATE: dict[str, Check] = {"command": _line(MAX_COMMAND), "timeout": _duration}
 _OPTIONAL: dict[str, Check] = {
-    "title": _title,
-    "ttl": _ttl,
+    "title": _line(MAX_NAME),
+    "ttl": _duration,
     "gates": _gates,
     "task_phases": _names,
     "cycles_at": _name,
