@@ -9,8 +9,9 @@ import pytest
 
 from holdfast.cli import guide
 from holdfast.cli.arguments import Usage, parse
+from holdfast.cli.grammar import COMMON
 from holdfast.cli.reference import markdown
-from holdfast.cli.table import COMMANDS, COMMON, GROUPS, WITHOUT_WORKSPACE
+from holdfast.cli.table import COMMANDS, GROUPS, WITHOUT_WORKSPACE
 
 ROOT = Path(__file__).resolve().parent.parent
 each_command = pytest.mark.parametrize("name", COMMANDS)

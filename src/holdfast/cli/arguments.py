@@ -6,7 +6,8 @@ meant, is in ``mistakes``, which nobody imports before there is one.
 
 from __future__ import annotations
 
-from holdfast.cli.table import COMMANDS, COMMON, GROUPS
+from holdfast.cli.grammar import COMMON
+from holdfast.cli.table import COMMANDS, GROUPS
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
@@ -31,12 +32,12 @@ class Usage(HoldfastError):
 def parse(words: list[str]) -> Arguments:
     """The command and its values; every value that was not given has its empty form."""
     _check_text(words)
-    reader = _Reader(words)
+    reader = Reader(words)
     reader.read()
     return reader.result()
 
 
-class _Reader:
+class Reader:
     """One pass over the words. Positions are counted for people, from 1."""
 
     def __init__(self, words: list[str]) -> None:
@@ -57,10 +58,14 @@ class _Reader:
                 options_end = True
             elif not options_end and _is_option(word):
                 self._take_option(word)
-            elif self.command is None:
+            elif self.command is None or self._goes_on(word):
                 self._take_name(word)
             else:
                 self.plain.append((self.place, word))
+
+    def _goes_on(self, word: str) -> bool:
+        """Whether a command's name is only the beginning of another one's: ``recipes show``."""
+        return not self.plain and " ".join([*self.path, word]) in COMMANDS
 
     def result(self) -> Arguments:
         name = " ".join(self.path)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields
 
 FAULT = 3
-_OF_ALL = (*WITHOUT_WORKSPACE, "start", "status", "verify", "repair")
+_OF_ALL = (*WITHOUT_WORKSPACE, "recipes", "start", "status", "verify", "repair")
 """Commands that are not about one workflow."""
 _NAMING = ("show", "resume", "log")
 """Commands that take the workflow's id as their first word."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.cli.table import COMMANDS, COMMON, GROUPS, SECTIONS
+from holdfast.cli.grammar import COMMON
+from holdfast.cli.table import COMMANDS, GROUPS, SECTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def answer(args: Arguments) -> Answer:
     from holdfast.cli.mistakes import unknown_command
 
     topic = args["topic"]
-    inner = topic[0] if topic[0] in GROUPS else ""
+    inner = topic[0] if _members(topic[0]) else ""
     raise unknown_command(["help", *topic], 3 if inner else 2, inner)
 
 
@@ -49,16 +50,24 @@ _FOOTER = (
 
 
 def group(name: str) -> str:
-    members = [full for full in COMMANDS if full.startswith(f"{name} ")]
-    lines = [f"holdfast {name}: {GROUPS[name]}"]
-    for full in members:
+    return "\n".join([f"holdfast {name}: {GROUPS[name]}", *_below(name)])
+
+
+def _below(name: str) -> list[str]:
+    """The commands whose names begin with this one, each with what it is for."""
+    lines = []
+    for full in _members(name):
         lines += ["", *usage(full, "  "), f"      {COMMANDS[full]['help']}"]
-    return "\n".join(lines)
+    return lines
+
+
+def _members(name: str) -> list[str]:
+    return [full for full in COMMANDS if full.startswith(f"{name} ")]
 
 
 def command(name: str) -> str:
     spec = COMMANDS[name]
-    lines = [f"holdfast {name}: {spec['help']}", "", *usage(name, "  ")]
+    lines = [f"holdfast {name}: {spec['help']}", "", *usage(name, "  "), *_below(name)]
     takes = spec.get("takes", ())
     if takes:
         lines += ["", "Arguments", *_rows(takes)]

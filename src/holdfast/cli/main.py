@@ -56,11 +56,12 @@ def _answer(args: Arguments) -> Answer:
     name = args["command"]
     module, _, function = COMMANDS[name]["call"].partition(".")
     call = getattr(__import__(f"holdfast.cli.{module}", fromlist=(function,)), function)
-    answer: Answer = call(args) if name in WITHOUT_WORKSPACE else call(_keeper(args), args)
+    answer: Answer = call(args) if name in WITHOUT_WORKSPACE else call(open_keeper(args), args)
     return answer
 
 
-def _keeper(args: Arguments) -> Keeper:
+def open_keeper(args: Arguments) -> Keeper:
+    """The workspace of the folder, opened for who is asking."""
     from holdfast.keeper import Keeper
 
     here = os.environ.get("CLAUDE_CODE_SESSION_ID")

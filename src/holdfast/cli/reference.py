@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from holdfast.cli.grammar import COMMON
 from holdfast.cli.guide import about, label, usage
-from holdfast.cli.table import COMMANDS, COMMON, SECTIONS
+from holdfast.cli.table import COMMANDS, SECTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,12 +62,26 @@ _ENVIRONMENT = """\
 """
 
 
+_COMPLETION = """\
+## Completion
+
+| shell | how to install it |
+|---|---|
+| bash | `source <(holdfast completion bash)` in `~/.bashrc` |
+| zsh | `source <(holdfast completion zsh)` in `~/.zshrc`, after `compinit` |
+| fish | `holdfast completion fish \\| source` in `~/.config/fish/config.fish` |
+
+A script can be kept as a file as well; its first lines say where. At every Tab it asks Holdfast
+what fits, so it need not be installed again when there are new commands. Asking changes nothing.
+"""
+
+
 def markdown() -> str:
     parts = [_HEAD, "## Every command\n", _table(COMMON)]
     for section, commands in SECTIONS.items():
         parts.append(f"## {section}\n")
         parts += [_command(name) for name in commands]
-    return "\n".join([*parts, _EXITS, _JSON, _ENVIRONMENT])
+    return "\n".join([*parts, _EXITS, _JSON, _ENVIRONMENT, _COMPLETION])
 
 
 def _command(name: str) -> str:

@@ -1,0 +1,250 @@
+"""``holdfast completion``: a script for a shell, and the candidates that the script asks for.
+
+The scripts know no command: at every Tab they ask here. So one that was installed long ago is never
+out of step, and the line is read by the parser that reads it afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.cli import shellwords
+from holdfast.cli.arguments import Reader, Usage
+from holdfast.cli.main import open_keeper
+from holdfast.cli.table import COMMANDS, GROUPS
+from holdfast.cli.text import cells, clean, padded, shortened
+from holdfast.errors import HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.cli.shapes import Answer, Arguments, Option, Positional
+    from holdfast.core.shapes import Fields, Workflow
+
+    Found = list[tuple[str, str]]
+    """Values, each with a word about it."""
+
+SHELLS = ("bash", "zsh", "fish")
+_SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "completions")
+_MANY = 200
+_ABOUT = 60
+
+
+def answer(args: Arguments) -> Answer:
+    shell = args["shell"]
+    if shell not in SHELLS:
+        message = f"there is a completion for {', '.join(SHELLS)}, not for {clean(shell)!r}"
+        raise Usage(message, "holdfast completion bash")
+    if not args["words"]:
+        return {"kind": "script", "data": {"script": _script(shell)}}
+    words, kept, quote = _words(shell, args["words"])
+    # What is not one line of visible text cannot be typed either.
+    found = [(value, about) for value, about in candidates(words) if clean(value) == value]
+    if shell == "bash":
+        fitting = [value for value, _ in found if value.startswith(words[-1])]
+        lines = [shellwords.quoted(value[len(kept) :], quote) for value in fitting]
+    else:
+        lines = _described(shell, found)
+    told = [{"value": value, "about": about} for value, about in found]
+    return {"kind": "candidates", "data": {"candidates": told, "lines": lines}}
+
+
+def _described(shell: str, found: Found) -> list[str]:
+    """A value, and after a tab what is shown of it: in zsh the value as well."""
+    width = max([cells(value) for value, _ in found], default=0)
+    lead = {value: f"{padded(value, width)}  -- " if shell == "zsh" else "" for value, _ in found}
+    return [f"{value}\t{lead[value]}{about}" if about else value for value, about in found]
+
+
+def _script(shell: str) -> str:
+    with open(os.path.join(_SCRIPTS, shell), encoding="utf-8") as file:
+        return file.read().rstrip("\n")
+
+
+def _words(shell: str, given: list[str]) -> tuple[list[str], str, str]:
+    """The words as they are meant, and what ``shellwords.of_bash`` says of the last."""
+    if shell == "bash":
+        return shellwords.of_bash(given)
+    # fish has taken the quotes off, but for the word that is being typed.
+    before = given[:-1] if shell == "fish" else [shellwords.unquoted(w)[0] for w in given[:-1]]
+    return [*before, shellwords.unquoted(given[-1])[0]], "", ""
+
+
+def candidates(words: list[str]) -> Found:
+    """What can stand in place of the last word, whatever of it was typed already."""
+    *before, current = words
+    reader, awaiting = _read(before)
+    if reader is None:
+        return []
+    ended = "--" in before
+    if awaiting is not None:
+        return _typed_as_they_are(_values(awaiting, reader, current), ended=ended)
+    if current.startswith("-") and not ended:
+        name, equals, value = current.partition("=")
+        option = reader.options.get(name)
+        if equals and option is not None:
+            return [(f"{name}={v}", about) for v, about in _values(option, reader, value)]
+        return _options(reader)
+    found = [] if reader.plain else _names(reader.path)
+    takes = reader.command.get("takes", ()) if reader.command else ()
+    positional = _at(takes, len(reader.plain))
+    values = [] if positional is None else _values(positional, reader, current)
+    return [*found, *_typed_as_they_are(values, ended=ended)]
+
+
+def _typed_as_they_are(found: Found, *, ended: bool) -> Found:
+    """Without the names that would be read as options."""
+    return [(value, about) for value, about in found if ended or not value.startswith("-")]
+
+
+def _read(words: list[str]) -> tuple[Reader | None, Option | None]:
+    """The words as the parser takes them, and the option whose value comes next; none if wrong."""
+    reader = Reader(words)
+    try:
+        reader.read()
+    except Usage:
+        return _before_a_value(words)
+    return reader, None
+
+
+def _before_a_value(words: list[str]) -> tuple[Reader | None, Option | None]:
+    reader = Reader(words[:-1])
+    try:
+        reader.read()
+    except Usage:
+        return None, None
+    option = reader.options.get(words[-1])
+    return (None, None) if option is None else (reader, option)
+
+
+def _at(takes: tuple[Positional, ...], place: int) -> Positional | None:
+    if takes and takes[-1]["count"] in ("any", "some"):
+        place = min(place, len(takes) - 1)
+    return takes[place] if place < len(takes) else None
+
+
+def _names(path: list[str]) -> Found:
+    """The words with which a command's name can go on."""
+    begin = " ".join([*path, ""]) if path else ""
+    words = [name[len(begin) :].partition(" ")[0] for name in COMMANDS if name.startswith(begin)]
+    about = {**{name: spec["help"] for name, spec in COMMANDS.items()}, **GROUPS}
+    return [(word, _short(about[begin + word])) for word in dict.fromkeys(words)]
+
+
+def _options(reader: Reader) -> Found:
+    """Those that can still be given."""
+    options = {option["name"]: option for option in reader.options.values()}
+    return [
+        (name, _short(option["help"]))
+        for name, option in options.items()
+        if option.get("many") or option["into"] not in reader.found
+    ]
+
+
+def _values(item: Option | Positional, reader: Reader, current: str) -> Found:
+    find = _FINDERS.get(item.get("values", ""))
+    try:
+        return find(reader, current) if find is not None else []
+    except (HoldfastError, OSError):
+        # There is no workspace, or it cannot be read: whoever runs the command is told so.
+        return []
+
+
+def _workflows(reader: Reader, _current: str) -> Found:
+    rows, _ = _glance(reader)
+    rows.sort(key=lambda row: row["updated_at"], reverse=True)
+    rows.sort(key=lambda row: row["status"] not in ("in_progress", "blocked"))
+    told = [(row["id"], f"{row['status'].replace('_', ' ')}: {row['title']}") for row in rows]
+    return [(name, _short(about)) for name, about in told[:_MANY]]
+
+
+def _recipes(reader: Reader, _current: str) -> Found:
+    rows = open_keeper(_session(reader)).recipes()
+    return [(row["name"], _short(row["title"] or "")) for row in rows if "bad" not in row]
+
+
+def _phases(reader: Reader, _current: str) -> Found:
+    state = _state(reader)
+    return [(phase["name"], phase["status"].replace("_", " ")) for phase in state["phases"]]
+
+
+def _steps(reader: Reader, _current: str) -> Found:
+    state = _state(reader)
+    current = [phase for phase in state["phases"] if phase["name"] == state["phase"]]
+    return [(step, "") for phase in current for step in phase.get("steps", [])]
+
+
+def _tasks(reader: Reader, _current: str) -> Found:
+    """Those that are not done."""
+    tasks = [task for task in _state(reader)["tasks"] if task["status"] != "completed"]
+    return [(str(task["id"]), _short(task["description"])) for task in tasks]
+
+
+def _task_phases(reader: Reader, _current: str) -> Found:
+    return [(name, "") for name in _state(reader)["recipe"].get("task_phases", [])]
+
+
+def _gates(reader: Reader, _current: str) -> Found:
+    gates = _state(reader)["gates"]
+    return [(name, _short(gate.get("status", ""))) for name, gate in gates.items()]
+
+
+def _files_here(_reader: Reader, current: str) -> Found:
+    return _files(".", current)
+
+
+def _files_of_root(reader: Reader, current: str) -> Found:
+    root = open_keeper(_session(reader)).workspace.root
+    return [(f"@{path}", about) for path, about in _files(root, current.removeprefix("@"))]
+
+
+def _files(top: str, current: str) -> Found:
+    folder, slash, begun = current.rpartition("/")
+    with os.scandir(os.path.join(top, folder + slash)) as entries:
+        found = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
+    hidden = begun.startswith(".")
+    return [(folder + slash + name, "") for name in sorted(found) if hidden or name[0] != "."]
+
+
+def _topics(reader: Reader, _current: str) -> Found:
+    return _names([word for _, word in reader.plain])
+
+
+def _shells(_reader: Reader, _current: str) -> Found:
+    return [(shell, "") for shell in SHELLS]
+
+
+def _state(reader: Reader) -> Workflow:
+    """The workflow that the line is about."""
+    state = _glance(reader)[1]
+    if state is None:
+        raise HoldfastError("not_found", "no workflow is meant")
+    return state
+
+
+def _glance(reader: Reader) -> tuple[list[Fields], Workflow | None]:
+    return open_keeper(_session(reader)).glance(workflow=reader.found.get("workflow"))
+
+
+def _session(reader: Reader) -> Arguments:
+    return {"session": reader.found.get("session")}
+
+
+def _short(about: object) -> str:
+    return shortened(clean(about), _ABOUT)
+
+
+_FINDERS: dict[str, Callable[[Reader, str], Found]] = {
+    "workflow": _workflows,
+    "recipe": _recipes,
+    "phase": _phases,
+    "step": _steps,
+    "task": _tasks,
+    "task phase": _task_phases,
+    "gate": _gates,
+    "file": _files_here,
+    "@file": _files_of_root,
+    "command": _topics,
+    "shell": _shells,
+}

@@ -1,0 +1,119 @@
+"""The pictures of recipes: all of them in a table, and one whole."""
+
+from __future__ import annotations
+
+from holdfast import jsontext
+from holdfast.cli.text import cells, clean, padded, shortened
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.cli.screen import Screen
+    from holdfast.core.shapes import Fields, Recipe, RecipePhase
+
+_COLUMNS = ("name", "format", "title", "source", "phases")
+_GO_FIRST = ("title", "source", "format")
+"""What a narrow terminal does without, in this order."""
+_PHASES_MIN = 20
+_GAP = "  "
+_FACTS = {"ttl": "ttl", "mode": "mode", "cycles_at": "cycles at", "subject_key": "subject key"}
+
+
+def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
+    """One line a recipe; a broken one has what is wrong in place of its phases."""
+    table = [_row(screen, row) for row in rows]
+    columns, widths = _columns_that_fit(screen, table)
+    if screen.width is not None:
+        heading = _GAP.join([padded(column, widths[column]) for column in columns])
+        yield screen.paint(f"{_lead(screen)} {heading}".rstrip(), "dim")
+    for row, shown in zip(rows, table, strict=True):
+        parts = [padded(shortened(shown[name], widths[name]), widths[name]) for name in columns]
+        parts[0] = screen.paint(parts[0], "strong")
+        lead = screen.mark("blocked") if "bad" in row else _lead(screen)
+        yield f"{lead} {_GAP.join(parts)}".rstrip()
+
+
+def _row(screen: Screen, row: Fields) -> dict[str, str]:
+    bad = row.get("bad")
+    phases = f"{bad['key']}: {bad['why']}" if bad else screen.dot().join(row["phases"])
+    return {
+        **{name: clean(row[name] or "-") for name in ("name", "format", "title", "source")},
+        "phases": clean(phases),
+    }
+
+
+def _lead(screen: Screen) -> str:
+    """As wide as a mark."""
+    return " " if screen.fancy else "   "
+
+
+def _columns_that_fit(
+    screen: Screen, table: list[dict[str, str]]
+) -> tuple[list[str], dict[str, int]]:
+    columns = list(_COLUMNS)
+    widths = {name: max([cells(row[name]) for row in table]) for name in columns}
+    if screen.width is None:
+        return columns, widths
+    widths = {name: max(cells(name), width) for name, width in widths.items()}
+    widths["name"] = min(widths["name"], screen.width // 2)
+    for name in _GO_FIRST:
+        if _space_for_phases(screen, columns, widths) >= min(_PHASES_MIN, widths["phases"]):
+            break
+        columns.remove(name)
+    widths["phases"] = min(widths["phases"], _space_for_phases(screen, columns, widths))
+    return columns, widths
+
+
+def _space_for_phases(screen: Screen, columns: list[str], widths: dict[str, int]) -> int:
+    others = [widths[name] + len(_GAP) for name in columns if name != "phases"]
+    return (screen.width or 0) - cells(_lead(screen)) - 1 - sum(others)
+
+
+def recipe_panel(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
+    """Everything that the recipe says."""
+    title = f"{_GAP}{clean(recipe['title'])}" if "title" in recipe else ""
+    yield screen.paint(clean(recipe["name"]), "strong") + title
+    fields: Fields = {**recipe}
+    facts = [f"format {recipe['format']}"]
+    facts += [f"{said} {fields[key]}" for key, said in _FACTS.items() if key in fields]
+    yield screen.paint(f"  {clean(screen.dot().join([*facts, source]))}", "dim")
+    yield screen.paint("Phases", "strong")
+    for phase in recipe["phases"]:
+        said = screen.paint(clean(screen.dot().join(_phase_facts(phase))), "dim")
+        yield f"  {clean(phase['name'])}  {said}".rstrip()
+    gates = recipe.get("gates", {})
+    yield from _list(screen, "Gates", [_gate(screen, name, gates[name]) for name in gates])
+    yield from _list(screen, "Phases of a task", recipe.get("task_phases", []))
+    yield from _list(screen, "Context", _pairs(recipe.get("context", {})))
+
+
+def _phase_facts(phase: RecipePhase) -> list[str]:
+    facts = []
+    if "steps" in phase:
+        facts.append(f"steps {', '.join(phase['steps'])}")
+    if phase.get("approval"):
+        facts.append("a person approves it")
+    if "next" in phase:
+        facts.append(f"then {' or '.join(phase['next'])}" if phase["next"] else "the last")
+    told = ("name", "steps", "approval", "next")
+    return [*facts, *_pairs({key: value for key, value in phase.items() if key not in told})]
+
+
+def _gate(screen: Screen, name: str, fields: Fields) -> str:
+    said = _pairs({key: value for key, value in fields.items() if key != "status"})
+    return f"{name}  {screen.dot().join(said)}".rstrip()
+
+
+def _list(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
+    if items:
+        yield screen.paint(title, "strong")
+    for item in items:
+        yield f"  {clean(item)}"
+
+
+def _pairs(fields: Fields) -> list[str]:
+    return [
+        f"{key}={value if isinstance(value, str) else jsontext.dumps(value)}"
+        for key, value in fields.items()
+    ]
