@@ -165,7 +165,7 @@ def test_a_pair_keeps_what_follows_its_first_equals_sign():
         (["stat"], "did you mean 'status'?", "holdfast status"),
         (["frobnicate"], "no command 'frobnicate' (argument 1)", "holdfast help"),
         (["task", "x" * 200], "has no 'xxx", "holdfast help task"),
-        (["task"], "needs one of: add, start, done, block", "holdfast help task"),
+        (["task"], "needs one of: add, start, phase, done, block", "holdfast help task"),
         (["--json"], "no command was given", "holdfast help"),
         (
             ["start", "dev", "--tilte=A b"],

@@ -27,6 +27,7 @@ class Keeper:
     calls: list
     error: BaseException | None = None
     sound = True
+    workspace = SimpleNamespace(branch=lambda: "main")
 
     def __init__(self, **opened):
         self.calls.append(("open", (), opened))
@@ -45,7 +46,12 @@ class Keeper:
         state = blank("dev-1", RECIPE, "2026-01-02T03:04:05.000Z")
         state["tasks"] = [{"id": 3, "description": "Write it", "status": "pending"}]
         return SimpleNamespace(
-            state=state, record="a.json", seqs=[4], notes=["brought forward"], resumed=True
+            state=state,
+            record="a.json",
+            seqs=[4],
+            notes=["brought forward"],
+            resumed=True,
+            signal="DEV_COMPLETE: dev-1",
         )
 
     def answers(self):
@@ -300,7 +306,7 @@ def test_the_demonstration_leaves_standard_output_to_the_one_object(keeper, monk
 def test_a_common_command_imports_no_more_of_the_surface_than_it_needs():
     program = (
         "import sys, holdfast.cli.main as cli\n"
-        "cli._keeper = lambda args: sys.exit()\n"
+        "cli.open_keeper = lambda args: sys.exit()\n"
         "try: cli.main(['task', 'done', '3'])\n"
         "except SystemExit: print(*[n for n in sys.modules if n.startswith('holdfast.cli.')])\n"
     )
@@ -308,7 +314,7 @@ def test_a_common_command_imports_no_more_of_the_surface_than_it_needs():
     run = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
-    modules = {"main", "table", "arguments", "steps"}
+    modules = {"main", "table", "grammar", "arguments", "steps"}
     assert set(run.stdout.split()) == {f"holdfast.cli.{name}" for name in modules}
 
 

@@ -49,13 +49,14 @@ HEAVY = (
 
 PACKAGES = {
     "holdfast": (
-        *("cli", "core", "digest", "disk", "engine", "errors", "jsontext", "keeper", "layers"),
-        *("ledger", "loop", "register", "workspace"),
+        *("cli", "core", "digest", "disk", "engine", "errors", "indexes", "jsontext", "keeper"),
+        *("keeping", "layers", "ledger", "loop", "register", "workspace"),
     ),
-    "holdfast.cli": ("arguments", "main", "steps", "table"),
+    "holdfast.cli": ("arguments", "grammar", "main", "steps", "table"),
     "holdfast.core": ("choice", "edits", "moment", "refusal", "workflow"),
     "holdfast.core.workflow": (
         "evidence",
+        "features",
         "lifecycle",
         "notes",
         "phases",
@@ -63,7 +64,7 @@ PACKAGES = {
         "tasks",
         "texts",
     ),
-    "holdfast.layers": ("catalog", "records"),
+    "holdfast.layers": ("catalog", "index", "records"),
     "holdfast.layers.records": ("envelope", "fields", "position", "rest", "skill", "store"),
     "holdfast.ledger": ("closed", "file", "lines", "mirror", "segment"),
 }

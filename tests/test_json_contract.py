@@ -21,7 +21,15 @@ DOCUMENTED = {
 }
 EXITS = {"Refusal": 1, "Refused": 1, "Fault": 3, "NewerLine": 3, "_told": 3}
 """What is called with a code first, and the exit code that follows from it."""
-OTHERS = {"usage": 2, "damaged": 1, "failed": 4, "bad_recipe": 1, "no_recipe": 1, "ambiguous": 1}
+OTHERS = {
+    "usage": 2,
+    "damaged": 1,
+    "failed": 4,
+    "bad_recipe": 1,
+    "no_recipe": 1,
+    "ambiguous": 1,
+    "bad_settings": 1,
+}
 """Codes that are given in another way."""
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import jsontext
-from holdfast.cli import panels, screen, text, views
+from holdfast.cli import panels, recipe_panels, screen, text, views
 from holdfast.cli.screen import Screen
 from holdfast.cli.text import cells, clean, clean_json, padded, shortened
 from holdfast.core.ahead import ahead
@@ -19,7 +19,10 @@ from holdfast.core.workflow.state import blank
 NOW = "2026-01-02T06:04:05.000Z"
 THEN = "2026-01-02T03:04:05.000Z"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 a\nb\r\x9b31m \u202egnp.exe\u2066\u200f\x7f\udcff \u2028 end"
-KINDS = ("change", "started", "workflow", "briefing", "workflows", "events", "report", "failure")
+KINDS = (
+    *("change", "started", "workflow", "briefing", "workflows", "events", "report", "failure"),
+    *("recipes", "recipe"),
+)
 COLOUR = re.compile("\x1b\\[[0-9]+m")
 
 
@@ -63,6 +66,22 @@ def row(word="word", **fields):
     }
 
 
+def recipe(word="word"):
+    phase = {"name": word, "steps": [word], "next": [word], "approval": True, word: word}
+    gates = {word: {"status": "pending", "command": word, word: [word]}}
+    more = {"title": word, "ttl": word, "mode": word, "cycles_at": word, "subject_key": word}
+    free = {"gates": gates, "task_phases": [word], "context": {word: {word: word}}}
+    return {"name": word, "format": word, "phases": [phase], **more, **free}
+
+
+def recipe_row(word="word", **fields):
+    return {
+        **dict.fromkeys(("name", "format", "title", "source"), word),
+        "phases": [word, word],
+        **fields,
+    }
+
+
 def answers(word="word"):
     receipt = SimpleNamespace(
         state=workflow(word), record=word, seqs=[7], notes=[word], resumed=False
@@ -83,6 +102,10 @@ def answers(word="word"):
         "events": [event],
         "stream": iter([event]),
         "report": {"report": report, "command": "verify"},
+        "recipes": {
+            "recipes": [recipe_row(word), recipe_row(word, bad={"key": word, "why": word})]
+        },
+        "recipe": {"recipe": recipe(word), "source": word},
         "failure": {"code": word, "message": word, "hint": word, "details": {word: [word, 1]}},
     }
     return {kind: {"kind": kind, "data": value} for kind, value in data.items()}
@@ -126,7 +149,7 @@ def test_json_for_a_terminal_has_the_same_value_and_no_escapes(kind):
 
 @pytest.mark.promise(14)
 def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
-    for module in (text, screen, panels):
+    for module in (text, screen, panels, recipe_panels):
         monkeypatch.setattr(module, "clean", str)
     for kind in KINDS:
         assert [line for line in shown(answers(HOSTILE)[kind]) if not harmless(line)] != []
@@ -162,6 +185,15 @@ def test_the_table_of_workflows_fits_the_terminal(width, word):
     rows = [row(title=word, id="dev-1f2e3d4c", branch=word, worktree="."), row(id="dev-2")]
     for line in panels.status_table(Screen(width=width, now=NOW), rows):
         assert cells(line) <= width
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+@pytest.mark.parametrize("word", ["short", "a much longer one, " * 5, "日本語のタイトル" * 4])
+def test_the_table_of_recipes_fits_the_terminal(width, word):
+    rows = [recipe_row("dev", format="skill"), recipe_row(word, bad={"key": word, "why": word})]
+    for fancy in (True, False):
+        for line in recipe_panels.recipe_table(Screen(width=width, fancy=fancy), rows):
+            assert cells(line) <= width
 
 
 def test_the_table_fits_even_with_a_long_id():
@@ -240,9 +272,7 @@ def test_every_answer_fits_the_terminal(kind, width):
 
 def test_a_gate_that_ran_and_failed_is_not_ticked():
     state = {**workflow(), "gates": {"lint": {"status": "completed", "passed": False}}}
-    assert "  ✗ lint  completed · passed=false" in list(
-        panels.workflow_panel(Screen(now=NOW), state, "a.json")
-    )
+    assert "  ✗ lint  failed" in list(panels.workflow_panel(Screen(now=NOW), state, "a.json"))
 
 
 @given(st.text(), st.integers(2, 40))
@@ -369,7 +399,8 @@ def test_the_next_step_is_the_nearest_open_thing():
     assert after() == "phase approve build"
     begun = [{"name": "plan", "status": "in_progress"}, {"name": "review", "status": "pending"}]
     assert after(phase="plan", phases=begun) == "advance"
-    assert after(phase="plan", phases=begun[:1]) == "complete"
+    assert after(phase="plan", phases=begun[:1]) == "gate run build -- COMMAND"
+    assert after(phase="plan", phases=begun[:1], gates={}) == "complete"
     assert after(phase="plan", phases=[{"name": "plan", "status": "completed"}]) == "complete"
     assert after(phase=None) == "phase start review"
     assert after(phase=None, phases=[]) == "complete"

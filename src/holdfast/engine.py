@@ -13,6 +13,7 @@ from holdfast import jsontext
 from holdfast.core import moment, workflow
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, Refused
+from holdfast.indexes import Indexes
 from holdfast.layers import catalog, records
 from holdfast.layers.records import envelope
 from holdfast.layers.records.fields import Invalid
@@ -51,6 +52,7 @@ class Engine:
         self.ledger = Ledger(workspace.home, disk, workspace.mirror)
         self.register = Register(workspace.home, disk, self.ledger)
         self.store = RecordStore(disk, self.ledger.identity, self.note)
+        self.indexes = Indexes(workspace, disk, self.rows, self.note)
         self.locked = False
         self.was_cleaned = False
         """Whether somebody cleaned the work tree: records that are gone then mean nothing."""
@@ -222,6 +224,7 @@ class Engine:
         if state is None:
             raise AssertionError("a commit without events")
         showing = self._prepare_record(state, events[-1]) if show else None
+        moved = self.indexes.doubted(before, state)
         try:
             self.ledger.append(events, blob)
         except (OSError, Fault) as error:
@@ -238,6 +241,7 @@ class Engine:
             if is_asked:
                 raise behind from error
             self.note(behind.message)
+        self.indexes.show(state, moved)
         return state, events
 
     def _prepare_record(self, state: Workflow, last: Event) -> Showing | None:

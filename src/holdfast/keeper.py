@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import time
 
-from holdfast import jsontext
+from holdfast import indexes
 from holdfast import workspace as workspaces
 from holdfast.core import choice
+from holdfast.core.workflow import features
 from holdfast.core.workflow.state import is_active
 from holdfast.disk import Disk
 from holdfast.engine import Engine
-from holdfast.errors import Refused
+from holdfast.errors import HoldfastError, Refused
+from holdfast.keeping import Evidence, plain
 from holdfast.loop import Loop, Receipt
 
 TYPE_CHECKING = False
@@ -32,7 +34,7 @@ MANY = 200
 """Up to so many active workflows a listing opens every record; beyond, only those in motion."""
 
 
-class Keeper:
+class Keeper(Evidence):
     """A workspace, opened by one caller. Methods raise ``Refused`` and ``Fault``."""
 
     def __init__(
@@ -60,12 +62,6 @@ class Keeper:
             self._engine, self.session, pid, LOCK_WAIT_S if wait_s is None else wait_s
         )
 
-    def do(
-        self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
-        """Carries out one command of the core on one workflow."""
-        return self._loop.do(kind, args, workflow=workflow, id=id)
-
     # Opening and ending
 
     def start(
@@ -91,7 +87,7 @@ class Keeper:
             raise Refused("invalid", "start makes its own id", "holdfast resume ID")
         request = opening.Request(
             recipe, subject, title, list(tasks), list(phases), list(reading), list(reminders),
-            _plain(context or {}), branch, ttl,
+            plain(context or {}), branch, ttl,
         )  # fmt: skip
         wanted = opening.prepare(self._engine, request)
         with self._loop.locked():
@@ -108,7 +104,13 @@ class Keeper:
                 wanted.id, wanted.before, drafts, event_id=id, is_asked=True
             )
             self._engine.close_full_segment()
+            self._clean_at_times()
             return Receipt(state, [event["seq"] for event in events], self._loop.notes())
+
+    def _clean_at_times(self) -> None:
+        from holdfast import cleaning
+
+        cleaning.clean_at_times(self._loop)
 
     def _resume_existing(self, state: Workflow, id: str | None) -> Receipt:
         receipt = self._loop.record(state, "resume_workflow", self._loop.binding(state), id)
@@ -135,7 +137,8 @@ class Keeper:
                 self._check_slot(state)
             receipt = self._loop.record(state, "resume_workflow", args, id)
             receipt.resumed = True
-            return receipt
+            self._clean_at_times()
+        return self._beside_tree(receipt)
 
     def _check_slot(self, state: Workflow) -> None:
         from holdfast import opening
@@ -152,8 +155,20 @@ class Keeper:
         id: str | None = None,
     ) -> Receipt:
         """Ends a workflow; refused while something is pending, unless forced with a reason."""
-        args = {"outcome": outcome, "force": force, "reason": reason}
-        return self.do("complete_workflow", args, workflow=workflow, id=id)
+        repeated = self._repeated(id)
+        if repeated is not None:
+            return repeated
+        state = self._loop.reading(lambda: self._loop.current(self._loop.position(workflow)))
+        args: Fields = {"outcome": outcome, "force": force, "reason": reason}
+        args["tree"] = self._tree_of(state)
+        following = features.following(state)
+        if following is not None:
+            from holdfast import opening
+
+            args["next_title"] = opening.title_of(self.workspace.root, following)
+        receipt = self.do("complete_workflow", args, workflow=state["id"], id=id)
+        receipt.signal = features.signal(state)
+        return receipt
 
     def abandon(
         self, reason: str | None = None, *, workflow: str | None = None, id: str | None = None
@@ -206,7 +221,7 @@ class Keeper:
         self, kind: str, name: str | None, fields: Fields | None,
         workflow: str | None, id: str | None,
     ) -> Receipt:  # fmt: skip
-        args: Fields = {"branch": self.workspace.branch(), "fields": _plain(fields or {})}
+        args: Fields = {"branch": self.workspace.branch(), "fields": plain(fields or {})}
         if name is not None:
             args["phase"] = name
         return self.do(kind, args, workflow=workflow, id=id)
@@ -234,6 +249,12 @@ class Keeper:
         """Completes a task, with the commit that holds it."""
         return self.do("complete_task", {"task": task, "commit": commit}, workflow=workflow, id=id)
 
+    def start_task_phase(
+        self, task: int | str, phase: str, *, workflow: str | None = None, id: str | None = None
+    ) -> Receipt:
+        """Enters a phase of a task (red, green, refactor); the earlier ones are completed."""
+        return self.do("start_task_phase", {"task": task, "phase": phase}, workflow=workflow, id=id)
+
     def block_task(
         self, task: int | str, reason: str, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
@@ -257,17 +278,9 @@ class Keeper:
         self, fields: Fields, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
         """Sets context variables."""
-        return self.do("set_context", {"values": _plain(fields)}, workflow=workflow, id=id)
+        return self.do("set_context", {"values": plain(fields)}, workflow=workflow, id=id)
 
     # Reading
-
-    def show(self, *, workflow: str | None = None) -> Receipt:
-        """A workflow's state."""
-        return self._loop.reading(
-            lambda: Receipt(
-                self._loop.current(self._loop.position(workflow)), [], self._loop.notes()
-            )
-        )
 
     def briefing(self, *, workflow: str | None = None, state: Workflow | None = None) -> str:
         """What a session that goes on with the workflow must know; of a receipt's state as well."""
@@ -275,11 +288,41 @@ class Keeper:
 
         if state is None:
             state = self.show(workflow=workflow).state
-        return briefing(state, self._engine.now(), self.workspace.branch())
+        branch = self.workspace.branch()
+        return briefing(state, self._engine.now(), branch, self._pushed(state, branch))
+
+    def _pushed(self, state: Workflow, branch: str | None) -> str | None:
+        """The remote branch that has the work, where only the pull request is missing."""
+        from holdfast.core.briefing import PULL_REQUEST
+        from holdfast.core.workflow.state import next_phases, pending_gates
+
+        here = branch is not None and state["phase"] is not None and state["branch"] == branch
+        if not here or PULL_REQUEST not in pending_gates(state):
+            return None
+        if next_phases(state, str(state["phase"])):
+            return None
+        from holdfast.evidence import git
+
+        return git.pushed_to(self.workspace.root, str(branch))
 
     def workflows(self) -> tuple[list[Fields], list[str]]:
         """A row for each active workflow, newest activity first, and what was noticed."""
-        return self._loop.reading(self._look_around), self._loop.notes()
+        rows = self._loop.reading(self._look_around)
+        self._refresh_index(rows)
+        return rows, self._loop.notes()
+
+    def _refresh_index(self, rows: list[Fields]) -> None:
+        """Brings the index up to date. Where nothing can be written, looking must still work."""
+        here = self.workspace.name
+        try:
+            own = self._engine.indexes.of(here)
+            listed = indexes.listed(rows, here)
+            if own is None or own.is_current(listed) or not (listed or own.read()):
+                return
+            with self._loop.locked():
+                own.rebuild(self._engine.now())
+        except (OSError, HoldfastError):
+            return
 
     def _look_around(self) -> list[Fields]:
         self._loop.discover()
@@ -350,17 +393,6 @@ def _checked_session(session: str | None) -> str | None:
             "give the client's own session id",
         )
     return session or None
-
-
-def _plain(fields: Fields) -> Fields:
-    """Free fields as JSON holds them."""
-    try:
-        plain: Fields = jsontext.loads(jsontext.dumps(fields), strict=True)
-    except (ValueError, TypeError) as error:
-        raise Refused(
-            "invalid", f"the fields are not JSON: {error}", "give text, numbers, true, false, null"
-        ) from error
-    return plain
 
 
 def _system_clock_ms() -> int:

@@ -33,7 +33,7 @@ SESSION_LIVES = "1h"
 class Receipt:
     """What the keeper answers: the state, the events that were recorded, and what was noticed."""
 
-    __slots__ = ("notes", "record", "resumed", "seqs", "state")
+    __slots__ = ("notes", "record", "resumed", "seqs", "signal", "state")
 
     def __init__(
         self, state: Workflow, seqs: list[int], notes: list[str], *, resumed: bool = False
@@ -44,6 +44,8 @@ class Receipt:
         self.seqs = seqs
         self.notes = notes
         self.resumed = resumed
+        self.signal: str | None = None
+        """What a script that waits for the end of a workflow, or of a feature, looks for."""
 
 
 class Loop:
@@ -157,12 +159,14 @@ class Loop:
             )
         return found
 
+    def chosen(self, rows: list[Fields]) -> Fields | Refusal:
+        """The row of these that is the asker's, or why none is."""
+        return choice.choose(rows, self._asker(), self._live(rows))
+
     def _mine(self) -> Position | None:
-        rows = self.rows()
-        picked = choice.choose(rows, self._asker(), self._live(rows))
+        picked = self.chosen(self.rows())
         if isinstance(picked, Refusal) and self.discover():
-            rows = self.rows()
-            picked = choice.choose(rows, self._asker(), self._live(rows))
+            picked = self.chosen(self.rows())
         if isinstance(picked, Refusal):
             raise Refused(picked.code, picked.message, picked.hint, **picked.details)
         return self.engine.position(picked["id"])

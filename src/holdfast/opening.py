@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import recipes
+from holdfast import recipes, settings
 from holdfast.core import choice
 from holdfast.core.workflow.state import is_active
 from holdfast.digest import md5_of
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _MAX_NAME = 60
 _MAX_SAME_NAME = 1_000
+_MAX_FEATURES = 1_000
+_MAX_TITLE = 200
+_MAX_PAGE = 64 * 1024
 
 
 class Request:
@@ -66,20 +69,86 @@ def prepare(engine: Engine, request: Request) -> Wanted:
     if subject is None:
         subject = request.title or recipe.get("title", request.recipe)
     check_reading(engine, request.reading)
+    context = request.context
+    named = subject
+    listed = _features(engine.workspace.root, recipe, subject)
+    if listed:
+        recipe = {**recipe, "subject_key": "folder_path"}
+        named = listed[0]
+        context = {
+            "folder_mode": True, "folder_features": listed, "feature_file": named, **context,
+        }  # fmt: skip
+    title = title_of(engine.workspace.root, named) if request.title is None else request.title
     args: Fields = {
         "recipe": recipe,
         "subject": subject,
-        "title": subject if request.title is None else request.title,
+        "title": title,
         "branch": request.branch or engine.workspace.branch(),
         "worktree": engine.workspace.name,
         "tasks": request.tasks,
         "required_reading": list(dict.fromkeys(request.reading)),
         "reminders": list(dict.fromkeys(request.reminders)),
-        "context": request.context,
+        "context": context,
     }
-    if request.ttl is not None:
-        args["ttl"] = request.ttl
+    commit = engine.workspace.commit()
+    if commit is not None:
+        args["base"] = commit
+    ttl = request.ttl
+    if ttl is None:
+        ttl = settings.load(engine.workspace.root).ttl(recipe["name"])
+    if ttl is not None:
+        args["ttl"] = ttl
     return Wanted(args, _stem(recipe, subject))
+
+
+def title_of(root: str, subject: str) -> str:
+    """What a feature is called: the first heading of its file, else the subject itself."""
+    if not subject.endswith(".md") or "\0" in subject:
+        return subject
+    headings = (line.lstrip("#").strip() for line in _page(root, subject) if line.startswith("# "))
+    return next((heading for heading in headings if heading.isprintable()), subject)[:_MAX_TITLE]
+
+
+def _page(root: str, path: str) -> list[str]:
+    full = os.path.join(root, path)
+    if not os.path.isfile(full) or not _is_inside(root, full):
+        return []
+    try:
+        with open(full, "rb") as page:
+            return page.read(_MAX_PAGE).decode(errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _features(root: str, recipe: Recipe, subject: str) -> list[str]:
+    """The feature files of a folder, for a recipe that takes folders; none when it is no folder."""
+    top = os.path.join(root, subject)
+    if "folder_mode" not in recipe.get("context", {}) or "\0" in subject:
+        return []
+    if not os.path.isdir(top) or not _is_inside(root, top):
+        return []
+    found = []
+    for folder, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        pages = [name for name in files if name.endswith(".md") and name.lower() != "readme.md"]
+        found += [os.path.relpath(os.path.join(folder, name), root) for name in pages]
+    if not found:
+        raise Refused(
+            "not_found",
+            f"start: {subject} has no feature files (*.md)",
+            f"name one file: holdfast start {recipe['name']} PATH",
+        )
+    if len(found) > _MAX_FEATURES:
+        raise Refused(
+            "too_many",
+            f"start: {subject} has {len(found)} feature files; {_MAX_FEATURES} are the most",
+            "name a folder below it",
+        )
+    return sorted(path.encode(errors="replace").decode() for path in found)
+
+
+def _is_inside(root: str, path: str) -> bool:
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), ""))
 
 
 def _recipe(engine: Engine, request: Request) -> Recipe:

@@ -23,6 +23,7 @@ _IGNORED = (
     ".claude/iterative/*/state.json*",
     "untracked/workflow-state/",
 )
+_COMMIT_DIGITS = (40, 64)
 _RECORDS = tuple(line.partition("*")[0] for line in _IGNORED[1:])
 """What the path of every record begins with."""
 _SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/*/.*.json.holdfast*")
@@ -63,6 +64,20 @@ class Workspace:
                 raw = text.removeprefix("refs/heads/").encode(errors="surrogateescape")
                 return raw.decode(errors="replace")
         return None
+
+    def commit(self) -> str | None:
+        """The commit that is checked out, as far as plain files tell."""
+        if self.git is None or self.common is None:
+            return None
+        head = _read(os.path.join(self.git, "HEAD"))
+        if head.startswith("ref: refs/"):
+            name = head.removeprefix("ref: ")
+            head = _read(os.path.join(self.common, name)) or self._packed(name)
+        return head if len(head) in _COMMIT_DIGITS and head.isalnum() else None
+
+    def _packed(self, name: str) -> str:
+        rows = _read(os.path.join(self.common or "", "packed-refs")).split("\n")
+        return next((row.partition(" ")[0] for row in rows if row.endswith(f" {name}")), "")
 
     def root_of(self, worktree: str) -> str | None:
         """The folder of a worktree by its name, if it still exists."""
@@ -112,6 +127,10 @@ class Workspace:
                 f"replace the link by the file it names: {path}",
             )
         return full
+
+    def is_own(self, path: str) -> bool:
+        """Whether a path from the root is one of Holdfast's own files."""
+        return path.startswith((_IGNORED[0], *_RECORDS))
 
     def ignore_lines(self, current: str) -> str:
         """What git's own exclude file lacks, to leave records out of commits."""

@@ -78,15 +78,21 @@ class Place:
         env = settings.pop("env", self.environment)
         return Answer(subprocess.run(command, cwd=self.path, env=env, check=False, **settings))
 
+    @staticmethod
+    def in_json(words):
+        """The words with ``--json``, which is Holdfast's own only before ``--``."""
+        end = words.index("--") if "--" in words else len(words)
+        return (*words[:end], "--json", *words[end:])
+
     def ok(self, *words, **options):
         """The object of a command that must succeed."""
-        answer = self.run(*words, "--json", **options)
+        answer = self.run(*self.in_json(words), **options)
         assert answer.code == 0, answer
         return answer.json
 
     def refused(self, *words, exit_code=1, **options):
         """The error of a command that must not succeed."""
-        answer = self.run(*words, "--json", **options)
+        answer = self.run(*self.in_json(words), **options)
         assert answer.code == exit_code, answer
         error = answer.json["error"]
         assert error["message"]

@@ -34,6 +34,8 @@ KEYS = {
 STORY = [
     # Each line is a command of one workflow's life, in an order in which all of them succeed.
     ("start", "start dev feature.md --title Import --task one --phase plan --phase build"),
+    ("recipes", "recipes"),
+    ("recipes show", "recipes show dev"),
     ("status", "status"),
     ("show", "show"),
     ("log", "log --limit 3"),
@@ -41,6 +43,7 @@ STORY = [
     ("task start", "task start 1"),
     ("task block", "task block 1 --reason waiting"),
     ("task start", "task start 1"),
+    ("task phase", "task phase 1 green"),
     ("task done", "task done 1 --commit 4f5e6d7"),
     ("task done", "task done 2"),
     ("phase start", "phase start plan findings=3"),
@@ -52,6 +55,15 @@ STORY = [
     ("remind", "remind carefully"),
     ("read", "read @README.md"),
     ("set", "set ticket=7"),
+    ("gate run", "gate run lint -- true"),
+    ("gate record", "gate record test --passed count=3"),
+    ("gate list", "gate list"),
+    ("tests run", "tests run -- true"),
+    ("tests record", "tests record --command make --passing a,b"),
+    ("files add", "files add README.md --lines 3"),
+    ("files sync", "files sync"),
+    ("trust", "trust"),
+    ("clean", "clean"),
     ("resume", "resume"),
     ("advance", "advance"),
     ("verify", "verify"),
@@ -59,6 +71,7 @@ STORY = [
     ("abandon", "abandon --reason enough"),
     ("resume", "resume dev-b25a2dc1"),
     ("complete", "complete --force --reason gates --outcome merged"),
+    ("completion", "completion bash"),
     ("help", "help task done"),
 ]
 
@@ -70,7 +83,7 @@ def test_the_story_tells_of_every_command():
 
 def test_every_command_answers_with_its_documented_keys(repo):
     for name, line in STORY:
-        answer = repo.run(*line.split(), "--json")
+        answer = repo.run(*repo.in_json(line.split()))
         assert answer.code == 0, (line, answer)
         assert set(answer.json) - {"notes"} == {"ok", *KEYS[name]}, line
         assert answer.err == ""

@@ -42,7 +42,7 @@ def live(root: str) -> Keeper:
     keeper.advance(workflow=dev)
     keeper.add_task("Logout", workflow=dev)
     keeper.start_task(1, workflow=dev)
-    keeper.do("start_task_phase", {"task": 1, "phase": "green"}, workflow=dev)
+    keeper.start_task_phase(1, "green", workflow=dev)
     keeper.complete_task(1, "172c0b0", workflow=dev)
     keeper.block_task(2, "waits for the design", workflow=dev)
     keeper.remind("Run the tests", workflow=dev)
@@ -51,12 +51,12 @@ def live(root: str) -> Keeper:
     keeper.set_context({"reviewer": "Kim"}, workflow=dev)
     keeper.do("note_compaction", {"trigger": "auto"}, workflow=dev)
     keeper.do("note_briefing", {"digest": "00"}, workflow=dev)
-    keeper.do("record_gate", {"gate": "lint", "passed": True}, workflow=dev)
+    keeper.record_gate("lint", passed=True, workflow=dev)
     violation = {"code": "V-1", "severity": "HIGH", "details": "no test"}
     keeper.do("add_violation", violation, workflow=dev)
     keeper.do("clear_violation", {"code": "V-1"}, workflow=dev)
-    keeper.do("record_tests", {"tests": {"last_result": "passed"}}, workflow=dev)
-    keeper.do("record_files", {"files": [{"path": "a.py", "phase": "green"}]}, workflow=dev)
+    keeper.record_tests("make test", passing=["test_login"], workflow=dev)
+    keeper.add_file("a.py", "green", 12, workflow=dev)
     keeper.start_phase("verification", workflow=dev)
     keeper.start_step("lint", workflow=dev)
     keeper.block_phase("verification", {"reason": "no network"}, workflow=dev)
@@ -66,7 +66,7 @@ def live(root: str) -> Keeper:
     keeper.start_phase("red", said, workflow=tdd)
     keeper.abandon("not needed", workflow=tdd)
     keeper.resume(workflow=tdd)
-    apex = keeper.start("apex", "Cache", ttl="1m").state["id"]
+    apex = keeper.start("apex", "Cache", ttl="10m").state["id"]
     keeper.advance(workflow=apex)
     keeper.approve_phase("plan", workflow=apex)
     _edit(root, keeper, apex)
@@ -75,7 +75,20 @@ def live(root: str) -> Keeper:
     loop = keeper.start("loop-development", "search", tasks=["Index"]).state["id"]
     keeper.abandon(workflow=loop)
     _adopt(root, keeper)
+    _finish_folder(root, keeper)
     return keeper
+
+
+def _finish_folder(root: str, keeper: Keeper) -> None:
+    folder = os.path.join(root, "features")
+    os.makedirs(folder)
+    for name in ("a.md", "b.md"):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(f"# Feature {name}\n")
+    both = keeper.start("dev", "features/").state["id"]
+    for _ in range(2):
+        keeper.complete(force=True, reason="only the history matters", workflow=both)
+    keeper.do("clean_record", {}, workflow=both)
 
 
 def _edit(root: str, keeper: Keeper, workflow_id: str) -> None:
@@ -86,7 +99,7 @@ def _edit(root: str, keeper: Keeper, workflow_id: str) -> None:
     with open(path, "w", encoding="utf-8") as file:
         json.dump(record, file)
     keeper.show(workflow=workflow_id)
-    for _ in range(4):
+    for _ in range(12):
         keeper.workflows()
 
 

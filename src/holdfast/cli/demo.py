@@ -284,7 +284,7 @@ class _Story:
         stage.holdfast("task", "start", "4", lines=1)
         stage.say("In the middle of it the session ends. The next one knows only the folder:")
         stage.environment["CLAUDE_CODE_SESSION_ID"] = _NEXT_SESSION
-        briefing = stage.holdfast("resume")
+        briefing = stage.holdfast("resume", by_agent=True)
         told = {
             "place": f"TASK 4/4 (4): {_TASKS[3]} (in progress",
             "next step": "NEXT: task 4",

@@ -97,6 +97,8 @@ def too_many(
     plain: list[tuple[int, str]],
 ) -> Usage:
     place, word = plain[len(takes)]
+    if not takes and _members(" ".join(path)):
+        return unknown_command(words, place, " ".join(path))
     names = " ".join(positional["name"] for positional in takes) or "no arguments"
     message = f"{_command(path)} takes {names}; {_shown(word)} (argument {place}) is too many"
     if not takes or takes[-1]["kind"] != "text":
@@ -119,6 +121,11 @@ def given_twice(path: list[str], place: int, name: str, first: str, second: str)
 
 def reason_given_twice(name: str) -> Usage:
     message = f"`holdfast {name}` was given two reasons, by --reason and by reason=…"
+    return Usage(message, f"holdfast help {name}")
+
+
+def neither_or_both(name: str, one: str, other: str) -> Usage:
+    message = f"`holdfast {name}` takes either {one} or {other}"
     return Usage(message, f"holdfast help {name}")
 
 

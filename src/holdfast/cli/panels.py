@@ -172,14 +172,72 @@ def _task_facts(task: Task) -> list[str]:
 def _gates(screen: Screen, state: Workflow) -> Iterator[str]:
     if state["gates"]:
         yield screen.paint("Gates", "strong")
-    for name, fields in state["gates"].items():
+    yield from gate_lines(screen, state["gates"], _GAP)
+
+
+def gate_lines(screen: Screen, gates: dict[str, Fields], indent: str) -> Iterator[str]:
+    """A line a gate: how it stands, and what that rests on."""
+    for name, fields in gates.items():
         status = str(fields.get("status", "pending"))
         failed = status in _FAILED or fields.get("passed") is False
         mark = "blocked" if failed else "completed" if status in _PASSED else "pending"
-        evidence = _pairs({key: value for key, value in fields.items() if key != "status"})
-        said = [] if status == mark else [status]
-        facts = screen.paint(clean(screen.dot().join([*said, *evidence])), "dim")
-        yield f"  {screen.mark(mark)} {clean(name)}  {facts}".rstrip()
+        said = ["failed"] if failed else [] if status == mark else [status]
+        facts = screen.paint(clean(screen.dot().join([*said, *_gate_facts(screen, fields)])), "dim")
+        yield f"{indent}{screen.mark(mark)} {clean(name)}  {facts}".rstrip()
+
+
+def _gate_facts(screen: Screen, fields: Fields) -> list[str]:
+    facts = []
+    if fields.get("evidence") == "run":
+        ended = "timed out" if fields.get("timed_out") else f"exit {fields.get('exit_code')}"
+        facts += [f"ran {fields.get('command')}", ended, seconds(fields.get("duration_ms"))]
+        if fields.get("commit"):
+            facts.append(f"at {str(fields['commit'])[:_COMMIT]}")
+    elif fields.get("evidence") == "claim":
+        facts.append("claimed")
+    if fields.get("last_run"):
+        facts.append(screen.age(str(fields["last_run"])))
+    free = {key: value for key, value in fields.items() if key not in _GATE_FIELDS}
+    return [*facts, *_pairs({key: value for key, value in free.items() if value is not None})]
+
+
+_GATE_FIELDS = (
+    "status", "passed", "last_run", "evidence", "command", "timeout", "exit_code", "signal",
+    "timed_out", "duration_ms", "output_tail", "commit", "tree",
+)  # fmt: skip
+
+
+def seconds(duration_ms: object) -> str:
+    """``0.4 s``, ``12 s``."""
+    if not isinstance(duration_ms, int):
+        return "?"
+    return f"{duration_ms / 1000:.1f} s" if duration_ms < 10_000 else f"{duration_ms // 1000} s"
+
+
+def run_panel(screen: Screen, data: Fields) -> Iterator[str]:
+    """What a command that was run came to; the end of its output when it failed."""
+    result = data["result"]
+    facts = screen.dot().join(_run_facts(result))
+    mark = screen.mark("completed" if data["passed"] else "blocked")
+    became = "passed" if data["passed"] else "failed"
+    yield f"{mark} {clean(data['what'])} {became}  {screen.paint(clean(facts), 'dim')}"
+    for name in result.get("failing_tests", [])[:_MOST_TESTS]:
+        yield f"  {screen.mark('blocked')} {clean(name)}"
+    if not data["passed"]:
+        tail = str(result.get("output_tail") or result.get("last_error") or "")
+        for line in tail.split("\n")[-_MOST_LINES:]:
+            yield screen.paint(f"  | {clean(line)}", "dim")
+
+
+_MOST_TESTS, _MOST_LINES = 20, 20
+
+
+def _run_facts(result: Fields) -> list[str]:
+    ended = "timed out" if result.get("timed_out") else f"exit {result.get('exit_code')}"
+    facts = [ended, seconds(result.get("duration_ms"))]
+    counts = result.get("counts", {})
+    facts += [f"{count} {name}" for name, count in counts.items() if count]
+    return facts
 
 
 def _reading(screen: Screen, state: Workflow) -> Iterator[str]:
@@ -228,7 +286,7 @@ def _told(data: Fields) -> Fields:
         elif value not in (None, "", [], {}):
             told[name] = value
     if "recipe" in data:
-        told = {name: value for name, value in told.items() if name not in ("record", "ttl")}
+        told = {name: value for name, value in told.items() if name not in ("record", "ttl", "base")}
         if told.get("subject") == told.get("title"):
             told.pop("subject", None)
     return told

@@ -28,8 +28,9 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
     "blocked": ("✗", "[!]", "bad"),
 }
 _NARROWEST, _USUAL, _LONGEST = 40, 80, 200
-_AS_THEY_ARE = ("briefing", "demo")
-"""What is not wrapped: a briefing is a text for an agent, the demonstration told itself."""
+_AS_THEY_ARE = ("briefing", "demo", "script", "candidates")
+"""What is not wrapped: a briefing is a text for an agent, the demonstration told itself, and what
+completes a command line is for a shell."""
 
 
 class Screen:
@@ -118,6 +119,54 @@ def _change(screen: Screen, data: Any) -> Iterator[str]:
     yield from next_lines(screen, state, aimed=data["aimed"])
 
 
+def _run(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.panels import run_panel
+
+    yield from run_panel(screen, data)
+    yield from _notes(screen, data["receipt"].notes)
+    yield from next_lines(screen, data["receipt"].state, aimed=data["aimed"])
+
+
+def _ended(screen: Screen, data: Any) -> Iterator[str]:
+    yield from _change(screen, data)
+    if data["signal"]:
+        yield clean(data["signal"])
+
+
+def _gates(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.panels import gate_lines
+
+    state = data["receipt"].state
+    yield from gate_lines(screen, state["gates"], "") if state["gates"] else ["No gate is known."]
+    yield from _notes(screen, data["receipt"].notes)
+
+
+def _wishes(screen: Screen, data: Any) -> Iterator[str]:
+    for wish in data["wishes"]:
+        said = f"{wish.gate}: {wish.command}"
+        facts = "approved" if wish.approved else "not approved"
+        mark = screen.mark("completed" if wish.approved else "pending")
+        about = screen.paint(clean(f"{facts}{screen.dot()}{wish.source}"), "dim")
+        yield f"{mark} {clean(said)}  {about}"
+    if not data["wishes"]:
+        yield "This repository wants no command run."
+    else:
+        yield screen.paint(f"  note: {data['not_covered']}", "warn")
+    yield from _notes(screen, data["notes"])
+
+
+def _cleaned(screen: Screen, data: Any) -> Iterator[str]:
+    would = "would leave" if data["dry_run"] else "left"
+    for row in data["gone"]:
+        about = screen.paint(clean(f"{row['why']}{screen.dot()}{row['record']}"), "dim")
+        yield f"{screen.mark('completed')} {clean(row['id'])} {would} the folder  {about}"
+    if not data["gone"]:
+        yield "Nothing is old enough to go."
+    elif not data["dry_run"]:
+        yield screen.paint("  holdfast resume ID brings each of them back", "dim")
+    yield from _notes(screen, data["notes"])
+
+
 def _started(screen: Screen, data: Any) -> Iterator[str]:
     state = data["receipt"].state
     title = clean(state["title"] or state["subject"])
@@ -138,9 +187,17 @@ def _workflow(screen: Screen, data: Any) -> Iterator[str]:
 
 
 def _briefing(screen: Screen, data: Any) -> Iterator[str]:
-    for line in data["briefing"].split("\n"):
-        yield clean(line)
+    """The briefing itself for whoever reads it from a pipe; a picture for a person."""
+    if screen.width is None:
+        for line in data["briefing"].split("\n"):
+            yield clean(line)
+        yield from _notes(screen, data["receipt"].notes)
+        return
+    from holdfast.cli.resuming import resume_panel
+
+    yield from resume_panel(screen, data["receipt"].state, data["branch"])
     yield from _notes(screen, data["receipt"].notes)
+    yield from next_lines(screen, data["receipt"].state, aimed=data["aimed"])
 
 
 def _workflows(screen: Screen, data: Any) -> Iterator[str]:
@@ -164,6 +221,22 @@ def _report(screen: Screen, data: Any) -> Iterator[str]:
     from holdfast.cli.panels import report_panel
 
     return report_panel(screen, data["report"], data["command"])
+
+
+def _recipes(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.recipe_panels import recipe_table
+
+    return recipe_table(screen, data["recipes"])
+
+
+def _recipe(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.recipe_panels import recipe_panel
+
+    return recipe_panel(screen, data["recipe"], data["source"])
+
+
+def _candidates(_screen: Screen, data: Any) -> Iterable[str]:
+    return data["lines"]  # type: ignore[no-any-return]
 
 
 def _text(_screen: Screen, data: Any) -> Iterator[str]:
@@ -253,6 +326,15 @@ _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
     "events": _events,
     "stream": _events,
     "report": _report,
+    "run": _run,
+    "gates": _gates,
+    "wishes": _wishes,
+    "cleaned": _cleaned,
+    "ended": _ended,
+    "recipes": _recipes,
+    "recipe": _recipe,
+    "script": _text,
+    "candidates": _candidates,
     "text": _text,
     "demo": _demo,
     "failure": _failure,

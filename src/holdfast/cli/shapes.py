@@ -8,6 +8,22 @@ Kind = Literal["flag", "text", "id", "count", "task", "pair"]
 """What a value must be: an ``id`` is not empty, a ``count`` is a whole number from 1, a ``task``
 is a number where it looks like one, a ``pair`` is ``key=value``."""
 
+Values = Literal[
+    "",
+    "workflow",
+    "recipe",
+    "phase",
+    "step",
+    "task",
+    "task phase",
+    "gate",
+    "file",
+    "@file",
+    "command",
+    "shell",
+]
+"""What a value is the name of, so that it can be completed; nothing where people write freely."""
+
 Count = Literal["one", "maybe", "any", "some"]
 """How many words: the last two, any number and at least one, are for the last argument."""
 
@@ -19,6 +35,7 @@ class Positional(TypedDict):
     kind: Kind
     count: Count
     into: str
+    values: Values
     help: str
 
 
@@ -32,6 +49,7 @@ class Option(TypedDict):
     many: NotRequired[bool]
     required: NotRequired[bool]
     into: str
+    values: NotRequired[Values]
     help: str
 
 
@@ -58,6 +76,15 @@ AnswerKind = Literal[
     "events",
     "stream",
     "report",
+    "recipes",
+    "recipe",
+    "script",
+    "candidates",
+    "run",
+    "gates",
+    "wishes",
+    "cleaned",
+    "ended",
     "text",
     "demo",
     "failure",

@@ -110,10 +110,15 @@ class Stage:
 
     # Doing
 
-    def holdfast(self, *words: str, code: int = 0, lines: int | None = None) -> str:
-        """Runs a command line as a user would, and shows it; ``lines`` of its answer, or all."""
+    def holdfast(
+        self, *words: str, code: int = 0, lines: int | None = None, by_agent: bool = False
+    ) -> str:
+        """Runs a command line as a user would, and shows it; ``lines`` of its answer, or all.
+
+        An agent has no terminal.
+        """
         self.typed(" ".join(["holdfast", *map(quote, words)]))
-        found, answer = self._run([sys.executable, "-m", "holdfast", *words])
+        found, answer = self._run([sys.executable, "-m", "holdfast", *words], piped=by_agent)
         shown = answer.splitlines()
         for line in shown if found != code else shown[:lines]:
             self.answered(line)

@@ -10,82 +10,89 @@ if TYPE_CHECKING:
 
 
 def advance(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.advance(**_aim(args))
-    return _changed(args, receipt, "advanced" if receipt.state["phase"] else "no phase is left")
+    receipt = keeper.advance(**aim(args))
+    return changed(args, receipt, "advanced" if receipt.state["phase"] else "no phase is left")
 
 
 def phase_start(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.start_phase(args["name"], args["fields"], **_aim(args))
-    return _changed(args, receipt, f"phase {args['name']} started")
+    receipt = keeper.start_phase(args["name"], args["fields"], **aim(args))
+    return changed(args, receipt, f"phase {args['name']} started")
 
 
 def phase_complete(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.complete_phase(args["name"], args["fields"], **_aim(args))
-    return _changed(args, receipt, f"phase {args['name']} completed")
+    receipt = keeper.complete_phase(args["name"], args["fields"], **aim(args))
+    return changed(args, receipt, f"phase {args['name']} completed")
 
 
 def phase_block(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.block_phase(args["name"], _with_reason(args), **_aim(args))
-    return _changed(args, receipt, f"phase {args['name']} blocked")
+    receipt = keeper.block_phase(args["name"], _with_reason(args), **aim(args))
+    return changed(args, receipt, f"phase {args['name']} blocked")
 
 
 def phase_unblock(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.unblock_phase(args["name"], args["fields"], **_aim(args))
-    return _changed(args, receipt, f"phase {args['name']} unblocked")
+    receipt = keeper.unblock_phase(args["name"], args["fields"], **aim(args))
+    return changed(args, receipt, f"phase {args['name']} unblocked")
 
 
 def phase_approve(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.approve_phase(args["name"], args["fields"], **_aim(args))
-    return _changed(args, receipt, f"phase {args['name']} approved")
+    receipt = keeper.approve_phase(args["name"], args["fields"], **aim(args))
+    return changed(args, receipt, f"phase {args['name']} approved")
 
 
 def step(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.start_step(args["name"], **_aim(args))
-    return _changed(args, receipt, f"step {args['name']} started")
+    receipt = keeper.start_step(args["name"], **aim(args))
+    return changed(args, receipt, f"step {args['name']} started")
 
 
 def task_add(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.add_task(args["text"], **_aim(args))
+    receipt = keeper.add_task(args["text"], **aim(args))
     added = [task for task in receipt.state["tasks"] if task["description"] == args["text"]]
     number = f" {added[-1]['id']}" if added else ""
-    return _changed(args, receipt, f"task{number} added: {args['text']}")
+    return changed(args, receipt, f"task{number} added: {args['text']}")
 
 
 def task_start(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.start_task(args["task"], **_aim(args))
-    return _changed(args, receipt, _task(receipt, args, "started"))
+    receipt = keeper.start_task(args["task"], **aim(args))
+    return changed(args, receipt, _task(receipt, args, "started"))
 
 
 def task_done(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.complete_task(args["task"], commit=args["commit"], **_aim(args))
-    return _changed(args, receipt, _task(receipt, args, "done"))
+    receipt = keeper.complete_task(args["task"], commit=args["commit"], **aim(args))
+    return changed(args, receipt, _task(receipt, args, "done"))
+
+
+def task_phase(keeper: Keeper, args: Arguments) -> Answer:
+    receipt = keeper.start_task_phase(args["task"], args["phase"], **aim(args))
+    return changed(args, receipt, f"task {args['task']} in {args['phase']}")
 
 
 def task_block(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.block_task(args["task"], args["reason"], **_aim(args))
-    return _changed(args, receipt, _task(receipt, args, "blocked"))
+    receipt = keeper.block_task(args["task"], args["reason"], **aim(args))
+    return changed(args, receipt, _task(receipt, args, "blocked"))
 
 
 def remind(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.remind(args["text"], **_aim(args))
-    return _changed(args, receipt, f"reminder kept: {args['text']}")
+    receipt = keeper.remind(args["text"], **aim(args))
+    return changed(args, receipt, f"reminder kept: {args['text']}")
 
 
 def read(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.require_reading(args["path"], **_aim(args))
-    return _changed(args, receipt, f"required reading added: {args['path']}")
+    receipt = keeper.require_reading(args["path"], **aim(args))
+    return changed(args, receipt, f"required reading added: {args['path']}")
 
 
 def set_context(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.set_context(args["fields"], **_aim(args))
-    return _changed(args, receipt, f"context set: {', '.join(args['fields'])}")
+    receipt = keeper.set_context(args["fields"], **aim(args))
+    return changed(args, receipt, f"context set: {', '.join(args['fields'])}")
 
 
-def _aim(args: Arguments) -> Fields:
+def aim(args: Arguments) -> Fields:
+    """Which workflow is meant, and the request's own id."""
     return {"workflow": args["workflow"], "id": args["id"]}
 
 
-def _changed(args: Arguments, receipt: Receipt, said: str) -> Answer:
+def changed(args: Arguments, receipt: Receipt, said: str) -> Answer:
+    """The answer to a command that changed something."""
     data = {"receipt": receipt, "said": said, "aimed": args["workflow"] is not None}
     return {"kind": "change", "data": data}
 

@@ -1,114 +1,73 @@
-"""The grammar of the command line, as data: parser, help and reference all read it from here."""
+"""Every command, as data: parser, help, reference and completion all read it from here."""
 
 from __future__ import annotations
 
+from holdfast.cli.grammar import argument, flag, option
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.shapes import Command, Count, Kind, Option, Positional
-
-
-def _flag(name: str, about: str, short: str = "") -> Option:
-    return {"name": name, "short": short, "kind": "flag", "into": name[2:], "help": about}
-
-
-def _option(
-    name: str,
-    value: str,
-    about: str,
-    *,
-    into: str = "",
-    kind: Kind = "text",
-    short: str = "",
-    many: bool = False,
-    required: bool = False,
-) -> Option:
-    return {
-        "name": name,
-        "short": short,
-        "value": value,
-        "kind": kind,
-        "many": many,
-        "required": required,
-        "into": into or name[2:],
-        "help": about,
-    }
-
-
-def _argument(
-    name: str, about: str, *, into: str = "", kind: Kind = "text", count: Count = "one"
-) -> Positional:
-    into = into or name.lower()
-    return {"name": name, "kind": kind, "count": count, "into": into, "help": about}
-
-
-COMMON: tuple[Option, ...] = (
-    _flag("--json", "answer with one JSON object"),
-    _option(
-        "--workflow",
-        "ID",
-        "the workflow that is meant (default: this session's, else this branch's)",
-        short="-w",
-        kind="id",
-    ),
-    _option(
-        "--id", "ID", "names this request: a retry with the same one is applied once", kind="id"
-    ),
-    _option(
-        "--session",
-        "ID",
-        "who is asking (default: CLAUDE_CODE_SESSION_ID; an empty one is nobody)",
-    ),
-    _flag("--help", "show help for the command", short="-h"),
-)
+    from holdfast.cli.shapes import Command
 
 GROUPS: dict[str, str] = {
     "phase": "start, complete, block, unblock or approve a phase",
     "task": "add, start, finish or block a task",
+    "gate": "run a gate's command, record a claim about one, or list them",
+    "tests": "run the tests and record the result, or record one",
+    "files": "record the files that were touched",
 }
 
-_WORKFLOW = _argument(
-    "ID", "the workflow, the same as -w ID", into="workflow", kind="id", count="maybe"
+_WORKFLOW = argument(
+    "ID",
+    "the workflow, the same as -w ID",
+    into="workflow",
+    kind="id",
+    count="maybe",
+    values="workflow",
 )
 _PHASE = (
-    _argument("NAME", "the phase"),
-    _argument(
+    argument("NAME", "the phase", values="phase"),
+    argument(
         "KEY=VALUE", "a field to keep with the phase", into="fields", kind="pair", count="any"
     ),
 )
-_TASK = _argument("N", "the task's id", into="task", kind="task")
-_REASON = _option("--reason", "TEXT", "why")
+_TASK = argument("N", "the task's id", into="task", kind="task", values="task")
+_REASON = option("--reason", "TEXT", "why")
 
 _WORKFLOWS: dict[str, Command] = {
     "start": {
         "help": "open a workflow, or resume the active one with this subject",
         "call": "workflows.start",
         "takes": (
-            _argument("RECIPE", "what to open it from: dev, tdd, apex, planning, custom, …"),
-            _argument(
-                "SUBJECT", "what the work is about: a file, a ticket, a sentence", count="maybe"
+            argument("RECIPE", "what to open it from, one of `holdfast recipes`", values="recipe"),
+            argument(
+                "SUBJECT",
+                "what the work is about: a file, a ticket, a sentence",
+                count="maybe",
+                values="file",
             ),
         ),
         "options": (
-            _option("--title", "TEXT", "a title for people"),
-            _option("--task", "TEXT", "a task to begin with", into="tasks", many=True),
-            _option(
+            option("--title", "TEXT", "a title for people"),
+            option("--task", "TEXT", "a task to begin with", into="tasks", many=True),
+            option(
                 "--phase", "NAME", "a phase, in place of the recipe's own", into="phases", many=True
             ),
-            _option(
+            option(
                 "--read",
                 "@PATH",
                 "a file that every resuming session must read first",
                 into="reading",
                 many=True,
+                values="@file",
             ),
-            _option(
+            option(
                 "--remind",
                 "TEXT",
                 "a reminder for every resuming session",
                 into="reminders",
                 many=True,
             ),
-            _option(
+            option(
                 "--set",
                 "KEY=VALUE",
                 "a field of the context",
@@ -116,13 +75,24 @@ _WORKFLOWS: dict[str, Command] = {
                 kind="pair",
                 many=True,
             ),
-            _option("--branch", "NAME", "the branch it belongs to (default: the current one)"),
-            _option("--ttl", "TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
+            option("--branch", "NAME", "the branch it belongs to (default: the current one)"),
+            option("--ttl", "TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
         ),
         "examples": (
             "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
             "holdfast start custom --title 'Move to v2' --phase prepare --phase migrate",
         ),
+    },
+    "recipes": {
+        "help": "list the recipes there are, the shipped ones and this workspace's own",
+        "call": "recipes.listed",
+        "examples": ("holdfast recipes", "holdfast recipes --json"),
+    },
+    "recipes show": {
+        "help": "show one recipe: phases, gates, task phases, context",
+        "call": "recipes.show",
+        "takes": (argument("NAME", "the recipe", values="recipe"),),
+        "examples": ("holdfast recipes show dev",),
     },
     "status": {
         "help": "list the active workflows of this workspace",
@@ -146,8 +116,8 @@ _WORKFLOWS: dict[str, Command] = {
         "call": "workflows.log",
         "takes": (_WORKFLOW,),
         "options": (
-            _option("--limit", "N", "only the newest N", kind="count"),
-            _flag("--follow", "go on with new events until Ctrl-C (JSON: one event a line)"),
+            option("--limit", "N", "only the newest N", kind="count"),
+            flag("--follow", "go on with new events until Ctrl-C (JSON: one event a line)"),
         ),
         "examples": ("holdfast log --limit 20", "holdfast log dev-1f2e3d4c --follow"),
     },
@@ -155,9 +125,9 @@ _WORKFLOWS: dict[str, Command] = {
         "help": "finish the workflow; refused while tasks, phases or gates are pending",
         "call": "workflows.complete",
         "options": (
-            _option("--outcome", "TEXT", "what came of it"),
-            _flag("--force", "although something is pending; what was skipped is recorded"),
-            _option("--reason", "TEXT", "why it was forced"),
+            option("--outcome", "TEXT", "what came of it"),
+            flag("--force", "although something is pending; what was skipped is recorded"),
+            option("--reason", "TEXT", "why it was forced"),
         ),
         "examples": (
             "holdfast complete --outcome 'Merged'",
@@ -212,13 +182,13 @@ _PROGRESS: dict[str, Command] = {
     "step": {
         "help": "start a step of the current phase",
         "call": "steps.step",
-        "takes": (_argument("NAME", "the step"),),
+        "takes": (argument("NAME", "the step", values="step"),),
         "examples": ("holdfast step refactor",),
     },
     "task add": {
         "help": "add a task",
         "call": "steps.task_add",
-        "takes": (_argument("TEXT", "what is to be done"),),
+        "takes": (argument("TEXT", "what is to be done"),),
         "examples": ("holdfast task add 'Handle an empty file'",),
     },
     "task start": {
@@ -227,37 +197,50 @@ _PROGRESS: dict[str, Command] = {
         "takes": (_TASK,),
         "examples": ("holdfast task start 2",),
     },
+    "task phase": {
+        "help": "enter a phase of a task; the earlier ones are completed",
+        "call": "steps.task_phase",
+        "takes": (
+            _TASK,
+            argument(
+                "PHASE", "red, green or refactor, as the recipe has them", values="task phase"
+            ),
+        ),
+        "examples": ("holdfast task phase 2 green",),
+    },
     "task done": {
         "help": "finish a task",
         "call": "steps.task_done",
         "takes": (_TASK,),
-        "options": (_option("--commit", "SHA", "the commit that did it"),),
+        "options": (option("--commit", "SHA", "the commit that did it"),),
         "examples": ("holdfast task done 2 --commit 4f5e6d7",),
     },
     "task block": {
         "help": "say that a task cannot go on",
         "call": "steps.task_block",
         "takes": (_TASK,),
-        "options": (_option("--reason", "TEXT", "why", required=True),),
+        "options": (option("--reason", "TEXT", "why", required=True),),
         "examples": ("holdfast task block 2 --reason 'needs a decision on the format'",),
     },
     "remind": {
         "help": "leave a reminder for every resuming session",
         "call": "steps.remind",
-        "takes": (_argument("TEXT", "what to remember"),),
+        "takes": (argument("TEXT", "what to remember"),),
         "examples": ("holdfast remind 'Run the slow tests before the review'",),
     },
     "read": {
         "help": "add a file to what every resuming session must read first",
         "call": "steps.read",
-        "takes": (_argument("@PATH", "the file, from the worktree's root", into="path"),),
+        "takes": (
+            argument("@PATH", "the file, from the worktree's root", into="path", values="@file"),
+        ),
         "examples": ("holdfast read @docs/plan.md",),
     },
     "set": {
         "help": "set fields of the workflow's context",
         "call": "steps.set_context",
         "takes": (
-            _argument(
+            argument(
                 "KEY=VALUE",
                 "a field; a value that is JSON is kept as such, anything else as text",
                 into="fields",
@@ -269,7 +252,95 @@ _PROGRESS: dict[str, Command] = {
     },
 }
 
+_GATE = argument("NAME", "the gate", into="gate", values="gate")
+_LIMIT = option("--timeout", "TIME", "how long it may take: 90s, 10m, 2h (default 10m)")
+_EVIDENCE: dict[str, Command] = {
+    "gate run": {
+        "help": "run a gate's command and record what came of it; exit code 4 when it failed",
+        "call": "proof.gate_run",
+        "takes": (
+            _GATE,
+            argument(
+                "COMMAND",
+                "what to run, after -- (default: the recipe's command, once it is trusted)",
+                into="words",
+                count="any",
+            ),
+        ),
+        "options": (_LIMIT,),
+        "examples": ("holdfast gate run lint -- ruff check .", "holdfast gate run test"),
+    },
+    "gate record": {
+        "help": "record what you know about a gate; it is shown as a claim",
+        "call": "proof.gate_record",
+        "takes": (
+            _GATE,
+            argument(
+                "KEY=VALUE", "a field to keep with it", into="fields", kind="pair", count="any"
+            ),
+        ),
+        "options": (flag("--passed", "it passed"), flag("--failed", "it did not")),
+        "examples": (
+            "holdfast gate record security_review --passed findings=0",
+            "holdfast gate record pr_created --passed pr_number=12 pr_url=https://example.org/12",
+        ),
+    },
+    "gate list": {
+        "help": "list the gates and what each result rests on",
+        "call": "proof.gate_list",
+        "examples": ("holdfast gate list", "holdfast gate list --json"),
+    },
+    "tests run": {
+        "help": "run the tests and record which failed; exit code 4 when one did",
+        "call": "proof.tests_run",
+        "takes": (argument("COMMAND", "what to run, after --", into="words", count="some"),),
+        "options": (_LIMIT,),
+        "examples": ("holdfast tests run -- pytest -q",),
+    },
+    "tests record": {
+        "help": "record a test run that you made yourself",
+        "call": "proof.tests_record",
+        "options": (
+            option("--command", "TEXT", "what was run", into="ran", required=True),
+            option("--failing", "A,B", "the tests that failed, with commas between"),
+            option("--passing", "A,B", "the tests that passed"),
+            option("--error", "TEXT", "what went wrong"),
+        ),
+        "examples": ("holdfast tests record --command 'cargo test' --failing login --passing a,b",),
+    },
+    "files add": {
+        "help": "record a file that was touched",
+        "call": "proof.files_add",
+        "takes": (argument("PATH", "the file", values="file"),),
+        "options": (
+            option("--phase", "NAME", "the phase that touched it (default: the current one)"),
+            option("--lines", "N", "how many lines were added", kind="count"),
+        ),
+        "examples": ("holdfast files add src/login.py --phase green --lines 12",),
+    },
+    "files sync": {
+        "help": "record the files that git says were touched since the workflow began",
+        "call": "proof.files_sync",
+        "examples": ("holdfast files sync",),
+    },
+}
+
 _UPKEEP: dict[str, Command] = {
+    "trust": {
+        "help": "read and approve the commands that this repository wants to run",
+        "call": "approval.trust",
+        "options": (
+            flag("--list", "only list them, and which are approved"),
+            flag("--revoke", "forget every approval for this workspace"),
+        ),
+        "examples": ("holdfast trust", "holdfast trust --list --json"),
+    },
+    "clean": {
+        "help": "let expired workflows and old ended records go; resume ID brings each back",
+        "call": "upkeep.clean",
+        "options": (flag("--dry-run", "only say what would go"),),
+        "examples": ("holdfast clean --dry-run", "holdfast clean"),
+    },
     "verify": {
         "help": "check the ledger, and every view against it; changes nothing",
         "call": "upkeep.verify",
@@ -280,6 +351,20 @@ _UPKEEP: dict[str, Command] = {
         "call": "upkeep.repair",
         "examples": ("holdfast repair",),
     },
+    "completion": {
+        "help": "print a completion script for a shell",
+        "call": "completion.answer",
+        "takes": (
+            argument("SHELL", "bash, zsh or fish", values="shell"),
+            argument(
+                "WORD",
+                "asked by the script: the command line so far, after --",
+                into="words",
+                count="any",
+            ),
+        ),
+        "examples": ("holdfast completion bash", "holdfast completion zsh -- task ''"),
+    },
     "demo": {
         "help": "watch a workflow survive a kill, an edit and a lost context",
         "call": "upkeep.demo",
@@ -288,11 +373,16 @@ _UPKEEP: dict[str, Command] = {
     "help": {
         "help": "show help for everything or for one command",
         "call": "guide.answer",
-        "takes": (_argument("COMMAND", "the command", into="topic", count="any"),),
+        "takes": (argument("COMMAND", "the command", into="topic", count="any", values="command"),),
         "examples": ("holdfast help task done",),
     },
 }
 
-SECTIONS = {"Workflows": _WORKFLOWS, "Progress": _PROGRESS, "Upkeep": _UPKEEP}
-COMMANDS: dict[str, Command] = {**_WORKFLOWS, **_PROGRESS, **_UPKEEP}
-WITHOUT_WORKSPACE = ("demo", "help")
+SECTIONS = {
+    "Workflows": _WORKFLOWS,
+    "Progress": _PROGRESS,
+    "Evidence": _EVIDENCE,
+    "Upkeep": _UPKEEP,
+}
+COMMANDS: dict[str, Command] = {**_WORKFLOWS, **_PROGRESS, **_EVIDENCE, **_UPKEEP}
+WITHOUT_WORKSPACE = ("completion", "demo", "help")

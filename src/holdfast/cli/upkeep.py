@@ -26,6 +26,12 @@ def repair(keeper: Keeper, _args: Arguments) -> Answer:
     return _reported(keeper.repair(), "repair")
 
 
+def clean(keeper: Keeper, args: Arguments) -> Answer:
+    gone, notes = keeper.clean(dry_run=args["dry_run"])
+    data = {"gone": gone, "notes": notes, "dry_run": args["dry_run"]}
+    return {"kind": "cleaned", "data": data}
+
+
 def demo(args: Arguments) -> Answer:
     """The story is told on standard output, so as JSON it moves aside for the one object."""
     from holdfast.cli.demo import run

@@ -88,6 +88,50 @@ def _change(data: Any) -> Fields:
     return {**fields, **_notes(receipt.notes)}
 
 
+def _run(data: Any) -> Fields:
+    kind = "gate" if "name" in data["result"] else "tests"
+    fields = {kind: data["result"], **_change(data)}
+    if not data["passed"]:
+        fields["error"] = failed_run(data)
+    return fields
+
+
+def failed_run(data: Any) -> Fields:
+    """Why a run that was recorded is no success."""
+    result = data["result"]
+    how = f"exit code {result['exit_code']}"
+    if result.get("timed_out"):
+        how = "it was ended at its time limit"
+    elif result.get("signal"):
+        how = f"it died of signal {result['signal']}"
+    named = result.get("failing_tests") or []
+    listed = f": {', '.join(named[:5])}" if named else ""
+    return {
+        "code": "failed",
+        "message": f"{data['what']} failed ({how}){listed}",
+        "hint": "mend it, then run the same command again",
+    }
+
+
+def _gates(data: Any) -> Fields:
+    receipt = data["receipt"]
+    rows = [{"name": name, **gate} for name, gate in receipt.state["gates"].items()]
+    return {"gates": rows, "id": receipt.state["id"], **_notes(receipt.notes)}
+
+
+def _wishes(data: Any) -> Fields:
+    rows = [wish.as_fields() for wish in data["wishes"]]
+    return {"commands": rows, "not_covered": data["not_covered"], **_notes(data["notes"])}
+
+
+def _cleaned(data: Any) -> Fields:
+    return {"cleaned": data["gone"], "dry_run": data["dry_run"], **_notes(data["notes"])}
+
+
+def _ended(data: Any) -> Fields:
+    return {**_change(data), "signal": data["signal"]}
+
+
 def _started(data: Any) -> Fields:
     return {**_change(data), "resumed": bool(data["receipt"].resumed)}
 
@@ -125,6 +169,10 @@ def _text(data: Any) -> Fields:
     return dict(data)
 
 
+def _candidates(data: Any) -> Fields:
+    return {"candidates": data["candidates"]}
+
+
 def _failure(data: Any) -> Fields:
     return {"error": data}
 
@@ -141,6 +189,15 @@ _VIEWS: dict[str, Callable[[Any], Fields]] = {
     "workflows": _workflows,
     "events": _events,
     "report": _report,
+    "run": _run,
+    "gates": _gates,
+    "wishes": _wishes,
+    "cleaned": _cleaned,
+    "ended": _ended,
+    "recipes": _text,
+    "recipe": _text,
+    "script": _text,
+    "candidates": _candidates,
     "text": _text,
     "demo": _text,
     "failure": _failure,

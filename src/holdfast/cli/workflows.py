@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from holdfast.cli.steps import aim
+from holdfast.core.workflow import features
+from holdfast.core.workflow.state import is_active
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.cli.shapes import Answer, AnswerKind, Arguments
-    from holdfast.core.shapes import Event, Fields
+    from holdfast.core.shapes import Event
     from holdfast.keeper import Keeper, Receipt
 
 
@@ -17,9 +21,7 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
         for name in ("title", "tasks", "phases", "reading", "reminders", "branch", "ttl")
     }
     context = args["context"] or None
-    receipt = keeper.start(
-        args["recipe"], args["subject"], context=context, **options, **_aim(args)
-    )
+    receipt = keeper.start(args["recipe"], args["subject"], context=context, **options, **aim(args))
     verb = "resumed" if receipt.resumed else "started"
     return _answer("started", args, receipt, f"{verb} {receipt.state['id']}")
 
@@ -39,9 +41,10 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
 
 
 def resume(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.resume(**_aim(args))
+    receipt = keeper.resume(**aim(args))
     answer = _answer("briefing", args, receipt, "")
     answer["data"]["briefing"] = keeper.briefing(state=receipt.state)
+    answer["data"]["branch"] = keeper.workspace.branch()
     return answer
 
 
@@ -54,13 +57,22 @@ def log(keeper: Keeper, args: Arguments) -> Answer:
 
 def complete(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.complete(
-        outcome=args["outcome"], force=args["force"], reason=args["reason"], **_aim(args)
+        outcome=args["outcome"], force=args["force"], reason=args["reason"], **aim(args)
     )
-    return _answer("change", args, receipt, f"workflow {receipt.state['id']} completed")
+    state = receipt.state
+    said = f"workflow {state['id']} completed"
+    if is_active(state):
+        number, total = features.place_of(state)
+        said = (
+            f"feature {number - 1}/{total} completed; next: {state['context'].get('feature_file')}"
+        )
+    answer = _answer("ended", args, receipt, said)
+    answer["data"]["signal"] = receipt.signal
+    return answer
 
 
 def abandon(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.abandon(reason=args["reason"], **_aim(args))
+    receipt = keeper.abandon(reason=args["reason"], **aim(args))
     return _answer("change", args, receipt, f"workflow {receipt.state['id']} abandoned")
 
 
@@ -68,10 +80,6 @@ def _followed(keeper: Keeper, workflow: str | None, known: list[Event]) -> Itera
     """What is known, then what comes, until somebody interrupts it."""
     yield from known
     yield from keeper.follow(workflow=workflow, after=known[-1]["seq"] if known else 0)
-
-
-def _aim(args: Arguments) -> Fields:
-    return {"workflow": args["workflow"], "id": args["id"]}
 
 
 def _answer(kind: AnswerKind, args: Arguments, receipt: Receipt, said: str) -> Answer:

@@ -8,11 +8,12 @@ from holdfast.core.workflow.state import (
     find_task,
     is_active,
     next_phases,
+    pending_gates,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Task, Workflow
+    from holdfast.core.shapes import Fields, Phase, Task, Workflow
 
 Next = tuple[str, list[str]]
 """What it is about, and the words of the command after ``holdfast``."""
@@ -58,6 +59,33 @@ def current_task(state: Workflow) -> Task | None:
     return next(iter([*begun, *ready, *blocked]), None)
 
 
+def inner_phase(task: Task) -> str | None:
+    """The phase of the task that is in progress: red, green, refactor."""
+    return next(
+        (n for n, status in task.get("phases", {}).items() if status == "in_progress"), None
+    )
+
+
+def _gate_ahead(state: Workflow, phase: Phase | None) -> Next | None:
+    """The gate that is due: one that the phase has a step for; at the end, any."""
+    steps = phase.get("steps", []) if phase is not None else []
+    is_last = phase is not None and not next_phases(state, phase["name"])
+    for name in pending_gates(state):
+        if name in steps or is_last:
+            declared = state["recipe"].get("gates", {}).get(name, {})
+            words = ["gate", "run", name]
+            if "command" not in declared:
+                words += ["--", "COMMAND"]
+            return f"gate {name} is {_word_for(state['gates'][name])}", words
+    return None
+
+
+def _word_for(gate: Fields) -> str:
+    if gate.get("status") == "completed":
+        return "failed"
+    return str(gate.get("status", "pending"))
+
+
 def _task_ahead(state: Workflow) -> Next | None:
     task = current_task(state)
     if task is None:
@@ -79,4 +107,7 @@ def _phase_ahead(state: Workflow) -> Next | None:
     if phase is not None and awaits_approval(state, phase):
         return f"phase {name} needs a person's approval", ["phase", "approve", name]
     following = next_phases(state, name)
+    due = _gate_ahead(state, phase)
+    if due is not None:
+        return due
     return f"phase {name} is in progress", ["advance"] if following else ["complete"]

@@ -8,26 +8,34 @@ says what was left out and which command shows it.
 from __future__ import annotations
 
 from holdfast.core import moment
-from holdfast.core.ahead import ahead, current_task
+from holdfast.core.ahead import ahead, current_task, inner_phase
 from holdfast.core.refusal import word
+from holdfast.core.workflow import features
 from holdfast.core.workflow.lifecycle import pending
-from holdfast.core.workflow.state import find_phase, is_floating
+from holdfast.core.workflow.state import find_phase, is_active, is_floating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Workflow
 
 MAX_CHARACTERS = 9_500
+PULL_REQUEST = "pr_created"
+"""The gate that is passed when the pull request is there."""
 _LINE = 300
 
 
-def briefing(state: Workflow, now: str, branch: str | None = None) -> str:
-    """The text for a session that resumes this workflow."""
+def briefing(
+    state: Workflow, now: str, branch: str | None = None, pushed: str | None = None
+) -> str:
+    """The text for a session that resumes this workflow.
+
+    ``pushed`` is the remote branch that has the work already, where a pull request is due.
+    """
     parts = [
         ("position", _position(state, now, branch)),
         ("next", _next(state)),
-        ("pending", _pending(state)),
-        ("failed", _failed(state)),
+        ("pending", [*_pushed(state, pushed), *_pending(state)]),
+        ("failed", _failed(state, now)),
         ("reading", _reading(state)),
         ("reminders", _listed("KEY REMINDERS", state["reminders"])),
         ("context", _listed("CONTEXT", _pairs(state["context"]))),
@@ -108,14 +116,41 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
     task = current_task(state)
     if task is not None:
         ids = [one["id"] for one in state["tasks"]]
-        inner = next((n for n, s in task.get("phases", {}).items() if s == "in_progress"), None)
+        inner = inner_phase(task)
         where = f", {quoted(inner).upper()} phase" if inner else ""
         lines.append(
             f"TASK {ids.index(task['id']) + 1}/{len(ids)} ({quoted(task['id'])}): "
             f"{quoted(task['description'])} ({task['status'].replace('_', ' ')}{where})"
         )
+    number, total = features.place_of(state)
+    if total:
+        feature = quoted(state["context"].get("feature_file"))
+        lines.append(f"FEATURE {number}/{total}: {feature}")
     lines.append(f"last activity {moment.age(now, state['updated_at'])}")
-    return lines
+    return [*lines, *_resuming(state)]
+
+
+def _resuming(state: Workflow) -> list[str]:
+    """Where the work was interrupted, in one sentence to say aloud."""
+    done = [task["status"] == "completed" for task in state["tasks"]]
+    task = current_task(state)
+    if task is not None and task["status"] == "in_progress":
+        number = state["tasks"].index(task) + 1
+        inner = inner_phase(task)
+        where = f", currently in {quoted(inner).upper()} phase" if inner else ""
+        return [f"Resuming task {number}/{len(done)}{where}"]
+    gates = pending(state).get("gates", [])
+    if done and all(done) and gates and is_active(state):
+        return [f"All tasks complete. Pending: {quoted(', '.join(gates))}"]
+    return []
+
+
+def _pushed(state: Workflow, pushed: str | None) -> list[str]:
+    if pushed is None:
+        return []
+    found = f"PULL REQUEST: {quoted(pushed)} has the whole branch, and no pull request is recorded."
+    record = _command("holdfast", "gate", "record", PULL_REQUEST, "-w", state["id"])
+    return [f"{found} Create it if there is none, then: {record} --passed pr_number=N pr_url=URL"]
 
 
 def _next(state: Workflow) -> list[str]:
@@ -140,20 +175,36 @@ def _pending(state: Workflow) -> list[str]:
     return lines
 
 
-def _failed(state: Workflow) -> list[str]:
+def _failed(state: Workflow, now: str) -> list[str]:
     lines = [
+        f"STALE gate {quoted(name)}: files changed since it ran"
+        for name, gate in state["gates"].items()
+        if gate.get("status") == "stale"
+    ]
+    lines += [
         f"FAILED gate {quoted(name)}: {quoted(_outcome(gate))}"
         for name, gate in state["gates"].items()
         if gate.get("passed") is False
     ]
-    failing = state["tests"].get("failing_tests") or []
-    if state["tests"].get("last_result") == "failed" or failing:
-        named = ", ".join(map(str, failing)) or state["tests"].get("last_error", "")
-        lines.append(f"FAILING TESTS: {quoted(named)}")
+    tests = state["tests"]
+    failing = tests.get("failing_tests") or []
+    if tests.get("last_result") == "failed" or failing:
+        age = f" ({moment.age(now, tests['last_run'])})" if _is_text(tests.get("last_run")) else ""
+        named = ", ".join(map(str, failing)) or tests.get("last_error", "")
+        lines.append(f"FAILING TESTS{age}: {quoted(named)}")
     return lines
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
 def _outcome(gate: Fields) -> str:
+    """What a failed gate came to: the end of its output, else what was said about it."""
+    tail = str(gate.get("output_tail") or "").strip().rpartition("\n")[2]
+    if gate.get("evidence") == "run":
+        ended = "timed out" if gate.get("timed_out") else f"exit code {gate.get('exit_code')}"
+        return f"{gate.get('command')}, {ended}" + (f": {tail}" if tail else "")
     return ", ".join(
         f"{key} {value}" for key, value in gate.items() if key not in ("status", "passed")
     )

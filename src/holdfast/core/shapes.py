@@ -33,6 +33,8 @@ class RecipePhase(TypedDict):
     """A person must approve the phase before it can be completed."""
     sets_branch: NotRequired[bool]
     """Until it is completed the workflow has no branch of its own; then it has the current one."""
+    shows_tests: NotRequired[bool]
+    """Its fields ``tests_passing`` and ``last_error`` say how the last test run went."""
 
 
 class Recipe(TypedDict):
@@ -116,7 +118,11 @@ class Workflow(TypedDict):
     completed_at: NotRequired[str]
     outcome: NotRequired[str]
     reason: NotRequired[str]
+    cleaned_at: NotRequired[str]
+    """When the record of an ended workflow left its folder."""
     branch: str | None
+    base: NotRequired[str]
+    """The commit that was checked out when it began, where git tells."""
     worktree: str
     """``.`` is the main worktree; a linked one goes by its name in git."""
     record: str

@@ -7,7 +7,7 @@ events of one matter side by side; this module only joins their tables.
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import evidence, lifecycle, notes, phases, tasks
+from holdfast.core.workflow import evidence, features, lifecycle, notes, phases, tasks
 from holdfast.core.workflow.state import is_active, remembered
 
 TYPE_CHECKING = False
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _ROOMS = (lifecycle, phases, tasks, notes, evidence)
 
 DECIDE: dict[str, Decider] = {name: made for room in _ROOMS for name, made in room.DECIDE.items()}
-EVOLVE: dict[str, Evolver] = {name: made for room in _ROOMS for name, made in room.EVOLVE.items()}
+EVOLVE: dict[str, Evolver] = {
+    name: made for room in (*_ROOMS, features) for name, made in room.EVOLVE.items()
+}
 
 OPENING = ("workflow_started", "record_adopted")
 """The events that begin a workflow, whatever stood in its stream before."""
@@ -82,7 +84,10 @@ def is_gapless(events: list[Event]) -> bool:
     return versions == list(range(versions[0], versions[0] + len(versions))) if versions else True
 
 
-_TOLD = ("phase", "step", "task", "commit", "reason", "gate", "passed", "outcome", "note", "path")
+_TOLD = (
+    "phase", "step", "task", "commit", "reason", "gate", "passed", "outcome", "note", "path",
+    "feature", "next",
+)  # fmt: skip
 
 
 def _told(event_type: str, data: Fields) -> Fields:
@@ -90,4 +95,13 @@ def _told(event_type: str, data: Fields) -> Fields:
     told = {key: data[key] for key in _TOLD if data.get(key) is not None}
     if event_type == "workflow_started":
         told["task"] = data["title"] or data["subject"]
+    if event_type in _TOLD_OF_TESTS:
+        ours, theirs = _TOLD_OF_TESTS[event_type]
+        told = {**told, theirs: data["fields"][ours]} if ours in data["fields"] else told
     return told
+
+
+_TOLD_OF_TESTS = {
+    "test_written": ("test_file", "file"),
+    "failure_confirmed": ("failure_reason", "reason"),
+}

@@ -3,23 +3,69 @@
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.texts import first_bad_text
+from holdfast.core.workflow.state import declared_phase, find_phase, with_phase
+from holdfast.core.workflow.texts import bad_values, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Command, Draft, Fields, Workflow
+    from holdfast.core.shapes import Command, Draft, Fields, Phase, Workflow
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
+RUN, CLAIM = "run", "claim"
+"""What a gate's result rests on: Holdfast ran the command, or somebody says so."""
+_OF_ONE_RUN = (
+    "evidence", "command", "exit_code", "signal", "timed_out", "duration_ms", "output_tail",
+    "commit", "tree",
+)  # fmt: skip
+_OWN_GATE_FIELDS = ("status", "passed", "last_run", *_OF_ONE_RUN)
+_OF_ONE_TEST_RUN = (
+    "test_command", "last_run", "last_result", "failing_tests", "passing_tests", "last_error",
+    "evidence", "exit_code", "duration_ms", "runner", "counts",
+)  # fmt: skip
 
 
 def record_gate(_state: Workflow, command: Command) -> list[Draft] | Refusal:
     """A gate's result, run or claimed; a gate nobody declared begins with its first result."""
     args = command["args"]
+    fields = args.get("fields", {})
     refusal = first_bad_text(gate=args["gate"])
+    if refusal is None and args.get("evidence") != RUN:
+        refusal = _bad_claim(fields)
     if refusal is not None:
         return refusal
-    data = {"gate": args["gate"], "passed": bool(args["passed"]), "fields": args.get("fields", {})}
+    data = {
+        "gate": args["gate"],
+        "passed": bool(args["passed"]),
+        "evidence": args.get("evidence", CLAIM),
+        "fields": fields,
+    }
     return [{"type": "gate_recorded", "data": data}]
+
+
+def _bad_claim(fields: Fields) -> Refusal | None:
+    taken = [key for key in fields if key in _OWN_GATE_FIELDS]
+    if not taken:
+        return bad_values(fields)
+    return Refusal(
+        "invalid",
+        f"gate record: {taken[0]} is what Holdfast sees for itself when it runs a gate",
+        "holdfast gate run NAME -- COMMAND",
+    )
+
+
+def with_stale_gates(state: Workflow, tree: str | None) -> Workflow:
+    """The state as it looks beside the working tree: what was run on another one is stale."""
+    stale = {
+        name: {**gate, "status": "stale"}
+        for name, gate in state["gates"].items()
+        if tree is not None and gate.get("tree") not in (None, tree)
+    }
+    return {**state, "gates": {**state["gates"], **stale}} if stale else state
+
+
+def was_run(state: Workflow) -> bool:
+    """Whether some gate rests on a run, so that a later edit can make it stale."""
+    return any(gate.get("tree") is not None for gate in state["gates"].values())
 
 
 def add_violation(_state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -46,8 +92,10 @@ def clear_violation(state: Workflow, command: Command) -> list[Draft] | Refusal:
     return [{"type": "violation_cleared", "data": {"code": code}}]
 
 
-def record_tests(_state: Workflow, command: Command) -> list[Draft]:
-    return [{"type": "tests_recorded", "data": {"tests": command["args"]["tests"]}}]
+def record_tests(_state: Workflow, command: Command) -> list[Draft] | Refusal:
+    tests = command["args"]["tests"]
+    refusal = bad_values(tests)
+    return refusal or [{"type": "tests_recorded", "data": {"tests": tests}}]
 
 
 def record_files(_state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -59,8 +107,10 @@ def record_files(_state: Workflow, command: Command) -> list[Draft] | Refusal:
 
 
 def _gate_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
-    result = {**data["fields"], "status": "completed", "last_run": at, "passed": data["passed"]}
-    gate = {**state["gates"].get(data["gate"], {}), **result}
+    before = state["gates"].get(data["gate"], {})
+    kept = {key: value for key, value in before.items() if key not in _OF_ONE_RUN}
+    result = {"status": "completed", "last_run": at, "passed": data["passed"]}
+    gate = {**kept, **result, **data["fields"], "evidence": data.get("evidence", CLAIM)}
     return {**state, "gates": {**state["gates"], data["gate"]: gate}}
 
 
@@ -74,8 +124,23 @@ def _violation_cleared(state: Workflow, data: Fields, _at: str) -> Workflow:
     return {**state, "violations": left}
 
 
-def _tests_recorded(state: Workflow, data: Fields, _at: str) -> Workflow:
-    return {**state, "tests": {**state["tests"], **data["tests"]}}
+def _tests_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
+    kept = {key: value for key, value in state["tests"].items() if key not in _OF_ONE_TEST_RUN}
+    tests = {**kept, "last_run": at, **data["tests"]}
+    return {**state, "tests": tests, "phases": _phases_with_tests(state, tests)}
+
+
+def _phases_with_tests(state: Workflow, tests: Fields) -> list[Phase]:
+    """Where the recipe says so, the phase in progress shows how its tests went last."""
+    declared = declared_phase(state, state["phase"])
+    current = find_phase(state, state["phase"])
+    if current is None or declared is None or not declared.get("shows_tests"):
+        return state["phases"]
+    shown = {
+        "tests_passing": tests.get("last_result") == "passed",
+        "last_error": tests.get("last_error"),
+    }
+    return with_phase(state, current["name"], shown)
 
 
 def _files_recorded(state: Workflow, data: Fields, _at: str) -> Workflow:

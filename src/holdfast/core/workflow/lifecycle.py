@@ -5,11 +5,14 @@ from __future__ import annotations
 from holdfast.core import edits
 from holdfast.core.moment import duration_s
 from holdfast.core.refusal import Refusal, word
+from holdfast.core.workflow import features
+from holdfast.core.workflow.evidence import with_stale_gates
 from holdfast.core.workflow.state import (
     awaits_approval,
     blank,
     find_phase,
     is_active,
+    pending_gates,
     remaining_phases,
     unit_mark,
 )
@@ -19,7 +22,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Command, Draft, Event, Fields, Recipe, Session, Workflow
 
-ALWAYS = ("resume_workflow", "adopt_edit", "complete_workflow", "expire_workflow")
+ALWAYS = (
+    "resume_workflow",
+    "adopt_edit",
+    "complete_workflow",
+    "expire_workflow",
+    "clean_record",
+)
 """Commands that make sense, or have an answer of their own, in any status."""
 
 
@@ -88,7 +97,7 @@ def opened(event: Event) -> Workflow:
 
 
 def _started(state: Workflow, data: Fields, _at: str) -> Workflow:
-    names = ("subject", "title", "branch", "worktree", "record", "ttl", "session")
+    names = ("subject", "title", "branch", "base", "worktree", "record", "ttl", "session")
     after: Workflow = {**state, **{name: data[name] for name in names if name in data}}  # type: ignore[typeddict-item]
     after["required_reading"] = list(data.get("required_reading", []))
     after["reminders"] = list(data.get("reminders", []))
@@ -137,7 +146,7 @@ def _resumed(state: Workflow, data: Fields, _at: str) -> Workflow:
         current = find_phase(state, state["phase"])
         blocked = current is not None and current["status"] == "blocked"
         after["status"] = "blocked" if blocked else "in_progress"
-        for name in ("completed_at", "outcome", "reason"):
+        for name in ("completed_at", "outcome", "reason", "cleaned_at"):
             after.pop(name, None)  # type: ignore[misc]
     return after
 
@@ -147,11 +156,7 @@ def pending(state: Workflow) -> Fields:
     found: Fields = {
         "tasks": [t["id"] for t in state["tasks"] if t["status"] != "completed"],
         "phases": remaining_phases(state),
-        "gates": [
-            name
-            for name, gate in state["gates"].items()
-            if gate.get("status") != "completed" or gate.get("passed") is False
-        ],
+        "gates": pending_gates(state),
     }
     current = find_phase(state, state["phase"])
     if current is not None and (
@@ -163,7 +168,7 @@ def pending(state: Workflow) -> Fields:
 
 
 def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Ends the workflow when nothing is pending, or by force with a reason."""
+    """Ends the workflow, or one feature of its folder, when nothing is pending; or by force."""
     args = command["args"]
     if not is_active(state):
         return Refusal(
@@ -171,12 +176,13 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
             f"complete: {state['id']} has ended already ({state['status']})",
             f"holdfast show {state['id']}",
         )
-    left = pending(state)
+    seen = with_stale_gates(state, args.get("tree"))
+    left = pending(seen)
     if left and not args.get("force"):
         listed = "; ".join(f"{kind} {', '.join(map(str, left[kind]))}" for kind in left)
         return Refusal(
             "pending",
-            f"complete: {state['id']} still has pending {listed}",
+            f"complete: {state['id']} still has pending {listed}{_why_stale(seen)}",
             "finish them, or: holdfast complete --force --reason TEXT",
             pending=left,
         )
@@ -196,8 +202,15 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
     data: Fields = {k: args[k] for k in ("outcome", "reason") if args.get(k) is not None}
     if left:
         data["skipped"] = left
-    drafts.append({"type": "workflow_completed", "data": data})
-    return drafts
+    path = features.following(state)
+    if path is not None:
+        return [*drafts, *features.go_on(state, path, args.get("next_title") or path, data)]
+    return [*drafts, {"type": "workflow_completed", "data": data}]
+
+
+def _why_stale(seen: Workflow) -> str:
+    stale = [name for name, gate in seen["gates"].items() if gate.get("status") == "stale"]
+    return f" (stale, files changed since: {', '.join(stale)})" if stale else ""
 
 
 def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
@@ -230,6 +243,15 @@ def _expired(state: Workflow, _data: Fields, _at: str) -> Workflow:
     return {**state, "status": "expired"}
 
 
+def clean_record(state: Workflow, _command: Command) -> list[Draft]:
+    """The record of a workflow that ended leaves the folder."""
+    return [] if is_active(state) else [{"type": "record_cleaned", "data": {}}]
+
+
+def _cleaned(state: Workflow, _data: Fields, at: str) -> Workflow:
+    return {**state, "cleaned_at": at}
+
+
 def adopt_edit(_state: Workflow, command: Command) -> list[Draft]:
     return [{"type": "record_edited", "data": command["args"]}]
 
@@ -247,6 +269,7 @@ DECIDE = {
     "complete_workflow": complete,
     "abandon_workflow": abandon,
     "expire_workflow": expire,
+    "clean_record": clean_record,
     "adopt_edit": adopt_edit,
 }
 OPEN = {"start_workflow": start, "adopt_record": adopt_record}
@@ -256,5 +279,6 @@ EVOLVE = {
     "workflow_completed": _completed,
     "workflow_abandoned": _abandoned,
     "workflow_expired": _expired,
+    "record_cleaned": _cleaned,
     "record_edited": _edited,
 }

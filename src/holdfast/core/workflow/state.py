@@ -88,6 +88,15 @@ def remaining_phases(state: Workflow) -> list[str]:
     return ahead
 
 
+def pending_gates(state: Workflow) -> list[str]:
+    """The gates that have not been passed, or no longer are."""
+    return [
+        name
+        for name, gate in state["gates"].items()
+        if gate.get("status") != "completed" or gate.get("passed") is False
+    ]
+
+
 def awaits_approval(state: Workflow, phase: Phase) -> bool:
     """Whether a person has yet to approve the phase before it can be completed."""
     declared = declared_phase(state, phase["name"])

@@ -63,11 +63,11 @@ def place(state: Workflow) -> str | None:
     name, status = state["recipe"]["format"], state["status"]
     if status in ("in_progress", "blocked"):
         return state["record"]
-    if name == "skill" and status in ("completed", "abandoned"):
+    if name == "formal" or status == "expired" or "cleaned_at" in state:
+        return None
+    if name == "skill":
         completed: str = module("skill").completed_path(state["id"])
         return completed
-    if name == "formal" or status == "expired":
-        return None
     return state["record"]
 
 

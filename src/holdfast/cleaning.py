@@ -1,0 +1,83 @@
+"""Cleaning: what has expired, and records of skill workflows that ended long ago, leave the folder.
+
+Each is an event, and nothing is lost by it: ``holdfast resume ID`` brings the workflow back.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import settings
+from holdfast.core import choice, moment
+from holdfast.errors import HoldfastError
+from holdfast.layers import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields
+    from holdfast.engine import Engine
+    from holdfast.loop import Loop
+
+MARK = "cleaned"
+EVERY = "1h"
+
+
+def due(loop: Loop) -> list[Fields]:
+    """What would go now: ``id``, ``why`` and ``record`` of each."""
+    engine = loop.engine
+    kept = settings.load(engine.workspace.root).completed_kept()
+    found = []
+    for row in loop.rows():
+        if loop.is_expired(row):
+            found.append(
+                {"id": row["id"], "why": f"inactive > {row['ttl']}", "record": row["record"]}
+            )
+        elif row["format"] == "skill" and row["status"] in ("completed", "abandoned"):
+            record = records.module("skill").completed_path(row["id"])
+            is_old = moment.is_past(engine.now_ms(), row["updated_at"], kept)
+            if is_old and _stands(engine, row["worktree"], record):
+                why = f"{row['status']} > {kept} ago"
+                found.append({"id": row["id"], "why": why, "record": record})
+    return found
+
+
+def _stands(engine: Engine, worktree: str, record: str) -> bool:
+    root = engine.workspace.root_of(worktree)
+    return root is not None and os.path.lexists(engine.workspace.inside(root, record))
+
+
+def clean(loop: Loop) -> list[Fields]:
+    """Lets it go, under the lock."""
+    engine = loop.engine
+    gone = []
+    for row in due(loop):
+        position = engine.position(row["id"])
+        if position is None:
+            continue
+        # What expired goes by being looked at; an edit of the record since is taken in by it.
+        state = loop.current(position)
+        if state["status"] in choice.ACTIVE:
+            continue
+        if state["status"] != "expired":
+            engine.commit(state["id"], state, engine.decide(state, "clean_record", {}))
+        gone.append(row)
+    engine.disk.replace_view(_mark(engine), engine.now().encode())
+    engine.close_full_segment()
+    return gone
+
+
+def clean_at_times(loop: Loop) -> None:
+    """The same by itself, at most hourly; whatever goes wrong, what was asked for is done."""
+    engine = loop.engine
+    try:
+        last = (engine.disk.read(_mark(engine)) or b"").decode(errors="replace")
+        if last and not moment.is_past(engine.now_ms(), last, EVERY):
+            return
+        for row in clean(loop):
+            engine.note(f"{row['id']} left the folder ({row['why']}): holdfast resume {row['id']}")
+    except (OSError, HoldfastError) as error:
+        engine.note(f"cleaning up did not work ({error})")
+
+
+def _mark(engine: Engine) -> str:
+    return os.path.join(engine.workspace.home, MARK)

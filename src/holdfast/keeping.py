@@ -1,0 +1,209 @@
+"""The part of the keeper that shows and clears: gates, tests, files, trust, cleaning.
+
+A part of its own, so that nobody who only moves a workflow on pays for what these need.
+"""
+
+from __future__ import annotations
+
+from holdfast import jsontext
+from holdfast.core import choice
+from holdfast.core.workflow import evidence
+from holdfast.core.workflow.state import is_active
+from holdfast.errors import Refused
+from holdfast.loop import Receipt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holdfast.core.shapes import Fields, Recipe, Workflow
+    from holdfast.engine import Engine
+    from holdfast.loop import Loop
+    from holdfast.trust import Wish
+    from holdfast.workspace import Workspace
+
+
+class Evidence:
+    """What the keeper can do about evidence. ``Keeper`` gives it the loop and the engine."""
+
+    workspace: Workspace
+    _engine: Engine
+    _loop: Loop
+
+    def do(
+        self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
+    ) -> Receipt:
+        """Carries out one command of the core on one workflow."""
+        return self._loop.do(kind, args, workflow=workflow, id=id)
+
+    def _repeated(self, id: str | None) -> Receipt | None:
+        """The answer to a request that was carried out before, so that nothing is run again."""
+        return None if id is None else self._loop.reading(lambda: self._loop.once(id))
+
+    def show(self, *, workflow: str | None = None) -> Receipt:
+        """A workflow's state, and which of its gates are stale."""
+        return self._beside_tree(
+            self._loop.reading(
+                lambda: Receipt(
+                    self._loop.current(self._loop.position(workflow)), [], self._loop.notes()
+                )
+            )
+        )
+
+    def run_gate(
+        self, gate: str, words: Sequence[str] = (), *, timeout: str | None = None,
+        echo: Callable[[bytes], None] | None = None,
+        workflow: str | None = None, id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Runs a gate's command and records what came of it."""
+        from holdfast import proving
+
+        repeated = self._repeated(id)
+        if repeated is not None:
+            return repeated
+        state = self.show(workflow=workflow).state
+        order = proving.gate_order(self.workspace, state, gate, list(words), timeout)
+        fields, note = proving.run_gate(self.workspace, order, echo)
+        passed = fields["exit_code"] == 0
+        args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
+        receipt = self._beside_tree(self.do("record_gate", args, workflow=state["id"], id=id))
+        if note is not None:
+            receipt.notes.append(note)
+        return receipt
+
+    def record_gate(
+        self, gate: str, fields: Fields | None = None, *, passed: bool,
+        workflow: str | None = None, id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Records what somebody says about a gate: a claim, and shown as one."""
+        args = {"gate": gate, "passed": passed, "fields": plain(fields or {})}
+        return self.do("record_gate", args, workflow=workflow, id=id)
+
+    def run_tests(
+        self, words: Sequence[str], *, timeout: str | None = None,
+        echo: Callable[[bytes], None] | None = None,
+        workflow: str | None = None, id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Runs a test command and records which tests failed and passed, where it tells."""
+        from holdfast import proving
+
+        repeated = self._repeated(id)
+        if repeated is not None:
+            return repeated
+        state = self.show(workflow=workflow).state
+        order = proving.Order(list(words), timeout)
+        tests = proving.run_tests(self.workspace, order, echo)
+        return self.do("record_tests", {"tests": tests}, workflow=state["id"], id=id)
+
+    def record_tests(
+        self, ran: str, *, failing: Sequence[str] = (), passing: Sequence[str] = (),
+        error: str | None = None, workflow: str | None = None, id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Records a test run that somebody else made."""
+        tests: Fields = {
+            "test_command": ran,
+            "last_result": "failed" if failing or error is not None else "passed",
+            "failing_tests": list(failing),
+            "passing_tests": list(passing),
+            "evidence": "claim",
+        }
+        if error is not None:
+            tests["last_error"] = error
+        return self.do("record_tests", {"tests": plain(tests)}, workflow=workflow, id=id)
+
+    def add_file(
+        self, path: str, phase: str | None = None, lines: int | None = None, *,
+        workflow: str | None = None, id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Records a file that was touched; in the current phase unless another one is named."""
+        from holdfast import proving
+
+        if phase is None:
+            phase = proving.current_phase(self.show(workflow=workflow).state)
+        entry = proving.file_entry(self.workspace, path, phase, lines)
+        return self.do("record_files", {"files": [entry]}, workflow=workflow, id=id)
+
+    def sync_files(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
+        """Records the files that git says were touched since the workflow began."""
+        from holdfast import proving
+
+        state = self.show(workflow=workflow).state
+        files = proving.touched(self.workspace, state)
+        return self.do("record_files", {"files": files}, workflow=state["id"], id=id)
+
+    def _tree_of(self, state: Workflow) -> str | None:
+        """The working tree's digest, where a gate rests on one."""
+        if not is_active(state) or not evidence.was_run(state):
+            return None
+        from holdfast.evidence import tree
+
+        return tree.digest_of(tree.read(self.workspace))
+
+    def _beside_tree(self, receipt: Receipt) -> Receipt:
+        """The receipt, with the gates that the working tree has left behind shown as stale."""
+        state = receipt.state
+        receipt.state = evidence.with_stale_gates(state, self._tree_of(state))
+        return receipt
+
+    def wishes(self) -> tuple[list[Wish], list[str]]:
+        """The commands that the repository wants to run, and what could not be read of them."""
+        from holdfast import trust
+
+        def running() -> list[Workflow]:
+            rows = [row for row in self._loop.rows() if row["status"] in choice.ACTIVE]
+            found = [self._engine.position(row["id"]) for row in rows]
+            return [self._engine.load(position) for position in found if position is not None]
+
+        return trust.wishes(self.workspace, self._loop.reading(running))
+
+    def approve(self, commands: Sequence[str]) -> None:
+        """Remembers, in the person's own folder, that these commands may run here."""
+        from holdfast import trust
+
+        if commands:
+            trust.approve(self.workspace, list(commands), self._engine.now())
+
+    def revoke_trust(self) -> int:
+        """Forgets every approval for this workspace; says how many there were."""
+        from holdfast import trust
+
+        return trust.revoke(self.workspace)
+
+    def clean(self, *, dry_run: bool = False) -> tuple[list[Fields], list[str]]:
+        """Lets go what has expired and what ended long ago: ``id``, ``why`` and ``record`` each."""
+        from holdfast import cleaning
+
+        if dry_run:
+            return self._loop.reading(lambda: cleaning.due(self._loop)), self._loop.notes()
+        with self._loop.locked():
+            self._engine.settle_last(None)
+            return cleaning.clean(self._loop), self._loop.notes()
+
+    def glance(self, *, workflow: str | None = None) -> tuple[list[Fields], Workflow | None]:
+        """Rows of all workflows and the state of the one that is meant; changes nothing at all."""
+        from holdfast.glance import glance
+
+        return glance(self._loop, workflow)
+
+    def recipes(self) -> list[Fields]:
+        """A row for each recipe that a workflow can be opened from; ``bad`` says why one cannot."""
+        from holdfast.recipes import shelf
+
+        return shelf.rows(self.workspace.root)
+
+    def recipe(self, name: str) -> tuple[Recipe, str]:
+        """One recipe whole, and where it comes from; a broken one is refused."""
+        from holdfast.recipes import shelf
+
+        return shelf.one(name, self.workspace.root)
+
+
+def plain(fields: Fields) -> Fields:
+    """Free fields as JSON holds them."""
+    try:
+        found: Fields = jsontext.loads(jsontext.dumps(fields), strict=True)
+    except (ValueError, TypeError) as error:
+        raise Refused(
+            "invalid", f"the fields are not JSON: {error}", "give text, numbers, true, false, null"
+        ) from error
+    return found

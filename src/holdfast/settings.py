@@ -1,0 +1,158 @@
+"""Settings: the team's in ``.claude/holdfast.toml``, the person's in ``~/.config/holdfast/``.
+
+The team's file comes with a repository, so it is a stranger's text: it is checked key by key, and
+whom to trust is not its to say. The person's file has the last word.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.core.moment import duration_s
+from holdfast.errors import Fault, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields, Json
+
+TEAM = os.path.join(".claude", "holdfast.toml")
+PERSON = "config.toml"
+MAX_BYTES = 262_144
+MAX_COMMAND = 1_000
+COMPLETED_KEPT = "24h"
+
+
+class BadSettings(Refused):
+    """A settings file that cannot be used: ``key`` is where, ``why`` is what is wrong there."""
+
+    def __init__(self, path: str, key: str, why: str) -> None:
+        super().__init__(
+            "bad_settings", f"{path}: {key}: {why}", f"edit {path}, then run the command again",
+            key=key, why=why,
+        )  # fmt: skip
+
+
+class Settings:
+    """What both files say together."""
+
+    def __init__(self, team: Fields, person: Fields) -> None:
+        self._team = team
+        self._person = person
+        self.trusted_folders: list[str] = person.get("trust", {}).get("folders", [])
+
+    def gate(self, name: str) -> tuple[Fields, bool]:
+        """What is set for a gate, and whether its command comes from the repository."""
+        team = self._team.get("gates", {}).get(name, {})
+        person = self._person.get("gates", {}).get(name, {})
+        return {**team, **person}, "command" in team and "command" not in person
+
+    def gates_of_team(self) -> Fields:
+        gates: Fields = self._team.get("gates", {})
+        return gates
+
+    def ttl(self, recipe: str) -> str | None:
+        """How long workflows of this recipe may lie still, where that is set."""
+        for settings in (self._person, self._team):
+            if recipe in settings.get("ttl", {}):
+                ttl: str = settings["ttl"][recipe]
+                return ttl
+        return None
+
+    def completed_kept(self) -> str:
+        """How long records of ended workflows stay where they are."""
+        for settings in (self._person, self._team):
+            if "completed" in settings.get("clean", {}):
+                kept: str = settings["clean"]["completed"]
+                return kept
+        return COMPLETED_KEPT
+
+
+def load(root: str) -> Settings:
+    """The settings of a workspace at ``root``, for the person who asks."""
+    team = _read(os.path.join(root, TEAM), TEAM, within=root)
+    person_file = os.path.join(person_folder(), PERSON)
+    person = _read(person_file, person_file)
+    _check(team, TEAM, ("gates", "ttl", "clean"))
+    _check(person, person_file, ("gates", "ttl", "clean", "trust"))
+    return Settings(team, person)
+
+
+def person_folder() -> str:
+    """Where a person's own settings and approvals are."""
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "holdfast")
+
+
+def _read(path: str, shown: str, within: str | None = None) -> Fields:
+    if not os.path.isfile(path):
+        return {}
+    if within is not None:
+        root = os.path.realpath(within)
+        if os.path.commonpath((root, os.path.realpath(path))) != root:
+            raise BadSettings(shown, "file", "is a link that leads out of the workspace")
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Fault("not_read", f"{shown} cannot be read ({error.strerror})", "") from error
+    if len(data) > MAX_BYTES:
+        raise BadSettings(shown, "file", f"is larger than {MAX_BYTES:,} bytes")
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSettings(shown, "file", f"is not TOML: {error}") from None
+    except (RecursionError, ValueError):
+        raise BadSettings(shown, "file", "holds a value that is nested too deeply") from None
+
+
+def _check(settings: Fields, path: str, known: tuple[str, ...]) -> None:
+    _only(settings, known, path, "")
+    for table in settings:
+        if not isinstance(settings[table], dict):
+            raise BadSettings(path, table, "must be a table")
+    for name, gate in settings.get("gates", {}).items():
+        _check_gate(gate, path, f"gates.{name}")
+    for recipe, ttl in settings.get("ttl", {}).items():
+        _check_duration(ttl, path, f"ttl.{recipe}")
+    _only(settings.get("clean", {}), ("completed",), path, "clean.")
+    for key, kept in settings.get("clean", {}).items():
+        _check_duration(kept, path, f"clean.{key}")
+    _only(settings.get("trust", {}), ("folders",), path, "trust.")
+    folders = settings.get("trust", {}).get("folders", [])
+    if not isinstance(folders, list) or not all(isinstance(f, str) and f for f in folders):
+        raise BadSettings(path, "trust.folders", "must be a list of folders")
+
+
+def _check_gate(gate: Json, path: str, key: str) -> None:
+    if not isinstance(gate, dict):
+        raise BadSettings(path, key, "must be a table")
+    _only(gate, ("command", "timeout"), path, f"{key}.")
+    if "command" in gate and (why := bad_command(gate["command"])):
+        raise BadSettings(path, f"{key}.command", why)
+    if "timeout" in gate:
+        _check_duration(gate["timeout"], path, f"{key}.timeout")
+
+
+def bad_command(value: Json) -> str | None:
+    """Why this cannot be a command that a person approves by reading it; ``None`` when it can."""
+    if not isinstance(value, str) or not value.strip():
+        return "must be text"
+    if len(value) > MAX_COMMAND:
+        return f"has {len(value)} characters, at most {MAX_COMMAND} are possible"
+    if not value.isprintable():
+        return "must be one line without characters that cannot be seen"
+    return None
+
+
+def _check_duration(value: Json, path: str, key: str) -> None:
+    if not isinstance(value, str) or not duration_s(value):
+        raise BadSettings(path, key, "must be a duration such as 30s, 90m, 24h or 7d")
+
+
+def _only(table: Fields, known: tuple[str, ...], path: str, prefix: str) -> None:
+    for key in table:
+        if key not in known:
+            why = f"is unknown; known are {', '.join(known)}"
+            raise BadSettings(path, f"{prefix}{key}"[:100], why)

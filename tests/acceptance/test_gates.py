@@ -1,0 +1,259 @@
+"""Gates: what was run is evidence until a file changes; what was said is shown as a claim."""
+
+import os
+import sys
+import time
+
+import pytest
+
+PYTHON = sys.executable
+HANG = "sleep 300 & setsid sleep 301 & echo begun; wait"
+
+
+@pytest.fixture
+def dev(repo):
+    repo.ok("start", "dev", "feature.md", "--task", "one")
+    return repo
+
+
+def gate(place, name):
+    return {row["name"]: row for row in place.ok("gate", "list")["gates"]}[name]
+
+
+def test_a_run_is_recorded_with_what_it_showed(dev):
+    answer = dev.ok("gate", "run", "lint", "--", "sh", "-c", "echo all is well")
+    found = answer["gate"]
+    assert (found["status"], found["passed"], found["evidence"]) == ("completed", True, "run")
+    assert (found["exit_code"], found["output_tail"]) == (0, "all is well")
+    assert found["command"] == "sh -c 'echo all is well'"
+    assert found["commit"] == dev.git("rev-parse", "HEAD")
+    assert found["duration_ms"] >= 0
+    record = dev.record(answer["workflow"]["record"])
+    assert record["checkpoints"]["lint"]["passed"] is True
+    assert record["checkpoints"]["lint"]["status"] == "completed"
+    assert record["checkpoints"]["lint"]["last_run"]
+
+
+def test_a_run_that_fails_has_an_exit_code_of_its_own_and_is_recorded(dev):
+    answer = dev.run("gate", "run", "test", "--json", "--", "sh", "-c", "echo broken >&2; exit 3")
+    assert answer.code == 4
+    assert answer.json["error"]["code"] == "failed"
+    assert answer.json["gate"]["exit_code"] == 3
+    assert gate(dev, "test")["passed"] is False
+    assert "broken" in dev.run("resume").out
+    dev.refused("complete")
+
+
+def test_the_option_for_json_belongs_to_holdfast_only_before_the_dashes(dev):
+    dev.ok("gate", "run", "lint", "--", "echo", "--json", "-w", "nobody")
+    assert gate(dev, "lint")["output_tail"] == "--json -w nobody"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda place: place.write("README.md", "Another project.\n"),
+        lambda place: place.write("new.txt", "untracked\n"),
+        lambda place: os.remove(os.path.join(place.path, "README.md")),
+        lambda place: os.chmod(os.path.join(place.path, "README.md"), 0o755),
+        lambda place: os.symlink("README.md", os.path.join(place.path, "link")),
+        lambda place: place.write("odd\nname", "x"),
+    ],
+    ids=["edited", "untracked", "removed", "executable", "link", "odd name"],
+)
+def test_a_later_edit_makes_it_stale(dev, edit):
+    dev.ok("gate", "run", "lint", "--", "true")
+    assert gate(dev, "lint")["status"] == "completed"
+    edit(dev)
+    assert gate(dev, "lint")["status"] == "stale"
+    assert dev.state()["gates"]["lint"]["status"] == "stale"
+    assert "STALE gate lint" in dev.run("resume").out
+    assert "lint" in dev.refused("complete")["details"]["pending"]["gates"]
+    dev.ok("gate", "run", "lint", "--", "true")
+    assert gate(dev, "lint")["status"] == "completed"
+
+
+def test_staging_and_committing_are_no_edits(dev):
+    dev.write("new.txt", "work\n")
+    dev.write("README.md", "More.\n")
+    os.symlink("new.txt", os.path.join(dev.path, "link"))
+    dev.ok("gate", "run", "lint", "--", "true")
+    dev.git("add", "new.txt", "link")
+    assert gate(dev, "lint")["status"] == "completed"
+    dev.git("add", "-A")
+    dev.git("commit", "-q", "-m", "all")
+    assert gate(dev, "lint")["status"] == "completed"
+    dev.git("switch", "-q", "-c", "other")
+    assert gate(dev, "lint")["status"] == "completed"
+    dev.git("reset", "-q", "--hard", "HEAD~1")
+    assert gate(dev, "lint")["status"] == "stale"
+
+
+def test_undoing_the_edit_makes_it_good_again(dev):
+    dev.ok("gate", "run", "lint", "--", "true")
+    dev.write("README.md", "Hm.\n")
+    assert gate(dev, "lint")["status"] == "stale"
+    dev.write("README.md", "A project.\n")
+    assert gate(dev, "lint")["status"] == "completed"
+
+
+def test_holdfasts_own_files_and_ignored_ones_do_not_count(dev):
+    dev.commit(".gitignore", "build/\n")
+    dev.ok("gate", "run", "lint", "--", "true")
+    dev.write("build/out.bin", "x")
+    dev.ok("task", "done", "1")
+    other = dev.ok("start", "tdd", "another")["workflow"]["id"]
+    dev.ok("abandon", "-w", other)
+    assert gate(dev, "lint")["status"] == "completed"
+
+
+def test_what_the_command_makes_is_its_own_product(dev):
+    answer = dev.ok("gate", "run", "test", "--", "sh", "-c", "echo x > coverage.xml")
+    assert answer["gate"]["status"] == "completed"
+    assert gate(dev, "test")["status"] == "completed"
+
+
+def test_a_file_that_changes_while_it_runs_makes_it_stale_at_once(dev):
+    answer = dev.ok("gate", "run", "lint", "--", "sh", "-c", "echo fixed >> README.md")
+    assert answer["gate"]["status"] == "stale"
+    assert any("README.md" in note for note in answer["notes"])
+    dev.ok("gate", "run", "lint", "--", "true")
+    assert gate(dev, "lint")["status"] == "completed"
+
+
+def test_without_git_files_count_as_they_are(folder):
+    folder.write("a.txt", "a")
+    folder.ok("start", "dev", "feature.md")
+    assert folder.ok("gate", "run", "lint", "--", "true")["gate"]["commit"] is None
+    assert gate(folder, "lint")["status"] == "completed"
+    folder.write("a.txt", "b")
+    assert gate(folder, "lint")["status"] == "stale"
+
+
+def test_a_claim_is_shown_as_one(dev):
+    dev.ok("gate", "record", "security_review", "--passed", "findings=0")
+    dev.ok("gate", "record", "pr_created", "--passed", "pr_number=12", "pr_url=https://x.org/12")
+    assert gate(dev, "security_review")["evidence"] == "claim"
+    assert gate(dev, "security_review")["findings"] == 0
+    assert gate(dev, "pr_created")["pr_number"] == 12
+    assert "claimed" in dev.run("gate", "list").out
+    dev.ok("gate", "record", "security_review", "--failed", "findings=2")
+    assert gate(dev, "security_review")["passed"] is False
+
+
+def test_a_claim_cannot_pretend_to_be_a_run(dev):
+    for field in ("evidence=run", "tree=abc", "exit_code=0", "status=completed"):
+        assert dev.refused("gate", "record", "lint", "--passed", field)["code"] == "invalid"
+    dev.ok("gate", "run", "lint", "--", "true")
+    dev.ok("gate", "record", "lint", "--passed")
+    assert {"exit_code", "tree", "command"}.isdisjoint(gate(dev, "lint"))
+
+
+def test_passed_and_failed_exclude_each_other(dev):
+    dev.refused("gate", "record", "lint", exit_code=2)
+    dev.refused("gate", "record", "lint", "--passed", "--failed", exit_code=2)
+
+
+def test_a_command_that_hangs_is_ended_with_its_children(dev):
+    begun = time.monotonic()
+    answer = dev.run("gate", "run", "lint", "--timeout", "1s", "--json", "--", "sh", "-c", HANG)
+    assert answer.code == 4
+    assert time.monotonic() - begun < 60
+    assert answer.json["gate"]["timed_out"] is True
+    assert "time limit" in answer.json["error"]["message"]
+    with os.popen("ps -eo args") as listed:
+        assert "sleep 301" not in listed.read()
+
+
+def test_a_command_that_prints_a_lot_or_wants_a_terminal_is_no_trouble(dev):
+    loud = "head -c 100000000 /dev/zero | tr '\\0' x; echo; echo the end"
+    assert dev.ok("gate", "run", "lint", "--", "sh", "-c", loud)["gate"]["passed"]
+    assert len(gate(dev, "lint")["output_tail"]) <= 4_000
+    assert gate(dev, "lint")["output_tail"].endswith("the end")
+    asking = dev.run("gate", "run", "test", "--json", "--", "sh", "-c", "read x < /dev/tty")
+    assert asking.code == 4
+
+
+def test_a_command_that_cannot_be_started_is_refused_and_nothing_is_recorded(dev):
+    assert dev.refused("gate", "run", "lint", "--", "no-such-program")["code"] == "not_started"
+    assert gate(dev, "lint")["status"] == "pending"
+    assert dev.refused("gate", "run", "lint")["code"] == "no_command"
+    assert dev.refused("gate", "run", "lint", "--timeout", "soon", "--", "true")
+
+
+def test_a_request_that_is_repeated_runs_nothing_again(dev):
+    line = ["gate", "run", "lint", "--id", "r1", "--", "sh", "-c", "echo ran >> ../runs"]
+    first = dev.ok(*line)
+    again = dev.ok(*line)
+    assert first["seqs"] == again["seqs"]
+    with open(os.path.join(dev.path, "..", "runs")) as runs:
+        assert runs.read() == "ran\n"
+
+
+def test_steps_lead_through_the_gates_of_their_phase(dev):
+    dev.ok("task", "done", "1")
+    for _ in range(3):
+        dev.ok("advance")
+    assert "gate run lint" in dev.run("show").out
+    dev.ok("gate", "run", "lint", "--", "true")
+    assert "gate run test" in dev.run("show").out
+
+
+# Tests and files
+
+
+def test_a_test_run_is_read_and_recorded(dev):
+    dev.write(
+        "test_it.py",
+        "def test_good(): pass\ndef test_bad(): assert 1 == 2\n",
+    )
+    answer = dev.run("tests", "run", "--json", "--", PYTHON, "-m", "pytest", "-q", "test_it.py")
+    assert answer.code == 4, answer
+    tests = answer.json["tests"]
+    assert tests["failing_tests"] == ["test_it.py::test_bad"]
+    assert tests["last_result"] == "failed"
+    assert tests["counts"]["passed"] == 1
+    assert "test_it.py::test_bad" in dev.run("resume").out
+    record = dev.record(answer.json["workflow"]["record"])["test_state"]
+    assert record["failing_tests"] == ["test_it.py::test_bad"]
+    assert record["test_command"].endswith("pytest -q test_it.py")
+    assert record["last_run"]
+    dev.write("test_it.py", "def test_good(): pass\n")
+    after = dev.ok("tests", "run", "--", PYTHON, "-m", "pytest", "-q", "test_it.py")["tests"]
+    assert (after["last_result"], after["failing_tests"]) == ("passed", [])
+    assert "last_error" not in after
+
+
+def test_a_test_run_that_somebody_made_is_recorded(dev):
+    dev.ok("tests", "record", "--command", "cargo test", "--failing", "a, b", "--passing", "c")
+    tests = dev.state()["tests"]
+    assert (tests["failing_tests"], tests["passing_tests"]) == (["a", "b"], ["c"])
+    assert tests["last_result"] == "failed"
+    dev.ok("tests", "record", "--command", "cargo test", "--error", "does not compile")
+    assert dev.state()["tests"]["last_error"] == "does not compile"
+
+
+def test_files_come_from_the_caller_or_from_git(dev):
+    dev.ok("files", "add", "src/a.py", "--phase", "green", "--lines", "12")
+    assert dev.state()["files"] == [{"path": "src/a.py", "phase": "green", "lines_added": 12}]
+    dev.commit("src/a.py", "one\ntwo\n")
+    dev.write("src/b.py", "one\n")
+    dev.ok("task", "phase", "1", "red")
+    dev.ok("files", "sync")
+    found = {file["path"]: file for file in dev.state()["files"]}
+    assert found["src/a.py"] == {"path": "src/a.py", "phase": "green", "lines_added": 2}
+    assert found["src/b.py"] == {"path": "src/b.py", "phase": "red", "lines_added": 1}
+    assert set(found) == {"src/a.py", "src/b.py"}
+    assert dev.ok("files", "sync")["seqs"] == []
+    record = dev.record(dev.state()["record"])
+    assert record["files_modified"][0]["path"] == "src/a.py"
+
+
+def test_a_file_outside_is_refused(dev):
+    assert dev.refused("files", "add", "../secret")["code"] == "outside"
+    assert dev.refused("files", "add", "/etc/passwd")["code"] == "outside"
+
+
+def test_without_git_there_is_nothing_to_sync_with(folder):
+    folder.ok("start", "dev", "feature.md")
+    assert folder.refused("files", "sync")["code"] == "no_git"
