@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import jsontext
-from holdfast.cli import panels, recipe_panels, screen, text, views
+from holdfast.cli import panels, screen, text, views
 from holdfast.cli.screen import Screen
 from holdfast.cli.text import cells, clean, clean_json, padded, shortened
 from holdfast.core.ahead import ahead
@@ -19,10 +19,7 @@ from holdfast.core.workflow.state import blank
 NOW = "2026-01-02T06:04:05.000Z"
 THEN = "2026-01-02T03:04:05.000Z"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 a\nb\r\x9b31m \u202egnp.exe\u2066\u200f\x7f\udcff \u2028 end"
-KINDS = (
-    *("change", "started", "workflow", "briefing", "workflows", "events", "report", "failure"),
-    *("recipes", "recipe"),
-)
+KINDS = ("change", "started", "workflow", "briefing", "workflows", "events", "report", "failure")
 COLOUR = re.compile("\x1b\\[[0-9]+m")
 
 
@@ -66,22 +63,6 @@ def row(word="word", **fields):
     }
 
 
-def recipe(word="word"):
-    phase = {"name": word, "steps": [word], "next": [word], "approval": True, word: word}
-    gates = {word: {"status": "pending", "command": word, word: [word]}}
-    more = {"title": word, "ttl": word, "mode": word, "cycles_at": word, "subject_key": word}
-    free = {"gates": gates, "task_phases": [word], "context": {word: {word: word}}}
-    return {"name": word, "format": word, "phases": [phase], **more, **free}
-
-
-def recipe_row(word="word", **fields):
-    return {
-        **dict.fromkeys(("name", "format", "title", "source"), word),
-        "phases": [word, word],
-        **fields,
-    }
-
-
 def answers(word="word"):
     receipt = SimpleNamespace(
         state=workflow(word), record=word, seqs=[7], notes=[word], resumed=False
@@ -102,10 +83,6 @@ def answers(word="word"):
         "events": [event],
         "stream": iter([event]),
         "report": {"report": report, "command": "verify"},
-        "recipes": {
-            "recipes": [recipe_row(word), recipe_row(word, bad={"key": word, "why": word})]
-        },
-        "recipe": {"recipe": recipe(word), "source": word},
         "failure": {"code": word, "message": word, "hint": word, "details": {word: [word, 1]}},
     }
     return {kind: {"kind": kind, "data": value} for kind, value in data.items()}
@@ -149,7 +126,7 @@ def test_json_for_a_terminal_has_the_same_value_and_no_escapes(kind):
 
 @pytest.mark.promise(14)
 def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
-    for module in (text, screen, panels, recipe_panels):
+    for module in (text, screen, panels):
         monkeypatch.setattr(module, "clean", str)
     for kind in KINDS:
         assert [line for line in shown(answers(HOSTILE)[kind]) if not harmless(line)] != []
@@ -185,15 +162,6 @@ def test_the_table_of_workflows_fits_the_terminal(width, word):
     rows = [row(title=word, id="dev-1f2e3d4c", branch=word, worktree="."), row(id="dev-2")]
     for line in panels.status_table(Screen(width=width, now=NOW), rows):
         assert cells(line) <= width
-
-
-@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
-@pytest.mark.parametrize("word", ["short", "a much longer one, " * 5, "日本語のタイトル" * 4])
-def test_the_table_of_recipes_fits_the_terminal(width, word):
-    rows = [recipe_row("dev", format="skill"), recipe_row(word, bad={"key": word, "why": word})]
-    for fancy in (True, False):
-        for line in recipe_panels.recipe_table(Screen(width=width, fancy=fancy), rows):
-            assert cells(line) <= width
 
 
 def test_the_table_fits_even_with_a_long_id():
@@ -406,8 +374,7 @@ def test_the_next_step_is_the_nearest_open_thing():
     assert after(phase=None, phases=[]) == "complete"
     assert after(status="completed") is None
     assert after(status="expired") == "resume build"
-    blocked = [{"name": "build", "status": "blocked"}]
-    assert after(phases=blocked) == "phase unblock build"
+    assert after(phases=[{"name": "build", "status": "blocked"}]) == "phase unblock build"
 
 
 def test_the_next_command_can_be_copied_into_a_shell():
