@@ -119,6 +119,7 @@ def test_names_of_the_workspace_are_offered_where_they_belong(busy):
         assert {"own", "dev", "qa-loop"} < set(values(line))
         assert "bad" not in values(line)
     assert values("phase start ") == ["plan", "build it"]
+    assert values("files add x --phase ") == ["plan", "build it"]
     assert values("phase complete -w other ") == ["elsewhere"]
     assert values("task done ") == values("task block --reason x ") == ["2", "3"]
     assert "lint" in values("gate run ")
@@ -145,7 +146,7 @@ def test_files_are_offered_from_the_root_of_the_worktree(busy, monkeypatch):
     assert values("read @nosuch/") == values("read @README.md/") == []
     monkeypatch.chdir(busy.path("docs"))
     assert values("read @") == here
-    assert values("start dev ") == ["more/", "plan.md"]
+    assert values("start dev ") == values("files add ") == [path[1:] for path in here]
 
 
 def test_where_there_is_no_workspace_there_is_nothing_to_offer(tmp_path, monkeypatch):

@@ -190,18 +190,15 @@ def _gates(reader: Reader, _current: str) -> Found:
     return [(name, _short(gate.get("status", ""))) for name, gate in gates.items()]
 
 
-def _files_here(_reader: Reader, current: str) -> Found:
-    return _files(".", current)
+def _marked_files(reader: Reader, current: str) -> Found:
+    return [(f"@{path}", about) for path, about in _files(reader, current.removeprefix("@"))]
 
 
-def _files_of_root(reader: Reader, current: str) -> Found:
-    root = open_keeper(_session(reader)).workspace.root
-    return [(f"@{path}", about) for path, about in _files(root, current.removeprefix("@"))]
-
-
-def _files(top: str, current: str) -> Found:
+def _files(reader: Reader, current: str) -> Found:
+    """Paths from the worktree's root, as every command takes them."""
     folder, slash, begun = current.rpartition("/")
-    with os.scandir(os.path.join(top, folder + slash)) as entries:
+    root = open_keeper(_session(reader)).workspace.root
+    with os.scandir(os.path.join(root, folder + slash)) as entries:
         found = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
     hidden = begun.startswith(".")
     return [(folder + slash + name, "") for name in sorted(found) if hidden or name[0] != "."]
@@ -243,8 +240,8 @@ _FINDERS: dict[str, Callable[[Reader, str], Found]] = {
     "task": _tasks,
     "task phase": _task_phases,
     "gate": _gates,
-    "file": _files_here,
-    "@file": _files_of_root,
+    "file": _files,
+    "@file": _marked_files,
     "command": _topics,
     "shell": _shells,
 }

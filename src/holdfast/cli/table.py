@@ -313,7 +313,12 @@ _EVIDENCE: dict[str, Command] = {
         "call": "proof.files_add",
         "takes": (argument("PATH", "the file", values="file"),),
         "options": (
-            option("--phase", "NAME", "the phase that touched it (default: the current one)"),
+            option(
+                "--phase",
+                "NAME",
+                "the phase that touched it (default: the current one)",
+                values="phase",
+            ),
             option("--lines", "N", "how many lines were added", kind="count"),
         ),
         "examples": ("holdfast files add src/login.py --phase green --lines 12",),
