@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast import discovery, reconcile
+from holdfast import discovery, indexes, reconcile
 from holdfast.core import workflow
 from holdfast.core.workflow.state import is_active
 from holdfast.jsontext import BadJson
-from holdfast.layers import catalog, records
+from holdfast.layers import catalog, index, records
 from holdfast.layers.records import envelope
 from holdfast.layers.records.fields import Invalid
 from holdfast.ledger.lines import BadLine
@@ -141,6 +141,7 @@ def verify(engine: Engine) -> Report:
     for stream, (state, last) in history.states.items():
         if is_active(state) and stream not in history.broken:
             _check_record(engine, state, last, report)
+    _check_indexes(engine, history, report)
     counts = report.counts
     if report.ok:
         report.say(
@@ -165,6 +166,16 @@ def _check_catalog(engine: Engine, report: Report) -> None:
         report.say("behind", catalog.NAME, "it is rebuilt when it is needed")
     elif found.seq == closed[-1][2] and raw != engine.register.built():
         report.say("error", catalog.NAME, "it does not say what the ledger says")
+
+
+def _check_indexes(engine: Engine, history: _History, report: Report) -> None:
+    """The index of this worktree; a wrong one is only behind, the next command writes it anew."""
+    here = engine.workspace.name
+    rows = [catalog.row_of(*found) for found in history.states.values()]
+    mine = indexes.of_worktree(rows, here)
+    own = engine.indexes.of(here) if mine else None
+    if own is not None and not own.is_current(mine):
+        report.say("behind", index.NAME, "it does not show the active workflows as they are")
 
 
 def _check_record(engine: Engine, state: Workflow, last: Event, report: Report) -> None:
@@ -281,6 +292,9 @@ def _rebuild_views(engine: Engine, report: Report) -> None:
             report.say("repaired", position.record, "was written anew")
     for row in newest.values():
         _rebuild_ended(engine, row, report)
+    own = engine.indexes.of(engine.workspace.name)
+    if own is not None:
+        own.rebuild()
 
 
 def _rebuild_ended(engine: Engine, row: Fields, report: Report) -> None:

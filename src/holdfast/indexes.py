@@ -38,7 +38,7 @@ class Indexes:
         if root is None:
             return None
         self._workspace.inside(root, index.NAME)
-        return Index(self._disk, root, lambda: listed(self._rows(), worktree))
+        return Index(self._disk, root, lambda: of_worktree(self._rows(), worktree))
 
     def doubted(self, before: Workflow | None, after: Workflow) -> list[Index]:
         """The indexes that an event takes a workflow out of and puts it into, marked as doubtful.
@@ -83,12 +83,6 @@ class Indexes:
             left.take(state)
 
 
-def listed(rows: list[Fields], worktree: str) -> list[Fields]:
-    """What the worktree's index says, by the rows of all workflows."""
-    return [
-        index.row_of(row)
-        for row in rows
-        if row["format"] == "skill"
-        and row["status"] in ("in_progress", "blocked")
-        and row["worktree"] == worktree
-    ]
+def of_worktree(rows: list[Fields], worktree: str) -> list[Fields]:
+    """The rows that have to do with the worktree's index."""
+    return [row for row in rows if row["format"] == "skill" and row["worktree"] == worktree]

@@ -316,11 +316,11 @@ class Keeper(Evidence):
         here = self.workspace.name
         try:
             own = self._engine.indexes.of(here)
-            listed = indexes.listed(rows, here)
-            if own is None or own.is_current(listed) or not (listed or own.read()):
+            if own is None or own.is_current(indexes.of_worktree(rows, here)):
                 return
-            with self._loop.locked():
-                own.rebuild(self._engine.now())
+            if self._engine.ledger.head_seq:
+                with self._loop.locked():
+                    own.rebuild()
         except (OSError, HoldfastError):
             return
 

@@ -286,10 +286,16 @@ def _told(data: Fields) -> Fields:
         elif value not in (None, "", [], {}):
             told[name] = value
     if "recipe" in data:
-        told = {name: value for name, value in told.items() if name not in ("record", "ttl", "base")}
+        told = {
+            name: value for name, value in told.items() if name not in ("record", "ttl", "base")
+        }
         if told.get("subject") == told.get("title"):
             told.pop("subject", None)
     return told
+
+
+_OF_OPENING = ("record", "ttl", "base")
+"""What the line of an opening event leaves out."""
 
 
 def _edited(changes: list[Json]) -> Fields:

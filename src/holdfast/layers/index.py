@@ -47,9 +47,18 @@ def row_of(found: Fields | Workflow) -> Fields:
     }
 
 
+def listed(rows: list[Fields]) -> list[Fields]:
+    """The lines for those rows of the catalog that are active."""
+    return [row_of(row) for row in rows if row["status"] in ("in_progress", "blocked")]
+
+
+def _sorted(rows: list[Fields]) -> list[Fields]:
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
 def rendered(rows: list[Fields], updated_at: str) -> bytes:
     """The file with these lines."""
-    lines = [_line(row) for row in sorted(rows, key=lambda row: str(row["id"]))]
+    lines = [_line(row) for row in _sorted(rows)]
     return _joined(lines, updated_at.encode())
 
 
@@ -85,12 +94,12 @@ def _lines(raw: bytes) -> list[bytes] | None:
 
 
 class Index:
-    """The index of one worktree. ``listed`` gives the rows of its active skill workflows."""
+    """The index of one worktree. ``rows`` gives the catalog's rows of its skill workflows."""
 
-    def __init__(self, disk: Disk, root: str, listed: Callable[[], list[Fields]]) -> None:
+    def __init__(self, disk: Disk, root: str, rows: Callable[[], list[Fields]]) -> None:
         self._disk = disk
         self._path = os.path.join(root, NAME)
-        self._listed = listed
+        self._rows = rows
         self._before: bytes | None = None
 
     def read(self) -> bytes | None:
@@ -113,7 +122,7 @@ class Index:
     def _write(self, state: Workflow, fresh: list[bytes]) -> None:
         lines = _lines(self._before or b"")
         if lines is None:
-            self.rebuild(state["updated_at"])
+            self.rebuild()
             return
         own = _key(state["id"])
         kept = [line for line in lines if not line.startswith(own)]
@@ -133,19 +142,22 @@ class Index:
             raw[place + _TIME : place + _TIME + 1],
         )
         if _lines(raw) is None or start < 0 or times != (b'"', b'"'):
-            self.rebuild(state["updated_at"])
+            self.rebuild()
             return
         at = state["updated_at"].encode()
         self._disk.overwrite(self._path, {len(_HEAD): at, place: at})
 
     def is_current(self, rows: list[Fields]) -> bool:
-        """Whether the file says exactly this; its ``updated_at`` aside."""
-        return rows_in(self.read() or b"") == sorted(rows, key=lambda row: str(row["id"]))
+        """Whether the file says exactly what these rows do; its ``updated_at`` aside."""
+        return rows_in(self.read() or b"") == _sorted(listed(rows))
 
-    def rebuild(self, updated_at: str) -> None:
-        """Writes it from what the ledger says."""
-        self._disk.make_folder(os.path.dirname(self._path))
-        self._disk.replace_view(self._path, rendered(self._listed(), updated_at))
+    def rebuild(self) -> None:
+        """Writes it from what the ledger says; nothing where there never was such a workflow."""
+        rows = self._rows()
+        if rows:
+            newest = max(row["updated_at"] for row in rows)
+            self._disk.make_folder(os.path.dirname(self._path))
+            self._disk.replace_view(self._path, rendered(listed(rows), newest))
 
 
 def is_listed(state: Workflow | None) -> bool:
