@@ -11,7 +11,6 @@ import pytest
 
 from holdfast.evidence import processes
 from holdfast.evidence import run as module
-from holdfast.evidence.plain import last_lines, plain
 from holdfast.evidence.run import run
 
 ENOUGH = 600
@@ -363,46 +362,6 @@ def test_tail_is_the_last_whole_lines(tmp_path):
     numbers = [int(line) for line in outcome.tail.splitlines()]
     assert numbers == list(range(numbers[0], 2001))
     assert module.TAIL - 5 <= len(outcome.tail) <= module.TAIL
-
-
-# Plain text
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("\x1b[1;31mred\x1b[0m", "red"),
-        ("\x1b[33mignored\x1b(B\x1b[m", "ignored"),
-        ("\x1b]8;;https://example.com\x1b\\link\x1b]8;;\x07", "link"),
-        ("\x1b]0;a title that never ends\nnext", "\nnext"),
-        ("\x9b31mred", "red"),
-        ("\x1b[2K\x1b[1Gprogress", "progress"),
-        ("a\r\nb\rc", "a\nb\nc"),
-        ("tab\tnull\0bell\x07", "tab\tnullbell"),
-        ("abc\u202edef\u2066", "abcdef"),
-        ("\x1b", ""),
-        ("\x1b[", ""),
-        ("ä 漢 👩\u200d💻 \u2028x", "ä 漢 👩\u200d💻 x"),
-    ],
-)
-def test_text_becomes_plain(text, shown):
-    assert plain(text) == shown
-    assert plain(shown) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "end"),
-    [
-        ("", ""),
-        ("abc\n", "abc\n"),
-        ("abcde\nfgh\n", "fgh\n"),
-        ("12\nabc\n", "abc\n"),
-        ("abcdefgh", "cdefgh"),
-        ("abcdefgh\n", "defgh\n"),
-    ],
-)
-def test_last_lines_are_whole_where_possible(text, end):
-    assert last_lines(text, 6) == end
 
 
 def test_clock_is_never_asked_for_the_time_of_day(tmp_path, monkeypatch):
