@@ -247,16 +247,44 @@ def test_process_that_got_the_number_of_a_stray_is_left_alone(monkeypatch):
     assert sent == [(os.getpid(), signal.SIGKILL)]
 
 
-def test_question_to_a_terminal_fails_at_once(tmp_path):
-    script = "exec </dev/tty && read answer"
-    outcome = run(script, str(tmp_path), limit_s=ENOUGH)
-    assert not outcome.timed_out
-    assert outcome.exit_code not in (0, None)
+PATIENT_STRAY = """
+import os, signal, time
+if not os.fork():
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.write(1, b"%d " % os.getpid())
+time.sleep(600)
+"""
 
 
-def test_input_is_at_its_end(tmp_path):
-    outcome = run(["cat"], str(tmp_path), limit_s=ENOUGH)
-    assert (outcome.exit_code, outcome.output) == (0, "")
+@needs_proc
+def test_stray_is_killed_though_its_parent_ended_when_asked(run_into_the_limit):
+    outcome = run_into_the_limit(python(PATIENT_STRAY), 1)
+    assert not lives(*pids(outcome))
+
+
+ON_A_TERMINAL = """
+import os, pty, sys
+pid, terminal = pty.fork()
+if not pid:
+    from holdfast.evidence.run import run
+    for command in ("cat", "exec </dev/tty && read answer"):
+        outcome = run(command, "/", limit_s=20)
+        print(outcome.timed_out, outcome.exit_code == 0, flush=True)
+    os._exit(0)
+try:
+    while chunk := os.read(terminal, 1000):
+        os.write(1, chunk)
+except OSError:
+    pass  # so Linux tells the end
+os.waitpid(pid, 0)
+"""
+
+
+def test_command_finds_neither_input_nor_a_terminal_to_ask(tmp_path):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    outcome = run(python(ON_A_TERMINAL), str(tmp_path), limit_s=ENOUGH, env=env)
+    assert outcome.output.split() == ["False", "True", "False", "False"]
 
 
 # What is left behind
