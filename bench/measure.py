@@ -61,11 +61,20 @@ def several(number: int, call: Callable[[], object]) -> Sample:
     return lambda: median(timed(call) for _ in range(number))
 
 
-def process(argv: Sequence[str], folder: str, env: dict[str, str], out: str = os.devnull) -> float:
+def process(
+    argv: Sequence[str],
+    folder: str,
+    env: dict[str, str],
+    out: str = os.devnull,
+    given: str = os.devnull,
+) -> float:
     """The seconds from starting a command in a folder to its end; it has to succeed."""
     os.chdir(folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    actions = [(os.POSIX_SPAWN_OPEN, 1, out, flags, 0o666)]
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, given, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, out, flags, 0o666),
+    ]
     begun = perf_counter()
     pid = os.posix_spawn(argv[0], list(argv), env, file_actions=actions)
     _, status = os.waitpid(pid, 0)

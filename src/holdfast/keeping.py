@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast import jsontext
 from holdfast.core import choice
+from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import evidence
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
@@ -49,6 +50,62 @@ class Evidence:
                 )
             )
         )
+
+    # What hooks ask
+
+    def mine(self) -> Workflow | Refusal:
+        """This session's workflow as its record shows it, or why there is none."""
+
+        def look() -> Workflow | Refusal:
+            picked = self._loop.chosen(self._loop.rows())
+            if isinstance(picked, Refusal) and self._loop.discover():
+                picked = self._loop.chosen(self._loop.rows())
+            if isinstance(picked, Refusal):
+                return picked
+            position = self._engine.position(picked["id"])
+            state = None if position is None else self._loop.current(position)
+            if state is None or not is_active(state):
+                why = f"{picked['id']} has ended or expired"
+                hint = f"holdfast resume {picked['id']}"
+                return Refusal("ended", why, hint, candidates=[picked["id"]])
+            return state
+
+        return self._loop.reading(look)
+
+    def take_in_notes(self) -> list[str]:
+        """Takes in the workflows that an agent's own notes tell of; gives those that changed."""
+        from holdfast import detection, noticed
+
+        if not detection.detect(self.workspace.root):
+            return []
+        with self._loop.locked():
+            self._engine.settle_last(None)
+            return noticed.take_in(self._loop)
+
+    def enforced(self) -> list[str]:
+        """What the settings want enforced: ``reading``, ``stop``."""
+        from holdfast import settings
+
+        return settings.load(self.workspace.root).enforced()
+
+    def awaits_briefing(self, workflow: str, session: str) -> bool:
+        """Whether this session has not had the briefing since the last compaction."""
+        self._engine.refresh()
+        for event in self._engine.ledger.newest(workflow):
+            if event["type"] == "context_compacted":
+                return True
+            delivered = event["type"] == "briefing_delivered"
+            if delivered and event["data"].get("session") == session:
+                return False
+        return True
+
+    def examine(self) -> list[Fields]:
+        """Tries everything that Holdfast needs here; a row each, with what mends it."""
+        from holdfast import doctor
+
+        return doctor.examine(self)  # type: ignore[arg-type]
+
+    # Evidence
 
     def run_gate(
         self, gate: str, words: Sequence[str] = (), *, timeout: str | None = None,

@@ -20,6 +20,7 @@ PERSON = "config.toml"
 MAX_BYTES = 262_144
 MAX_COMMAND = 1_000
 COMPLETED_KEPT = "24h"
+ENFORCEABLE = ("reading", "stop")
 
 
 class BadSettings(Refused):
@@ -58,6 +59,14 @@ class Settings:
                 return ttl
         return None
 
+    def enforced(self) -> list[str]:
+        """What hooks insist on; the person's word, where there is one, counts."""
+        for settings in (self._person, self._team):
+            if "enforce" in settings:
+                enforced: list[str] = settings["enforce"]
+                return enforced
+        return []
+
     def completed_kept(self) -> str:
         """How long records of ended workflows stay where they are."""
         for settings in (self._person, self._team):
@@ -72,8 +81,8 @@ def load(root: str) -> Settings:
     team = _read(os.path.join(root, TEAM), TEAM, within=root)
     person_file = os.path.join(person_folder(), PERSON)
     person = _read(person_file, person_file)
-    _check(team, TEAM, ("gates", "ttl", "clean"))
-    _check(person, person_file, ("gates", "ttl", "clean", "trust"))
+    _check(team, TEAM, ("enforce", "gates", "ttl", "clean"))
+    _check(person, person_file, ("enforce", "gates", "ttl", "clean", "trust"))
     return Settings(team, person)
 
 
@@ -109,8 +118,11 @@ def _read(path: str, shown: str, within: str | None = None) -> Fields:
 
 def _check(settings: Fields, path: str, known: tuple[str, ...]) -> None:
     _only(settings, known, path, "")
+    enforced = settings.get("enforce", [])
+    if not isinstance(enforced, list) or not all(name in ENFORCEABLE for name in enforced):
+        raise BadSettings(path, "enforce", f"must be a list of {', '.join(ENFORCEABLE)}")
     for table in settings:
-        if not isinstance(settings[table], dict):
+        if table != "enforce" and not isinstance(settings[table], dict):
             raise BadSettings(path, table, "must be a table")
     for name, gate in settings.get("gates", {}).items():
         _check_gate(gate, path, f"gates.{name}")

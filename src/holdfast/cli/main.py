@@ -5,11 +5,9 @@ Nothing is asked of anybody, so it runs the same with and without a terminal.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-
-from holdfast.cli.arguments import parse
-from holdfast.cli.table import COMMANDS, WITHOUT_WORKSPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,13 +29,25 @@ class _Unheard(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and give the process's exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
+    if argv is None and "--follow" not in words:
+        # The process ends before there is anything to collect.
+        gc.disable()
     try:
-        return _run(words)
+        return _hook() if words == ["hook"] else _run(words)
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
+def _hook() -> int:
+    """The one command that is started all the time: it has a shorter way."""
+    from holdfast.hooks.first import main as answer
+
+    return answer()
+
+
 def _run(words: list[str]) -> int:
+    from holdfast.cli.arguments import parse
+
     as_json = "--json" in words
     workflow = None
     try:
@@ -53,6 +63,8 @@ def _run(words: list[str]) -> int:
 
 
 def _answer(args: Arguments) -> Answer:
+    from holdfast.cli.table import COMMANDS, WITHOUT_WORKSPACE
+
     name = args["command"]
     module, _, function = COMMANDS[name]["call"].partition(".")
     call = getattr(__import__(f"holdfast.cli.{module}", fromlist=(function,)), function)

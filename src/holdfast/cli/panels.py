@@ -305,7 +305,7 @@ def _edited(changes: list[Json]) -> Fields:
 _SUMMARIES: dict[str, Callable[[Json], Fields]] = {
     "recipe": lambda recipe: {"recipe": recipe["name"]},
     "state": lambda state: {"recipe": state["recipe"]["name"], "title": state["title"]},
-    "session": lambda session: {"session": session["id"]},
+    "session": lambda held: {"session": held["id"] if isinstance(held, dict) else held},
     "commit": lambda commit: {"commit": str(commit)[:_COMMIT]},
     "changes": _edited,
 }

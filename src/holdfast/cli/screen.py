@@ -127,6 +127,25 @@ def _run(screen: Screen, data: Any) -> Iterator[str]:
     yield from next_lines(screen, data["receipt"].state, aimed=data["aimed"])
 
 
+def _plan(screen: Screen, data: Any) -> Iterator[str]:
+    yield f"{screen.mark('in_progress')} {clean(data['does'])}"
+    if data["context"]:
+        yield ""
+        for line in data["context"].split("\n"):
+            yield clean(line)
+
+
+_CHECK_MARKS = {"good": "completed", "bad": "blocked", "unknown": "pending"}
+
+
+def _check(screen: Screen, data: Any) -> Iterator[str]:
+    for check in data["checks"]:
+        mark = screen.mark(_CHECK_MARKS[check["status"]])
+        yield f"{mark} {clean(check['what'])}  {screen.paint(clean(check['found']), 'dim')}"
+        if check["hint"]:
+            yield f"  next: {clean(check['hint'])}"
+
+
 def _ended(screen: Screen, data: Any) -> Iterator[str]:
     yield from _change(screen, data)
     if data["signal"]:
@@ -331,6 +350,9 @@ _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
     "wishes": _wishes,
     "cleaned": _cleaned,
     "ended": _ended,
+    "plan": _plan,
+    "silence": _demo,
+    "check": _check,
     "recipes": _recipes,
     "recipe": _recipe,
     "script": _text,

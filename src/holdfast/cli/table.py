@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.grammar import argument, flag, option
+from holdfast.cli.table_upkeep import SETUP, UPKEEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -330,64 +331,12 @@ _EVIDENCE: dict[str, Command] = {
     },
 }
 
-_UPKEEP: dict[str, Command] = {
-    "trust": {
-        "help": "read and approve the commands that this repository wants to run",
-        "call": "approval.trust",
-        "options": (
-            flag("--list", "only list them, and which are approved"),
-            flag("--revoke", "forget every approval for this workspace"),
-        ),
-        "examples": ("holdfast trust", "holdfast trust --list --json"),
-    },
-    "clean": {
-        "help": "let expired workflows and old ended records go; resume ID brings each back",
-        "call": "upkeep.clean",
-        "options": (flag("--dry-run", "only say what would go"),),
-        "examples": ("holdfast clean --dry-run", "holdfast clean"),
-    },
-    "verify": {
-        "help": "check the ledger, and every view against it; changes nothing",
-        "call": "upkeep.verify",
-        "examples": ("holdfast verify",),
-    },
-    "repair": {
-        "help": "put what is damaged aside and rebuild it; deletes nothing",
-        "call": "upkeep.repair",
-        "examples": ("holdfast repair",),
-    },
-    "completion": {
-        "help": "print a completion script for a shell",
-        "call": "completion.answer",
-        "takes": (
-            argument("SHELL", "bash, zsh or fish", values="shell"),
-            argument(
-                "WORD",
-                "asked by the script: the command line so far, after --",
-                into="words",
-                count="any",
-            ),
-        ),
-        "examples": ("holdfast completion bash", "holdfast completion zsh -- task ''"),
-    },
-    "demo": {
-        "help": "watch a workflow survive a kill, an edit and a lost context",
-        "call": "upkeep.demo",
-        "examples": ("holdfast demo",),
-    },
-    "help": {
-        "help": "show help for everything or for one command",
-        "call": "guide.answer",
-        "takes": (argument("COMMAND", "the command", into="topic", count="any", values="command"),),
-        "examples": ("holdfast help task done",),
-    },
-}
-
 SECTIONS = {
     "Workflows": _WORKFLOWS,
     "Progress": _PROGRESS,
     "Evidence": _EVIDENCE,
-    "Upkeep": _UPKEEP,
+    "Setting up": SETUP,
+    "Upkeep": UPKEEP,
 }
-COMMANDS: dict[str, Command] = {**_WORKFLOWS, **_PROGRESS, **_EVIDENCE, **_UPKEEP}
-WITHOUT_WORKSPACE = ("completion", "demo", "help")
+COMMANDS: dict[str, Command] = {**_WORKFLOWS, **_PROGRESS, **_EVIDENCE, **SETUP, **UPKEEP}
+WITHOUT_WORKSPACE = ("completion", "demo", "help", "hook")

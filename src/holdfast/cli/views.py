@@ -128,6 +128,15 @@ def _cleaned(data: Any) -> Fields:
     return {"cleaned": data["gone"], "dry_run": data["dry_run"], **_notes(data["notes"])}
 
 
+def _check(data: Any) -> Fields:
+    fields: Fields = {"checks": data["checks"]}
+    wrong = [check for check in data["checks"] if check["status"] == "bad"]
+    if wrong:
+        message = "; ".join(f"{check['what']}: {check['found']}" for check in wrong)
+        fields["error"] = {"code": "unwell", "message": message, "hint": wrong[0]["hint"]}
+    return fields
+
+
 def _ended(data: Any) -> Fields:
     return {**_change(data), "signal": data["signal"]}
 
@@ -194,6 +203,9 @@ _VIEWS: dict[str, Callable[[Any], Fields]] = {
     "wishes": _wishes,
     "cleaned": _cleaned,
     "ended": _ended,
+    "plan": _text,
+    "silence": _text,
+    "check": _check,
     "recipes": _text,
     "recipe": _text,
     "script": _text,

@@ -86,7 +86,7 @@ def is_gapless(events: list[Event]) -> bool:
 
 _TOLD = (
     "phase", "step", "task", "commit", "reason", "gate", "passed", "outcome", "note", "path",
-    "feature", "next",
+    "feature", "next", "trigger",
 )  # fmt: skip
 
 

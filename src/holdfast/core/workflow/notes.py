@@ -58,8 +58,20 @@ def set_context(_state: Workflow, command: Command) -> list[Draft] | Refusal:
     return [{"type": "context_set", "data": {"values": values}}]
 
 
-def note_compaction(_state: Workflow, command: Command) -> list[Draft]:
+def note_compaction(state: Workflow, command: Command) -> list[Draft]:
+    """A compaction; said twice with nothing in between, it is the same one."""
+    last = state["history"][-1:]
+    if last and last[0].get("event") == "context_compacted":
+        return []
     return [{"type": "context_compacted", "data": dict(command["args"])}]
+
+
+def end_session(state: Workflow, command: Command) -> list[Draft]:
+    """Lets go of the workflow that an ending session holds."""
+    session, held = command["args"]["session"], state["session"]
+    if not session or held is None or held["id"] != session:
+        return []
+    return [{"type": "session_ended", "data": dict(command["args"])}]
 
 
 def note_briefing(_state: Workflow, command: Command) -> list[Draft]:
@@ -86,6 +98,10 @@ def _compacted(state: Workflow, _data: Fields, _at: str) -> Workflow:
     return {**state, "read": {}}
 
 
+def _session_ended(state: Workflow, _data: Fields, _at: str) -> Workflow:
+    return {**state, "session": None}
+
+
 def _unchanged(state: Workflow, _data: Fields, _at: str) -> Workflow:
     return state
 
@@ -97,6 +113,7 @@ DECIDE = {
     "set_context": set_context,
     "note_compaction": note_compaction,
     "note_briefing": note_briefing,
+    "end_session": end_session,
 }
 EVOLVE = {
     "reminder_added": _reminder_added,
@@ -105,4 +122,5 @@ EVOLVE = {
     "context_set": _context_set,
     "context_compacted": _compacted,
     "briefing_delivered": _unchanged,
+    "session_ended": _session_ended,
 }

@@ -1,0 +1,36 @@
+"""``holdfast hook``: the answer to a client's event, and what the answer would be."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.shapes import Answer, Arguments
+
+
+def hook(args: Arguments) -> Answer:
+    if args["explain"] is None:
+        from holdfast.hooks.first import main
+
+        main()
+        return {"kind": "silence", "data": {}}
+    from holdfast.hooks.first import root_of
+    from holdfast.hooks.plans import EVENTS, Call, plan_for
+
+    event = args["explain"]
+    if event not in EVENTS:
+        raise Refused(
+            "not_found",
+            f"hook: Holdfast has no part in {event[:60]!r}; it has in {', '.join(EVENTS)}",
+            "holdfast hook --explain SessionStart",
+        )
+    told = {"hook_event_name": event, "cwd": os.getcwd(), "stop_hook_active": False}
+    if args["session"]:
+        told["session_id"] = args["session"]
+    plan = plan_for(Call(told, root_of(told)))
+    answer = plan.answer or {}
+    context = answer.get("hookSpecificOutput", {}).get("additionalContext", "")
+    return {"kind": "plan", "data": {"does": plan.says, "answer": answer, "context": context}}

@@ -1,0 +1,13 @@
+"""The file that a client runs: ``python -I -S entry.py``, the quickest way to start.
+
+It is compiled anew each time, so it holds nothing but the way to the rest.
+"""
+
+import sys
+
+if __name__ == "__main__":
+    # Without the site's packages: those of Holdfast are two folders above.
+    sys.path.insert(0, __file__.rpartition("/holdfast/hooks/")[0])
+    from holdfast.hooks.first import main
+
+    sys.exit(main())

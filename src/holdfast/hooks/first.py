@@ -1,0 +1,168 @@
+"""The first look at an event: the least that has to happen to know that nothing has to be done.
+
+The event comes as JSON on standard input. Whatever happens, the exit code is 0: a fault of Holdfast
+is no reason to stop an agent. It leaves a line in ``.claude/holdfast/hook.log``.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from holdfast import __version__, jsontext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields
+
+PING = "HoldfastPing"
+"""An event that no client has: whoever wants to know whether the hook answers sends it."""
+MAX_BYTES = 64 * 1024 * 1024
+LEDGER = os.path.join(".claude", "holdfast")
+_ALWAYS = ("SessionStart", "PreCompact", "SessionEnd", "PreCompress", "BeforeAgent")
+_READS = ("Read", "read_file", "read_many_files", "NotebookRead")
+_TOOLS = ("PostToolUse", "AfterTool")
+_ENFORCED = ("Stop", "AfterAgent", "PreToolUse", "BeforeTool")
+_RECORDS = (".claude/workflow-state.json", ".claude/workflow-state", "untracked/workflow-state")
+_FOLDERS = (".claude/workflow-state/active", "untracked/workflow-state", ".claude/iterative")
+_NOTES = ("CLAUDE.local.md", os.path.join("CLAUDE", "Plan"))
+_MANY = 64
+
+
+def main() -> int:
+    """Reads one event, and answers it if there is something to say."""
+    # The process ends before there is anything to collect.
+    gc.disable()
+    folder = ""
+    try:
+        event = _event(_read())
+        if event.get("hook_event_name") == PING:
+            _print({"holdfast": __version__})
+            return 0
+        folder = root_of(event) if event else ""
+        if not folder or not _may_matter(event, folder):
+            return 0
+        from holdfast.hooks.plans import carry_out
+
+        _print(carry_out(event, folder))
+    except BaseException as error:  # noqa: BLE001 - nothing that goes wrong here may stop an agent
+        _log(folder, error)
+    return 0
+
+
+def _read() -> bytes:
+    pieces = []
+    size = 0
+    while size < MAX_BYTES and (piece := os.read(0, 1 << 20)):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
+
+
+def _event(raw: bytes) -> Fields:
+    try:
+        found = jsontext.loads(raw)
+    except jsontext.BadJson:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def root_of(event: Fields) -> str:
+    """The root of the work tree that the client works in; empty when there is no such folder."""
+    told = event.get("cwd")
+    folder = told if isinstance(told, str) and os.path.isabs(told) else os.getcwd()
+    if "\0" in folder or not os.path.isdir(folder):
+        return ""
+    above = folder
+    while True:
+        if os.path.lexists(os.path.join(above, ".git")) or os.path.isdir(
+            os.path.join(above, LEDGER)
+        ):
+            return above
+        if os.path.dirname(above) == above:
+            return folder
+        above = os.path.dirname(above)
+
+
+def _may_matter(event: Fields, root: str) -> bool:
+    """A quick look that needs no more than a few files' names."""
+    name = event.get("hook_event_name")
+    if name in _ALWAYS:
+        return _has_work(root, with_notes=name in ("PreCompact", "PreCompress"))
+    if event.get("agent_id"):
+        # A sub-agent reads and stops for itself; its context is not the one that is kept.
+        return False
+    if name in _TOOLS:
+        return event.get("tool_name") in _READS and _has_ledger(root) and _is_required(event, root)
+    return name in _ENFORCED and _has_ledger(root) and _is_enforced(root)
+
+
+def _has_ledger(root: str) -> bool:
+    # In a linked worktree, or a bare repository's, the ledger lies elsewhere.
+    return os.path.isdir(os.path.join(root, LEDGER)) or os.path.isfile(os.path.join(root, ".git"))
+
+
+def _has_work(root: str, *, with_notes: bool) -> bool:
+    places = (*_RECORDS, *_NOTES) if with_notes else _RECORDS
+    return _has_ledger(root) or any(os.path.lexists(os.path.join(root, place)) for place in places)
+
+
+def _is_enforced(root: str) -> bool:
+    """Whether some settings speak of it; what they say is read by those who understand it."""
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.environ.get("HOME", ""), ".config")
+    files = (
+        os.path.join(root, ".claude", "holdfast.toml"),
+        os.path.join(base, "holdfast", "config.toml"),
+    )
+    return any(b"enforce" in _bytes(path) for path in files)
+
+
+def _is_required(event: Fields, root: str) -> bool:
+    """Whether some record could require what was read: its bytes name the file."""
+    given = event.get("tool_input")
+    path = given.get("file_path") or given.get("path") if isinstance(given, dict) else None
+    if not isinstance(path, str):
+        return isinstance(given, dict) and "paths" in given
+    name = os.path.basename(path).encode(errors="replace")
+    records = _records(root)
+    return len(records) > _MANY or any(name in _bytes(record) for record in records)
+
+
+def _records(root: str) -> list[str]:
+    found = [os.path.join(root, ".claude", "workflow-state.json")]
+    for folder in (
+        ".claude/workflow-state/active",
+        "untracked/workflow-state",
+        ".claude/iterative",
+    ):
+        try:
+            names = os.listdir(os.path.join(root, folder))
+        except OSError:
+            continue
+        for name in names[: _MANY + 1]:
+            path = os.path.join(root, folder, name)
+            inner = os.listdir(path)[:_MANY] if os.path.isdir(path) else []
+            found += [os.path.join(path, one) for one in inner] or [path]
+    return found
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _print(answer: Fields | None) -> None:
+    if answer:
+        sys.stdout.write(jsontext.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+def _log(folder: str, error: BaseException) -> None:
+    """A line for whoever wonders; where there is no ledger, nothing is made."""
+    from holdfast.hooks.log import write
+
+    write(os.path.join(folder, LEDGER) if folder else "", error)

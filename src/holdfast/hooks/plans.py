@@ -1,0 +1,263 @@
+"""What an event of a client asks for here: a plan that can be told, and one that is carried out.
+
+A plan has what the client is answered, what is recorded, and one sentence on both. So ``--explain``
+tells what would happen without anything happening.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.core.briefing import quoted
+from holdfast.core.refusal import Refusal
+from holdfast.core.workflow.lifecycle import pending
+from holdfast.core.workflow.state import is_active
+from holdfast.digest import digest
+from holdfast.errors import HoldfastError
+from holdfast.hooks import answers
+from holdfast.hooks.log import write as write_log
+from holdfast.keeper import Keeper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.core.shapes import Fields, Workflow
+
+WAIT_S = 2.0
+WAIT_AT_THE_END_S = 0.5
+"""A client gives all its hooks one and a half seconds when a session ends."""
+_STAYS_BOUND = ("clear", "resume")
+"""Ends of a session after which the same client goes on with the same work."""
+
+
+class Plan:
+    """What would be said, what would be recorded, and both in a sentence."""
+
+    def __init__(
+        self, says: str, answer: Fields | None = None, act: Callable[[], object] | None = None
+    ) -> None:
+        self.says = says
+        self.answer = answer
+        self.act = act
+
+
+NOTHING = Plan("nothing: no workflow here is this session's")
+
+
+class Call:
+    """One event: who asks, from where, and what about."""
+
+    def __init__(self, event: Fields, root: str) -> None:
+        self.event = event
+        self.root = root
+        self.name = _text(event, "hook_event_name")
+        self.session = _text(event, "session_id") or os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+        wait_s = WAIT_AT_THE_END_S if self.name == "SessionEnd" else WAIT_S
+        self.keeper = Keeper(
+            root, session=self.session[:200] or None, pid=_client(), by="hook", wait_s=wait_s
+        )
+
+    def mine(self) -> Workflow | Refusal:
+        """This session's workflow, or why there is none."""
+        return self.keeper.mine()
+
+
+def carry_out(event: Fields, root: str) -> Fields | None:
+    """Records what the event asks for, and gives what the client is answered.
+
+    What cannot be recorded is logged; what is to be said is said all the same.
+    """
+    call = Call(event, root)
+    plan = plan_for(call)
+    if plan.act is not None:
+        try:
+            plan.act()
+        except (HoldfastError, OSError) as error:
+            write_log(call.keeper.workspace.home, error)
+    return plan.answer
+
+
+def plan_for(call: Call) -> Plan:
+    """What the event asks for, here and now."""
+    make = _PLANS.get(call.name)
+    return make(call) if make is not None else Plan("nothing: Holdfast has no part in this event")
+
+
+def _briefed(call: Call) -> Plan:
+    """A new context: it gets the briefing of its workflow, or hears which there are."""
+    source = _text(call.event, "source") or "startup"
+    found = call.mine()
+    if isinstance(found, Refusal):
+        return _candidates(call, found)
+    text = call.keeper.briefing(state=found)
+    told = {
+        "digest": digest(text.encode()),
+        "characters": len(text),
+        "source": source,
+        "session": call.session,
+    }
+    return Plan(
+        f"brief the session on {found['id']} ({len(text):,} characters)",
+        answers.context(call.name, text),
+        lambda: call.keeper.do("note_briefing", told, workflow=found["id"]),
+    )
+
+
+def _candidates(call: Call, refusal: Refusal) -> Plan:
+    """What is merely there is named, not taken."""
+    if not refusal.details.get("candidates"):
+        return NOTHING
+    text = f"Holdfast: {quoted(refusal.message, 1_500)}. Next: {quoted(refusal.hint, 500)}"
+    return Plan("name the workflows there are", answers.context(call.name, text))
+
+
+def _compacted(call: Call) -> Plan:
+    """Before the context is summed up: what the agent's notes tell is taken in, all is saved."""
+    trigger = _text(call.event, "trigger") or "auto"
+    # One client says so at every turn, whether or not anything is summed up.
+    is_certain = call.name == "PreCompact" or trigger == "manual"
+
+    def act() -> None:
+        call.keeper.take_in_notes()
+        found = call.mine()
+        if is_certain and not isinstance(found, Refusal):
+            call.keeper.do("note_compaction", {"trigger": trigger}, workflow=found["id"])
+
+    return Plan("take in the agent's notes, and record that the context is compacted", act=act)
+
+
+def _ended(call: Call) -> Plan:
+    reason = _text(call.event, "reason") or "other"
+    if reason in _STAYS_BOUND or not call.session:
+        return Plan(f"nothing: after {reason} the same client goes on")
+    found = call.mine()
+    held = None if isinstance(found, Refusal) else found["session"]
+    if isinstance(found, Refusal) or held is None or held["id"] != call.session:
+        return NOTHING
+    told = {"session": call.session, "reason": reason}
+    return Plan(
+        f"let go of {found['id']}, which this session holds",
+        act=lambda: call.keeper.do("end_session", told, workflow=found["id"]),
+    )
+
+
+def _read(call: Call) -> Plan:
+    """Required reading is ticked when the client's own tool really read it."""
+    found = call.mine()
+    if isinstance(found, Refusal):
+        return NOTHING
+    names = [f"@{path}" for path in _paths(call)]
+    unread = [path for path in unread_of(found) if path in names or _same(call, path, names)]
+    if not unread:
+        return Plan(f"nothing: {found['id']} does not require this file")
+
+    def act() -> None:
+        for path in unread:
+            call.keeper.do("confirm_reading", {"path": path}, workflow=found["id"])
+
+    return Plan(f"tick {', '.join(unread)} of {found['id']}", act=act)
+
+
+def _same(call: Call, required: str, names: list[str]) -> bool:
+    """Whether a required path names one of the files that were read, however it is spelled."""
+    full = os.path.realpath(os.path.join(call.root, required[1:]))
+    return any(full == os.path.realpath(os.path.join(call.root, name[1:])) for name in names)
+
+
+def _paths(call: Call) -> list[str]:
+    """The files that the tool read whole, from the root."""
+    given = call.event.get("tool_input")
+    if not isinstance(given, dict) or _has_failed(call.event):
+        return []
+    told = [given.get("file_path"), given.get("path"), given.get("absolute_path")]
+    listed = given.get("paths")
+    told += listed if isinstance(listed, list) else []
+    folder = _text(call.event, "cwd") or call.root
+    paths = [os.path.join(folder, path) for path in told if isinstance(path, str) and path]
+    top = os.path.realpath(call.root)
+    return [os.path.relpath(os.path.realpath(path), top) for path in paths if "\0" not in path]
+
+
+def _has_failed(event: Fields) -> bool:
+    response = event.get("tool_response")
+    return isinstance(response, dict) and bool(response.get("error") or response.get("is_error"))
+
+
+def unread_of(state: Workflow) -> list[str]:
+    return [path for path in state["required_reading"] if path not in state["read"]]
+
+
+def _editing(call: Call) -> Plan:
+    """With ``enforce = ["reading"]`` nothing is edited before it was read."""
+    if "reading" not in call.keeper.enforced():
+        return Plan("nothing: reading is not enforced here")
+    found = call.mine()
+    if isinstance(found, Refusal):
+        return NOTHING
+    there = [path for path in unread_of(found) if _exists(call, path)]
+    if not there:
+        return Plan(f"nothing: everything that {found['id']} requires was read")
+    listed = ", ".join(quoted(path) for path in there[:20])
+    why = f"Holdfast: read these first, with the Read tool: {listed} (workflow {found['id']})"
+    return Plan(f"deny the edit until {listed} was read", answers.denied(call.name, why))
+
+
+def _exists(call: Call, path: str) -> bool:
+    return os.path.isfile(os.path.join(call.root, path[1:]))
+
+
+def _stopping(call: Call) -> Plan:
+    """With ``enforce = ["stop"]`` the agent is sent back once, with what is pending."""
+    if "stop" not in call.keeper.enforced():
+        return Plan("nothing: stopping is not enforced here")
+    if call.event.get("stop_hook_active") is not False:
+        return Plan("nothing: the agent was sent back once already")
+    found = call.mine()
+    if isinstance(found, Refusal):
+        return NOTHING
+    left = {kind: items for kind, items in pending(found).items() if kind in ("tasks", "gates")}
+    if not is_active(found) or not left:
+        return Plan(f"nothing: {found['id']} has no task or gate pending")
+    listed = "; ".join(f"{kind} {', '.join(map(str, left[kind]))}" for kind in left)
+    why = (
+        f"Holdfast: {found['id']} still has pending {quoted(listed)}. Go on, or say why not: "
+        f"holdfast task block N --reason TEXT -w {found['id']}, or holdfast abandon"
+    )
+    return Plan("send the agent back once, with what is pending", answers.blocked(why))
+
+
+def _turn_begins(call: Call) -> Plan:
+    """For clients that say nothing after a compaction: the next turn gets the briefing."""
+    found = call.mine()
+    if isinstance(found, Refusal):
+        return NOTHING
+    if not call.keeper.awaits_briefing(found["id"], call.session):
+        return Plan(f"nothing: this session has the briefing of {found['id']}")
+    return _briefed(call)
+
+
+def _client() -> int | None:
+    """The process of the client, which outlives a ``/clear``."""
+    told = os.environ.get("CLAUDE_PID", "")
+    return int(told) if told.isascii() and told.isdigit() and len(told) < 10 else None
+
+
+def _text(event: Fields, key: str) -> str:
+    found = event.get(key)
+    return found if isinstance(found, str) and found.isprintable() else ""
+
+
+_PLANS: dict[str, Callable[[Call], Plan]] = {
+    "SessionStart": _briefed,
+    "PreCompact": _compacted,
+    "PreCompress": _compacted,
+    "SessionEnd": _ended,
+    "PostToolUse": _read,
+    "AfterTool": _read,
+    "PreToolUse": _editing,
+    "BeforeTool": _editing,
+    "Stop": _stopping,
+    "BeforeAgent": _turn_begins,
+}
+EVENTS = tuple(_PLANS)

@@ -1,0 +1,88 @@
+"""The driver of the hook tests: events as a client sends them, to the real program."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import holdfast
+from acceptance.conftest import Place, an_environment
+
+ENTRY = os.path.join(os.path.dirname(holdfast.__file__), "hooks", "entry.py")
+
+
+class Client(Place):
+    """A client that fires hooks in a folder."""
+
+    session = "session-1"
+
+    def fire(self, event, raw=None, **fields):
+        """Fires an event; gives the answer as an object, ``None`` when there was none."""
+        told = {
+            "session_id": self.session,
+            "transcript_path": "/nowhere/transcript.jsonl",
+            "cwd": self.path,
+            "hook_event_name": event,
+            **fields,
+        }
+        given = json.dumps(told).encode() if raw is None else raw
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", ENTRY],
+            cwd=self.path, env=self.environment, input=given, capture_output=True,
+            check=False, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 0
+        assert done.stderr == b""
+        return json.loads(done.stdout) if done.stdout else None
+
+    def briefed(self, source="compact", **fields):
+        """The text that a new context gets; empty when it gets none."""
+        answer = self.fire("SessionStart", source=source, **fields)
+        if answer is None:
+            return ""
+        told = answer["hookSpecificOutput"]
+        assert told["hookEventName"] == "SessionStart"
+        return told["additionalContext"]
+
+    def read(self, path, **fields):
+        full = os.path.join(self.path, path)
+        return self.fire(
+            "PostToolUse", tool_name="Read", tool_input={"file_path": full},
+            tool_response={"type": "text"}, **fields,
+        )  # fmt: skip
+
+    def log(self):
+        path = os.path.join(self.path, ".claude", "holdfast", "hook.log")
+        if not os.path.exists(path):
+            return ""
+        with open(path) as file:
+            return file.read()
+
+    def other(self, session):
+        client = Client(self.path, self.environment)
+        client.session = session
+        return client
+
+
+@pytest.fixture
+def client(tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "work").mkdir()
+    made = Client(tmp_path / "work", an_environment(tmp_path / "home"))
+    made.git("init", "-q", "-b", "main")
+    made.commit("README.md", "A project.\n", "begin")
+    return made
+
+
+@pytest.fixture
+def migration(client):
+    """A formal workflow in its first phase, with required reading."""
+    client.write("docs/guide.md", "Read me.\n")
+    client.ok(
+        "start", "custom", "Database Migration", "--phase", "Backup", "--phase", "Transform",
+        "--phase", "Verify", "--read", "@docs/guide.md", "--remind", "Back up first",
+        "--set", "source_db=postgres",
+    )  # fmt: skip
+    return client

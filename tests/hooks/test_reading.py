@@ -1,0 +1,92 @@
+"""Required reading is ticked by a real read, and what the team enforces is enforced."""
+
+import os
+
+import pytest
+
+
+def unread(client):
+    return client.state()["unread"]
+
+
+def test_reading_the_file_ticks_it(migration):
+    assert unread(migration) == ["@docs/guide.md"]
+    assert migration.read("docs/guide.md") is None
+    assert unread(migration) == []
+    assert migration.types()[-1] == "reading_confirmed"
+    migration.read("docs/guide.md")
+    assert migration.types().count("reading_confirmed") == 1
+
+
+def test_a_compaction_unticks_it(migration):
+    migration.read("docs/guide.md")
+    migration.fire("PreCompact", trigger="auto")
+    assert unread(migration) == ["@docs/guide.md"]
+    assert "@docs/guide.md" in migration.briefed()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"tool_name": "Grep", "tool_input": {"path": "docs/guide.md"}},
+        {"tool_name": "Read", "tool_input": {"file_path": "README.md"}},
+        {"tool_name": "Read", "tool_input": {"file_path": "docs/guide.md"}, "agent_id": "a1"},
+        {"tool_name": "Read", "tool_input": {}},
+        {
+            "tool_name": "Read",
+            "tool_input": {"file_path": "docs/guide.md"},
+            "tool_response": {"error": "no such file"},
+        },
+    ],
+    ids=["another tool", "another file", "a sub-agent", "nothing", "a failure"],
+)
+def test_anything_else_ticks_nothing(migration, event):
+    migration.fire("PostToolUse", **event)
+    assert unread(migration) == ["@docs/guide.md"]
+
+
+def test_a_file_is_the_same_however_it_is_spelled(migration):
+    os.symlink("docs", os.path.join(migration.path, "papers"))
+    migration.read("papers/../docs/guide.md")
+    assert unread(migration) == []
+
+
+def test_nothing_is_enforced_by_default(migration):
+    edit = {"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}
+    assert migration.fire("PreToolUse", **edit) is None
+    assert migration.fire("Stop", stop_hook_active=False) is None
+
+
+def test_enforced_reading_denies_edits_until_it_was_read(migration):
+    migration.write(".claude/holdfast.toml", 'enforce = ["reading"]\n')
+    edit = {"tool_name": "Write", "tool_input": {"file_path": "a.py"}}
+    told = migration.fire("PreToolUse", **edit)["hookSpecificOutput"]
+    assert told["permissionDecision"] == "deny"
+    assert "@docs/guide.md" in told["permissionDecisionReason"]
+    migration.read("docs/guide.md")
+    assert migration.fire("PreToolUse", **edit) is None
+
+
+def test_a_file_that_is_not_there_cannot_be_insisted_on(client):
+    client.write(".claude/holdfast.toml", 'enforce = ["reading"]\n')
+    client.ok("start", "custom", "x", "--read", "@docs/later.md")
+    assert client.fire("PreToolUse", tool_name="Edit", tool_input={}) is None
+
+
+def test_enforced_stopping_sends_the_agent_back_once(client):
+    client.write(".claude/holdfast.toml", 'enforce = ["stop"]\n')
+    client.ok("start", "dev", "a.md", "--task", "one")
+    answer = client.fire("Stop", stop_hook_active=False)
+    assert answer["decision"] == "block"
+    assert "tasks 1" in answer["reason"]
+    assert "gates lint" in answer["reason"]
+    assert client.fire("Stop", stop_hook_active=True) is None
+    assert client.fire("Stop") is None
+    client.ok("complete", "--force", "--reason", "x")
+    assert client.fire("Stop", stop_hook_active=False) is None
+
+
+def test_a_bad_setting_stops_nobody(migration):
+    migration.write(".claude/holdfast.toml", 'enforce = ["everything"]\n')
+    assert migration.fire("Stop", stop_hook_active=False) is None
+    assert "enforce" in migration.log()
