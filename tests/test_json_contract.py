@@ -29,6 +29,7 @@ OTHERS = {
     "no_recipe": 1,
     "ambiguous": 1,
     "bad_settings": 1,
+    "unwell": 1,
 }
 """Codes that are given in another way."""
 

@@ -66,6 +66,7 @@ STORY = [
     ("clean", "clean"),
     ("resume", "resume"),
     ("advance", "advance"),
+    ("hook", "hook --explain SessionStart"),
     ("verify", "verify"),
     ("repair", "repair"),
     ("abandon", "abandon --reason enough"),
@@ -77,7 +78,7 @@ STORY = [
 
 
 def test_the_story_tells_of_every_command():
-    assert {name for name, _ in STORY} | {"demo"} == set(COMMANDS)
+    assert {name for name, _ in STORY} | {"demo", "doctor"} == set(COMMANDS)
     assert set(KEYS) == set(COMMANDS) | {"--version"}
 
 

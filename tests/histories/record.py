@@ -57,6 +57,7 @@ def live(root: str) -> Keeper:
     keeper.do("clear_violation", {"code": "V-1"}, workflow=dev)
     keeper.record_tests("make test", passing=["test_login"], workflow=dev)
     keeper.add_file("a.py", "green", 12, workflow=dev)
+    keeper.do("end_session", {"session": "session-1", "reason": "other"}, workflow=dev)
     keeper.start_phase("verification", workflow=dev)
     keeper.start_step("lint", workflow=dev)
     keeper.block_phase("verification", {"reason": "no network"}, workflow=dev)
