@@ -73,7 +73,7 @@ AS_TEXT = [*COMMON, "holdfast.core.ahead", "holdfast.cli.screen", "holdfast.cli.
 AS_JSON = [*COMMON, "holdfast.cli.text", "holdfast.cli.views"]
 STANDARD = {
     *("__future__", "_blake2", "_collections_abc", "_ctypes", "_json", "_md5", "_stat", "errno"),
-    *("fcntl", "genericpath", "os", "os.path", "posixpath", "stat", "types"),
+    *("fcntl", "gc", "genericpath", "os", "os.path", "posixpath", "stat", "types"),
 }
 """``_ctypes``, without the package around it, is for the one call that exchanges two files."""
 

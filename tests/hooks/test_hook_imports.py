@@ -1,0 +1,43 @@
+"""What a hook loads that has nothing to do: every import is paid at every turn."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import holdfast
+
+PROGRAM = """\
+import sys
+sys.path.insert(0, sys.argv[1])
+from holdfast.hooks.first import main
+main()
+print(*sorted(name for name in sys.modules if name.startswith("holdfast")), file=sys.stderr)
+"""
+IDLE = ["holdfast", "holdfast.hooks", "holdfast.hooks.first", "holdfast.jsontext"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"hook_event_name": "Stop", "stop_hook_active": False},
+        {"hook_event_name": "UserPromptSubmit", "prompt": "x"},
+        {"hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_input": {}},
+        {
+            "hook_event_name": "PostToolUse",
+            "tool_name": "Read",
+            "tool_input": {"file_path": "README.md"},
+        },
+        {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {}},
+    ],
+)
+def test_an_idle_hook_loads_next_to_nothing(migration, event):
+    source = holdfast.__path__[0].rpartition("/")[0]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", PROGRAM, source],
+        input=json.dumps({**event, "cwd": migration.path}).encode(),
+        cwd=migration.path, env=migration.environment, capture_output=True, check=True,
+    )  # fmt: skip
+    assert done.stderr.decode().split() == IDLE
+    assert done.stdout == b""
