@@ -1,0 +1,331 @@
+"""The skills of the plugin: every command in them is one that Holdfast takes, and those of a block
+do, one after the other, what the skill says.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.arguments import parse
+from holdfast.cli.table import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+SKILLS = {path.parent.name: path for path in sorted((ROOT / "plugin/skills").glob("*/SKILL.md"))}
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FIELD = re.compile(r"([a-z-]+): (.+)")
+FIELDS = ["name", "description", "argument-hint", "allowed-tools"]
+MAX_WORDS = 1_200
+MAX_BYTES = 10_000  # 5,000 tokens, were each no longer than two bytes
+MAX_DESCRIPTION = 1_536
+
+ASKS = {"tests run", "gate run", "phase approve", "abandon", "trust", "repair"}
+"""What a person decides, or what runs another program: a skill must not do it unasked."""
+
+each_skill = pytest.mark.parametrize("name", SKILLS)
+
+
+def text_of(name):
+    return SKILLS[name].read_text("utf-8")
+
+
+def front(name):
+    """The fields above the text. Each is one line, so that any reader of YAML reads the same."""
+    opening, lines, _ = text_of(name).split("---\n", 2)
+    assert opening == ""
+    pairs = [FIELD.fullmatch(line).groups() for line in lines.splitlines()]
+    assert len(dict(pairs)) == len(pairs)
+    return dict(pairs)
+
+
+def body(name):
+    return text_of(name).split("---\n", 2)[2]
+
+
+def blocks(name):
+    """The lines of the shell blocks, in order."""
+    return [
+        line
+        for language, text in FENCE.findall(body(name))
+        if language == "sh"
+        for line in text.splitlines()
+    ]
+
+
+def spans(name):
+    """What stands between backticks in the text, with its line ends folded."""
+    prose = FENCE.sub("", body(name))
+    return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose)]
+
+
+def commands(name):
+    """Every command of Holdfast, as words; what is meant to be filled in stands as it is."""
+    found = [*blocks(name), *spans(name)]
+    return [shlex.split(line)[1:] for line in found if line.startswith("holdfast ")]
+
+
+def allowed(name):
+    """The beginnings of commands that the skill runs without asking."""
+    listed = front(name)["allowed-tools"].split(", ")
+    matches = [re.fullmatch(r"Bash\(holdfast ([a-z ]+):\*\)", rule) for rule in listed]
+    assert all(matches), listed
+    return [match[1] for match in matches]
+
+
+def covered(command, rules):
+    return any(command == rule or command.startswith(f"{rule} ") for rule in rules)
+
+
+# What is written
+
+
+def test_the_skills_are_these_four():
+    assert list(SKILLS) == ["dev", "resume", "tdd", "workflow"]
+
+
+@each_skill
+def test_it_says_what_it_is_for_and_when(name):
+    fields = front(name)
+    assert list(fields) == FIELDS
+    assert fields["name"] == name
+    assert "Use it when" in fields["description"]
+    assert len(fields["description"]) <= MAX_DESCRIPTION
+    unquoted = [value for value in fields.values() if not value.startswith('"')]
+    assert not [value for value in unquoted if ": " in value or " #" in value]
+
+
+@each_skill
+def test_it_is_short_enough_to_survive_a_compaction_whole(name):
+    assert len(text_of(name).encode()) <= MAX_BYTES
+    assert len(text_of(name).split()) <= MAX_WORDS
+
+
+@each_skill
+def test_nothing_in_it_is_taken_for_an_instruction_of_the_client(name):
+    """A client puts arguments in place of ``$1``, and runs what stands in backticks after ``!``."""
+    assert not re.search(r"\$\d|!`|\$\{", body(name))
+    assert body(name).count("$ARGUMENTS") == 1
+
+
+@each_skill
+def test_every_command_is_understood(name):
+    assert commands(name)
+    for words in commands(name):
+        assert parse(words)["command"] in COMMANDS, words
+
+
+@each_skill
+def test_every_command_stands_where_it_is_checked(name):
+    """In a block of its own or between backticks; a block begins no line with anything else."""
+    assert not [line for line in blocks(name) if not line.startswith(("holdfast ", "git "))]
+    prose = re.sub(r"`[^`]+`", "", FENCE.sub("", body(name)))
+    assert not re.search(r"\bholdfast\b", prose)
+
+
+# What runs unasked
+
+
+@each_skill
+def test_it_runs_unasked_what_only_keeps_state(name):
+    rules = allowed(name)
+    for rule in rules:
+        assert any(covered(command, [rule]) for command in COMMANDS), rule
+    unasked = {command for command in COMMANDS if covered(command, rules)}
+    assert not unasked & (ASKS | {"hook", "demo", "completion"})
+
+
+@each_skill
+def test_it_asks_for_everything_else_and_for_nothing_else(name):
+    used = {parse(words)["command"] for words in commands(name)}
+    assert {command for command in used if not covered(command, allowed(name))} <= ASKS
+
+
+# What the commands do
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A repository whose tests pass once there is a file ``code``, and a shell in it."""
+    root, tools = tmp_path / "project", tmp_path / "tools"
+    for folder in (root / "features", root / "docs", tools):
+        folder.mkdir(parents=True)
+    (root / "features" / "login.md").write_text("# Login\n")
+    (root / "docs" / "rules.md").write_text("# Rules\n")
+    (root / "check").write_text("test -f code\n")
+    (tools / "holdfast").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
+    (tools / "holdfast").chmod(0o755)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CLAUDE"))}
+    person = {"NAME": "Ada", "EMAIL": "ada@example.com"}
+    environment = {
+        **kept,
+        **{f"GIT_{who}_{k}": v for who in ("AUTHOR", "COMMITTER") for k, v in person.items()},
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "HOME": str(tmp_path),
+        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONIOENCODING": "utf-8",
+        "CLAUDE_CODE_SESSION_ID": "session-1",
+    }
+
+    def run(line, **more):
+        return subprocess.run(
+            ["sh", "-c", line],
+            cwd=root,
+            env={**environment, **more},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    begin = "git init -q -b main && git add . && git commit -q -m begin"
+    assert run(begin).returncode == 0
+    run.root = root
+    return run
+
+
+FILLED = {
+    "FEATURE": "features/login.md",
+    "FEATURE_FILE": "features/login.md",
+    "BRANCH": "feat/login",
+    "N": "1",
+    "CMD": "sh check",
+    "LINT": "sh -n check",
+    "PATHS": ".",
+    "PATH": "docs/rules.md",
+    "NUMBER": "12",
+    "URL": "https://example.org/12",
+}
+"""What an agent would put in place of the words in capitals; others are text as they are."""
+
+
+def play(project, name, meanwhile=("", ""), **filled):
+    """Runs the blocks of a skill in their order, doing what the text between them asks for.
+
+    ``meanwhile`` is a command, and what is run before it. Gives what each command printed.
+    """
+    values = {**FILLED, **filled}
+    said = []
+    for written in blocks(name):
+        line = re.sub(r"\b[A-Z_]+\b", lambda word: values.get(word[0], word[0]), written)
+        if meanwhile[0] and line.startswith(meanwhile[0]):
+            assert project(meanwhile[1]).returncode == 0
+        done = project(line)
+        fails = line.startswith("holdfast tests run") and not (project.root / "code").exists()
+        assert done.returncode == (4 if fails else 0), f"{line}\n{done.stdout}{done.stderr}"
+        said.append(done.stdout)
+        if re.search(r"phase .*\bgreen\b", line):
+            (project.root / "code").write_text(values["BRANCH"])
+        if line == "git rev-parse HEAD":
+            values["SHA"] = done.stdout.strip()
+    return said
+
+
+def signal(said):
+    """The last line of the last answer."""
+    return said[-1].splitlines()[-1]
+
+
+def test_dev_leads_from_a_feature_file_to_the_signal(project):
+    said = play(project, "dev")
+    assert said[0].startswith("▶ started dev-")
+    assert sum("tests failed" in answer for answer in said) == 1
+    assert signal(said) == "DEV_COMPLETE: Login"
+    assert project("git branch --show-current").stdout == "feat/login\n"
+    assert project("holdfast verify").returncode == 0
+
+
+def test_dev_does_the_features_of_a_folder_one_after_the_other(project):
+    (project.root / "features" / "logout.md").write_text("# Logout\n")
+    said = play(project, "dev", FEATURE="features")
+    assert "next: features/logout.md" in said[-1]
+    assert signal(said) == "DEV_COMPLETE: Login"
+    (project.root / "code").unlink()
+    second = {"FEATURE_FILE": "features/logout.md", "BRANCH": "feat/logout", "RULE": "Another"}
+    said = play(project, "dev", FEATURE="features", **second)
+    assert said[0].startswith("▶ resumed dev-")
+    assert "next: " not in said[-1]
+    assert signal(said) == "DEV_COMPLETE: Logout"
+
+
+def test_tdd_goes_through_a_cycle_to_the_signal(project):
+    said = play(project, "tdd", TASK="Add a login", NAME="test_login")
+    assert said[0].startswith("▶ started tdd-")
+    assert sum("tests failed" in answer for answer in said) == 1
+    assert signal(said) == "TDD_COMPLETE: Add a login"
+
+
+def test_tdd_begins_the_next_cycle_with_red(project):
+    again = "holdfast phase start red && ! holdfast complete"
+    to_the_end = "holdfast advance && holdfast advance && holdfast advance"
+    meanwhile = ("holdfast complete", f"{again} && {to_the_end}")
+    said = play(project, "tdd", meanwhile, TASK="Add a login")
+    assert signal(said) == "TDD_COMPLETE: Add a login"
+    assert "`holdfast phase start red` begins the next cycle" in " ".join(body("tdd").split())
+    assert '"cycle_count": 2' in project("cat .claude/workflow-state/completed/tdd-*.json").stdout
+
+
+def test_workflow_leads_through_phases_of_ones_own_to_the_signal(project):
+    head = project("git rev-parse HEAD").stdout.strip()
+    ahead = ("holdfast complete", "holdfast advance")
+    said = play(project, "workflow", ahead, SHA=head, SUBJECT="Migration")
+    assert any(answer.startswith("▶ started migration") for answer in said)
+    assert signal(said) == "CUSTOM_COMPLETE: Migration"
+
+
+def test_the_recipe_that_is_shown_is_a_good_one(project):
+    (recipe,) = [text for language, text in FENCE.findall(body("workflow")) if language == "toml"]
+    folder = project.root / ".claude" / "workflows"
+    folder.mkdir(parents=True)
+    (folder / "release.toml").write_text(recipe)
+    shown = project("holdfast recipes show release")
+    assert shown.returncode == 0
+    assert "a person approves it" in shown.stdout
+
+
+def test_the_phases_that_workflow_names_are_those_of_the_recipes(project):
+    rows = re.findall(r"^\| `([a-z-]+)` \| ([^|;]+)", body("workflow"), re.MULTILINE)
+    named = {recipe: phases.strip().split(", ") for recipe, phases in rows}
+    assert list(named) == ["planning", "qa-loop", "implementation", "custom"]
+    del named["custom"]
+    for recipe, phases in named.items():
+        shown = project(f"holdfast recipes show {recipe}").stdout
+        assert re.findall(r"^  (\S.*)$", shown.partition("Phases\n")[2], re.MULTILINE) == phases
+
+
+def test_resume_takes_up_what_another_session_left(project):
+    project("holdfast start dev features/login.md --task One")
+    workflow = project("holdfast status").stdout.split()[1]
+    for line in blocks("resume"):
+        done = project(line.replace("ID", workflow), CLAUDE_CODE_SESSION_ID="session-2")
+        assert done.returncode == 0
+    assert "✅ Workflow restored: Login, Phase 1/5" in done.stdout
+
+
+def test_the_words_that_skills_look_for_are_those_that_are_said(project):
+    """Each word below stands in a skill, and in what Holdfast prints in that situation."""
+    project("holdfast start dev features/login.md --task One --task Two --read @docs/rules.md")
+    project("holdfast remind 'Be kind'; holdfast advance; git switch -qc feat/login")
+    project("holdfast advance; holdfast gate run lint -- true; touch other; holdfast task start 1")
+    project("holdfast gate run test -- false; holdfast task block 2 --reason 'Ask Ada'")
+    project("holdfast task phase 1 red; holdfast tests run -- sh check; git switch -q main")
+    briefing = project("holdfast resume").stdout
+    written = "".join(" ".join(body(name).split()) for name in SKILLS)
+    for word in (
+        *("BRANCH MISMATCH", "Resuming task", "NEXT", "BLOCKED", "STALE", "FAILED"),
+        *("FAILING TESTS", "REQUIRED READING", "KEY REMINDERS", "✅ Workflow restored: "),
+    ):
+        assert word in briefing
+        assert word in written
+    project("git switch -q feat/login; holdfast task done 1; holdfast task start 2")
+    project("holdfast task done 2")
+    assert "All tasks complete. " in project("holdfast resume").stdout
+    assert "All tasks complete. " in written
+    again = project("holdfast start dev features/login.md").stdout
+    assert again.startswith("▶ resumed")
+    assert "\n  next: " in again
