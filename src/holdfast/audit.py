@@ -9,7 +9,7 @@ from holdfast.core import workflow
 from holdfast.core.workflow.state import is_active
 from holdfast.jsontext import BadJson
 from holdfast.layers import catalog, index, records
-from holdfast.layers.records import envelope
+from holdfast.layers.records import envelope, sound
 from holdfast.layers.records.fields import Invalid
 from holdfast.ledger.lines import BadLine
 from holdfast.ledger.segment import OPEN_NAME
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 OWN_STREAM = "_ledger"
 """The ledger's own stream; no workflow's id begins so."""
+MOST_LOST = 1_000_000
+"""A larger gap was never a gap: somebody wrote a number."""
 REPAIRED = "ledger_repaired"
 """The event by which a repair gives up events that are lost."""
 
@@ -53,6 +55,9 @@ class _History:
         self.bad_segments: set[str] = set()
         self.lost: dict[int, str] = {}
         """Seqs that no line has, with the place where they are missed."""
+        self.odd: dict[int, str] = {}
+        """Seqs of events that make no sense, with their place."""
+        self._given_up: set[int] = set()
         self._report = report
         self._versions: dict[str, int] = {}
         self._ids: set[str] = set()
@@ -73,15 +78,31 @@ class _History:
             self._report.say("error", str(place), f"the id {event['id']} stands twice")
         self._ids.add(event["id"])
         if event["type"] == REPAIRED:
-            for seq in event["data"]["lost"]:
-                self.lost.pop(seq, None)
-            self.broken.difference_update(event["data"].get("streams", ()))
+            self._give_up(event["data"])
         else:
-            self._fold(event)
+            self._fold(str(place), event)
+
+    def _give_up(self, data: Fields) -> None:
+        """Takes in what a repair recorded as lost."""
+        lost, streams = data.get("lost"), data.get("streams")
+        for seq in lost if isinstance(lost, list) else ():
+            if isinstance(seq, int):
+                self.lost.pop(seq, None)
+                self._given_up.add(seq)
+        for stream in streams if isinstance(streams, list) else ():
+            if isinstance(stream, str):
+                self.broken.discard(stream)
+
+    def odd_left(self) -> dict[int, str]:
+        """Events that make no sense, without those that a repair has given up."""
+        return {seq: place for seq, place in self.odd.items() if seq not in self._given_up}
 
     def _check_chain(self, place: str, event: Event) -> None:
-        for seq in range(self._next_seq, event["seq"]):
-            self.lost[seq] = place
+        if event["seq"] - self._next_seq > MOST_LOST:
+            gap = f"{self._next_seq} to {event['seq'] - 1}"
+            self._report.say("error", place, f"events {gap} are missing")
+        else:
+            self.lost.update(dict.fromkeys(range(self._next_seq, event["seq"]), place))
         if event["seq"] < self._next_seq:
             self._report.say(
                 "error", place, f"event {event['seq']} stands after {self._next_seq - 1}"
@@ -91,19 +112,37 @@ class _History:
                 "error", place, f"event {event['seq']} does not continue the one before it"
             )
 
-    def _fold(self, event: Event) -> None:
+    def _fold(self, place: str, event: Event) -> None:
         stream = event["stream"]
         if event["version"] != self._versions.get(stream, 0) + 1:
             self.broken.add(stream)
         self._versions[stream] = event["version"]
         before = self.states.get(stream)
-        after = workflow.carried(before and before[0], event)
-        if after is None or (before is not None and after is before[0]):
+        after = before and before[0]
+        if sound.is_told(event):
+            after = workflow.carried(after, event)
+        is_opening = event["type"] in workflow.OPENING
+        is_left_out = after is (before and before[0])
+        if is_left_out:
             self.broken.add(stream)
-        elif event["type"] in workflow.OPENING:
+            if before is not None or is_opening:
+                self.odd[event["seq"]] = place
+        elif is_opening:
             self.broken.discard(stream)
         if after is not None:
             self.states[stream] = (after, event)
+
+    def leave_out(self, stream: str, found: list[tuple[Place, Event]]) -> None:
+        """Goes through the events of a stream again, for those that lead to no state."""
+        state, odd = sound.replayed([event for _, event in found])
+        if state is None:
+            del self.states[stream]
+        else:
+            self.states[stream] = (state, self.states[stream][1])
+        seqs = {event["seq"] for event in odd}
+        self.odd.update(
+            {event["seq"]: str(place) for place, event in found if event["seq"] in seqs}
+        )
 
     def end(self, head_seq: int) -> None:
         """``head_seq`` counts damaged lines after the last event as the events they were."""
@@ -112,6 +151,8 @@ class _History:
             self.lost[seq] = OPEN_NAME
         for seq, place in self.lost.items():
             self._report.say("error", place, f"event {seq} is missing")
+        for seq, place in self.odd_left().items():
+            self._report.say("error", place, f"event {seq} makes no sense and is left out")
         for stream in sorted(self.broken):
             self._report.say("error", stream, "events are missing: its history is not whole")
 
@@ -123,6 +164,9 @@ def _read(engine: Engine, report: Report) -> _History:
             history.bad_line(place, found)
         else:
             history.event(place, found)
+    for stream in [one for one, (state, _) in history.states.items() if sound.flaw(state)]:
+        found_in = engine.ledger.walk(stream)
+        history.leave_out(stream, [(at, one) for at, one in found_in if isinstance(one, dict)])
     history.end(engine.ledger.head_seq)
     return history
 
@@ -215,11 +259,12 @@ def repair(engine: Engine) -> Report:
     """Moves damage to quarantine, takes what records still know into the ledger, rebuilds views."""
     report = Report()
     history = _read(engine, Report())
-    if history.lost:
+    lost = sorted({*history.lost, *history.odd_left()})
+    if lost:
         # First: an event whose siblings are lost must not become the end of the ledger, where it
         # would be taken for a commit that was torn.
-        _record(engine, {"lost": sorted(history.lost)})
-        report.say("repaired", OPEN_NAME, f"events {sorted(history.lost)} are recorded as lost")
+        _record(engine, {"lost": lost})
+        report.say("repaired", OPEN_NAME, f"events {lost} are recorded as lost")
     for name in sorted(history.bad_segments):
         kept = engine.ledger.rewrite_without_bad_lines(name)
         report.say("repaired", name, f"lines that are no events are kept in {kept}")

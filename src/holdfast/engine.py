@@ -24,6 +24,7 @@ from holdfast.register import Register
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from holdfast.core.shapes import Command, Draft, Event, Fields, Origin, Recipe, Workflow
     from holdfast.disk import Disk
@@ -97,11 +98,7 @@ class Engine:
         try:
             self.ledger.refresh()
         except OSError as error:
-            raise Fault(
-                "storage",
-                f"the ledger cannot be read: {error.strerror} ({error.filename})",
-                "make it an ordinary file that you can read, then run the same command again",
-            ) from error
+            raise _faults().unreadable_ledger(error) from error
         if self.ledger.inode != segment:
             self.register.forget()
 
@@ -158,14 +155,16 @@ class Engine:
 
     def replay(self, stream: str, upto: int | None = None) -> tuple[Workflow, Event]:
         """The state from the ledger alone, and the event it ends with."""
+        from holdfast.layers.records import sound
+
         events = self.ledger.since(stream, workflow.OPENING, upto)
-        state = workflow.replay(events)
+        state, odd = sound.replayed(events)
         if not workflow.is_gapless(events):
             self.note(f"events of {stream} are missing in the ledger: holdfast repair")
-        if state is None:
-            raise Fault(
-                "lost_events", f"the ledger has no readable events of {stream}", "holdfast verify"
-            )
+        if state is None or state["id"] != stream:
+            raise _faults().lost_events(stream)
+        for event in odd:
+            self.note(f"event {event['seq']} makes no sense and is left out: holdfast verify")
         return state, events[-1]
 
     def rows(self) -> list[Fields]:
@@ -179,11 +178,21 @@ class Engine:
         found = []
         for stream in self.ledger.touched():
             position = self.position(stream)
-            state = None if position is None else self.load(position)
+            state = None if position is None else self._usable(position)
             last = self.ledger.last(stream)
             if state is not None and last is not None:
                 found.append(catalog.row_of(state, last))
         return found
+
+    def _usable(self, position: Position) -> Workflow | None:
+        """The state; ``None``, and a note, when the ledger does not tell one."""
+        try:
+            return self.load(position)
+        except Fault as fault:
+            if fault.code != "lost_events":
+                raise
+            self.note(f"{fault.message}: {fault.hint}")
+            return None
 
     # Writing, under the lock
 
@@ -237,7 +246,7 @@ class Engine:
             there = self._leave_old_place(state, before) if show else None
             state = self._with_saved(self._with_saved(state, left), there)
         except (OSError, Fault) as error:
-            behind = _behind(events[-1]["seq"], error)
+            behind = _faults().record_behind(events[-1]["seq"], error)
             if is_asked:
                 raise behind from error
             self.note(behind.message)
@@ -256,11 +265,7 @@ class Engine:
         try:
             spare = self.store.prepare(path, data, root if _is_formal(state) else None)
         except OSError as error:
-            raise Fault(
-                "not_written",
-                f"the record {place} cannot be written ({error.strerror}): nothing was recorded",
-                "make room, or make its folder writable, then run the same command again",
-            ) from error
+            raise _faults().record_not_written(place, error) from error
         return Showing(path, spare, data, last["hash"], state)
 
     def _put(self, stream: str, showing: Showing | None) -> str | None:
@@ -317,12 +322,7 @@ class Engine:
         try:
             is_torn = self.ledger.mend()
         except OSError as error:
-            raise Fault(
-                "not_written",
-                f"a torn write at the end of the ledger could not be moved ({error.strerror}): "
-                "nothing was recorded",
-                "make room or mend the disk, then run the same command again",
-            ) from error
+            raise _faults().torn_not_moved(error) from error
         if is_torn:
             self.note("a torn write at the end of the ledger was moved to quarantine")
 
@@ -334,7 +334,7 @@ class Engine:
         last = self.ledger.last_stream
         position = self.position(last) if last is not None and last != stream else None
         if position is not None and not self._seems_shown(position):
-            self.load(position)
+            self._usable(position)
 
     def _seems_shown(self, position: Position) -> bool:
         """A quick look: whoever loads the record looks closely."""
@@ -353,7 +353,7 @@ class Engine:
         except (OSError, Fault) as error:
             # What was asked for is recorded; the next command tries this again.
             self.register.forget()
-            self.note(f"the ledger's full segment could not be closed ({_why(error)})")
+            self.note(f"the ledger's full segment could not be closed ({_faults().why(error)})")
 
     def _close_segment(self) -> None:
         # Loading takes edits in, which are events too: so all of it comes first.
@@ -378,18 +378,12 @@ class Engine:
         self.was_cleaned = False
 
 
+def _faults() -> ModuleType:
+    from holdfast import faults
+
+    return faults
+
+
 def _is_formal(state: Workflow) -> bool:
     """The format in which a record that is gone in the last phase means completion."""
     return state["recipe"]["format"] == "formal"
-
-
-def _why(error: OSError | Fault) -> str:
-    return str(error) if isinstance(error, Fault) else error.strerror or str(error)
-
-
-def _behind(seq: int, error: OSError | Fault) -> Fault:
-    return Fault(
-        "record_behind",
-        f"recorded as event {seq}, but its record could not be put in place ({_why(error)})",
-        "do not repeat the command: holdfast status brings the record forward",
-    )

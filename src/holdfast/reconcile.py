@@ -230,8 +230,8 @@ def _adopted_before(engine: Engine, position: Position, base_seq: int) -> list[C
     return [
         change
         for event in engine.ledger.scan(position.stream, base_seq)
-        if event["type"] == "record_edited" and event["data"]["base"] == base_seq
-        for change in event["data"]["changes"]
+        if event["type"] == "record_edited" and event["data"].get("base") == base_seq
+        for change in edits.changes_in(event["data"])
     ]
 
 

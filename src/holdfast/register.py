@@ -74,7 +74,7 @@ class Register:
         size, record, worktree = self._places.get(stream, (0, "", MAIN))
         told: Fields = {}
         for event in self._ledger.newest(stream, _TELLS_PLACE, size):
-            told = {**event["data"].get("state", event["data"]), **told}
+            told = {**_place_in(event["data"]), **told}
             if "record" in told and "worktree" in told:
                 break
         else:
@@ -91,7 +91,7 @@ class Register:
 
     def built(self) -> bytes:
         """The catalog as nothing but the ledger gives it."""
-        return catalog.built(self._ledger.identity(), self._ledger.closed.each())
+        return catalog.built(self._ledger.identity(), self._ledger.closed.each)
 
     def close_segment(self, rows: list[Fields]) -> None:
         """Writes the catalog with these rows of the open segment, and ends that segment."""
@@ -127,3 +127,10 @@ class Register:
                 found = catalog.Catalog(self.built())
             self._catalog = found
         return self._catalog
+
+
+def _place_in(data: Fields) -> Fields:
+    """What an event says about record and worktree."""
+    state = data.get("state", data)
+    names = ("record", "worktree") if isinstance(state, dict) else ()
+    return {name: state[name] for name in names if isinstance(state.get(name), str)}

@@ -75,12 +75,36 @@ MUTATIONS: list[Mutation] = [
         "::test_an_edit_saved_at_every_step_is_adopted_or_kept[show-skill]",
     ),
     Mutation(
+        9,
+        "leave what was saved when a writer died",
+        [("engine.py", "if path is not None and self._has_left(path, position.stream):", "if 0:")],
+        "tests/promises/test_p09_hand_edit.py"
+        "::test_an_edit_that_stands_between_two_names_is_found_there",
+    ),
+    Mutation(
+        4,
+        "believe every line that has its hash",
+        [
+            (
+                "layers/records/sound.py",
+                "    if state is not None and flaw(state) is not None:",
+                "    if state is None:",
+            )
+        ],
+        "tests/promises/test_p04_forged.py"
+        "::test_what_makes_no_sense_is_named_by_its_line_and_can_be_given_up"
+        "[phase_started-path5-nowhere]",
+    ),
+    Mutation(
         10,
         "reset the file",
         [
             (
                 "reconcile.py",
-                "kept = self._taken_to or self._engine.store.set_aside(self._path, self.raw)",
+                (
+                    "kept = self._engine.store.set_aside("
+                    "self._taken_to or self._path, self.raw, self._path)"
+                ),
                 "kept = self._path",
             ),
             (

@@ -282,7 +282,7 @@ def _told(data: Fields) -> Fields:
         if name in ("fields", "values", "tests") and isinstance(value, dict):
             told.update(value)
         elif name in _SUMMARIES and value:
-            told.update(_SUMMARIES[name](value))
+            told.update(_summary(name, value))
         elif value not in (None, "", [], {}):
             told[name] = value
     if "recipe" in data:
@@ -296,6 +296,14 @@ def _told(data: Fields) -> Fields:
 
 _OF_OPENING = ("record", "ttl", "base")
 """What the line of an opening event leaves out."""
+
+
+def _summary(name: str, value: Json) -> Fields:
+    """The value in a few words; as it is, when an event says what none should."""
+    try:
+        return _SUMMARIES[name](value)
+    except (LookupError, TypeError, AttributeError):
+        return {name: value}
 
 
 def _edited(changes: list[Json]) -> Fields:

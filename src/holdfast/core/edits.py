@@ -63,6 +63,14 @@ def _unwrapped(value: Json) -> Json:
     return {_MARK: value[_MARK][0]} if is_wrapped else value
 
 
+def changes_in(data: Fields) -> list[Change]:
+    """The changes that an event tells; none when what it tells are none."""
+    found = data.get("changes")
+    if not isinstance(found, list):
+        return []
+    return [one for one in found if isinstance(one, list) and len(one) == 3 and one[0]]
+
+
 def apply(state: Fields, changes: list[Change]) -> Fields:
     """The state with the changes made; ``state`` itself stays as it is."""
     for path, _, now in changes:

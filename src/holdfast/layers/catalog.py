@@ -19,13 +19,20 @@ from holdfast.digest import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from holdfast.core.shapes import Event, Fields, Workflow
 
 NAME = "catalog.ndjson"
 _CHECK = b',"check":"'
 _CHECK_DIGITS = 8
+_OR_NONE = (str, type(None))
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("id", "recipe", "format", "subject", "title", "status"), str),
+    **dict.fromkeys(("worktree", "record", "created_at", "updated_at"), str),
+    **dict.fromkeys(("phase", "branch", "ttl"), _OR_NONE),
+}
+"""What the fields of a row are, as far as others rely on it."""
 
 
 class Damaged(Exception):
@@ -83,12 +90,12 @@ class Catalog:
         return b"\n".join([_closed(head), *lines, *fresh.values()]) + b"\n"
 
 
-def built(ledger: str, segments: Iterable[tuple[int, list[Event]]]) -> bytes:
+def built(ledger: str, segments: Callable[[], Iterable[tuple[int, list[Event]]]]) -> bytes:
     """The catalog out of nothing but closed segments: the last seq of each, and its events."""
     states: dict[str, Workflow] = {}
     order: dict[str, Event] = {}
     seq = 0
-    for last_seq, events in segments:
+    for last_seq, events in segments():
         seq = last_seq
         touched: dict[str, Event] = {}
         for event in events:
@@ -97,8 +104,36 @@ def built(ledger: str, segments: Iterable[tuple[int, list[Event]]]) -> bytes:
                 states[event["stream"]] = state
                 touched[event["stream"]] = event
         order = {**{s: last for s, last in order.items() if s not in touched}, **touched}
-    rows = [row_of(states[stream], last) for stream, last in order.items()]
+    rows = []
+    for stream, last in order.items():
+        row = _row_if_right(states[stream], last) or _row_of_the_rest(segments, last)
+        if row is not None:
+            rows.append(row)
     return Catalog(b"").updated(seq, ledger, rows)
+
+
+def _row_if_right(state: Workflow, last: Event) -> Fields | None:
+    """The row; ``None`` when the state is not one, because an event made no sense."""
+    try:
+        row = row_of(state, last)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None
+    session = row["session"]
+    is_held = isinstance(session, dict) and isinstance(session.get("id"), str)
+    is_right = row["id"] == row["stream"] and (is_held or session is None)
+    return row if is_right and all(isinstance(row[key], _KINDS[key]) for key in _KINDS) else None
+
+
+def _row_of_the_rest(
+    segments: Callable[[], Iterable[tuple[int, list[Event]]]], last: Event
+) -> Fields | None:
+    """The row of a stream without those of its events that make no sense."""
+    from holdfast.layers.records import sound
+
+    stream = last["stream"]
+    events = [event for _, found in segments() for event in found if event["stream"] == stream]
+    state, _ = sound.replayed(events)
+    return None if state is None else _row_if_right(state, last)
 
 
 def _closed(row: Fields) -> bytes:

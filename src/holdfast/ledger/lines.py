@@ -50,6 +50,8 @@ def decode(line: bytes) -> Event:
         raise BadLine(error.why) from None
     if any(type(event.get(key)) is not kind for key, kind in _REQUIRED.items()):
         raise BadLine("fields are missing or not of their kind")
+    if event["seq"] < 1 or not _is_part(event.get("part", [1, 1])):
+        raise BadLine("its place is none")
     if event["v"] > SCHEMA:
         raise NewerLine(
             "newer_ledger",
@@ -57,3 +59,12 @@ def decode(line: bytes) -> Event:
             "upgrade Holdfast: pip install --upgrade holdfast",
         )
     return event
+
+
+def _is_part(part: object) -> bool:
+    """Whether it is ``[k, n]``, the k-th of n."""
+    return (
+        isinstance(part, list)
+        and [type(number) for number in part] == [int, int]
+        and 1 <= part[0] <= part[1]
+    )

@@ -62,7 +62,7 @@ def carried(state: Workflow | None, event: Event) -> Workflow | None:
         return None
     try:
         return evolve(state, event)
-    except (KeyError, ValueError, TypeError):
+    except (LookupError, ValueError, TypeError, AttributeError):
         return state
 
 

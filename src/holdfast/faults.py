@@ -1,0 +1,46 @@
+"""Trouble with storage in words: what was attempted, on what, why not, and the next step."""
+
+from __future__ import annotations
+
+from holdfast.errors import Fault
+
+
+def why(error: OSError | Fault) -> str:
+    return str(error) if isinstance(error, Fault) else error.strerror or str(error)
+
+
+def unreadable_ledger(error: OSError) -> Fault:
+    return Fault(
+        "storage",
+        f"the ledger cannot be read: {error.strerror} ({error.filename})",
+        "make it an ordinary file that you can read, then run the same command again",
+    )
+
+
+def lost_events(stream: str) -> Fault:
+    return Fault("lost_events", f"the ledger has no readable events of {stream}", "holdfast verify")
+
+
+def record_not_written(place: str, error: OSError) -> Fault:
+    return Fault(
+        "not_written",
+        f"the record {place} cannot be written ({error.strerror}): nothing was recorded",
+        "make room, or make its folder writable, then run the same command again",
+    )
+
+
+def record_behind(seq: int, error: OSError | Fault) -> Fault:
+    return Fault(
+        "record_behind",
+        f"recorded as event {seq}, but its record could not be put in place ({why(error)})",
+        "do not repeat the command: holdfast status brings the record forward",
+    )
+
+
+def torn_not_moved(error: OSError) -> Fault:
+    return Fault(
+        "not_written",
+        f"a torn write at the end of the ledger could not be moved ({error.strerror}): "
+        "nothing was recorded",
+        "make room or mend the disk, then run the same command again",
+    )
