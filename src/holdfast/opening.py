@@ -55,8 +55,10 @@ class Request:
 class Wanted:
     """A workflow about to be opened: the command's arguments, its id, and what it replaces."""
 
-    def __init__(self, args: Fields, stem: str) -> None:
+    def __init__(self, args: Fields, stem: str, given: Fields) -> None:
         self.args = args
+        self.given = given
+        """What the caller of ``start`` wanted the workflow to begin with."""
         self.stem = stem
         self.id = stem
         self.before: Workflow | None = None
@@ -98,7 +100,13 @@ def prepare(engine: Engine, request: Request) -> Wanted:
         ttl = settings.load(engine.workspace.root).ttl(recipe["name"])
     if ttl is not None:
         args["ttl"] = ttl
-    return Wanted(args, _stem(recipe, subject))
+    given = {
+        "tasks": request.tasks,
+        "required reading": request.reading,
+        "reminders": request.reminders,
+        "context": request.context,
+    }
+    return Wanted(args, _stem(recipe, subject), given)
 
 
 def title_of(root: str, subject: str) -> str:
@@ -224,8 +232,7 @@ def place(loop: Loop, wanted: Wanted) -> Workflow | None:
 
 
 def _say_left_out(engine: Engine, wanted: Wanted) -> None:
-    names = ("tasks", "required_reading", "reminders", "context")
-    given = [name.replace("_", " ") for name in names if wanted.args[name]]
+    given = [name for name, items in wanted.given.items() if items]
     if given:
         engine.note(f"{wanted.id} is active already: {', '.join(given)} given now are left out")
 

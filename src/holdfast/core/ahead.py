@@ -103,7 +103,7 @@ def _phase_ahead(state: Workflow) -> Next | None:
         return (f"phase {pending[0]}", ["phase", "start", pending[0]]) if pending else None
     phase = find_phase(state, name)
     if phase is not None and phase["status"] == "completed":
-        return None
+        return _gate_ahead(state, phase)
     if phase is not None and awaits_approval(state, phase):
         return f"phase {name} needs a person's approval", ["phase", "approve", name]
     following = next_phases(state, name)
