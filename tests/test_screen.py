@@ -369,7 +369,8 @@ def test_the_next_step_is_the_nearest_open_thing():
     assert after(phase="plan", phases=begun) == "advance"
     assert after(phase="plan", phases=begun[:1]) == "gate run build -- COMMAND"
     assert after(phase="plan", phases=begun[:1], gates={}) == "complete"
-    assert after(phase="plan", phases=[{"name": "plan", "status": "completed"}]) == "complete"
+    ended = [{"name": "plan", "status": "completed"}]
+    assert after(phase="plan", phases=ended, gates={}) == "complete"
     assert after(phase=None) == "phase start review"
     assert after(phase=None, phases=[]) == "complete"
     assert after(status="completed") is None
