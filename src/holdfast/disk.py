@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from errno import EINVAL, ENOSYS, ENOTSUP, ENOTTY, EOPNOTSUPP
+from errno import EINVAL, ENOSYS, ENOTSUP, ENOTTY, ENXIO, EOPNOTSUPP
+from stat import S_ISDIR, S_ISREG
 
 from holdfast.errors import Fault
 
@@ -19,9 +20,14 @@ if TYPE_CHECKING:
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _PIECE = 64 * 1024
+_TO_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
+LARGEST = 16 * 1024 * 1024
+"""What a record may have, in bytes; more than one byte beyond is not even read."""
 FOLDER = b"\x00a folder"
-"""Stands for the content of a folder: nothing that can be taken in, so it is moved aside whole."""
+ODD = b"\x00a pipe or a device"
+"""These stand for the content of what is not a file: nothing that can be taken in, so it is moved
+aside whole."""
 
 
 class Disk:
@@ -30,28 +36,38 @@ class Disk:
     def __init__(self) -> None:
         self._renameat2: Callable[[bytes, bytes], int] | None = None
 
-    def read(self, path: str) -> bytes | None:
-        """The whole file, or ``None`` when there is none; ``FOLDER`` where a folder stands."""
+    def read(self, path: str, most: int | None = None) -> bytes | None:
+        """The whole file, or its first bytes; ``None`` when there is none.
+
+        A pipe is not waited for: ``ODD`` stands for it, and ``FOLDER`` for a folder.
+        """
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+            fd = os.open(path, _TO_READ)
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        except NotADirectoryError:
-            return None
+        except OSError as error:
+            if error.errno == ENXIO:  # a socket
+                return ODD
+            raise
         try:
-            return _read_all(fd)
-        except IsADirectoryError:
-            return FOLDER
+            mode = os.fstat(fd).st_mode
+            if S_ISREG(mode):
+                return _read_all(fd, most)
+            return FOLDER if S_ISDIR(mode) else ODD
         finally:
             os.close(fd)
 
+    def open_read(self, path: str) -> int:
+        """A descriptor of an ordinary file, and of nothing else; a link is not followed."""
+        fd = os.open(path, _TO_READ | os.O_NOFOLLOW)
+        if S_ISREG(os.fstat(fd).st_mode):
+            return fd
+        os.close(fd)
+        raise OSError(EINVAL, "it is not an ordinary file", path)
+
     def read_head(self, path: str) -> bytes:
         """The beginning of a file that is there."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.read(fd, _PIECE)
-        finally:
-            os.close(fd)
+        return self.read(path, _PIECE) or b""
 
     def make_folder(self, path: str, mode: int = 0o777) -> None:
         """The folder and those above it; what is there stays as it is."""
@@ -137,7 +153,7 @@ class Disk:
             except FileNotFoundError:
                 pass
             else:
-                return self.read(spare)
+                return self.read(spare, LARGEST + 1)
         try:
             self.link(spare, path)
         except FileExistsError:
@@ -239,14 +255,17 @@ _sync_names = _fullfsync if hasattr(fcntl, "F_FULLFSYNC") else _fsync
 _sync_content = getattr(os, "fdatasync", _sync_names)
 
 
-def _read_all(fd: int) -> bytes:
+def _read_all(fd: int, most: int | None) -> bytes:
+    """All of a file; of one that is larger than ``most``, so much or a little more."""
     data = os.read(fd, _PIECE)
     if len(data) < _PIECE:
         return data
     pieces = [data]
-    while data:
+    size = len(data)
+    while data and (most is None or size < most):
         data = os.read(fd, 1 << 20)
         pieces.append(data)
+        size += len(data)
     return b"".join(pieces)
 
 

@@ -12,6 +12,7 @@ import os
 from holdfast import jsontext
 from holdfast.core import moment, workflow
 from holdfast.core.refusal import Refusal
+from holdfast.disk import LARGEST
 from holdfast.errors import Fault, Refused
 from holdfast.indexes import Indexes
 from holdfast.layers import catalog, records
@@ -262,6 +263,8 @@ class Engine:
         path = self.workspace.inside(root, place)
         identity = self.ledger.identity() or last["id"].partition(".")[0]
         data = records.render(state, identity, last["seq"], last["hash"])
+        if len(data) > LARGEST:
+            raise _faults().too_large(state["id"], len(data))
         try:
             spare = self.store.prepare(path, data, root if _is_formal(state) else None)
         except OSError as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.errors import Fault
+from holdfast.disk import LARGEST
+from holdfast.errors import Fault, Refused
 
 
 def why(error: OSError | Fault) -> str:
@@ -26,6 +27,15 @@ def record_not_written(place: str, error: OSError) -> Fault:
         "not_written",
         f"the record {place} cannot be written ({error.strerror}): nothing was recorded",
         "make room, or make its folder writable, then run the same command again",
+    )
+
+
+def too_large(workflow: str, size: int) -> Refused:
+    return Refused(
+        "too_large",
+        f"the record of {workflow} would have {size:,} bytes; {LARGEST:,} are the most: "
+        "nothing was recorded",
+        "holdfast start another workflow for the rest",
     )
 
 

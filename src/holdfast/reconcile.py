@@ -12,6 +12,7 @@ from holdfast import jsontext
 from holdfast.core import edits, workflow
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import is_active, remaining_phases
+from holdfast.disk import LARGEST
 from holdfast.layers import records
 from holdfast.layers.records import envelope, fields
 
@@ -84,7 +85,7 @@ def reconcile(engine: Engine, position: Position, path: str | None, raw: bytes |
         engine.pause(_REREAD_AFTER_S)
         if engine.store.read(path) != raw:
             return engine.load(position)
-        if raw is None or not raw.strip(b" \t\r\n\x00"):
+        if raw is None or (len(raw) <= LARGEST and not raw.strip(b" \t\r\n\x00")):
             return _gone(engine, position, state, raw)
         return Found(engine, position, path, raw).refuse(f"line {bad.line}: {bad.why}")
     return _weigh(engine, state, Found(engine, position, path, raw or b""), sealed)

@@ -57,8 +57,8 @@ def stepping(name):
         try:
             self.pass_step()
         except Killed:
-            if name in ("lock", "open_append"):
-                os.close(done if name == "lock" else done[0])
+            if name in ("lock", "open_append", "open_read"):
+                os.close(done[0] if name == "open_append" else done)
             raise
         return done
 

@@ -56,7 +56,7 @@ class Ledger:
             seen = os.lstat(self._path)
             if seen.st_ino == self.inode and seen.st_size == self._size:
                 return
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = self._disk.open_read(self._path)
         except FileNotFoundError:
             own = {os.stat(path).st_ino for path, _, _ in self.closed.segments()}
             if self._mirror.restore(own):

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from holdfast import jsontext
 from holdfast.digest import HEX_DIGITS, digest
-from holdfast.disk import FOLDER
+from holdfast.disk import FOLDER, LARGEST, ODD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Json
 
 KEY = "_holdfast"
-MAX_BYTES = 16 * 1024 * 1024
+_STANDS_THERE = {FOLDER: "a folder stands there", ODD: "a pipe, a socket or a device stands there"}
 _DIGEST = b'"digest": "'
 _DIGEST_END = b'",'
 
@@ -58,10 +58,10 @@ def _around_digest(document: Fields, claims: Fields, rest: Json) -> tuple[bytes,
 
 def unseal(raw: bytes) -> Sealed:
     """The record in these bytes; ``BadJson`` when they are not an object."""
-    if raw == FOLDER:
-        raise jsontext.BadJson("a folder stands there")
-    if len(raw) > MAX_BYTES:
-        raise jsontext.BadJson(f"it has {len(raw)} bytes; {MAX_BYTES} are the most")
+    if raw in _STANDS_THERE:
+        raise jsontext.BadJson(_STANDS_THERE[raw])
+    if len(raw) > LARGEST:
+        raise jsontext.BadJson(f"it has more than {LARGEST} bytes")
     if _is_untouched(raw):
         document = jsontext.loads(raw)
         if isinstance(document, dict) and isinstance(document.get(KEY), dict):

@@ -11,7 +11,7 @@ import os
 
 from holdfast import jsontext
 from holdfast.digest import digest
-from holdfast.disk import old_of
+from holdfast.disk import LARGEST, old_of
 from holdfast.layers.records import envelope
 
 TYPE_CHECKING = False
@@ -46,8 +46,8 @@ class RecordStore:
         self._note = note
 
     def read(self, path: str) -> bytes | None:
-        """The record's bytes; ``None`` when there is no file. A folder in its place is a fault."""
-        return self._disk.read(path)
+        """The record's bytes, of a huge file its first; ``None`` when there is nothing."""
+        return self._disk.read(path, LARGEST + 1)
 
     def prepare(self, path: str, data: bytes, durable_from: str | None = None) -> str:
         """Writes the record beside its place, so that room for it is certain; gives the spare.
@@ -75,7 +75,7 @@ class RecordStore:
 
     def was_on_its_way(self, path: str, event_hash: str) -> bool:
         """Whether a writer died between recording this event and putting its record here."""
-        left = self._disk.read(_spare(path))
+        left = self.read(_spare(path))
         return left is not None and envelope.shows(left, event_hash) and self._is_ours(left)
 
     def put(
@@ -108,7 +108,7 @@ class RecordStore:
     def _is_left(self, spare: str) -> bool:
         if not os.path.lexists(spare):
             return False
-        left = self._disk.read(spare)
+        left = self.read(spare)
         return left is not None and bool(left.strip(b"\0")) and not self._is_ours(left)
 
     def take_left(self, path: str) -> list[str]:
@@ -134,7 +134,7 @@ class RecordStore:
             self._disk.remove(spare)
 
     def _put_aside(self, source: str, path: str) -> None:
-        kept = self.set_aside(source, self._disk.read(source) or b"", path)
+        kept = self.set_aside(source, self.read(source) or b"", path)
         self._note(
             f"what was saved as {os.path.basename(path)} when a writer died is kept as "
             f"{os.path.basename(kept)}"
@@ -168,7 +168,7 @@ class RecordStore:
             self._disk.move(path, spare)
         except FileNotFoundError:
             return None
-        found = self._disk.read(spare)
+        found = self.read(spare)
         if found is None or self._is_ours(found):
             self._disk.remove(spare)
             return None
