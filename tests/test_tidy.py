@@ -27,6 +27,7 @@ MUST_NOT_IMPORT = {
     "layers": ("ledger", "keeper", *SURFACES),
     "keeper": SURFACES,
     "workspace": SURFACES,
+    "install": ("ledger", "layers", "keeper", *SURFACES),
     **dict.fromkeys(SURFACES, ("ledger", "layers")),
 }
 

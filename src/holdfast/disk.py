@@ -138,6 +138,20 @@ class Disk:
         except OSError:
             return 0o666
 
+    def match(self, path: str, model: str) -> None:
+        """Gives a file the permissions of another that is there, and its owner where it may."""
+        try:
+            wanted = os.stat(model)
+        except FileNotFoundError:
+            return
+        own = os.stat(path)
+        if (own.st_uid, own.st_gid) != (wanted.st_uid, wanted.st_gid):
+            try:
+                os.chown(path, wanted.st_uid, wanted.st_gid)
+            except PermissionError:
+                pass
+        os.chmod(path, wanted.st_mode & 0o7777)
+
     def replace(
         self, path: str, spare: str, *, is_new: bool = False, durable: bool = False
     ) -> bytes | None:

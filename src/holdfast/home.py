@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 
 def make(workspace: Workspace, disk: Disk, note: Callable[[str], None]) -> None:
     """Makes the folder durable, and keeps it and the records out of git."""
-    home, common = workspace.home, workspace.common
+    home = workspace.home
     workspace.check_home()
     disk.make_folder(home, 0o700)
     for above in (os.path.dirname(home), os.path.dirname(os.path.dirname(home))):
         disk.sync_folder(above)
-    if common is not None:
-        _exclude_records(workspace, disk, note, os.path.join(common, "info", "exclude"))
+    exclude(workspace, disk, note)
     # The marker comes last: whoever finds it finds everything above done.
     try:
         disk.create(os.path.join(home, ".gitignore"), b"*\n", 0o600)
@@ -28,9 +27,11 @@ def make(workspace: Workspace, disk: Disk, note: Callable[[str], None]) -> None:
         return
 
 
-def _exclude_records(
-    workspace: Workspace, disk: Disk, note: Callable[[str], None], path: str
-) -> None:
+def exclude(workspace: Workspace, disk: Disk, note: Callable[[str], None]) -> None:
+    """Keeps what is Holdfast's own out of git, by the one file for it that nobody shares."""
+    if workspace.common is None:
+        return
+    path = os.path.join(workspace.common, "info", "exclude")
     try:
         current = (disk.read(path) or b"").decode(errors="surrogateescape")
         missing = workspace.ignore_lines(current)

@@ -72,6 +72,8 @@ STORY = [
     ("abandon", "abandon --reason enough"),
     ("resume", "resume dev-b25a2dc1"),
     ("complete", "complete --force --reason gates --outcome merged"),
+    ("init", "init"),
+    ("uninstall", "uninstall"),
     ("completion", "completion bash"),
     ("help", "help task done"),
 ]

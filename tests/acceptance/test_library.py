@@ -46,7 +46,7 @@ METHODS = {
     "verify": "verify",
     "repair": "repair",
 }
-FOR_PEOPLE = {"completion", "demo", "help"}
+FOR_PEOPLE = {"completion", "demo", "help", "init", "uninstall"}
 BELOW = {"do", "glance"}
 """The way of every change, for what has no command yet; and the look that completion takes."""
 

@@ -212,6 +212,12 @@ def _shells(_reader: Reader, _current: str) -> Found:
     return [(shell, "") for shell in SHELLS]
 
 
+def _agents(_reader: Reader, _current: str) -> Found:
+    from holdfast.install.agents import AGENTS
+
+    return [(agent, "") for agent in AGENTS]
+
+
 def _state(reader: Reader) -> Workflow:
     """The workflow that the line is about."""
     state = _glance(reader)[1]
@@ -244,4 +250,5 @@ _FINDERS: dict[str, Callable[[Reader, str], Found]] = {
     "@file": _marked_files,
     "command": _topics,
     "shell": _shells,
+    "agent": _agents,
 }

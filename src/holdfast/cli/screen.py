@@ -28,9 +28,9 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
     "blocked": ("✗", "[!]", "bad"),
 }
 _NARROWEST, _USUAL, _LONGEST = 40, 80, 200
-_AS_THEY_ARE = ("briefing", "demo", "script", "candidates")
+_AS_THEY_ARE = ("briefing", "demo", "script", "candidates", "settings")
 """What is not wrapped: a briefing is a text for an agent, the demonstration told itself, and what
-completes a command line is for a shell."""
+completes a command line is for a shell; a line of a diff is one line."""
 
 
 class Screen:
@@ -144,6 +144,13 @@ def _check(screen: Screen, data: Any) -> Iterator[str]:
         yield f"{mark} {clean(check['what'])}  {screen.paint(clean(check['found']), 'dim')}"
         if check["hint"]:
             yield f"  next: {clean(check['hint'])}"
+
+
+def _settings(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.setup_panel import settings_panel
+
+    yield from settings_panel(screen, data)
+    yield from _notes(screen, data["notes"])
 
 
 def _ended(screen: Screen, data: Any) -> Iterator[str]:
@@ -353,6 +360,7 @@ _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
     "plan": _plan,
     "silence": _demo,
     "check": _check,
+    "settings": _settings,
     "recipes": _recipes,
     "recipe": _recipe,
     "script": _text,

@@ -21,6 +21,7 @@ Values = Literal[
     "@file",
     "command",
     "shell",
+    "agent",
 ]
 """What a value is the name of, so that it can be completed; nothing where people write freely."""
 
@@ -88,6 +89,7 @@ AnswerKind = Literal[
     "plan",
     "silence",
     "check",
+    "settings",
     "text",
     "demo",
     "failure",

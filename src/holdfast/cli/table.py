@@ -339,4 +339,4 @@ SECTIONS = {
     "Upkeep": UPKEEP,
 }
 COMMANDS: dict[str, Command] = {**_WORKFLOWS, **_PROGRESS, **_EVIDENCE, **SETUP, **UPKEEP}
-WITHOUT_WORKSPACE = ("completion", "demo", "help", "hook")
+WITHOUT_WORKSPACE = ("completion", "demo", "help", "hook", "init", "uninstall")

@@ -8,7 +8,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.shapes import Command
 
+_SCOPE = (
+    option("--agent", "NAME", "the client: claude, codex or gemini", values="agent"),
+    flag("--local", "your own settings in this project (.claude/settings.local.json)"),
+    flag("--user", "your own settings everywhere (~/.claude/settings.json and its like)"),
+)
+_DRY_RUN = flag("--dry-run", "only show what would change")
 SETUP: dict[str, Command] = {
+    "init": {
+        "help": "put the hooks into a client's settings, the team's unless told otherwise",
+        "call": "setup.init",
+        "options": (
+            *_SCOPE,
+            flag("--enforce", "also the hooks that hold an agent back: before edits, at its end"),
+            _DRY_RUN,
+        ),
+        "examples": ("holdfast init --dry-run", "holdfast init --agent codex --user"),
+    },
+    "uninstall": {
+        "help": "take the hooks out again: untouched files are restored byte for byte",
+        "call": "setup.uninstall",
+        "options": (*_SCOPE, _DRY_RUN),
+        "examples": ("holdfast uninstall --dry-run", "holdfast uninstall --user"),
+    },
     "hook": {
         "help": "answer an event of an agent's client, read from standard input",
         "call": "hook.hook",

@@ -137,6 +137,10 @@ def _check(data: Any) -> Fields:
     return fields
 
 
+def _settings(data: Any) -> Fields:
+    return {**{name: data[name] for name in data if name != "notes"}, **_notes(data["notes"])}
+
+
 def _ended(data: Any) -> Fields:
     return {**_change(data), "signal": data["signal"]}
 
@@ -206,6 +210,7 @@ _VIEWS: dict[str, Callable[[Any], Fields]] = {
     "plan": _text,
     "silence": _text,
     "check": _check,
+    "settings": _settings,
     "recipes": _text,
     "recipe": _text,
     "script": _text,

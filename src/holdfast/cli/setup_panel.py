@@ -1,0 +1,31 @@
+"""Settings files and what becomes of them, as text: the diff first, then one line for each."""
+
+from __future__ import annotations
+
+from holdfast.cli.text import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from holdfast.cli.screen import Screen, Tone
+
+_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
+
+
+def settings_panel(screen: Screen, data: Any) -> Iterator[str]:
+    for file in data["files"]:
+        for line in file["diff"].split("\n")[:-1]:
+            shown = clean(line.removesuffix("\r"))
+            tone = _TONES.get(line[:1])
+            yield screen.paint(shown, tone) if tone else shown
+    for file in data["files"]:
+        said = file["change"] if file["change"] == "unchanged" else _done(file, data)
+        yield f"{screen.mark('completed')} {clean(file['path'])} {said}"
+    if not data["files"]:
+        yield "Nothing of Holdfast's is in these settings."
+
+
+def _done(file: Any, data: Any) -> str:
+    return f"would be {file['change']}" if data["dry_run"] else f"was {file['change']}"

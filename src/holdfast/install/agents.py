@@ -1,0 +1,145 @@
+"""The clients that can be told to run our hook: their files, their events, their words for them.
+
+A team's file is shared between machines, so it has the plain ``holdfast hook``. A person's own
+file gets what starts fastest on this machine: the interpreter itself, on the hook's own file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.core.refusal import word
+from holdfast.errors import Refused
+from holdfast.install.hooks import ENTRY, Hook
+from holdfast.jsontext import is_encodable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields
+
+    Events = tuple[tuple[str, str | None], ...]
+
+TEAM, LOCAL, USER = "team", "local", "user"
+SCOPES = (TEAM, LOCAL, USER)
+COMMAND = "holdfast hook"
+_PLUGIN = (
+    "the skills come with the plugin: claude plugin marketplace add REPOSITORY-OF-HOLDFAST && "
+    "claude plugin install holdfast@holdfast"
+)
+_TRUST = "Codex runs a hook only after you trusted it, once: it asks at its start, or see /hooks"
+
+
+class Agent:
+    """A client: where its settings are, and what it calls its events."""
+
+    def __init__(
+        self,
+        name: str,
+        files: dict[str, str],
+        home: tuple[str, str],
+        events: Events,
+        enforcing: Events,
+        extra: Fields,
+        note: str = "",
+    ) -> None:
+        self.name = name
+        self.files = files
+        """Scope to the file: from the root of the work tree, or from the client's own folder."""
+        self.home = home
+        """The variable that names the client's own folder, and where that is without it."""
+        self.events = events
+        self.enforcing = enforcing
+        self.extra = extra
+        """What a handler has besides its command."""
+        self.note = note
+
+    def own_folder(self) -> str:
+        """Where a person's own settings of this client are."""
+        variable, usual = self.home
+        return os.path.abspath(os.environ.get(variable) or os.path.expanduser(usual))
+
+    def hooks(self, scope: str, *, enforce: bool) -> list[Hook]:
+        """What the settings of this scope should have."""
+        handler = {"type": "command", **self._command(scope), **self.extra}
+        events = (*self.events, *(self.enforcing if enforce else ()))
+        return [Hook(event, matcher, handler) for event, matcher in events]
+
+    def _command(self, scope: str) -> Fields:
+        words = fastest() if scope != TEAM else []
+        if not words:
+            return {"command": COMMAND}
+        if self.name == "claude":
+            # Without a shell in between, it starts faster, and nothing needs quotes.
+            return {"command": words[0], "args": words[1:]}
+        return {"command": " ".join([word(part) for part in words])}
+
+
+def fastest() -> list[str]:
+    """The command that starts our hook without a search; nothing where that cannot be written."""
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    words = [sys.executable or "", "-I", "-S", os.path.join(os.path.dirname(here), *ENTRY)]
+    return words if os.path.isabs(words[0]) and all(map(is_encodable, words)) else []
+
+
+def agent_named(name: str) -> Agent:
+    if name not in AGENTS:
+        known = ", ".join(AGENTS)
+        raise Refused("invalid", f"{name[:60]!r} is no agent; there are {known}", "holdfast init")
+    return AGENTS[name]
+
+
+AGENTS = {
+    agent.name: agent
+    for agent in (
+        Agent(
+            "claude",
+            {
+                TEAM: os.path.join(".claude", "settings.json"),
+                LOCAL: os.path.join(".claude", "settings.local.json"),
+                USER: "settings.json",
+            },
+            ("CLAUDE_CONFIG_DIR", os.path.join("~", ".claude")),
+            (
+                ("SessionStart", None),
+                ("PreCompact", None),
+                ("SessionEnd", None),
+                ("PostToolUse", "Read"),
+            ),
+            (("Stop", None), ("PreToolUse", "Edit|Write|MultiEdit|NotebookEdit")),
+            {"timeout": 10},
+            _PLUGIN,
+        ),
+        Agent(
+            "codex",
+            {TEAM: os.path.join(".codex", "hooks.json"), USER: "hooks.json"},
+            ("CODEX_HOME", os.path.join("~", ".codex")),
+            (
+                ("SessionStart", None),
+                ("PreCompact", None),
+                ("SessionEnd", None),
+                ("PostToolUse", "Read|read_file"),
+            ),
+            (("Stop", None), ("PreToolUse", "apply_patch|Edit|Write")),
+            {"timeout": 10},
+            _TRUST,
+        ),
+        Agent(
+            "gemini",
+            {
+                TEAM: os.path.join(".gemini", "settings.json"),
+                USER: os.path.join(".gemini", "settings.json"),
+            },
+            ("GEMINI_CLI_HOME", "~"),
+            (
+                ("SessionStart", None),
+                ("PreCompress", None),
+                ("SessionEnd", None),
+                ("BeforeAgent", None),
+                ("AfterTool", "read_file|read_many_files"),
+            ),
+            (("AfterAgent", None), ("BeforeTool", "write_file|replace")),
+            {"name": "holdfast", "timeout": 10_000},
+        ),
+    )
+}

@@ -1,0 +1,248 @@
+"""``init`` and ``uninstall``: our hooks in a client's settings, and those settings as they were.
+
+Everything is looked at before anything is written: what cannot be changed is refused, untouched.
+The journal is written before a file is, and corrected after one was restored; so a run that dies
+leaves a whole file, old or new, and the next run makes sense of both.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import home
+from holdfast.disk import Disk
+from holdfast.errors import Refused
+from holdfast.install.advice import notes_on
+from holdfast.install.agents import AGENTS, LOCAL, TEAM, USER, agent_named
+from holdfast.install.diffs import unified
+from holdfast.install.files import Place, clear_spares, place_of, settle
+from holdfast.install.hooks import Misfit, containers, merged, stripped
+from holdfast.install.journal import Journal, following
+from holdfast.settings import BadSettings, person_folder
+from holdfast.workspace import Workspace, find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.core.shapes import Fields
+    from holdfast.install.hooks import Hook
+    from holdfast.install.journal import Entry
+
+_OURS = b"holdfast"
+"""What no file of ours lacks."""
+
+
+class Change:
+    """What became of one file, or would become of it."""
+
+    __slots__ = ("after", "before", "how", "place")
+
+    def __init__(self, place: Place, before: bytes | None, after: bytes | None, how: str) -> None:
+        self.place = place
+        self.before = before
+        self.after = after
+        self.how = how
+
+    def as_fields(self) -> Fields:
+        diff = unified(self.before, self.after, self.place.shown)
+        return {"path": self.place.shown, "change": self.how, "diff": diff}
+
+
+class Outcome:
+    """The files, each with its change, and what else there is to know."""
+
+    __slots__ = ("changes", "notes")
+
+    def __init__(self, changes: list[Change], notes: list[str]) -> None:
+        self.changes = changes
+        self.notes = notes
+
+
+def init(
+    path: str = ".",
+    *,
+    agent: str = "claude",
+    scope: str = TEAM,
+    enforce: bool = False,
+    dry_run: bool = False,
+) -> Outcome:
+    """Puts our hooks into a client's settings: the team's, the person's here, or everywhere."""
+    workspace = find(path)
+    place = place_of(agent_named(agent), scope, workspace)
+    wanted = place.agent.hooks(scope, enforce=enforce)
+    disk = Disk()
+    before = disk.read(place.target())
+    after = _put_in(place, before, wanted)
+    notes: list[str] = []
+    if after != before and not dry_run:
+        before, after = _Run(disk, workspace, place.scope, notes).put_in(place, wanted)
+    how = "unchanged" if after == before else "created" if before is None else "changed"
+    notes += notes_on(place, workspace, disk, after, enforce=enforce)
+    return Outcome([Change(place, before, after, how)], notes)
+
+
+def uninstall(
+    path: str = ".", *, agent: str | None = None, scope: str | None = None, dry_run: bool = False
+) -> Outcome:
+    """Takes our hooks out again; a file that nobody else changed is what it was, byte for byte.
+
+    Without an agent all of them are meant; without a scope the project's files, the team's and the
+    person's.
+    """
+    workspace = find(path)
+    agents = [agent_named(agent)] if agent is not None else list(AGENTS.values())
+    scopes = (TEAM, LOCAL) if scope is None else (scope,)
+    places = [Place(a, s, workspace) for a in agents for s in scopes if s in a.files]
+    notes: list[str] = []
+    run = _Run(Disk(), workspace, scopes[0], notes)
+    changes = [change for place in places if (change := run.taken_out(place)) is not None]
+    if not dry_run:
+        changes = run.take_out(places, changes)
+    return Outcome(changes, notes)
+
+
+class _Run:
+    """One change of settings files, with the journal that goes with them."""
+
+    def __init__(self, disk: Disk, workspace: Workspace, scope: str, notes: list[str]) -> None:
+        self._disk = disk
+        self._workspace = workspace
+        self._is_own = scope == USER
+        self._notes = notes
+        folder = person_folder() if self._is_own else workspace.home
+        self._journal = Journal(disk, folder)
+
+    def put_in(self, place: Place, wanted: list[Hook]) -> tuple[bytes | None, bytes]:
+        """Gives what stood there, and what stands there now."""
+        target = place.target()
+        done: list[tuple[bytes | None, bytes]] = []
+
+        def prepare(raw: bytes | None) -> bytes:
+            after = _put_in(place, raw, wanted)
+            done.append((raw, after))
+            if after != raw:
+                self._note(place, raw, after)
+            return after
+
+        def write() -> None:
+            self._clear(place)
+            settle(self._disk, target, self._disk.read(target), prepare)
+
+        self._locked(write, [os.path.dirname(target)])
+        return done[-1]
+
+    def _note(self, place: Place, raw: bytes | None, after: bytes) -> None:
+        earlier = self._journal.entries.get(place.key)
+        original = _taken_out(place, raw, earlier)
+        text = None if original is None else original.decode()
+        self._journal.keep(place.key, following(earlier, text, raw, after))
+
+    def taken_out(self, place: Place) -> Change | None:
+        """What there is to be done to a file; nothing where nothing of ours is in it."""
+        if not os.path.isfile(place.path):
+            return None
+        before = self._disk.read(place.path)
+        entry = self._journal.entries.get(place.key)
+        after = _taken_out(place, before, entry)
+        if after == before or before is None:
+            return None
+        place.target()
+        if after is None:
+            return Change(place, before, after, "removed")
+        alone = entry is not None and entry.is_ours_alone(before)
+        return Change(place, before, after, "restored" if alone else "changed")
+
+    def take_out(self, places: list[Place], planned: list[Change]) -> list[Change]:
+        """Does it, and forgets what was noted of files that have nothing of ours any more."""
+        if not planned and not any(place.key in self._journal.entries for place in places):
+            return []
+        done: list[Change] = []
+
+        def write() -> None:
+            for place in places:
+                if place.key in self._journal.entries:
+                    self._clear(place)
+                if (change := self.taken_out(place)) is not None:
+                    self._take_out(place, change)
+                    done.append(change)
+                self._journal.drop(place.key)
+
+        folders = [os.path.dirname(place.path) for place in places]
+        self._locked(write, [folder for folder in folders if os.path.isdir(folder)])
+        return done
+
+    def _take_out(self, place: Place, change: Change) -> None:
+        def prepare(raw: bytes | None) -> bytes | None:
+            change.before = raw
+            change.after = _taken_out(place, raw, self._journal.entries.get(place.key))
+            return change.after
+
+        settle(self._disk, place.target(), change.before, prepare)
+
+    def _clear(self, place: Place) -> None:
+        try:
+            target = place.target()
+        except Refused:
+            return  # Whatever stands there now, nothing of ours can be beside it.
+        kept = clear_spares(self._disk, target, self._journal.entries.get(place.key))
+        self._notes += [f"a file that somebody saved during an earlier run is {k}" for k in kept]
+
+    def _locked(self, write: Callable[[], None], folders: list[str]) -> None:
+        """Writes under the journal's lock; folders that were made and are empty go again."""
+        journal = self._journal
+        if not self._is_own:
+            self._workspace.check_home()
+        near = [journal.folder, *folders]
+        made = _missing(near)
+        fd = journal.lock()
+        try:
+            journal.load()
+            journal.folders += [folder for folder in made if folder not in journal.folders]
+            if not self._is_own:
+                home.exclude(self._workspace, self._disk, self._notes.append)
+            write()
+        finally:
+            journal.unlock(fd)
+            for folder in reversed(journal.folders):
+                # The journal of a project lies in it, so it is a stranger's word too.
+                if any(f"{one}{os.sep}".startswith(f"{folder}{os.sep}") for one in near):
+                    self._disk.remove_folder(folder)
+
+
+def _put_in(place: Place, raw: bytes | None, wanted: list[Hook]) -> bytes:
+    mark, text = place.text_of(raw or b"")
+    try:
+        return (mark + merged(text, wanted)).encode()
+    except Misfit as misfit:
+        raise BadSettings(place.shown, f"line {misfit.line}", misfit.why) from None
+
+
+def _taken_out(place: Place, raw: bytes | None, entry: Entry | None) -> bytes | None:
+    """What the file is without us: what it was, or what somebody has made of it since."""
+    if raw is None:
+        return None
+    original = None if entry is None or entry.original is None else entry.original.encode()
+    if entry is not None and entry.is_ours_alone(raw):
+        return original
+    if _OURS not in raw:
+        return raw
+    mark, text = place.text_of(raw)
+    had = frozenset[str]() if original is None else containers(place.text_of(original)[1])
+    left = stripped(text, had)
+    if left == text:
+        return raw
+    if entry is not None and original is None and left.strip() == "{}":
+        return None
+    return (mark + left).encode()
+
+
+def _missing(folders: list[str]) -> list[str]:
+    """The folders that would have to be made for these, the outer ones first."""
+    found = set()
+    for folder in folders:
+        above = folder
+        while not os.path.isdir(above) and os.path.dirname(above) != above:
+            found.add(above)
+            above = os.path.dirname(above)
+    return sorted(found, key=len)

@@ -1,0 +1,65 @@
+"""A project of a person who has no settings yet, and whose home is in a temporary folder."""
+
+import os
+import subprocess
+
+import pytest
+
+from holdfast import install
+
+
+class Project:
+    """A repository and the person's home beside it."""
+
+    def __init__(self, root, home):
+        self.root = root
+        self.home = home
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    def write(self, name, data, mode=None):
+        path = self.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data if isinstance(data, bytes) else data.encode())
+        if mode is not None:
+            os.chmod(path, mode)
+        return path
+
+    def read(self, name):
+        try:
+            with open(self.path(name), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def init(self, **options):
+        return install.init(self.root, **options)
+
+    def uninstall(self, **options):
+        return install.uninstall(self.root, **options)
+
+    def how(self, outcome):
+        return {change.place.shown: change.how for change in outcome.changes}
+
+    def names(self, folder=""):
+        """Everything below a folder but git's own, from the project's root."""
+        found = []
+        for above, folders, names in os.walk(self.path(folder)):
+            if ".git" in folders:
+                folders.remove(".git")
+            found += [os.path.relpath(os.path.join(above, n), self.root) for n in names + folders]
+        return sorted(found)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    home, root = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    root.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    subprocess.run(["git", "init", "-q", "-b", "main", root], check=True)
+    return Project(str(root), str(home))

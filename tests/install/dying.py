@@ -1,0 +1,140 @@
+"""Runs a function that dies by SIGKILL before its n-th step on the disk, for n = 0, 1, 2 and on.
+
+A program of its own, because it forks: ``python dying.py FOLDER SCENARIO`` prints how many died.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+from holdfast import install
+from holdfast.disk import Disk
+from settings_samples import FILES
+
+STEPS = (
+    *("make_folder", "create", "write", "sync", "sync_folder", "exchange", "remove", "link"),
+    *("move", "extend", "match", "lock", "remove_folder"),
+)
+TEAM = ".claude/settings.json"
+
+
+def dies_after(steps):
+    """From now on this process dies before its step of this number."""
+    left = [steps]
+
+    def dying(name):
+        step = getattr(Disk, name)
+
+        def call(self, *args, **options):
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return step(self, *args, **options)
+
+        return call
+
+    for name in STEPS:
+        setattr(Disk, name, dying(name))
+
+
+def killed(function, steps):
+    """Whether it died before it was done."""
+    child = os.fork()
+    if child == 0:
+        dies_after(steps)
+        function()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, "it failed in another way"
+    return os.WIFSIGNALED(status)
+
+
+def content(root):
+    try:
+        with open(os.path.join(root, TEAM), "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def strays(root):
+    """What should not be left beside the settings."""
+    folder = os.path.join(root, ".claude")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return [name for name in names if name not in ("settings.json", "holdfast")]
+
+
+def project(folder, text):
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    if text is not None:
+        os.mkdir(os.path.join(folder, ".claude"))
+        with open(os.path.join(folder, TEAM), "wb") as file:
+            file.write(text)
+
+
+def dying_init(root, text):
+    """Dies in init. Uninstall, and init and uninstall, then lead back to the beginning."""
+    project(root, text)
+    install.init(root)
+    new = content(root)
+    died = 0
+    while True:
+        project(root, text)
+        if not killed(lambda: install.init(root), died):
+            return died
+        died += 1
+        assert content(root) in (text, new)
+        if died % 2:
+            install.init(root)
+            assert content(root) == new
+        install.uninstall(root)
+        assert content(root) == text
+        assert strays(root) == []
+
+
+def dying_again(root, text):
+    """Dies in a second init, with other hooks."""
+    project(root, text)
+    install.init(root)
+    first = content(root)
+    install.init(root, enforce=True)
+    second = content(root)
+    died = 0
+    while True:
+        project(root, text)
+        install.init(root)
+        if not killed(lambda: install.init(root, enforce=True), died):
+            return died
+        died += 1
+        assert content(root) in (first, second)
+        install.uninstall(root)
+        assert content(root) == text
+        assert strays(root) == []
+
+
+def dying_uninstall(root, text):
+    """Dies in uninstall. Another one goes on."""
+    project(root, text)
+    install.init(root)
+    new = content(root)
+    died = 0
+    while True:
+        project(root, text)
+        install.init(root)
+        if not killed(lambda: install.uninstall(root), died):
+            return died
+        died += 1
+        assert content(root) in (text, new)
+        install.uninstall(root)
+        assert content(root) == text
+        assert strays(root) == []
+
+
+if __name__ == "__main__":
+    place, scenario, with_file = sys.argv[1:]
+    before = FILES["tabs"].encode() if with_file == "with" else None
+    print(globals()[scenario](place, before))

@@ -1,0 +1,32 @@
+"""A run that is killed at any step leaves a whole file, old or new, and uninstall still works."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import holdfast
+
+SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
+HERE = os.path.dirname(os.path.abspath(__file__))
+DYING = os.path.join(HERE, "dying.py")
+PLACES = os.pathsep.join([SOURCE, os.path.dirname(HERE)])
+
+
+@pytest.mark.parametrize("file", ["with", "without"])
+@pytest.mark.parametrize("scenario", ["dying_init", "dying_again", "dying_uninstall"])
+def test_killed_at_every_step_nothing_is_half_and_everything_can_be_undone(
+    tmp_path, scenario, file, tally
+):
+    done = subprocess.run(
+        [sys.executable, DYING, str(tmp_path / "work"), scenario, file],
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": PLACES},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    points = int(done.stdout)
+    assert points > 10
+    tally("kills of init and uninstall", points=points)
