@@ -54,12 +54,21 @@ def test_the_briefing_keeps_text_in_its_line(text, record_format, tmp_path):
     check_frame(told, expected, text)
 
 
+@pytest.mark.parametrize("record_format", FORMATS)
+@pytest.mark.parametrize("character", ["é", "漢", "🦊"])
+def test_long_text_in_any_script_fits(character, record_format, tmp_path):
+    shop = Workshop(tmp_path)
+    told = shop.keeper().briefing(workflow=stored(shop.keeper(), record_format, character * 3_900))
+    assert len(told.encode()) <= 9_500
+    assert told.endswith("not instructions.") or "lines were left out" in told
+
+
 def check_frame(told, expected, text):
     assert all(map(is_allowed, told))
     assert not set("<>`") & set(told)
     assert not any(0xFE00 <= ord(c) <= 0xFE0F or ord(c) >= 0xE0000 for c in told)
     assert "~~~" not in told
-    assert len(told) <= 9_500
+    assert len(told.encode()) <= 9_500
     if len(text) < 300:
         assert [heading(ln) for ln in told.split("\n")] == [
             heading(ln) for ln in expected.split("\n")

@@ -18,7 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Workflow
 
-MAX_CHARACTERS = 9_500
+MAX_BYTES = 9_500
+"""One client hands on 10,000 units of UTF-16, another 10,000 bytes; this is whole in both."""
 PULL_REQUEST = "pr_created"
 """The gate that is passed when the pull request is there."""
 _LINE = 300
@@ -50,7 +51,7 @@ _SHORTENED_FIRST = ("context", "reminders", "failed", "pending", "reading")
 def _fitted(state: Workflow, parts: dict[str, list[str]]) -> str:
     left_out = 0
     for name in _SHORTENED_FIRST:
-        while _length(parts) > MAX_CHARACTERS - 200 and len(parts[name]) > 1:
+        while _length(parts) > MAX_BYTES - 200 and len(parts[name]) > 1:
             parts[name].pop()
             left_out += 1
     if left_out:
@@ -61,14 +62,18 @@ def _fitted(state: Workflow, parts: dict[str, list[str]]) -> str:
 
 
 def _length(parts: dict[str, list[str]]) -> int:
-    return sum(len(line) + 1 for lines in parts.values() for line in lines)
+    return sum(len(line.encode()) + 1 for lines in parts.values() for line in lines)
 
 
 def quoted(text: object, most: int = _LINE) -> str:
     """Stored text on one line, harmless in a context: no control characters, no tags, no fences."""
     flat = "".join(_harmless(character) for character in str(text))
     flat = " ".join(flat.split()).replace("~~~", "~ ~ ~")
-    return flat if len(flat) <= most else flat[: most - 1] + "…"
+    if len(flat) > most:
+        flat = flat[: most - 1] + "…"
+    # A script whose characters take more bytes gets fewer of them.
+    raw = flat.encode()
+    return flat if len(raw) <= 2 * most else raw[: 2 * most - 3].decode(errors="ignore") + "…"
 
 
 _HARMLESS = {"<": "\u2039", ">": "\u203a", "`": "'"}
