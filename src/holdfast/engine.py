@@ -124,7 +124,9 @@ class Engine:
     def _has_left(self, path: str, stream: str) -> bool:
         return any(self.store.has_left(place) for place in records.places(path, stream))
 
-    def look(self, position: Position, path: str | None) -> Workflow:
+    def look(
+        self, position: Position, path: str | None, *, is_second_look: bool = False
+    ) -> Workflow:
         """The state by what stands in the record's place alone."""
         raw = self.store.read(path) if path is not None else None
         state = None if path is None or raw is None else self._shown(position, raw)
@@ -134,7 +136,7 @@ class Engine:
 
         if state is not None:
             return reconcile.completed_copy(self, position, state)
-        return reconcile.reconcile(self, position, path, raw)
+        return reconcile.reconcile(self, position, path, raw, is_second_look=is_second_look)
 
     def _shown(self, position: Position, raw: bytes) -> Workflow | None:
         """The state in a record's bytes, if they show the stream's last event."""

@@ -70,7 +70,14 @@ class Found:
         return self._engine.show_again(self.position.stream, self.raw)
 
 
-def reconcile(engine: Engine, position: Position, path: str | None, raw: bytes | None) -> Workflow:
+def reconcile(
+    engine: Engine,
+    position: Position,
+    path: str | None,
+    raw: bytes | None,
+    *,
+    is_second_look: bool = False,
+) -> Workflow:
     """The state of a stream whose record is not current; the record is, afterwards."""
     state, _ = engine.replay(position.stream)
     if path is None:
@@ -82,13 +89,23 @@ def reconcile(engine: Engine, position: Position, path: str | None, raw: bytes |
     try:
         sealed = envelope.unseal(raw or b"")
     except jsontext.BadJson as bad:
-        engine.pause(_REREAD_AFTER_S)
-        if engine.store.read(path) != raw:
-            return engine.load(position)
+        if not is_second_look:
+            engine.pause(_REREAD_AFTER_S)
+            return engine.look(position, path, is_second_look=True)
+        if _is_being_written(engine, position, path):
+            return state
         if raw is None or (len(raw) <= LARGEST and not raw.strip(b" \t\r\n\x00")):
             return _gone(engine, position, state, raw)
         return Found(engine, position, path, raw).refuse(f"line {bad.line}: {bad.why}")
     return _weigh(engine, state, Found(engine, position, path, raw or b""), sealed)
+
+
+def _is_being_written(engine: Engine, position: Position, path: str) -> bool:
+    """Whether somebody has the file open and is not done: it is left to them until they are."""
+    found = engine.disk.is_being_written(path)
+    if found:
+        engine.note(f"{position.record} is being written, and is taken in when that is done")
+    return found
 
 
 def saved_meanwhile(engine: Engine, stream: str, taken_to: str) -> Workflow:
@@ -96,7 +113,7 @@ def saved_meanwhile(engine: Engine, stream: str, taken_to: str) -> Workflow:
     position = engine.position(stream)
     raw = engine.store.read(taken_to)
     state, _ = engine.replay(stream)
-    if position is None or raw is None:
+    if position is None or raw is None or _is_being_written(engine, position, taken_to):
         return state
     found = Found(engine, position, engine.path(position) or "", raw, taken_to)
     try:

@@ -290,3 +290,36 @@ def test_an_edit_that_stands_between_two_names_is_found_there(tmp_path):
     scene.shop.write(scene.record, scene.opened)
     assert is_told(scene.shop.keeper().show(workflow=scene.id).state)
     assert os.listdir(scene.shop.path(folder)) == [name]
+
+
+@pytest.mark.parametrize("half", [0, 200], ids=["nothing", "half of it"])
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_whoever_writes_slowly_into_the_file_itself_is_waited_for(record_format, half, tmp_path):
+    """``slow > record``: the shell empties the file before the first byte comes."""
+    scene = Scene(tmp_path, record_format, from_now=False, in_place=True)
+    saved = edited(record_format, json.loads(scene.opened))
+    with open(scene.shop.path(scene.record), "wb", buffering=0) as file:
+        file.write(saved[:half])
+        look = scene.shop.keeper().show(workflow=scene.id)
+        assert any("is being written" in note for note in look.notes)
+        scene.shop.keeper().remind("meanwhile", workflow=scene.id)
+        scene.shop.keeper().remind("once more", workflow=scene.id)
+        file.write(saved[half:])
+    state = scene.shop.keeper().show(workflow=scene.id).state
+    assert is_told(state)
+    assert {"meanwhile", "once more"} <= set(state["reminders"])
+    assert scene.kept() == []
+    assert lines_of(scene.shop.keeper()) == []
+
+
+def test_a_record_that_never_stands_still_is_looked_at_twice(tmp_path):
+    scene = Scene(tmp_path, "skill", from_now=False, in_place=True)
+    looks = []
+
+    def change(_seconds):
+        looks.append(b"never the same twice" * len(looks))
+        scene.shop.write(scene.record, looks[-1])
+
+    scene.shop.write(scene.record, b"no record")
+    scene.shop.keeper(sleep=change).show(workflow=scene.id)
+    assert len(looks) == 1
