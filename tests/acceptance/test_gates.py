@@ -1,5 +1,6 @@
 """Gates: what was run is evidence until a file changes; what was said is shown as a claim."""
 
+import json
 import os
 import sys
 import time
@@ -147,6 +148,73 @@ def test_a_claim_cannot_pretend_to_be_a_run(dev):
     dev.ok("gate", "run", "lint", "--", "true")
     dev.ok("gate", "record", "lint", "--passed")
     assert {"exit_code", "tree", "command"}.isdisjoint(gate(dev, "lint"))
+
+
+def edited(place, name, change):
+    """The record after somebody changed it by hand."""
+    path = os.path.join(place.path, name)
+    with open(path) as file:
+        record = json.load(file)
+    change(record["checkpoints"])
+    with open(path, "w") as file:
+        json.dump(record, file, indent=2)
+
+
+def forged(gates):
+    gates["test"] = {**gates["lint"], "passed": True, "exit_code": 0, "command": "make test"}
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda gates: gates["lint"].update(passed=True), "lint"),
+        (lambda gates: gates["lint"].update(passed=True, exit_code=0), "lint"),
+        (forged, "test"),
+        (lambda gates: gates["test"].update(status="completed", passed=True), "test"),
+    ],
+    ids=["a failed run turned round", "with its exit code", "a run invented", "as scripts do it"],
+)
+def test_an_edited_record_can_claim_but_never_forge_a_run(dev, change, name):
+    record = dev.run("gate", "run", "lint", "--json", "--", "false").json["workflow"]["record"]
+    edited(dev, record, change)
+    found = gate(dev, name)
+    assert (found["status"], found["passed"], found["evidence"]) == ("completed", True, "claim")
+    assert {"exit_code", "tree", "command", "output_tail"}.isdisjoint(found)
+    assert f"{name}  claimed" in dev.run("gate", "list").out
+    assert dev.record(record)["checkpoints"][name] == {
+        key: value for key, value in found.items() if key != "name"
+    }
+    assert dev.ok("verify")["counts"]["behind"] == 0
+
+
+def test_a_note_beside_a_run_leaves_it_one(dev):
+    record = dev.ok("gate", "run", "lint", "--", "true")["workflow"]["record"]
+    edited(dev, record, lambda gates: gates["lint"].update(note="slow"))
+    assert (gate(dev, "lint")["evidence"], gate(dev, "lint")["note"]) == ("run", "slow")
+
+
+def test_a_run_that_came_with_a_clone_is_its_authors_claim(dev):
+    record = dev.ok("gate", "run", "lint", "--", "true")["workflow"]["record"]
+    dev.git("add", "-f", record)
+    dev.git("commit", "-q", "-m", "with its record")
+    dev.git("clone", "-q", dev.path, "../clone")
+    clone = dev.at("..", "clone")
+    found = gate(clone, "lint")
+    assert (found["passed"], found["evidence"]) == (True, "claim")
+    assert {"exit_code", "tree", "command"}.isdisjoint(found)
+
+
+def test_tests_that_an_edit_tells_of_are_a_claim(dev):
+    record = dev.ok("tests", "run", "--", "true")["workflow"]["record"]
+    assert dev.state()["tests"]["evidence"] == "run"
+    path = os.path.join(dev.path, record)
+    with open(path) as file:
+        text = file.read()
+    with open(path, "w") as file:
+        file.write(text.replace('"last_result": "passed"', '"last_result": "failed"'))
+    tests = dev.state()["tests"]
+    assert (tests["last_result"], tests["evidence"]) == ("failed", "claim")
+    assert "exit_code" not in tests
 
 
 def test_passed_and_failed_exclude_each_other(dev):

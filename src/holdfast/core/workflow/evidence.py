@@ -18,9 +18,10 @@ _OF_ONE_RUN = (
     "commit", "tree",
 )  # fmt: skip
 _OWN_GATE_FIELDS = ("status", "passed", "last_run", *_OF_ONE_RUN)
+_ONLY_RUN = ("evidence", "exit_code", "duration_ms", "runner", "counts")
 _OF_ONE_TEST_RUN = (
     "test_command", "last_run", "last_result", "failing_tests", "passing_tests", "last_error",
-    "evidence", "exit_code", "duration_ms", "runner", "counts",
+    *_ONLY_RUN,
 )  # fmt: skip
 
 
@@ -66,6 +67,35 @@ def with_stale_gates(state: Workflow, tree: str | None) -> Workflow:
 def was_run(state: Workflow) -> bool:
     """Whether some gate rests on a run, so that a later edit can make it stale."""
     return any(gate.get("tree") is not None for gate in state["gates"].values())
+
+
+def with_claims(before: Workflow | None, edited: Workflow) -> Workflow:
+    """A state that somebody else wrote: what it tells anew of gates and tests is a claim.
+
+    Only Holdfast itself can say that it ran something; a record that says so may be anyone's.
+    """
+    known = before["gates"] if before is not None else {}
+    gates = {
+        name: gate if _is_same(known.get(name, {}), gate, _OWN_GATE_FIELDS) else _claimed(gate)
+        for name, gate in edited["gates"].items()
+    }
+    tests = edited["tests"]
+    was = before["tests"] if before is not None else {}
+    if tests.get("evidence") == RUN and not _is_same(was, tests, _OF_ONE_TEST_RUN):
+        tests = {**{k: v for k, v in tests.items() if k not in _ONLY_RUN}, "evidence": CLAIM}
+    return {**edited, "gates": gates, "tests": tests}
+
+
+def _is_same(was: Fields, now: Fields, fields: tuple[str, ...]) -> bool:
+    return all(was.get(name) == now.get(name) for name in fields)
+
+
+def _claimed(gate: Fields) -> Fields:
+    is_done = gate.get("status") == "completed"
+    if not is_done and "evidence" not in gate:
+        return gate
+    kept = {key: value for key, value in gate.items() if key not in _OF_ONE_RUN}
+    return {**kept, "evidence": CLAIM} if is_done else kept
 
 
 def add_violation(_state: Workflow, command: Command) -> list[Draft] | Refusal:

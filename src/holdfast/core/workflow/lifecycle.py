@@ -6,7 +6,7 @@ from holdfast.core import edits
 from holdfast.core.moment import duration_s
 from holdfast.core.refusal import Refusal, word
 from holdfast.core.workflow import features
-from holdfast.core.workflow.evidence import with_stale_gates
+from holdfast.core.workflow.evidence import with_claims, with_stale_gates
 from holdfast.core.workflow.state import (
     awaits_approval,
     blank,
@@ -252,8 +252,13 @@ def _cleaned(state: Workflow, _data: Fields, at: str) -> Workflow:
     return {**state, "cleaned_at": at}
 
 
-def adopt_edit(_state: Workflow, command: Command) -> list[Draft]:
-    return [{"type": "record_edited", "data": command["args"]}]
+def adopt_edit(state: Workflow, command: Command) -> list[Draft]:
+    """The changes as they were made; and those that make claims of the evidence they bring."""
+    args = command["args"]
+    edited: Workflow = edits.apply(state, args["changes"])  # type: ignore[arg-type, assignment]
+    claims = edits.diff(edited, with_claims(state, edited))  # type: ignore[arg-type]
+    data = {**args, "changes": [*args["changes"], *claims]}
+    return [{"type": "record_edited", "data": data}]
 
 
 def _edited(state: Workflow, data: Fields, _at: str) -> Workflow:
@@ -261,7 +266,8 @@ def _edited(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 
 def adopt_record(_state: Workflow | None, command: Command) -> list[Draft]:
-    return [{"type": "record_adopted", "data": command["args"]}]
+    args = command["args"]
+    return [{"type": "record_adopted", "data": {**args, "state": with_claims(None, args["state"])}}]
 
 
 DECIDE = {
