@@ -188,7 +188,7 @@ edits.diff = lambda old, new: []
     "a refused edit is deleted": """
 import os
 from holdfast.layers.records.store import RecordStore
-RecordStore.set_aside = lambda self, path, data: os.unlink(path) or path
+RecordStore.set_aside = lambda self, source, data, path: os.unlink(source) or path
 """,
     "the briefing forgets": """
 from holdfast.core import briefing
