@@ -136,5 +136,7 @@ def dying_uninstall(root, text):
 
 if __name__ == "__main__":
     place, scenario, with_file = sys.argv[1:]
-    before = FILES["tabs"].encode() if with_file == "with" else None
+    # Taking the hooks out again leaves other white space in this one: only the journal restores it.
+    name = "an empty object over lines" if scenario == "dying_again" else "tabs"
+    before = FILES[name].encode() if with_file == "with" else None
     print(globals()[scenario](place, before))

@@ -3,10 +3,14 @@
 import json
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 
 from acceptance.conftest import Place, an_environment
+from holdfast.cli.screen import Screen
+from holdfast.cli.setup_panel import settings_panel
 
 TEAM = ".claude/settings.json"
 
@@ -122,8 +126,6 @@ def test_a_command_on_the_path_is_found(repo, tmp_path):
 
 def test_what_is_written_for_oneself_really_answers_an_event(repo):
     """The file that a client would read, run as a client runs it."""
-    import subprocess
-
     repo.ok("start", "tdd", "src/parser.py", "--remind", "Keep the old tests")
     repo.ok("init", "--local")
     hooks = repo.record(".claude/settings.local.json")["hooks"]
@@ -138,10 +140,29 @@ def test_what_is_written_for_oneself_really_answers_an_event(repo):
     assert "Keep the old tests" in done.stdout.decode()
 
 
-def test_a_terminal_gets_colours_and_whole_lines(repo):
-    from holdfast.cli.screen import Screen
-    from holdfast.cli.setup_panel import settings_panel
+def test_several_at_once_lose_nothing_of_each_other(repo):
+    lines = [
+        ["--local"],
+        [],
+        ["--agent", "codex"],
+        ["--agent", "gemini"],
+        ["--enforce"],
+        ["--local"],
+    ]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "holdfast", "init", *words],
+            cwd=repo.path, env=repo.environment, stdout=subprocess.DEVNULL,
+        )
+        for words in lines
+    ]  # fmt: skip
+    assert [process.wait(60) for process in running] == [0] * len(lines)
+    assert repo.ok("init", "--local")["files"][0]["change"] == "unchanged"
+    assert [file["change"] for file in repo.ok("uninstall")["files"]] == ["removed"] * 4
+    assert os.listdir(repo.path) == [".git"]
 
+
+def test_a_terminal_gets_colours_and_whole_lines(repo):
     (file,) = repo.ok("init", "--dry-run")["files"]
     data = {"files": [{**file, "diff": file["diff"].replace("\n", "\r\n")}], "dry_run": True}
     lines = list(settings_panel(Screen(colour=True, width=40), data))
