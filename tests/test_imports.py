@@ -63,6 +63,7 @@ PACKAGES = {
         "state",
         "tasks",
         "texts",
+        "units",
     ),
     "holdfast.layers": ("catalog", "index", "records"),
     "holdfast.layers.records": ("envelope", "fields", "position", "rest", "skill", "store"),

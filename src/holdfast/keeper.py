@@ -291,20 +291,6 @@ class Keeper(Evidence):
         branch = self.workspace.branch()
         return briefing(state, self._engine.now(), branch, self._pushed(state, branch))
 
-    def _pushed(self, state: Workflow, branch: str | None) -> str | None:
-        """The remote branch that has the work, where only the pull request is missing."""
-        from holdfast.core.briefing import PULL_REQUEST
-        from holdfast.core.workflow.state import next_phases, pending_gates
-
-        here = branch is not None and state["phase"] is not None and state["branch"] == branch
-        if not here or PULL_REQUEST not in pending_gates(state):
-            return None
-        if next_phases(state, str(state["phase"])):
-            return None
-        from holdfast.evidence import git
-
-        return git.pushed_to(self.workspace.root, str(branch))
-
     def workflows(self) -> tuple[list[Fields], list[str]]:
         """A row for each active workflow, newest activity first, and what was noticed."""
         rows = self._loop.reading(self._look_around)

@@ -105,6 +105,20 @@ class Evidence:
 
         return doctor.examine(self)  # type: ignore[arg-type]
 
+    def _pushed(self, state: Workflow, branch: str | None) -> str | None:
+        """The remote branch that has the work, where only the pull request is missing."""
+        from holdfast.core.briefing import PULL_REQUEST
+        from holdfast.core.workflow.state import next_phases, pending_gates
+
+        here = branch is not None and state["phase"] is not None and state["branch"] == branch
+        if not here or PULL_REQUEST not in pending_gates(state):
+            return None
+        if next_phases(state, str(state["phase"])):
+            return None
+        from holdfast.evidence import git
+
+        return git.pushed_to(self.workspace.root, str(branch))
+
     # Evidence
 
     def run_gate(

@@ -73,11 +73,32 @@ def live(root: str) -> Keeper:
     _edit(root, keeper, apex)
     migration = keeper.start("custom", "Migration", phases=["Backup", "Move"]).state["id"]
     keeper.complete("moved", force=True, reason="done by hand", workflow=migration)
-    loop = keeper.start("loop-development", "search", tasks=["Index"]).state["id"]
+    loop = keeper.start("loop-development", "search").state["id"]
+    _iterate(keeper, loop)
     keeper.abandon(workflow=loop)
     _adopt(root, keeper)
     _finish_folder(root, keeper)
     return keeper
+
+
+def _iterate(keeper: Keeper, loop: str) -> None:
+    work = {"task": "T1", "did": "some", "remaining": "more", "commit": "4f5e6d7"}
+    done = {"task": "T1", "did": "all", "signal": "T1_DONE"}
+    for kind, args in (
+        ("plan_unit", {"task": "T1", "description": "Index", "max_iterations": 1}),
+        ("record_iteration", work),
+        ("record_iteration", work),
+        ("extend_unit", {"task": "T1", "max_iterations": 4}),
+        ("block_task", {"task": "T1", "reason": "no disk"}),
+        ("unblock_unit", {"task": "T1"}),
+        ("record_iteration", done),
+        ("confirm_unit", {"task": "T1", "found": "no test"}),
+        ("record_iteration", done),
+        ("confirm_unit", {"task": "T1"}),
+        ("verify_unit", {"task": "T1", "evidence": {"command": "make test", "exit_code": 0}}),
+        ("add_guardrail", {"when": "w", "problem": "p", "solution": "s", "name": "n"}),
+    ):
+        keeper.do(kind, args, workflow=loop)
 
 
 def _finish_folder(root: str, keeper: Keeper) -> None:

@@ -86,6 +86,12 @@ class Task(TypedDict):
     confirmations_used: NotRequired[int]
     verification_passed: NotRequired[bool]
     max_iterations: NotRequired[int]
+    criteria: NotRequired[str]
+    output: NotRequired[str]
+    model: NotRequired[str]
+    verify: NotRequired[str]
+    remaining: NotRequired[str]
+    blockers: NotRequired[str]
 
 
 class Session(TypedDict):
@@ -143,6 +149,8 @@ class Workflow(TypedDict):
     """Required reading that was read since the last compaction, with the time."""
     reminders: list[str]
     context: Fields
+    guardrails: NotRequired[list[Fields]]
+    """Lessons of a loop, which every iteration is told."""
     tests: Fields
     files: list[Fields]
     commits: list[str]

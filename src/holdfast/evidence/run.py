@@ -28,6 +28,7 @@ TERM_GRACE_S = 2.0
 """How long a command may tidy up after it was asked to end."""
 PIPE_GRACE_S = 0.5
 """How long the output is read on when the command ended, but a child of it holds the pipe."""
+MOST_GIVEN = 60_000
 _CHUNK = 64 * 1024
 _LAST_WORDS = LAST // _CHUNK
 """How many chunks are read at the end at most: somebody unknown may go on writing for ever."""
@@ -81,12 +82,16 @@ def run(
     limit_s: float,
     env: dict[str, str] | None = None,
     echo: Callable[[bytes], None] | None = None,
+    given: bytes = b"",
 ) -> Outcome:
-    """Runs words as they are, or a text with the shell; ``echo`` gets what it prints at once."""
+    """Runs words as they are, or a text with the shell; ``echo`` gets what it prints at once.
+
+    ``given`` is what it reads on standard input, up to what a pipe holds.
+    """
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     begin = time.monotonic()
     try:
-        process = _start(words, folder, env)
+        process = _start(words, folder, env, given[:MOST_GIVEN])
     except (OSError, ValueError) as error:
         return Outcome(started=False, why=_why_not(error, folder))
     with _Watch(process, echo) as watch:
@@ -106,19 +111,28 @@ def run(
     )
 
 
-def _start(words: list[str], folder: str, env: dict[str, str] | None) -> subprocess.Popen[bytes]:
+def _start(
+    words: list[str], folder: str, env: dict[str, str] | None, given: bytes
+) -> subprocess.Popen[bytes]:
     if not words:
         raise ValueError("there is nothing to run")
-    return subprocess.Popen(  # noqa: S603 - to run what the caller wants is the purpose
-        words,
-        bufsize=0,
-        cwd=folder,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    reading, writing = os.pipe()
+    try:
+        # It fits into the pipe, so nobody has to wait for the command to read it.
+        os.write(writing, given)
+        os.close(writing)
+        return subprocess.Popen(  # noqa: S603 - to run what the caller wants is the purpose
+            words,
+            bufsize=0,
+            cwd=folder,
+            env=env,
+            stdin=reading,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    finally:
+        os.close(reading)
 
 
 def _why_not(error: OSError | ValueError, folder: str) -> str:

@@ -7,7 +7,7 @@ events of one matter side by side; this module only joins their tables.
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import evidence, features, lifecycle, notes, phases, tasks
+from holdfast.core.workflow import evidence, features, lifecycle, notes, phases, tasks, units
 from holdfast.core.workflow.state import is_active, remembered
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Decider = Callable[[Workflow, Command], list[Draft] | Refusal]
     Evolver = Callable[[Workflow, Fields, str], Workflow]
 
-_ROOMS = (lifecycle, phases, tasks, notes, evidence)
+_ROOMS = (lifecycle, phases, tasks, units, notes, evidence)
 
 DECIDE: dict[str, Decider] = {name: made for room in _ROOMS for name, made in room.DECIDE.items()}
 EVOLVE: dict[str, Evolver] = {
@@ -86,7 +86,7 @@ def is_gapless(events: list[Event]) -> bool:
 
 _TOLD = (
     "phase", "step", "task", "commit", "reason", "gate", "passed", "outcome", "note", "path",
-    "feature", "next", "trigger",
+    "feature", "next", "trigger", "iteration", "clean",
 )  # fmt: skip
 
 

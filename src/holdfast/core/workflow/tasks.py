@@ -82,6 +82,13 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
         return _no_such_task(state, "done", command["args"]["task"])
     if task["status"] == "completed":
         return _already(state, "done", task)
+    if state["recipe"]["format"] == "loop":
+        return Refusal(
+            "wrong_order",
+            f"task done: {task['id']} of {state['id']} is a loop's unit, which is done when it was "
+            "confirmed and verified",
+            "holdfast loop next",
+        )
     if task["status"] == "blocked":
         return Refusal(
             "blocked",

@@ -53,7 +53,9 @@ _SHOWN = EVERYWHERE | {
 }  # fmt: skip
 _WORDS = {word: word for word in TASK_STATUSES} | {"completed": "done"}
 _STATUS = {word: status for status, word in _WORDS.items()}
-_IN_MARKDOWN = ("description", "criteria")
+_IN_MARKDOWN = (
+    "description", "criteria", "files", "output", "model", "verify", "remaining", "blockers",
+)  # fmt: skip
 _BEGUN = "iteration_begun"
 """The number of an iteration that was begun and is not yet counted as used."""
 

@@ -1,0 +1,381 @@
+"""Units of a loop: bounded iterations, one more pass to confirm, then verification; only then done.
+
+pending -> in_progress -> confirming -> verifying -> completed
+               ^              |             |
+               +--------------+-------------+      when something is found
+"""
+
+from __future__ import annotations
+
+from holdfast.core.refusal import Refusal, word
+from holdfast.core.workflow.state import find_task, with_task
+from holdfast.core.workflow.texts import bad_text, first_bad_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Command, Draft, Fields, Task, Workflow
+
+MAX_ITERATIONS = 5
+_MOST = 1_000
+CHOICES = "allow more (loop extend), simplify its criteria (loop plan), or see to it yourself"
+_MOVING = ("pending", "in_progress")
+_LATER = ("confirming", "verifying", "completed")
+
+
+def signal_of(task: Task) -> str:
+    """What a worker says when a unit is done: ``T1_DONE``."""
+    return f"{task['id']}_DONE"
+
+
+def limit_of(task: Task) -> int:
+    return task.get("max_iterations", MAX_ITERATIONS)
+
+
+def plan(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """Adds a unit, or says anew what a unit is about."""
+    args = command["args"]
+    refusal = _bad_plan(state, args)
+    if refusal is not None:
+        return refusal
+    fields = {key: args[key] for key in _PLANNED if args.get(key) is not None}
+    known = find_task(state, args["task"])
+    if known is not None:
+        if known["status"] in _LATER:
+            return _wrong(state, "plan", known, f"it is {known['status']}", "loop status")
+        return [{"type": "unit_planned", "data": {"task": known["id"], **fields}}]
+    data = {"task": args["task"], "description": args.get("description") or ""}
+    drafts: list[Draft] = [{"type": "task_added", "data": data}]
+    drafts.append({"type": "unit_planned", "data": {"task": args["task"], **fields}})
+    return [*_move(state, "plan", only_from=("discover",)), *drafts]
+
+
+_PLANNED = (
+    "description", "criteria", "files", "output", "max_iterations", "depends", "model", "verify",
+)  # fmt: skip
+
+
+def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
+    texts = {key: args[key] for key in ("description", "criteria", "model", "output", "verify")
+             if args.get(key) is not None}  # fmt: skip
+    refusal = first_bad_text(**texts, files=args.get("files") or [])
+    if refusal is not None:
+        return refusal
+    most = args.get("max_iterations")
+    if most is not None and not (isinstance(most, int) and 1 <= most <= _MOST):
+        return Refusal(
+            "invalid", f"loop plan: the maximum must be 1 to {_MOST}", "loop plan --max 5"
+        )
+    depends = [str(name) for name in args.get("depends") or []]
+    for name in depends:
+        if name != str(args["task"]) and find_task(state, name) is None:
+            return Refusal(
+                "not_found",
+                f"loop plan: {args['task']} cannot depend on {name[:40]!r}, which is not planned",
+                f"holdfast loop plan {word(state['subject'])} --unit '{name[:40]}: title'",
+            )
+    if _is_circular(state, str(args["task"]), depends):
+        return Refusal(
+            "invalid",
+            f"loop plan: {args['task']} would wait for itself, through {', '.join(depends)}",
+            "leave out one of the dependencies",
+        )
+    return None
+
+
+def _is_circular(state: Workflow, name: str, depends: list[str]) -> bool:
+    waiting, seen = list(depends), set()
+    while waiting:
+        found = waiting.pop()
+        if found == name:
+            return True
+        if found not in seen:
+            seen.add(found)
+            task = find_task(state, found)
+            waiting += map(str, task.get("depends", []) if task is not None else [])
+    return False
+
+
+def waits_for(state: Workflow, task: Task) -> list[str]:
+    """The units that have to be done before this one."""
+    done = {str(one["id"]) for one in state["tasks"] if one["status"] == "completed"}
+    return [str(name) for name in task.get("depends", []) if str(name) not in done]
+
+
+def iterate(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """An iteration of work; the one after the last that is allowed runs out of time."""
+    args = command["args"]
+    task = find_task(state, args["task"])
+    if task is None:
+        return _no_such_unit(state, "iterate", args["task"])
+    refusal = _bad_words(args) or _cannot_iterate(state, task)
+    if refusal is not None:
+        return refusal
+    signal = args.get("signal")
+    if signal is not None and signal != signal_of(task):
+        return Refusal(
+            "invalid",
+            f"loop iterate: {signal[:60]!r} is not the signal of {task['id']}; "
+            f"that is {signal_of(task)}",
+            f"holdfast loop iterate {word(task['id'])} --did TEXT --signal {signal_of(task)}",
+        )
+    data = {key: args[key] for key in _SAID if args.get(key) is not None}
+    number = task.get("iterations_used", 0) + 1
+    kind = "iteration_recorded" if number <= limit_of(task) else "task_timed_out"
+    draft: Draft = {"type": kind, "data": {"task": task["id"], "iteration": number, **data}}
+    return [*_move(state, "execute"), draft]
+
+
+_SAID = ("did", "remaining", "blockers", "commit", "signal")
+
+
+def _bad_words(args: Fields) -> Refusal | None:
+    given = {key: args[key] for key in _SAID if args.get(key) is not None}
+    if not given.get("did"):
+        return Refusal(
+            "invalid", "loop iterate: what was done is missing", "loop iterate --did TEXT"
+        )
+    if not given.get("remaining") and not given.get("signal"):
+        return Refusal(
+            "invalid",
+            "loop iterate: say what remains, or give the unit's signal when nothing does",
+            "loop iterate --did TEXT --remaining TEXT",
+        )
+    return first_bad_text(**given)
+
+
+def _cannot_iterate(state: Workflow, task: Task) -> Refusal | None:
+    name = word(task["id"])
+    status = task["status"]
+    if status == "confirming":
+        return _wrong(
+            state, "iterate", task, "it waits to be confirmed", f"loop confirm {name} --clean"
+        )
+    if status == "verifying":
+        return _wrong(
+            state, "iterate", task, "it waits to be verified", f"loop verify {name} --passed"
+        )
+    if status == "completed":
+        return _wrong(state, "iterate", task, "it is done", "loop next")
+    if status == "blocked":
+        why = f"it is blocked ({task.get('reason', '')})"
+        return _wrong(state, "iterate", task, why, f"loop unblock {name}")
+    if status == "timeout":
+        why = f"it has used its {limit_of(task)} iterations; {CHOICES}"
+        return _wrong(state, "iterate", task, why, f"loop extend {name} --max {limit_of(task) + 5}")
+    waiting = waits_for(state, task)
+    if waiting:
+        return _wrong(state, "iterate", task, f"it waits for {', '.join(waiting)}", "loop next")
+    return None
+
+
+def confirm(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """One more pass over work that was declared done: clean, or with what it found."""
+    return _judged(state, command, "confirm", "confirming", "confirmation_recorded")
+
+
+def verify(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """The last gate of a unit; only what passes it is done."""
+    return _judged(state, command, "verify", "verifying", "verification_recorded")
+
+
+def _judged(
+    state: Workflow, command: Command, tried: str, expected: str, kind: str
+) -> list[Draft] | Refusal:
+    args = command["args"]
+    task = find_task(state, args["task"])
+    if task is None:
+        return _no_such_unit(state, tried, args["task"])
+    if task["status"] != expected:
+        why = f"it is {task['status'].replace('_', ' ')}, not {expected}"
+        return _wrong(state, tried, task, why, "loop next")
+    found = args.get("found")
+    if found is not None:
+        refusal = bad_text("what was found", found)
+        if refusal is not None:
+            return refusal
+    data: Fields = {"task": task["id"], "clean": found is None}
+    data |= {key: args[key] for key in ("found", "evidence") if args.get(key) is not None}
+    drafts: list[Draft] = [{"type": kind, "data": data}]
+    after = _status_after(kind, clean=found is None)
+    return [*drafts, *_move(state, _phase_after(state, task, after))]
+
+
+def _status_after(kind: str, *, clean: bool) -> str:
+    if not clean:
+        return "in_progress"
+    return "verifying" if kind == "confirmation_recorded" else "completed"
+
+
+def _phase_after(state: Workflow, changed: Task, status: str) -> str:
+    """Where in its life the loop stands, once a unit has this status."""
+    statuses = {str(task["id"]): task["status"] for task in state["tasks"]}
+    statuses[str(changed["id"])] = status  # type: ignore[assignment]
+    if all(one == "completed" for one in statuses.values()):
+        return "deliver"
+    reviewing = all(one in _LATER for one in statuses.values())
+    return "verify" if reviewing else "execute"
+
+
+def unblock(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    task = find_task(state, command["args"]["task"])
+    if task is None:
+        return _no_such_unit(state, "unblock", command["args"]["task"])
+    if task["status"] != "blocked":
+        return _wrong(state, "unblock", task, f"it is {task['status']}", "loop next")
+    return [{"type": "task_unblocked", "data": {"task": task["id"]}}]
+
+
+def extend(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """Allows more iterations; what had run out of them goes on."""
+    task = find_task(state, command["args"]["task"])
+    most = command["args"]["max_iterations"]
+    if task is None:
+        return _no_such_unit(state, "extend", command["args"]["task"])
+    if not task.get("iterations_used", 0) < most <= _MOST:
+        return Refusal(
+            "invalid",
+            f"loop extend: {task['id']} has used {task.get('iterations_used', 0)} iterations; "
+            f"the maximum must be more, up to {_MOST}",
+            f"holdfast loop extend {word(task['id'])} --max {limit_of(task) + 5}",
+        )
+    return [{"type": "task_extended", "data": {"task": task["id"], "max_iterations": most}}]
+
+
+def add_guardrail(_state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """A lesson for every iteration to come."""
+    args = command["args"]
+    names = ("name", "when", "problem", "solution", "learned")
+    given = {key: args[key] for key in names if args.get(key) is not None}
+    return first_bad_text(**given) or [{"type": "guardrail_added", "data": given}]
+
+
+def _move(state: Workflow, to: str, only_from: tuple[str, ...] = ()) -> list[Draft]:
+    """The events that bring the loop's own phase there; it follows its units."""
+    names = [phase["name"] for phase in state["phases"]]
+    current = state["phase"]
+    if to not in names or current == to or (only_from and current not in only_from):
+        return []
+    if current not in names or names.index(to) < names.index(str(current)):
+        return [{"type": "phase_started", "data": {"phase": to}}]
+    drafts: list[Draft] = []
+    for place in range(names.index(str(current)), names.index(to)):
+        drafts.append({"type": "phase_completed", "data": {"phase": names[place]}})
+        drafts.append({"type": "phase_started", "data": {"phase": names[place + 1]}})
+    return drafts
+
+
+def _no_such_unit(state: Workflow, tried: str, name: object) -> Refusal:
+    known = ", ".join(str(task["id"]) for task in state["tasks"][:20]) or "none"
+    return Refusal(
+        "not_found",
+        f"loop {tried}: {state['subject']} has no unit {str(name)[:40]!r}; it has {known}",
+        "holdfast loop status",
+    )
+
+
+def _wrong(state: Workflow, tried: str, task: Task, why: str, hint: str) -> Refusal:
+    message = f"loop {tried}: {task['id']} of {state['subject']}: {why}"
+    return Refusal("wrong_order", message, f"holdfast {hint}")
+
+
+def _planned(state: Workflow, data: Fields, _at: str) -> Workflow:
+    said = {key: value for key, value in data.items() if key != "task"}
+    return {**state, "tasks": with_task(state, data["task"], said)}
+
+
+def _iterated(state: Workflow, data: Fields, at: str) -> Workflow:
+    task = find_task(state, data["task"])
+    signalled = data.get("signal") is not None
+    changed = {
+        "status": "confirming" if signalled else "in_progress",
+        "started_at": task.get("started_at", at) if task is not None else at,
+        "iterations_used": data["iteration"],
+        "remaining": data.get("remaining"),
+        "blockers": data.get("blockers"),
+        "reason": None,
+    }
+    after: Workflow = {**state, "tasks": with_task(state, data["task"], changed)}
+    after["current_task"] = data["task"]
+    return _with_commit(after, data)
+
+
+def _timed_out(state: Workflow, data: Fields, _at: str) -> Workflow:
+    changed = {
+        "status": "timeout",
+        "remaining": data.get("remaining"),
+        "blockers": data.get("blockers"),
+    }
+    after: Workflow = {**state, "tasks": with_task(state, data["task"], changed)}
+    return _with_commit(after, data)
+
+
+def _with_commit(state: Workflow, data: Fields) -> Workflow:
+    if "commit" not in data:
+        return state
+    task = find_task(state, data["task"])
+    about = task["description"] if task is not None else ""
+    line = f"{data['commit']}: {data['did'].splitlines()[0][:80] or about}"
+    return {**state, "commits": [*state["commits"], line]}
+
+
+def _confirmed(state: Workflow, data: Fields, _at: str) -> Workflow:
+    task = find_task(state, data["task"])
+    used = task.get("confirmations_used", 0) if task is not None else 0
+    changed: Fields = {"status": "verifying", "confirmations_used": used + 1}
+    if not data["clean"]:
+        changed |= {"status": "in_progress", "remaining": data.get("found")}
+    return {**state, "tasks": with_task(state, data["task"], changed)}
+
+
+def _verified(state: Workflow, data: Fields, at: str) -> Workflow:
+    changed: Fields = {"status": "completed", "verification_passed": True, "completed_at": at}
+    if not data["clean"]:
+        changed = {
+            "status": "in_progress",
+            "verification_passed": False,
+            "remaining": data.get("found"),
+        }
+    else:
+        changed |= {"remaining": None, "blockers": None}
+    return {**state, "tasks": with_task(state, data["task"], changed)}
+
+
+def _unblocked(state: Workflow, data: Fields, _at: str) -> Workflow:
+    task = find_task(state, data["task"])
+    begun = task is not None and task.get("iterations_used", 0) > 0
+    changed = {"status": "in_progress" if begun else "pending", "reason": None}
+    return {**state, "tasks": with_task(state, data["task"], changed)}
+
+
+def _extended(state: Workflow, data: Fields, _at: str) -> Workflow:
+    task = find_task(state, data["task"])
+    changed: Fields = {"max_iterations": data["max_iterations"]}
+    if task is not None and task["status"] == "timeout":
+        changed["status"] = "in_progress"
+    return {**state, "tasks": with_task(state, data["task"], changed)}
+
+
+def _guardrail(state: Workflow, data: Fields, _at: str) -> Workflow:
+    known = state.get("guardrails", [])
+    return {**state, "guardrails": [*known, dict(data)]}
+
+
+DECIDE = {
+    "plan_unit": plan,
+    "record_iteration": iterate,
+    "confirm_unit": confirm,
+    "verify_unit": verify,
+    "unblock_unit": unblock,
+    "extend_unit": extend,
+    "add_guardrail": add_guardrail,
+}
+EVOLVE = {
+    "unit_planned": _planned,
+    "iteration_recorded": _iterated,
+    "task_timed_out": _timed_out,
+    "confirmation_recorded": _confirmed,
+    "verification_recorded": _verified,
+    "task_unblocked": _unblocked,
+    "task_extended": _extended,
+    "guardrail_added": _guardrail,
+}
