@@ -68,7 +68,7 @@ def test_what_is_no_record_is_kept_aside_and_nothing_waits_for_it(tmp_path, reco
     assert place.news() == []
 
 
-@pytest.mark.parametrize("spare", [".holdfast", ".holdfast-saved"])
+@pytest.mark.parametrize("spare", [".holdfast", ".holdfast-saved-1"])
 def test_a_pipe_beside_a_record_is_not_waited_for(tmp_path, spare):
     place = Place(tmp_path, "skill")
     folder, name = os.path.split(place.shop.path(place.record))

@@ -227,7 +227,8 @@ def _check_record(engine: Engine, state: Workflow, last: Event, report: Report) 
     root = engine.workspace.root_of(state["worktree"])
     if place is None or root is None:
         return
-    raw = engine.store.read(engine.workspace.inside(root, place))
+    path = engine.workspace.inside(root, place)
+    raw = engine.store.read(path)
     if raw is None:
         report.say("behind", place, "it is missing; the next command rebuilds it")
         return
@@ -237,7 +238,12 @@ def _check_record(engine: Engine, state: Workflow, last: Event, report: Report) 
     try:
         sealed = envelope.unseal(raw)
     except BadJson as bad:
-        report.say("error", place, f"line {bad.line}: {bad.why}; the next command sets it aside")
+        if engine.disk.is_being_written(path) or engine.store.read(path) != raw:
+            report.say("behind", place, "it is being written")
+        else:
+            report.say(
+                "error", place, f"line {bad.line}: {bad.why}; the next command sets it aside"
+            )
         return
     if not sealed.intact:
         report.say("behind", place, "it was edited; the next command takes the edit in")

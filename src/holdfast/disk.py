@@ -68,7 +68,7 @@ class Disk:
 
         On such a file it grants no lease to a reader, and that is all we ask it for.
         """
-        import signal
+        from _signal import SIGURG  # type: ignore[import-not-found]
 
         try:
             fd = os.open(path, _TO_READ | os.O_NOFOLLOW)
@@ -76,7 +76,7 @@ class Disk:
             return False
         try:
             # A writer that comes at this instant is told to us by a signal that nobody minds.
-            fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(fd, fcntl.F_SETSIG, SIGURG)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         except OSError as error:
             return error.errno == EAGAIN

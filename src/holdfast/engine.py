@@ -124,10 +124,8 @@ class Engine:
     def _has_left(self, path: str, stream: str) -> bool:
         return any(self.store.has_left(place) for place in records.places(path, stream))
 
-    def look(
-        self, position: Position, path: str | None, *, is_second_look: bool = False
-    ) -> Workflow:
-        """The state by what stands in the record's place alone."""
+    def look(self, position: Position, path: str | None, *, looks: int = 1) -> Workflow:
+        """The state by what stands in the record's place alone; ``looks`` counts how often."""
         raw = self.store.read(path) if path is not None else None
         state = None if path is None or raw is None else self._shown(position, raw)
         if state is not None and not records.has_completed_copy(path or "", position.stream):
@@ -136,7 +134,7 @@ class Engine:
 
         if state is not None:
             return reconcile.completed_copy(self, position, state)
-        return reconcile.reconcile(self, position, path, raw, is_second_look=is_second_look)
+        return reconcile.reconcile(self, position, path, raw, looks=looks)
 
     def _shown(self, position: Position, raw: bytes) -> Workflow | None:
         """The state in a record's bytes, if they show the stream's last event."""

@@ -27,6 +27,8 @@ _KEPT = ("id", "created_at", "record", "worktree")
 _OWN = ("updated_at", "history_earlier")
 """What the ledger says by itself."""
 _REREAD_AFTER_S = 0.05
+_MOST_LOOKS = 5
+"""So often a record is read that is another one every time, and none."""
 
 
 class Found:
@@ -76,7 +78,7 @@ def reconcile(
     path: str | None,
     raw: bytes | None,
     *,
-    is_second_look: bool = False,
+    looks: int = 1,
 ) -> Workflow:
     """The state of a stream whose record is not current; the record is, afterwards."""
     state, _ = engine.replay(position.stream)
@@ -89,11 +91,13 @@ def reconcile(
     try:
         sealed = envelope.unseal(raw or b"")
     except jsontext.BadJson as bad:
-        if not is_second_look:
+        if looks == 1:
             engine.pause(_REREAD_AFTER_S)
-            return engine.look(position, path, is_second_look=True)
+            return engine.look(position, path, looks=2)
         if _is_being_written(engine, position, path):
             return state
+        if looks < _MOST_LOOKS and engine.store.read(path) != raw:
+            return engine.look(position, path, looks=looks + 1)
         if raw is None or (len(raw) <= LARGEST and not raw.strip(b" \t\r\n\x00")):
             return _gone(engine, position, state, raw)
         return Found(engine, position, path, raw).refuse(f"line {bad.line}: {bad.why}")
@@ -111,9 +115,12 @@ def _is_being_written(engine: Engine, position: Position, path: str) -> bool:
 def saved_meanwhile(engine: Engine, stream: str, taken_to: str) -> Workflow:
     """An editor saved the record between our reading it and our replacing it."""
     position = engine.position(stream)
-    raw = engine.store.read(taken_to)
     state, _ = engine.replay(stream)
-    if position is None or raw is None or _is_being_written(engine, position, taken_to):
+    if position is None or _is_being_written(engine, position, taken_to):
+        return state
+    # Read after that question: now nobody writes there any more.
+    raw = engine.store.read(taken_to)
+    if raw is None:
         return state
     found = Found(engine, position, engine.path(position) or "", raw, taken_to)
     try:

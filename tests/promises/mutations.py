@@ -170,6 +170,8 @@ _RETRY = "tests/promises/test_p07_retry.py::"
 _LOCK = "tests/promises/test_p11_lock.py::"
 
 SOFT_LOCK = """\
+                from holdfast.errors import Fault
+
                 if os.path.exists(path + ".held"):
                     raise Fault("busy", "somebody holds it", "wait")
                 os.close(os.open(path + ".held", os.O_CREAT | os.O_EXCL))
@@ -334,7 +336,7 @@ MUTATIONS += [
         "a wait that is over counts as the lock",
         [
             (
-                "disk.py",
+                "locks.py",
                 "    except TimeoutError:\n        return False\n",
                 "    except TimeoutError:\n        return True\n",
             )

@@ -209,7 +209,7 @@ def check_not_lost(scene, case):
     assert is_told(state) == is_told(look.state), case
     assert lines_of(scene.shop.keeper()) == [], case
     assert is_told(state) or [name for name in scene.kept() if name in kept], case
-    assert not [name for name in scene.shop.files() if name.endswith("-saved")], case
+    assert not [name for name in scene.shop.files() if "-saved-" in name], case
     reminders = scene.shop.keeper().show(workflow=scene.id).state["reminders"]
     assert len(reminders) == len(set(reminders)), f"twice; {case}"
 
@@ -273,7 +273,7 @@ def test_git_does_not_see_what_a_killed_writer_leaves_beside_a_record(record_for
     shop = Workshop(tmp_path)
     record = worked_on(shop.keeper(), record_format)["record"]
     folder, name = os.path.split(record)
-    for left in (".holdfast", ".holdfast-saved", ".holdfast.old"):
+    for left in (".holdfast", ".holdfast-saved-1", ".holdfast.old"):
         shop.write(os.path.join(folder, f".{name}{left}"), b"something")
     seen = subprocess.run(
         ["git", "status", "--porcelain"], cwd=shop.root, capture_output=True, check=True
@@ -312,14 +312,73 @@ def test_whoever_writes_slowly_into_the_file_itself_is_waited_for(record_format,
     assert lines_of(scene.shop.keeper()) == []
 
 
-def test_a_record_that_never_stands_still_is_looked_at_twice(tmp_path):
+@pytest.mark.parametrize("dies", [False, True], ids=["lives", "dies"])
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_whoever_had_the_file_open_when_it_was_exchanged_is_waited_for(
+    record_format, dies, tmp_path
+):
+    """Opened before the exchange, emptied before or after it, written after it."""
+    scene = Scene(tmp_path, record_format, from_now=False, in_place=True)
+    saved = edited(record_format, json.loads(scene.opened))
+    with open(scene.shop.path(scene.record), "r+b", buffering=0) as file:
+        disk = Stepping()
+        disk.exchange = lambda one, other: exchanged(disk, one, other, file, dies=dies)
+        with contextlib.suppress(Killed):
+            scene.shop.keeper(disk=disk).remind("meanwhile", workflow=scene.id)
+        file.truncate(0)
+        scene.shop.keeper().show(workflow=scene.id)
+        scene.shop.keeper().remind("once more", workflow=scene.id)
+        file.write(saved)
+    state = scene.shop.keeper().show(workflow=scene.id).state
+    assert is_told(state)
+    assert {"meanwhile", "once more"} <= set(state["reminders"])
+    assert lines_of(scene.shop.keeper()) == []
+
+
+def exchanged(disk, one, other, file, *, dies):
+    Disk.exchange(disk, one, other)
+    if dies:
+        file.truncate(0)
+        disk.dies_at = 0
+
+
+def test_one_edit_waits_while_another_one_is_taken_in(tmp_path):
+    scene = Scene(tmp_path, "skill", from_now=False, in_place=True)
+    folder, name = os.path.split(scene.record)
+    one, other = json.loads(scene.opened), json.loads(scene.opened)
+    one["x-one"], other["x-other"] = 1, 2
+    scene.shop.write(f"{folder}/.{name}.holdfast-saved-1", json.dumps(one).encode())
+    with open(scene.shop.path(scene.record), "wb", buffering=0) as file:
+        assert scene.shop.keeper().show(workflow=scene.id).state["extra"] == {"x-one": 1}
+        scene.shop.keeper().remind("meanwhile", workflow=scene.id)
+        file.write(json.dumps(other).encode())
+    extra = scene.shop.keeper().show(workflow=scene.id).state["extra"]
+    assert extra == {"x-one": 1, "x-other": 2}
+    assert os.listdir(scene.shop.path(folder)) == [name]
+
+
+class Restless(Disk):
+    """A disk on which somebody changes the record after every look at it."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+
+    def read(self, path, most=None):
+        found = super().read(path, most)
+        self.change(path)
+        return found
+
+
+def test_a_record_that_never_stands_still_is_not_looked_at_for_ever(tmp_path):
     scene = Scene(tmp_path, "skill", from_now=False, in_place=True)
     looks = []
 
-    def change(_seconds):
-        looks.append(b"never the same twice" * len(looks))
-        scene.shop.write(scene.record, looks[-1])
+    def change(path):
+        if path.endswith(os.path.basename(scene.record)) and len(looks) < 1_000:
+            looks.append(path)
+            scene.shop.write(scene.record, b"never the same twice" * len(looks))
 
-    scene.shop.write(scene.record, b"no record")
-    scene.shop.keeper(sleep=change).show(workflow=scene.id)
-    assert len(looks) == 1
+    change(scene.record)
+    scene.shop.keeper(disk=Restless(change)).show(workflow=scene.id)
+    assert len(looks) < 20

@@ -90,9 +90,15 @@ class RecordStore:
         if stood is None:
             return None
         if stood == expected or self._is_ours(stood):
-            self._disk.remove(spare)
-            return None
+            return self._let_go(spare, path)
         return self._keep(spare, path)
+
+    def _let_go(self, spare: str, path: str) -> str | None:
+        """Removes what is not needed, unless somebody has it open and goes on writing."""
+        if self._disk.is_being_written(spare):
+            return self._keep(spare, path)
+        self._disk.remove(spare)
+        return None
 
     def drop(self, spare: str) -> None:
         """Takes away a spare that is not needed; if that fails, the next writer does it."""
@@ -102,30 +108,34 @@ class RecordStore:
             return
 
     def has_left(self, path: str) -> bool:
-        """Whether something that was saved here is still to be taken in: its writer died."""
-        return os.path.lexists(_saved(path)) or any(self._is_left(name) for name in _spares(path))
+        """Whether something that was saved here is still to be taken in: a writer died, or
+        whoever saved it was not done.
+        """
+        waiting = any(os.path.lexists(name) for name in _saved(path))
+        return waiting or any(self._is_left(name) for name in _spares(path))
 
     def _is_left(self, spare: str) -> bool:
         if not os.path.lexists(spare):
             return False
+        if self._disk.is_being_written(spare):
+            return True
         left = self.read(spare)
         return left is not None and bool(left.strip(b"\0")) and not self._is_ours(left)
 
     def take_left(self, path: str) -> list[str]:
-        """The paths of what was saved here and is still to be taken in, oldest first."""
-        found = [_saved(path)] if os.path.lexists(_saved(path)) else []
+        """The paths of what was saved here and is still to be taken in."""
         for spare in _spares(path):
             if self._is_left(spare):
-                found = [self._keep(spare, path)]
-        return found
+                self._keep(spare, path)
+        return [name for name in _saved(path) if os.path.lexists(name)]
 
     def _keep(self, source: str, path: str) -> str:
         """Moves what somebody saved to where it waits to be taken in; gives its path."""
-        target = _saved(path)
-        if os.path.lexists(target):
-            self._put_aside(target, path)
-        self._disk.move(source, target)
-        return target
+        for target in _saved(path):
+            if not os.path.lexists(target):
+                self._disk.move(source, target)
+                return target
+        return self._put_aside(source, path)
 
     def _see_to(self, spare: str, path: str) -> None:
         if self._is_left(spare):
@@ -133,12 +143,13 @@ class RecordStore:
         else:
             self._disk.remove(spare)
 
-    def _put_aside(self, source: str, path: str) -> None:
+    def _put_aside(self, source: str, path: str) -> str:
         kept = self.set_aside(source, self.read(source) or b"", path)
         self._note(
             f"what was saved as {os.path.basename(path)} when a writer died is kept as "
             f"{os.path.basename(kept)}"
         )
+        return kept
 
     def _is_ours(self, raw: bytes) -> bool:
         """Whether the bytes are what Holdfast wrote, for this ledger."""
@@ -170,8 +181,7 @@ class RecordStore:
             return None
         found = self.read(spare)
         if found is None or self._is_ours(found):
-            self._disk.remove(spare)
-            return None
+            return self._let_go(spare, path)
         return self._keep(spare, path)
 
 
@@ -186,6 +196,6 @@ def _spares(path: str) -> tuple[str, str]:
     return old_of(spare), spare
 
 
-def _saved(path: str) -> str:
-    """Where what somebody saved waits to be taken in."""
-    return f"{_spare(path)}-saved"
+def _saved(path: str) -> list[str]:
+    """Where what somebody saved waits to be taken in; several may, if they are written slowly."""
+    return [f"{_spare(path)}-saved-{number}" for number in (1, 2, 3)]
