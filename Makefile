@@ -18,11 +18,12 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -q
 PYTEST := $(PY) -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test promises coverage lint format bench clean remake
+.PHONY: help demo test e2e promises coverage lint format bench clean remake
 
 help:
 	@echo 'make demo      set up, and see the main job done in a temporary repository'
 	@echo 'make test      set up, and run the tests'
+	@echo 'make e2e       drive the real clients against a model on loopback (docs/e2e.md)'
 	@echo 'make lint      check style and types'
 	@echo 'make format    mend the style where a tool can'
 	@echo 'make coverage  the tests again, and which lines they never reach'
@@ -35,6 +36,11 @@ demo: $(VENV)/.package
 
 test: $(VENV)/.dev
 	@$(PYTEST) $(ARGS)
+
+# What needs the network comes first; the scenarios themselves have none.
+e2e: $(VENV)/.e2e e2e/.venv/.holdfast
+	@$(PY) e2e/install.py
+	@$(PY) e2e/loopback.py $(PY) -m pytest e2e $(ARGS)
 
 promises: $(VENV)/.dev
 	@HOLDFAST_PROMISES=full $(PYTEST) -m promise $(ARGS)
@@ -58,8 +64,8 @@ bench: $(VENV)/.bench
 	@$(PY) bench/run.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) e2e/.clients e2e/.venv build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests bench e2e -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A .venv that was copied or moved still points to the old place, and one whose interpreter is gone
 # does not run: both are made again.
@@ -94,4 +100,14 @@ $(VENV)/.dev: $(VENV)/.package requirements-dev.txt
 
 $(VENV)/.bench: $(VENV)/.dev requirements-bench.txt
 	@$(PIP) install -r requirements-bench.txt
+	@touch $@
+
+$(VENV)/.e2e: $(VENV)/.dev requirements-e2e.txt
+	@$(PIP) install -r requirements-e2e.txt
+	@touch $@
+
+# Holdfast as a user has it: installed, not linked to this folder.
+e2e/.venv/.holdfast: $(VENV)/.home pyproject.toml $(shell find src -not -path '*__pycache__*')
+	@$(PY) -m venv --clear e2e/.venv
+	@e2e/.venv/bin/python -m pip --disable-pip-version-check -q install .
 	@touch $@

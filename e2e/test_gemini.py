@@ -1,0 +1,28 @@
+"""Gemini CLI: the briefing in the request of the next turn, once in a session."""
+
+from briefings import briefings, delivered
+from directives import START, call
+
+
+def test_briefed_at_the_start_of_a_session(gemini):
+    gemini.connect()
+    workflow = gemini.place.holdfast("start", "dev", "docs/login.md", "--task", "One")
+    gemini.say("Begin. <<say begun>>")
+    (request,) = gemini.stub.requests
+    delivered(gemini.place, request, workflow["workflow"]["id"], "startup")
+    assert len(briefings(request)) == 1
+    gemini.go_on("Go on. <<say on>>")
+    delivered(gemini.place, gemini.stub.requests[-1], workflow["workflow"]["id"], "resume")
+
+
+def test_briefed_in_the_next_turn_and_only_there(gemini):
+    gemini.connect()
+    talk = gemini.talk()
+    talk.say(f"Begin. {call('run_shell_command', command=START)} <<say begun>>")
+    assert not briefings(gemini.stub.requests[-1])
+    for _ in range(3):
+        talk.say("Go on. <<say on>>")
+        assert len(briefings(gemini.stub.requests[-1])) == 1
+    workflow = gemini.place.state()["id"]
+    delivered(gemini.place, gemini.stub.requests[-1], workflow, "startup")
+    assert len(gemini.place.events("briefing_delivered")) == 1
