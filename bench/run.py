@@ -15,7 +15,7 @@ from time import perf_counter
 import results
 from commands import measure_commands, measure_jq, measure_memory
 from fixtures import ROOT, Workshop
-from hooks import measure_hooks
+from hookruns import measure_hooks
 from sizes import FULL, QUICK, TINY
 from transitions import measure_history, measure_many, measure_transitions
 from writers import measure_writers

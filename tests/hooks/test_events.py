@@ -172,6 +172,12 @@ def test_explain_tells_and_changes_nothing(migration):
     assert migration.refused("hook", "--explain", "Nonsense")["code"] == "not_found"
 
 
+def test_a_cleaned_work_tree_is_brought_back(migration):
+    migration.git("clean", "-fdxq")
+    assert not migration.has(".claude")
+    assert "Database Migration" in migration.briefed("startup")
+
+
 # Whose workflow
 
 

@@ -99,8 +99,16 @@ def _may_matter(event: Fields, root: str) -> bool:
 
 
 def _has_ledger(root: str) -> bool:
-    # In a linked worktree, or a bare repository's, the ledger lies elsewhere.
-    return os.path.isdir(os.path.join(root, LEDGER)) or os.path.isfile(os.path.join(root, ".git"))
+    """Whether there is a ledger, or its mirror after the work tree was cleaned.
+
+    In a linked worktree, or a bare repository's, it lies elsewhere.
+    """
+    git = os.path.join(root, ".git")
+    return (
+        os.path.exists(os.path.join(root, LEDGER, ".gitignore"))
+        or os.path.isdir(os.path.join(git, "holdfast"))
+        or os.path.isfile(git)
+    )
 
 
 def _has_work(root: str, *, with_notes: bool) -> bool:
