@@ -8,13 +8,18 @@ import subprocess
 _LIMIT_S = 60
 _QUIET = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 """A repository may name a program that git runs to look at files; here it is not run."""
+_OF_ANOTHER_REPOSITORY = (
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE",
+)  # fmt: skip
+"""What a hook of git finds in its environment; it may mean another worktree than ours."""
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
 def ask(root: str, *words: str, given: bytes = b"") -> bytes | None:
     """What git answers; ``None`` when there is no git, no repository, or it says no."""
     env = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+    for name in _OF_ANOTHER_REPOSITORY:
         env.pop(name, None)
     try:
         done = subprocess.run(  # noqa: S603 - words are ours, paths come after them

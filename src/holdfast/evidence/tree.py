@@ -15,18 +15,22 @@ from holdfast.evidence import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holdfast.workspace import Workspace
 
 Tree = dict[str, str]
 """Path to ``mode content``."""
 
 _SUBMODULE = "160000"
+_BLOCK = 1 << 20
 
 
 def read(workspace: Workspace) -> Tree:
     """Every file that counts. Without git, every file."""
-    listed = git.ask(workspace.root, "ls-files", "-s", "-z")
-    found = _unversioned(workspace.root) if listed is None else _versioned(workspace.root, listed)
+    found = _versioned(workspace.root)
+    if found is None:
+        found = _unversioned(workspace.root)
     return {path: held for path, held in found.items() if not workspace.is_own(path)}
 
 
@@ -40,19 +44,42 @@ def changed(before: Tree, after: Tree) -> list[str]:
     return sorted(path for path, held in before.items() if after.get(path) != held)
 
 
-def _versioned(root: str, listed: bytes) -> Tree:
+def _versioned(root: str) -> Tree | None:
+    """The files of a repository; ``None`` when git knows none here."""
+    listed = git.ask(root, "ls-files", "-s", "-v", "-z")
+    if listed is None:
+        return None
     found: Tree = {}
-    for row in listed.decode(errors="surrogateescape").split("\0"):
-        told, _, path = row.partition("\t")
-        if path:
-            mode, content, _stage = told.split(" ")
-            found[path] = f"{mode} {content}"
     options = ("--modified", "--deleted", "--others", "--exclude-standard")
-    touched = git.ask(root, "ls-files", "-z", *options) or b""
-    names = {name for name in touched.decode(errors="surrogateescape").split("\0") if name}
+    touched = _names(git.ask(root, "ls-files", "-z", *options))
+    # A name with a slash at its end is another repository's work tree, and no file of this one.
+    names = {name for name in touched if not name.endswith("/")}
+    for row in _names(listed):
+        told, _, path = row.partition("\t")
+        tag, mode, content, _stage = told.split(" ")
+        found[path] = f"{mode} {content}"
+        if _is_unseen(tag, mode, os.path.join(root, path)):
+            names.add(path)
     for path in names:
         found.pop(path, None)
     return {**found, **_hashed(root, sorted(names))}
+
+
+def _names(told: bytes | None) -> list[str]:
+    found = (told or b"").decode(errors="surrogateescape").split("\0")
+    return [name for name in found if name]
+
+
+def _is_unseen(tag: str, mode: str, path: str) -> bool:
+    """Whether git was told not to look at this file, or looks only at its commit."""
+    if mode == _SUBMODULE:
+        return _is_repository(path)
+    is_left_out = tag in ("S", "s")
+    return os.path.lexists(path) if is_left_out else tag.islower()
+
+
+def _is_repository(path: str) -> bool:
+    return os.path.lexists(os.path.join(path, ".git"))
 
 
 def _hashed(root: str, names: list[str]) -> Tree:
@@ -61,22 +88,22 @@ def _hashed(root: str, names: list[str]) -> Tree:
     plain: list[tuple[str, str]] = []
     for name in names:
         mode = _mode(os.path.join(root, name))
-        if mode in ("100644", "100755") and "\n" not in name:
+        if mode in ("100644", "100755") and _is_one_line(name):
             plain.append((name, mode))
         elif mode:
             found[name] = f"{mode} {_content(os.path.join(root, name), mode)}"
     given = "".join(f"{name}\n" for name, _ in plain).encode(errors="surrogateescape")
     told = (git.ask(root, "hash-object", "--stdin-paths", given=given) or b"").decode().split("\n")
-    if len(told) == len(plain) + 1:
-        return {
-            **found,
-            **{name: f"{mode} {held}" for (name, mode), held in zip(plain, told, strict=False)},
-        }
-    # A file went away, or cannot be read, while git looked.
-    return {
-        **found,
-        **{name: f"{mode} {_content(os.path.join(root, name), mode)}" for name, mode in plain},
-    }
+    if len(told) != len(plain) + 1:
+        # A file went away, or cannot be read, while git looked.
+        told = [_content(os.path.join(root, name), mode) for name, mode in plain]
+    held = {name: f"{mode} {hashed}" for (name, mode), hashed in zip(plain, told, strict=False)}
+    return {**found, **held}
+
+
+def _is_one_line(name: str) -> bool:
+    """Whether git reads a line with this name as this name."""
+    return "\n" not in name and not name.startswith('"') and not name.endswith("\r")
 
 
 def _mode(path: str) -> str:
@@ -95,30 +122,36 @@ def _mode(path: str) -> str:
 
 
 def _content(path: str, mode: str) -> str:
-    """What a file holds, in git's own hash of it."""
+    """What a file holds, in git's own hash of it; of a submodule, what all of its files hold."""
+    if mode == _SUBMODULE:
+        files = _versioned(path) if _is_repository(path) else None
+        return "" if files is None else digest_of(files)
     try:
-        if mode == _SUBMODULE:
-            return git.head(path) or ""
-        data = os.fsencode(os.readlink(path)) if mode == "120000" else _bytes(path)
+        if mode == "120000":
+            target = os.fsencode(os.readlink(path))
+            return _blob(len(target), [target])
+        with open(path, "rb") as file:
+            return _blob(os.fstat(file.fileno()).st_size, iter(lambda: file.read(_BLOCK), b""))
     except OSError:
         return "unreadable"
+
+
+def _blob(size: int, blocks: Iterable[bytes]) -> str:
     from hashlib import sha1
 
-    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
-def _bytes(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+    hashed = sha1(b"blob %d\0" % size, usedforsecurity=False)
+    for block in blocks:
+        hashed.update(block)
+    return hashed.hexdigest()
 
 
 def _unversioned(root: str) -> Tree:
     found: Tree = {}
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if name != ".git")
-        for name in files:
+        for name in [*files, *folders]:
             full = os.path.join(folder, name)
             mode = _mode(full)
-            if mode:
+            if mode and mode != _SUBMODULE:
                 found[os.path.relpath(full, root)] = f"{mode} {_content(full, mode)}"
     return found

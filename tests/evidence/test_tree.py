@@ -1,0 +1,143 @@
+"""The digest of the working tree: every edit changes it, and nothing but an edit does."""
+
+import os
+import subprocess
+import tracemalloc
+
+import pytest
+
+from holdfast import workspace
+from holdfast.evidence import tree
+
+AUTHOR = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    **{f"GIT_{who}_NAME": "Ada" for who in ("AUTHOR", "COMMITTER")},
+    **{f"GIT_{who}_EMAIL": "ada@example.com" for who in ("AUTHOR", "COMMITTER")},
+}
+
+
+class Repository:
+    def __init__(self, path):
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+        self.git("init", "-q", "-b", "main")
+        self.write("a.txt", "one\n")
+        self.commit()
+
+    def git(self, *words):
+        subprocess.run(
+            ["git", "-c", "protocol.file.allow=always", *words],
+            cwd=self.path,
+            env={**os.environ, **AUTHOR},
+            check=True,
+            capture_output=True,
+        )
+
+    def commit(self):
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "more")
+
+    def write(self, name, text):
+        self.path.joinpath(name).write_text(text)
+
+    def digest(self):
+        return tree.digest_of(tree.read(workspace.find(os.fspath(self.path))))
+
+
+@pytest.fixture
+def repository(tmp_path):
+    return Repository(tmp_path / "work")
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_a_file_that_git_was_told_not_to_look_at_is_looked_at(repository, flag):
+    before = repository.digest()
+    repository.git("update-index", flag, "a.txt")
+    assert repository.digest() == before
+    repository.write("a.txt", "two\n")
+    assert repository.digest() != before
+    repository.write("a.txt", "one\n")
+    assert repository.digest() == before
+
+
+def test_a_file_left_out_of_a_sparse_checkout_counts_as_committed(repository):
+    repository.git("update-index", "--skip-worktree", "a.txt")
+    before = repository.digest()
+    repository.path.joinpath("a.txt").unlink()
+    assert repository.digest() == before
+
+
+@pytest.mark.parametrize("name", ['"a.txt"', '"', "a\n", "a\r", "é\udcff", "-x", " "])
+def test_names_that_are_no_words_are_files_like_others(repository, name):
+    seen = {repository.digest()}
+    for text in ("1\n", "2\n"):
+        repository.write(name, text)
+        seen.add(repository.digest())
+    assert len(seen) == 3
+    repository.git("add", "-A")
+    assert repository.digest() in seen
+    repository.commit()
+    assert repository.digest() in seen
+
+
+@pytest.fixture
+def with_submodule(repository):
+    Repository(repository.path.with_name("part"))
+    repository.git("submodule", "add", "-q", "../part", "part")
+    repository.commit()
+    return repository
+
+
+def test_an_edit_in_a_submodule_is_an_edit_and_a_commit_there_is_none(with_submodule):
+    before = with_submodule.digest()
+    with_submodule.write("part/a.txt", "two\n")
+    edited = with_submodule.digest()
+    assert edited != before
+    with_submodule.git("-C", "part", "commit", "-q", "-a", "-m", "more")
+    assert with_submodule.digest() == edited
+    with_submodule.commit()
+    assert with_submodule.digest() == edited
+    with_submodule.write("part/new.txt", "")
+    assert with_submodule.digest() != edited
+
+
+def test_a_worktree_inside_the_worktree_is_none_of_its_files(repository):
+    before = repository.digest()
+    repository.git("worktree", "add", "-q", "inner/one")
+    assert repository.digest() == before
+    repository.git("-C", "inner/one", "commit", "-q", "--allow-empty", "-m", "more")
+    assert repository.digest() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["GIT_DIR", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"]
+)
+def test_what_git_tells_its_hooks_does_not_lead_elsewhere(repository, monkeypatch, name):
+    repository.write("b.log", "not counted\n")
+    repository.write(".gitignore", "*.log\n")
+    before = repository.digest()
+    monkeypatch.setenv(name, "/nowhere")
+    assert repository.digest() == before
+
+
+def test_without_git_a_link_to_a_folder_is_seen_to_lead_elsewhere(tmp_path):
+    place = workspace.find(os.fspath(tmp_path))
+    tmp_path.joinpath("link").symlink_to("one")
+    for name in ("one", "two"):
+        tmp_path.joinpath(name).mkdir()
+    before = tree.digest_of(tree.read(place))
+    tmp_path.joinpath("link").unlink()
+    tmp_path.joinpath("link").symlink_to("two")
+    assert tree.digest_of(tree.read(place)) != before
+
+
+def test_a_large_file_is_not_held_in_memory(tmp_path):
+    place = workspace.find(os.fspath(tmp_path))
+    with tmp_path.joinpath("large").open("wb") as file:
+        file.truncate(64 << 20)
+    tracemalloc.start()
+    try:
+        tree.read(place)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
