@@ -8,7 +8,8 @@ def test_briefed_after_compaction_in_the_middle_of_a_turn(codex):
     codex.connect()
     assert (codex.place.path / ".codex" / "hooks.json").exists()
     # The tokens make it compact before it goes on with what the command said.
-    codex.say(f"Begin. {call('exec_command', cmd=START)} <<tokens 60000>>")
+    said = codex.say(f"Begin. {call('exec_command', cmd=START)} <<tokens 60000>>")
+    assert ".codex/hooks.json" not in said, "it complains about our hooks"
     assert codex.place.events("context_compacted")[-1]["data"]["trigger"] == "auto"
     workflow = codex.place.state()["id"]
     delivered(codex.place, codex.stub.after_summing_up(), workflow, "compact")

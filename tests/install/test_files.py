@@ -189,6 +189,7 @@ def test_codex_gets_its_file_and_is_said_to_ask(project):
     outcome = project.init(agent="codex")
     hooks = loaded(project.read(".codex/hooks.json"))["hooks"]
     assert list(hooks) == ["SessionStart", "PreCompact", "SessionEnd", "PostToolUse"]
+    assert [group["hooks"][0]["timeout"] for (group,) in hooks.values()] == [10, 10, 3, 10]
     assert any("trust" in note for note in outcome.notes)
 
 

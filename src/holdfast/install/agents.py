@@ -42,6 +42,7 @@ class Agent:
         enforcing: Events,
         extra: Fields,
         note: str = "",
+        at_the_end: Fields | None = None,
     ) -> None:
         self.name = name
         self.files = files
@@ -53,6 +54,8 @@ class Agent:
         self.extra = extra
         """What a handler has besides its command."""
         self.note = note
+        self.at_the_end = at_the_end or {}
+        """What is different for the last hook of a session."""
 
     def own_folder(self) -> str:
         """Where a person's own settings of this client are."""
@@ -63,7 +66,11 @@ class Agent:
         """What the settings of this scope should have."""
         handler = {"type": "command", **self._command(scope), **self.extra}
         events = (*self.events, *(self.enforcing if enforce else ()))
-        return [Hook(event, matcher, handler) for event, matcher in events]
+        last = {**handler, **self.at_the_end}
+        return [
+            Hook(event, matcher, last if event == "SessionEnd" else handler)
+            for event, matcher in events
+        ]
 
     def _command(self, scope: str) -> Fields:
         words = fastest() if scope != TEAM else []
@@ -123,6 +130,8 @@ AGENTS = {
             (("Stop", None), ("PreToolUse", "apply_patch|Edit|Write")),
             {"timeout": 10},
             _TRUST,
+            # It gives no more, and complains at every start about those who ask for more.
+            {"timeout": 3},
         ),
         Agent(
             "gemini",
