@@ -19,6 +19,7 @@ TEAM = os.path.join(".claude", "holdfast.toml")
 PERSON = "config.toml"
 MAX_BYTES = 262_144
 MAX_COMMAND = 1_000
+_GAP = " " * 20
 COMPLETED_KEPT = "24h"
 ENFORCEABLE = ("reading", "stop")
 
@@ -87,8 +88,10 @@ def load(root: str) -> Settings:
 
 
 def person_folder() -> str:
-    """Where a person's own settings and approvals are."""
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    """Where a person's own settings and approvals are; a repository has no say in it."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".config")
     return os.path.join(base, "holdfast")
 
 
@@ -155,6 +158,8 @@ def bad_command(value: Json) -> str | None:
         return f"has {len(value)} characters, at most {MAX_COMMAND} are possible"
     if not value.isprintable():
         return "must be one line without characters that cannot be seen"
+    if _GAP in value:
+        return "must not have a gap behind which the rest of it can be overlooked"
     return None
 
 

@@ -62,13 +62,17 @@ def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], li
             found.setdefault((gate, fields["command"]), TEAM)
     for state in states:
         for gate, fields in state["recipe"].get("gates", {}).items():
-            command = fields.get("command")
-            if command is not None and bad_command(command) is None:
-                found.setdefault((gate, command), f"workflow {state['id']}")
-    return [
-        Wish(gate, command, source, approved=is_approved(workspace, command))
-        for (gate, command), source in found.items()
-    ], notes
+            if isinstance(fields.get("command"), str):
+                found.setdefault((gate, fields["command"]), f"workflow {state['id']}")
+    listed = []
+    for (gate, command), source in found.items():
+        why = bad_command(command)
+        if why is None:
+            approved = is_approved(workspace, command)
+            listed.append(Wish(gate, command, source, approved=approved))
+        else:
+            notes.append(f"{source}: the command of gate {gate} {why}, so it cannot be approved")
+    return listed, notes
 
 
 def is_approved(workspace: Workspace, command: str) -> bool:

@@ -122,6 +122,23 @@ def test_what_the_person_cannot_see_cannot_be_approved(repo):
     assert repo.refused("trust")["code"] == "bad_settings"
 
 
+def test_what_can_be_overlooked_cannot_be_approved(repo):
+    gap = RECIPE.format(command=f"make lint{' ' * 300}; touch ../owned")
+    repo.write(".claude/workflows/ship.toml", gap)
+    repo.ok("start", "ship", "it")
+    code, shown = on_terminal(repo, "trust", typed="y\ny\n")
+    assert code == 0
+    assert "gap" in shown
+    assert repo.ok("trust")["commands"] == []
+    assert "gap" in repo.refused("gate", "run", "lint")["message"]
+
+
+def test_the_persons_folder_is_never_one_of_the_repository(hostile):
+    hostile.write("config/holdfast/config.toml", '[trust]\nfolders = ["/"]\n')
+    told = {**hostile.environment, "XDG_CONFIG_HOME": "config"}
+    assert hostile.refused("gate", "run", "lint", env=told)["code"] == "untrusted"
+
+
 def test_a_record_that_names_another_command_changes_nothing(hostile):
     on_terminal(hostile, "trust", typed="n\nn\n")
     state = hostile.state()
