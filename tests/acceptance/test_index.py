@@ -127,3 +127,19 @@ def test_scripts_that_complete_a_workflow_leave_an_exact_index(repo):
     assert [row["id"] for row in repo.ok("status")["workflows"]] == [other]
     assert listed(repo) == [other]
     assert repo.state(state["id"])["status"] == "completed"
+
+
+def test_a_script_finds_the_folder_for_what_it_completed(repo):
+    """It moves the record there and cleans up by age, and makes no folder itself."""
+    state = repo.ok("start", "dev", "a.md")["workflow"]
+    script = """set -e
+      find .claude/workflow-state/completed -mtime +1 -delete
+      mv "$RECORD" .claude/workflow-state/completed/"""
+    told = {**repo.environment, "RECORD": state["record"]}
+    subprocess.run(["sh", "-c", script], cwd=repo.path, env=told, check=True)
+    assert repo.ok("status")["workflows"] == []
+    repo.ok("resume", state["id"])
+    os.rmdir(os.path.join(repo.path, ".claude/workflow-state/completed"))
+    repo.ok("advance")
+    subprocess.run(["sh", "-c", script], cwd=repo.path, env=told, check=True)
+    assert repo.state(state["id"])["status"] == "completed"

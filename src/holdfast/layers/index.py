@@ -127,11 +127,12 @@ class Index:
         own = _key(state["id"])
         kept = [line for line in lines if not line.startswith(own)]
         data = _joined(sorted([*kept, *fresh]), state["updated_at"].encode())
-        self._disk.make_folder(os.path.dirname(self._path))
+        self._make_folders()
         self._disk.replace_view(self._path, data)
 
     def note_activity(self, state: Workflow) -> None:
         """Shows that something happened in a workflow that is in the index."""
+        self._make_folders()
         raw = self.read() or b""
         if len(raw) > SMALL:
             return
@@ -156,8 +157,12 @@ class Index:
         rows = self._rows()
         if rows:
             newest = max(row["updated_at"] for row in rows)
-            self._disk.make_folder(os.path.dirname(self._path))
+            self._make_folders()
             self._disk.replace_view(self._path, rendered(listed(rows), newest))
+
+    def _make_folders(self) -> None:
+        """With the one that scripts move what they completed into: they don't make it."""
+        self._disk.make_folder(os.path.join(os.path.dirname(self._path), "completed"))
 
 
 def is_listed(state: Workflow | None) -> bool:
