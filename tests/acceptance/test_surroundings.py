@@ -1,6 +1,7 @@
 """Odd places to be run in: no repository, no home, nobody listening, nothing writable."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -202,3 +203,17 @@ def test_a_link_that_leads_out_is_refused(repo):
     os.symlink(outside.path, os.path.join(repo.path, ".claude", "workflow-state"))
     assert repo.refused("start", "tdd", "x")["code"] == "outside"
     assert os.listdir(outside.path) == []
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["removed", "copied"])
+def test_the_links_in_gits_folder_mend_themselves(repo, copied):
+    """A copy of a repository has no hard links, and a cleaned tree must not bring back the past."""
+    workflow = repo.ok("start", "planning", "x")["workflow"]["id"]
+    if copied:
+        shutil.copytree(repo.path, f"{repo.path}-copy")
+        repo = repo.at(f"{repo.path}-copy")
+    else:
+        shutil.rmtree(os.path.join(repo.path, ".git", "holdfast"))
+    repo.ok("remind", "after that")
+    repo.git("clean", "-qfdx")
+    assert repo.state(workflow)["reminders"] == ["after that"]

@@ -280,7 +280,7 @@ class Ledger:
         finally:
             self._disk.close(fd)
         self._size += len(blob)
-        if is_empty:
+        if is_empty or not self._mirror.has(OPEN_NAME, self.inode):
             self._mirror.link(OPEN_NAME)
 
     def make_sure(self) -> None:

@@ -22,6 +22,17 @@ class Mirror:
         self._folder = folder
         self._disk = disk
 
+    def has(self, name: str, inode: int) -> bool:
+        """Whether the mirror's file of this name is that very file. A repository that was copied
+        has a copy there, and what is appended later would not be in it.
+        """
+        if self.path is None:
+            return True
+        try:
+            return os.lstat(os.path.join(self.path, name)).st_ino == inode
+        except OSError:
+            return False
+
     def link(self, name: str) -> None:
         """Makes the mirror's file of this name the same file as the ledger's."""
         if self.path is None:
