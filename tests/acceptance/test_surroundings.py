@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -217,3 +218,19 @@ def test_the_links_in_gits_folder_mend_themselves(repo, copied):
     repo.ok("remind", "after that")
     repo.git("clean", "-qfdx")
     assert repo.state(workflow)["reminders"] == ["after that"]
+
+
+def test_links_that_know_more_than_a_ledger_from_a_backup_are_kept(repo):
+    repo.ok("start", "planning", "x")
+    home, mirror = (
+        os.path.join(repo.path, *parts, "holdfast") for parts in ([".claude"], [".git"])
+    )
+    shutil.copytree(home, f"{repo.path}-backup")
+    repo.ok("remind", "after the backup")
+    with open(os.path.join(home, "ledger.ndjson"), "rb") as file:
+        whole = file.read()
+    shutil.rmtree(home)
+    shutil.copytree(f"{repo.path}-backup", home)
+    assert repo.state("x")["reminders"] == ["after the backup"], "the record knew it"
+    kept = [Path(mirror, name).read_bytes() for name in os.listdir(mirror)]
+    assert whole in kept

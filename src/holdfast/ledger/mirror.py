@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.digest import digest
 from holdfast.ledger.segment import OPEN_NAME, range_of
 
 TYPE_CHECKING = False
@@ -39,11 +40,19 @@ class Mirror:
             return
         try:
             self._disk.make_folder(self.path, 0o700)
-            target = os.path.join(self.path, name)
-            self._disk.remove(target)
-            self._disk.link(os.path.join(self._folder, name), target)
+            source, target = os.path.join(self._folder, name), os.path.join(self.path, name)
+            self._make_room(source, target)
+            self._disk.link(source, target)
         except OSError:
             return
+
+    def _make_room(self, source: str, target: str) -> None:
+        """What stands there goes, unless it has something that the ledger lacks: that is kept."""
+        there = self._disk.read(target)
+        if there is None or (self._disk.read(source) or b"").startswith(there):
+            self._disk.remove(target)
+        else:
+            self._disk.move(target, f"{target}.{digest(there)[:8]}")
 
     def drop(self, name: str) -> None:
         """Forgets a name whose file is the ledger's no longer."""
