@@ -71,6 +71,17 @@ class Indexes:
         finally:
             self._is_busy = False
 
+    def settle(self, state: Workflow) -> None:
+        """Sees that the index shows the workflow: whoever recorded its last event may have died."""
+        if state["recipe"]["format"] != "skill":
+            return
+        try:
+            own = self.of(state["worktree"])
+            if own is not None and not own.is_current(of_worktree(self._rows(), state["worktree"])):
+                own.rebuild()
+        except (OSError, Fault, Refused) as error:
+            self._note(f"the index could not be written ({error})")
+
     def _show(self, state: Workflow, moved: list[Index]) -> None:
         if not moved:
             own = self.of(state["worktree"])

@@ -118,6 +118,7 @@ class Loop:
             return None
         self.engine.ledger.make_sure()
         state = self.engine.load(position)
+        self.engine.indexes.settle(state)
         self.engine.note(f"{event_id} was recorded before; nothing was recorded again")
         return Receipt(state, [event["seq"] for event in events], self.notes())
 

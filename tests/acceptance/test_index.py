@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -143,3 +144,13 @@ def test_a_script_finds_the_folder_for_what_it_completed(repo):
     repo.ok("advance")
     subprocess.run(["sh", "-c", script], cwd=repo.path, env=told, check=True)
     assert repo.state(state["id"])["status"] == "completed"
+
+
+def test_a_retry_sees_that_the_index_shows_what_its_writer_recorded(repo):
+    """The writer died between the record and the index."""
+    repo.ok("start", "tdd", "x")
+    before = Path(repo.path, INDEX).read_bytes()
+    repo.ok("remind", "once", "--id", "the-one")
+    Path(repo.path, INDEX).write_bytes(before)
+    repo.ok("remind", "once", "--id", "the-one")
+    assert repo.ok("verify")["counts"]["behind"] == 0

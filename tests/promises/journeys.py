@@ -14,6 +14,7 @@ import sys
 
 from holdfast.cli.arguments import parse
 from holdfast.cli.table import COMMANDS
+from holdfast.layers import index
 from workshop import HOME, SOURCE, Workshop
 
 PHASES = {
@@ -61,7 +62,8 @@ def journey(recipe):
         ["task", "start", one],
         ["task", "block", one, "--reason", "a question"],
         ["task", "start", one],
-        ["task", "done", one, "--commit", "4f5e6d7"],
+        # A loop's unit is not done by a word.
+        ["task", "done", one, "--commit", "4f5e6d7"] if one == "1" else ["set", "unit=1"],
         ["task", "start", two],
         ["remind", "run the slow tests"],
         ["read", "@docs/more.md"],
@@ -167,8 +169,11 @@ class Site:
         return timeless(state)
 
     def complaints(self):
-        """What ``verify`` says that is not fine."""
-        return [line for line in self.keeper().verify().lines if line["level"] != "ok"]
+        """What ``verify`` says that is not fine. An index that is behind is: the next event of a
+        workflow in it brings it forward.
+        """
+        found = [line for line in self.keeper().verify().lines if line["level"] != "ok"]
+        return [line for line in found if (line["level"], line["what"]) != ("behind", index.NAME)]
 
     def bytes_everywhere(self):
         """The content of every file, the ledger's folder included."""
