@@ -15,6 +15,22 @@ def test_briefed_at_the_start_of_a_session(gemini):
     delivered(gemini.place, gemini.stub.requests[-1], workflow["workflow"]["id"], "resume")
 
 
+def test_briefed_in_the_turn_after_automatic_compression(gemini):
+    gemini.connect()
+    workflow = gemini.place.holdfast("start", "dev", "docs/login.md", "--task", "One")
+    talk = gemini.talk()
+    talk.say("Begin. <<say begun>>")
+    talk.say("A lot. <<tokens 900000>> <<say much>>")
+    # In this turn it is summed up, and no hook hears of that before the next one begins.
+    talk.say("Go on. <<say on>>")
+    assert not briefings(gemini.stub.after_summing_up())
+    for _ in range(2):
+        talk.say("Go on. <<say on>>")
+        assert len(briefings(gemini.stub.requests[-1])) == 1
+    delivered(gemini.place, gemini.stub.requests[-1], workflow["workflow"]["id"], "startup")
+    assert len(gemini.place.events("briefing_delivered")) == 2
+
+
 def test_briefed_in_the_next_turn_and_only_there(gemini):
     gemini.connect()
     talk = gemini.talk()

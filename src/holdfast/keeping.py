@@ -88,15 +88,18 @@ class Evidence:
 
         return settings.load(self.workspace.root).enforced()
 
-    def awaits_briefing(self, workflow: str, session: str) -> bool:
-        """Whether this session has not had the briefing since the last compaction."""
+    def awaits_briefing(self, workflow: str, session: str, lost_at: str = "") -> bool:
+        """Whether this session has not had the briefing since the last compaction.
+
+        ``lost_at`` is when its context lost the briefing by a compaction that nobody announced.
+        """
         self._engine.refresh()
         for event in self._engine.ledger.newest(workflow):
             if event["type"] == "context_compacted":
                 return True
             delivered = event["type"] == "briefing_delivered"
             if delivered and event["data"].get("session") == session:
-                return False
+                return bool(event["at"] < lost_at)
         return True
 
     def examine(self) -> list[Fields]:

@@ -232,7 +232,10 @@ def _turn_begins(call: Call) -> Plan:
     found = call.mine()
     if isinstance(found, Refusal):
         return NOTHING
-    if not call.keeper.awaits_briefing(found["id"], call.session):
+    from holdfast.hooks.transcripts import summed_up_at
+
+    lost_at = summed_up_at(_text(call.event, "transcript_path"), f"id {found['id']} ")
+    if not call.keeper.awaits_briefing(found["id"], call.session, lost_at):
         return Plan(f"nothing: this session has the briefing of {found['id']}")
     return _briefed(call)
 
