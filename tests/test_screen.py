@@ -12,8 +12,6 @@ from holdfast import jsontext
 from holdfast.cli import panels, screen, text, views
 from holdfast.cli.screen import Screen
 from holdfast.cli.text import cells, clean, clean_json, padded, shortened
-from holdfast.core.ahead import ahead
-from holdfast.core.refusal import word as quote
 from holdfast.core.workflow.state import blank
 
 NOW = "2026-01-02T06:04:05.000Z"
@@ -343,49 +341,6 @@ def test_damage_is_an_error_with_its_lines():
         "message": "word: word",
         "hint": "holdfast repair",
     }
-
-
-# What comes next
-
-
-def after(**changes):
-    state = workflow("build")
-    state["tasks"] = []
-    state.update(changes)
-    following = ahead(state)
-    return " ".join(following[1]) if following else None
-
-
-def task(number, status, **fields):
-    return {"id": number, "description": "x", "status": status, **fields}
-
-
-def test_the_next_step_is_the_nearest_open_thing():
-    assert after(tasks=[task(1, "pending"), task(2, "verifying")]) == "task done 2"
-    assert after(tasks=[task(1, "pending", depends=[2]), task(2, "pending")]) == "task start 2"
-    assert after(tasks=[task(1, "completed"), task(2, "blocked")]) == "task start 2"
-    assert after() == "phase approve build"
-    begun = [{"name": "plan", "status": "in_progress"}, {"name": "review", "status": "pending"}]
-    assert after(phase="plan", phases=begun) == "advance"
-    assert after(phase="plan", phases=begun[:1]) == "gate run build -- COMMAND"
-    assert after(phase="plan", phases=begun[:1], gates={}) == "complete"
-    ended = [{"name": "plan", "status": "completed"}]
-    assert after(phase="plan", phases=ended, gates={}) == "complete"
-    assert after(phase=None) == "phase start review"
-    assert after(phase=None, phases=[]) == "complete"
-    assert after(status="completed") is None
-    assert after(status="expired") == "resume build"
-    assert after(phases=[{"name": "build", "status": "blocked"}]) == "phase unblock build"
-
-
-def test_the_next_command_can_be_copied_into_a_shell():
-    state = workflow("two words; $(rm)")
-    state["tasks"] = []
-    line = next(screen.next_lines(Screen(), state, aimed=True))
-    quoted = "'two words; $(rm)'"
-    assert line.startswith(f"  next: holdfast phase approve {quoted}")
-    assert quote("it's") == "'it'\\''s'"
-    assert quote("") == "''"
 
 
 def test_the_view_of_a_workflow_names_what_is_unread():

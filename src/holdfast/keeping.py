@@ -110,7 +110,7 @@ class Evidence:
 
     def _pushed(self, state: Workflow, branch: str | None) -> str | None:
         """The remote branch that has the work, where only the pull request is missing."""
-        from holdfast.core.briefing import PULL_REQUEST
+        from holdfast.core.ahead import PULL_REQUEST
         from holdfast.core.workflow.state import next_phases, pending_gates
 
         here = branch is not None and state["phase"] is not None and state["branch"] == branch

@@ -242,6 +242,10 @@ def test_a_command_that_prints_a_lot_or_wants_a_terminal_is_no_trouble(dev):
     assert asking.code == 4
 
 
+def test_a_run_that_failed_without_a_word_is_shown_in_one_line(dev):
+    assert "|" not in dev.run("gate", "run", "lint", "--", "false").out
+
+
 def test_a_command_that_cannot_be_started_is_refused_and_nothing_is_recorded(dev):
     assert dev.refused("gate", "run", "lint", "--", "no-such-program")["code"] == "not_started"
     assert gate(dev, "lint")["status"] == "pending"

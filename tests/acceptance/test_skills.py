@@ -103,6 +103,16 @@ def test_a_folder_is_done_one_feature_after_the_other(features):
     assert features.types().count("feature_completed") == 2
 
 
+def test_where_the_folder_stands_is_told_in_one_line(features):
+    features.ok("start", "dev", "features/auth", "--set", "ticket=7")
+    shown = features.run("show").out
+    assert "feature 1 of 3: features/auth/a-model.md" in shown
+    for told in (shown, features.run("resume").out):
+        assert "ticket" in told
+        assert "folder_" not in told
+        assert told.count("a-model.md") == 1
+
+
 def test_a_folder_without_features_is_refused(repo):
     repo.write("features/notes.txt", "")
     error = repo.refused("start", "dev", "features")

@@ -80,10 +80,15 @@ def command(name: str) -> str:
 def usage(name: str, indent: str) -> list[str]:
     """``holdfast task done N [--commit SHA]``, on as many lines as it needs."""
     spec = COMMANDS[name]
-    parts = [_slot(positional) for positional in spec.get("takes", ())]
+    takes = spec.get("takes", ())
+    parts = [_slot(positional) for positional in takes if positional["into"] != "words"]
     for option in spec.get("options", ()):
         shown = spelled(option)
         parts.append(shown if option.get("required") else f"[{shown}]{_dots(option)}")
+    for positional in takes:
+        if positional["into"] == "words":
+            shown = f"-- {positional['name']}..."
+            parts.append(f"[{shown}]" if positional["count"] == "any" else shown)
     lines = [f"{indent}holdfast {name}"]
     for part in parts:
         if len(lines[-1]) + len(part) < _WIDTH:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast import jsontext
 from holdfast.cli.text import cells, clean, padded, shortened
 from holdfast.core.edits import path_text
+from holdfast.core.workflow import features
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def workflow_panel(screen: Screen, state: Workflow, record: str | None) -> Itera
     yield from _list(screen, "Reminders", state["reminders"])
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
     yield from _list(screen, "Violations", violations)
-    yield from _list(screen, "Context", _pairs(state["context"]))
+    yield from _list(screen, "Context", _pairs(features.other_context(state)))
 
 
 def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
@@ -105,6 +106,9 @@ def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[st
         yield f"  {clean(state['title'])}"
     if state["subject"] and state["subject"] != state["title"]:
         yield f"  {clean(state['subject'])}"
+    number, total = features.place_of(state)
+    if total:
+        yield clean(f"  feature {number} of {total}: {state['context'].get('feature_file')}")
     facts = [f"{state['recipe']['name']} ({state['recipe']['format']})"]
     if state["branch"]:
         facts.append(f"branch {state['branch']}")
@@ -225,7 +229,7 @@ def run_panel(screen: Screen, data: Fields) -> Iterator[str]:
         yield f"  {screen.mark('blocked')} {clean(name)}"
     if not data["passed"]:
         tail = str(result.get("output_tail") or result.get("last_error") or "")
-        for line in tail.split("\n")[-_MOST_LINES:]:
+        for line in tail.split("\n")[-_MOST_LINES:] if tail else ():
             yield screen.paint(f"  | {clean(line)}", "dim")
 
 

@@ -22,7 +22,7 @@ and write it again; a test compares the two.
     holdfast COMMAND [ARGUMENTS] [OPTIONS]
 
 Options stand anywhere after the command's name, as `--option VALUE` or `--option=VALUE`; `--`
-ends them, for text that begins with a dash. Nothing ever asks a question.
+ends them, for text that begins with a dash. Only `trust` asks a question, and on a terminal alone.
 
 `KEY=VALUE`: a value that is JSON (`true`, `null`, `3`, `[1, 2]`, `{"a": 1}`, `"3"`) is kept as
 that, anything else as text. A number counts as one in the form in which it would be written

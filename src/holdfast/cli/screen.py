@@ -316,7 +316,9 @@ def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]
         return
     about, words = following
     if aimed and state["id"] not in words:
-        words = [*words, "-w", state["id"]]
+        # What stands after `--` is a command of its own.
+        end = words.index("--") if "--" in words else len(words)
+        words = [*words[:end], "-w", state["id"], *words[end:]]
     command = clean(" ".join(["holdfast", *[quote(word) for word in words]]))
     about = screen.fitted(clean(about), len(command) + len("  next:    "))
     yield f"  next: {command}" + screen.paint(f"   {about}", "dim")

@@ -42,7 +42,7 @@ _WORKFLOWS: dict[str, Command] = {
             argument("RECIPE", "what to open it from, one of `holdfast recipes`", values="recipe"),
             argument(
                 "SUBJECT",
-                "what the work is about: a file, a ticket, a sentence",
+                "what it is about: a file, a ticket, a sentence; for dev also a folder of files",
                 count="maybe",
                 values="file",
             ),

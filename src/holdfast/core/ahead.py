@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.core.refusal import word
 from holdfast.core.workflow.state import (
     awaits_approval,
     find_phase,
@@ -13,11 +14,13 @@ from holdfast.core.workflow.state import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Phase, Task, Workflow
+    from holdfast.core.shapes import Json, Phase, Task, Workflow
 
 Next = tuple[str, list[str]]
 """What it is about, and the words of the command after ``holdfast``."""
 
+PULL_REQUEST = "pr_created"
+"""The gate that is passed when the pull request is there."""
 _WAITING = ("pending", "completed", "blocked")
 
 
@@ -72,28 +75,56 @@ def _gate_ahead(state: Workflow, phase: Phase | None) -> Next | None:
     is_last = phase is not None and not next_phases(state, phase["name"])
     for name in pending_gates(state):
         if name in steps or is_last:
-            declared = state["recipe"].get("gates", {}).get(name, {})
-            words = ["gate", "run", name]
-            if "command" not in declared:
-                words += ["--", "COMMAND"]
-            return f"gate {name} is {_word_for(state['gates'][name])}", words
+            return _passing(state, name)
     return None
 
 
-def _word_for(gate: Fields) -> str:
-    if gate.get("status") == "completed":
-        return "failed"
-    return str(gate.get("status", "pending"))
+def _passing(state: Workflow, name: str) -> Next:
+    """How a gate is passed: by its own command, by the one that was run last, or by word."""
+    gate = state["gates"][name]
+    status = gate.get("status", "pending")
+    about = f"gate {name} has failed" if status == "completed" else f"gate {name} is {status}"
+    if "command" in state["recipe"].get("gates", {}).get(name, {}):
+        return about, ["gate", "run", name]
+    if name == PULL_REQUEST:
+        return about, ["gate", "record", name, "--passed", "pr_number=N", "pr_url=URL"]
+    again = _words(gate.get("command"))
+    if again is not None:
+        return about, ["gate", "run", name, "--", *again]
+    by_word = f"holdfast gate record {word(name)} --passed"
+    return f"{about}; or say so: {by_word}", ["gate", "run", name, "--", "COMMAND"]
+
+
+def _words(command: Json) -> list[str] | None:
+    """The words that were run, if it was words and no line for a shell."""
+    if not isinstance(command, str):
+        return None
+    import shlex
+
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    return words if words and " ".join(map(word, words)) == command else None
 
 
 def _task_ahead(state: Workflow) -> Next | None:
     task = current_task(state)
     if task is None:
         return None
-    name = f"task {task['id']} ({task['description']})"
+    number = str(task["id"])
+    name = f"task {number} ({task['description']})"
     if task["status"] == "blocked":
-        return f"{name} is blocked", ["task", "start", str(task["id"])]
-    return name, ["task", "start" if task["status"] == "pending" else "done", str(task["id"])]
+        reason = f" ({task['reason']})" if task.get("reason") else ""
+        return f"{name} is blocked{reason}", ["task", "start", number]
+    if task["status"] == "pending":
+        return name, ["task", "start", number]
+    phase = inner_phase(task)
+    names = state["recipe"].get("task_phases", [])
+    following = names[names.index(phase) + 1 :] if phase in names else []
+    if following:
+        return f"{name}, when {phase} is done", ["task", "phase", number, following[0]]
+    return name, ["task", "done", number]
 
 
 def _phase_ahead(state: Workflow) -> Next | None:

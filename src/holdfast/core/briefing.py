@@ -8,7 +8,7 @@ says what was left out and which command shows it.
 from __future__ import annotations
 
 from holdfast.core import moment
-from holdfast.core.ahead import ahead, current_task, inner_phase
+from holdfast.core.ahead import PULL_REQUEST, ahead, current_task, inner_phase
 from holdfast.core.refusal import word
 from holdfast.core.workflow import features
 from holdfast.core.workflow.lifecycle import pending
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 9_500
 """One client hands on 10,000 units of UTF-16, another 10,000 bytes; this is whole in both."""
-PULL_REQUEST = "pr_created"
-"""The gate that is passed when the pull request is there."""
 _LINE = 300
 
 
@@ -39,7 +37,7 @@ def briefing(
         ("failed", _failed(state, now)),
         ("reading", _reading(state)),
         ("reminders", _listed("KEY REMINDERS", state["reminders"])),
-        ("context", _listed("CONTEXT", _pairs(state["context"]))),
+        ("context", _listed("CONTEXT", _pairs(features.other_context(state)))),
         ("action", _action(state)),
     ]
     return _fitted(state, dict(parts))

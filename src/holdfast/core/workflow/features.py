@@ -30,6 +30,21 @@ def place_of(state: Workflow) -> tuple[int, int]:
     return min(len(_listed(state["context"], "folder_done")) + 1, len(listed)), len(listed)
 
 
+def other_context(state: Workflow) -> Fields:
+    """The context without what the workflow's names and its place in a folder say already."""
+    said = (state["subject"], state["title"])
+    in_folder = state["context"].get("folder_mode") is True
+    return {
+        key: value
+        for key, value in state["context"].items()
+        if key not in _OF_FOLDER and not (key in _OF_FEATURE and (in_folder or value in said))
+    }
+
+
+_OF_FOLDER = ("folder_mode", "folder_path", "folder_features", "folder_done")
+_OF_FEATURE = ("feature_file", "feature_title")
+
+
 def _listed(context: Fields, key: str) -> list[str]:
     found = context.get(key)
     return [path for path in found if isinstance(path, str)] if isinstance(found, list) else []
