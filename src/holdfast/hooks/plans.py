@@ -86,7 +86,7 @@ def plan_for(call: Call) -> Plan:
 
 def _briefed(call: Call) -> Plan:
     """A new context: it gets the briefing of its workflow, or hears which there are."""
-    source = _text(call.event, "source") or "startup"
+    source = _text(call.event, "source") or ("turn" if call.name == "BeforeAgent" else "startup")
     found = call.mine()
     if isinstance(found, Refusal):
         return _candidates(call, found)
