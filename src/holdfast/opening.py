@@ -214,12 +214,17 @@ def place(loop: Loop, wanted: Wanted) -> Workflow | None:
     """Gives the workflow an id that is free, or gives back the active one of the same subject."""
     engine = loop.engine
     recipe, subject = wanted.args["recipe"], wanted.args["subject"]
+    other = _written_otherwise(loop, recipe, subject)
+    if other is not None:
+        wanted.id = other["id"]
+        _say_left_out(engine, wanted)
+        return _here(engine, other)
     for number in range(1, _MAX_SAME_NAME):
         wanted.id = wanted.stem if number == 1 else f"{wanted.stem}-{number}"
         state = _known(loop, recipe, wanted.id)
         if state is None:
             break
-        same = state["subject"] == subject and state["recipe"]["name"] == recipe["name"]
+        same = _is_about(state, recipe, subject)
         if same and is_active(state):
             _say_left_out(engine, wanted)
             return _here(engine, state)
@@ -229,6 +234,28 @@ def place(loop: Loop, wanted: Wanted) -> Workflow | None:
     check_slot(loop, recipe["format"], wanted.id)
     wanted.args["record"] = records.active_path(recipe["format"], wanted.id, engine.now())
     return None
+
+
+def _is_about(state: Workflow, recipe: Recipe, subject: str) -> bool:
+    return state["subject"] == subject and state["recipe"]["name"] == recipe["name"]
+
+
+def _written_otherwise(loop: Loop, recipe: Recipe, subject: str) -> Workflow | None:
+    """The active workflow about the same path, where that was written in another way."""
+    for spelling in _other_spellings(loop.engine.workspace.root, subject):
+        position = loop.engine.position(_stem(recipe, spelling))
+        state = None if position is None else loop.current(position)
+        if state is not None and is_active(state) and _is_about(state, recipe, spelling):
+            return state
+    return None
+
+
+def _other_spellings(root: str, subject: str) -> list[str]:
+    """The other ways to write a path that is there: a workflow's id is made from one of them."""
+    if "\0" in subject or not os.path.exists(os.path.join(root, subject)):
+        return []
+    plain = os.path.normpath(subject)
+    return [name for name in (plain, f"{plain}/", f"./{plain}", f"./{plain}/") if name != subject]
 
 
 def _say_left_out(engine: Engine, wanted: Wanted) -> None:
@@ -244,8 +271,23 @@ def _known(loop: Loop, recipe: Recipe, workflow_id: str) -> Workflow | None:
         from holdfast import discovery
 
         record = records.active_path(recipe["format"], workflow_id, engine.now())
-        return discovery.adopt_file(engine, record)
+        found = discovery.adopt_file(engine, record)
+        return found or (_whose(loop, record) if recipe["format"] == "skill" else None)
     return None if position is None else loop.current(position)
+
+
+def _whose(loop: Loop, record: str) -> Workflow | None:
+    """The active workflow whose record stands there: a script may have given it another id."""
+    here = loop.engine.workspace
+    if not os.path.lexists(os.path.join(here.root, record)):
+        return None
+    for row in loop.rows():
+        if row["record"] == record and row["worktree"] == here.name:
+            position = loop.engine.position(row["id"])
+            state = None if position is None else loop.current(position)
+            if state is not None and is_active(state):
+                return state
+    return None
 
 
 def _here(engine: Engine, state: Workflow) -> Workflow:

@@ -1,6 +1,7 @@
 """``dev`` and ``tdd`` as skills and scripts use them: names, folders, cycles, coming back."""
 
 import hashlib
+import json
 import subprocess
 
 import pytest
@@ -33,6 +34,23 @@ def test_a_script_finds_the_record_by_its_own_sum(repo):
     assert started["id"] == f"dev-{hashed(started['subject'])}"
     done = subprocess.run(["sh", "-c", script], cwd=repo.path, capture_output=True, check=True)
     assert done.stdout == b"found\n"
+
+
+def test_a_record_that_a_script_gave_an_id_of_its_own_is_resumed(repo):
+    record = f".claude/workflow-state/active/dev-{hashed('a.md')}.json"
+    document = {
+        "_schema": {"version": "1.0", "skill": "dev"},
+        "workflow": {"id": "dev-my-own", "status": "in_progress", "branch": "main"},
+        "context": {"feature_file": "a.md"},
+        "state_machine": {"current_phase": "task_execution", "phases": []},
+    }
+    repo.write(record, json.dumps(document))
+    assert [row["id"] for row in repo.ok("status")["workflows"]] == ["dev-my-own"]
+    answer = repo.ok("start", "dev", "a.md")
+    assert (answer["resumed"], answer["workflow"]["id"]) == (True, "dev-my-own")
+    assert listed(repo) == ["dev-my-own"]
+    repo.ok("abandon")
+    assert repo.ok("start", "dev", "a.md")["workflow"]["id"] == f"dev-{hashed('a.md')}"
 
 
 def test_subjects_whose_sums_collide_stay_apart(repo):
@@ -101,6 +119,16 @@ def test_a_folder_is_done_one_feature_after_the_other(features):
         f"DEV_COMPLETE: The {name}" for name in ("a-model", "b-login", "c/logout")
     ]
     assert features.types().count("feature_completed") == 2
+
+
+@pytest.mark.parametrize("again", ["features/auth/", "./features/auth", "features//auth"])
+def test_the_same_folder_written_otherwise_is_the_same_work(features, again):
+    first = features.ok("start", "dev", "features/auth")["workflow"]["id"]
+    answer = features.ok("start", "dev", again)
+    assert (answer["resumed"], answer["workflow"]["id"]) == (True, first)
+    assert listed(features) == [first]
+    features.ok("abandon")
+    assert features.ok("start", "dev", again)["workflow"]["subject"] == again
 
 
 def test_where_the_folder_stands_is_told_in_one_line(features):
