@@ -348,3 +348,14 @@ def test_the_view_of_a_workflow_names_what_is_unread():
     assert view["unread"] == ["build"]
     assert (view["recipe"], view["format"]) == ("build", "skill")
     assert set(workflow()) <= set(view)
+
+
+def test_a_gate_is_ticked_only_when_nothing_is_pending_of_it():
+    gates = {
+        "one": {"status": "completed", "passed": True},
+        "two": {"status": "passed"},
+        "three": {"status": "skipped"},
+        "four": {"status": "completed", "passed": False},
+    }
+    marks = [line[0] for line in panels.gate_lines(Screen(), gates, "")]
+    assert marks == ["✓", "○", "○", "✗"]

@@ -6,6 +6,7 @@ from holdfast import jsontext
 from holdfast.cli.text import cells, clean, padded, shortened
 from holdfast.core.edits import path_text
 from holdfast.core.workflow import features
+from holdfast.core.workflow.state import is_passed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ _TITLE_MIN, _BRANCH_MAX, _STREAM_MAX, _TYPE_WIDTH, _COMMIT = 16, 28, 28, 18, 12
 _GAP = "  "
 
 _PHASE_FIELDS = ("name", "status", "started_at", "completed_at", "approved", "reason", "steps")
-_PASSED = ("passed", "completed", "approved", "done", "ok", "met", "skipped")
 _FAILED = ("failed", "blocked", "rejected", "error")
 _LEVELS = {"repaired": "completed", "behind": "pending", "error": "blocked"}
 
@@ -93,10 +93,10 @@ def workflow_panel(screen: Screen, state: Workflow, record: str | None) -> Itera
         yield from _tasks(screen, state, _GAP)
     yield from _gates(screen, state)
     yield from _reading(screen, state)
-    yield from _list(screen, "Reminders", state["reminders"])
+    yield from listing(screen, "Reminders", state["reminders"])
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
-    yield from _list(screen, "Violations", violations)
-    yield from _list(screen, "Context", _pairs(features.other_context(state)))
+    yield from listing(screen, "Violations", violations)
+    yield from listing(screen, "Context", pairs(features.other_context(state)))
 
 
 def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
@@ -150,7 +150,7 @@ def _phase_facts(screen: Screen, state: Workflow, phase: Phase, *, current: bool
     if phase.get("completed_at"):
         facts.append(screen.age(phase["completed_at"]))
     free = {key: value for key, value in phase.items() if key not in _PHASE_FIELDS}
-    return [*facts, *_pairs(free)]
+    return [*facts, *pairs(free)]
 
 
 def _tasks(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
@@ -184,7 +184,7 @@ def gate_lines(screen: Screen, gates: dict[str, Fields], indent: str) -> Iterato
     for name, fields in gates.items():
         status = str(fields.get("status", "pending"))
         failed = status in _FAILED or fields.get("passed") is False
-        mark = "blocked" if failed else "completed" if status in _PASSED else "pending"
+        mark = "blocked" if failed else "completed" if is_passed(fields) else "pending"
         said = ["failed"] if failed else [] if status == mark else [status]
         facts = screen.paint(clean(screen.dot().join([*said, *_gate_facts(screen, fields)])), "dim")
         yield f"{indent}{screen.mark(mark)} {clean(name)}  {facts}".rstrip()
@@ -202,7 +202,7 @@ def _gate_facts(screen: Screen, fields: Fields) -> list[str]:
     if fields.get("last_run"):
         facts.append(screen.age(str(fields["last_run"])))
     free = {key: value for key, value in fields.items() if key not in _GATE_FIELDS}
-    return [*facts, *_pairs({key: value for key, value in free.items() if value is not None})]
+    return [*facts, *pairs({key: value for key, value in free.items() if value is not None})]
 
 
 _GATE_FIELDS = (
@@ -252,7 +252,8 @@ def _reading(screen: Screen, state: Workflow) -> Iterator[str]:
         yield f"  {screen.mark('completed' if read else 'pending')} {clean(path)}"
 
 
-def _list(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
+def listing(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
+    """A line each below their title; nothing when there are none."""
     if items:
         yield screen.paint(title, "strong")
     for item in items:
@@ -274,7 +275,7 @@ def event_line(screen: Screen, event: Event, stream_width: int = 0) -> str:
     stream = padded(clean(event["stream"]), stream_width)
     kind = padded(clean(event["type"]), _TYPE_WIDTH)
     taken = 5 + cells(at) + cells(stream) + cells(kind) + 4 * len(_GAP)
-    told = screen.fitted(clean(" ".join(_pairs(_told(event["data"])))), taken)
+    told = screen.fitted(clean(" ".join(pairs(_told(event["data"])))), taken)
     parts = [seq, screen.paint(at, "dim"), stream, screen.paint(kind, "active"), told]
     return _GAP.join(parts).rstrip()
 
@@ -290,9 +291,7 @@ def _told(data: Fields) -> Fields:
         elif value not in (None, "", [], {}):
             told[name] = value
     if "recipe" in data:
-        told = {
-            name: value for name, value in told.items() if name not in ("record", "ttl", "base")
-        }
+        told = {name: value for name, value in told.items() if name not in _OF_OPENING}
         if told.get("subject") == told.get("title"):
             told.pop("subject", None)
     return told
@@ -338,7 +337,8 @@ def _counted(number: int, name: str) -> str:
     return f"{number} {name.removesuffix('s') if number == 1 else name}"
 
 
-def _pairs(fields: Fields) -> list[str]:
+def pairs(fields: Fields) -> list[str]:
+    """``key=value`` each."""
     return [f"{key}={_value(value)}" for key, value in fields.items()]
 
 

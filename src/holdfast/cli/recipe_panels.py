@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast import jsontext
+from holdfast.cli.panels import listing, pairs
 from holdfast.cli.text import cells, clean, padded, shortened
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("name", "format", "title", "source", "phases")
 _GO_FIRST = ("title", "source", "format")
 """What a narrow terminal does without, in this order."""
-_PHASES_MIN = 20
+_PHASES_MIN = 36
 _GAP = "  "
 _FACTS = {"ttl": "ttl", "mode": "mode", "cycles_at": "cycles at", "subject_key": "subject key"}
 
@@ -83,9 +83,9 @@ def recipe_panel(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
         said = screen.paint(clean(screen.dot().join(_phase_facts(phase))), "dim")
         yield f"  {clean(phase['name'])}  {said}".rstrip()
     gates = recipe.get("gates", {})
-    yield from _list(screen, "Gates", [_gate(screen, name, gates[name]) for name in gates])
-    yield from _list(screen, "Phases of a task", recipe.get("task_phases", []))
-    yield from _list(screen, "Context", _pairs(recipe.get("context", {})))
+    yield from listing(screen, "Gates", [_gate(screen, name, gates[name]) for name in gates])
+    yield from listing(screen, "Phases of a task", recipe.get("task_phases", []))
+    yield from listing(screen, "Context", pairs(recipe.get("context", {})))
 
 
 def _phase_facts(phase: RecipePhase) -> list[str]:
@@ -97,23 +97,9 @@ def _phase_facts(phase: RecipePhase) -> list[str]:
     if "next" in phase:
         facts.append(f"then {' or '.join(phase['next'])}" if phase["next"] else "the last")
     told = ("name", "steps", "approval", "next")
-    return [*facts, *_pairs({key: value for key, value in phase.items() if key not in told})]
+    return [*facts, *pairs({key: value for key, value in phase.items() if key not in told})]
 
 
 def _gate(screen: Screen, name: str, fields: Fields) -> str:
-    said = _pairs({key: value for key, value in fields.items() if key != "status"})
+    said = pairs({key: value for key, value in fields.items() if key != "status"})
     return f"{name}  {screen.dot().join(said)}".rstrip()
-
-
-def _list(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
-    if items:
-        yield screen.paint(title, "strong")
-    for item in items:
-        yield f"  {clean(item)}"
-
-
-def _pairs(fields: Fields) -> list[str]:
-    return [
-        f"{key}={value if isinstance(value, str) else jsontext.dumps(value)}"
-        for key, value in fields.items()
-    ]

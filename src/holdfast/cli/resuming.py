@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from holdfast.cli.text import clean
 from holdfast.core.ahead import current_task, inner_phase
+from holdfast.core.refusal import word
 from holdfast.core.workflow import features
-from holdfast.core.workflow.state import find_phase, is_floating
+from holdfast.core.workflow.state import declared_phase, find_phase, is_floating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _mismatch(screen: Screen, state: Workflow, branch: str | None) -> Iterator[s
     yield screen.paint(
         f"The workflow is for branch {clean(held)}, checked out is {clean(branch)}.", "warn"
     )
-    yield f"  1) git switch {clean(held)}"
+    yield f"  1) git switch {clean(word(held))}"
     yield f"  2) holdfast abandon -w {clean(state['id'])}, and start anew"
     yield ""
 
@@ -62,11 +63,21 @@ def _phase(screen: Screen, state: Workflow, phase: Phase) -> Iterator[str]:
     current = phase["name"] == state["phase"]
     tasks = current and bool(state["tasks"])
     name = clean(spoken(phase["name"]))
-    about = ", ".join(phase.get("steps", []))
-    facts = f" ({clean(about)})" if about else ""
-    yield f"    {screen.mark(phase['status'])} {name}{':' if tasks else facts}"
+    about = _phase_facts(state, phase, has_tasks=tasks)
+    facts = screen.paint(f" ({clean(about)})", "dim") if about else ""
+    yield f"    {screen.mark(phase['status'])} {name}{facts}{':' if tasks else ''}"
     if tasks:
         yield from _tasks(screen, state)
+
+
+def _phase_facts(state: Workflow, phase: Phase, *, has_tasks: bool) -> str:
+    if has_tasks:
+        done = [task for task in state["tasks"] if task["status"] == "completed"]
+        return f"{len(done)}/{len(state['tasks'])} tasks complete"
+    declared = declared_phase(state, phase["name"])
+    if declared is not None and declared.get("sets_branch") and phase["status"] == "completed":
+        return state["branch"] or ""
+    return ", ".join(phase.get("steps", []))
 
 
 def spoken(name: str) -> str:
@@ -105,13 +116,21 @@ def _banner(screen: Screen, state: Workflow) -> Iterator[str]:
         number = state["tasks"].index(task) + 1
         said = clean(f"Task {number}/{len(state['tasks'])} - {task['description']}")
         yield f"{screen.mark('in_progress')} {screen.paint(f'Resuming: {said}', 'strong')}"
-        inner = inner_phase(task)
-        yield f"  Phase: {clean(inner.upper() if inner else spoken(str(state['phase'])))}"
+        yield f"  Phase: {clean(_place(state, inner_phase(task)))}"
     else:
         phase = find_phase(state, state["phase"])
         said = spoken(phase["name"]) if phase is not None else "everything is done"
         yield f"{screen.mark('in_progress')} {screen.paint(f'Resuming: {clean(said)}', 'strong')}"
     yield screen.paint(rule, "dim")
+
+
+_MEANS = {"red": "write a test that fails", "green": "make the tests pass", "refactor": "tidy up"}
+
+
+def _place(state: Workflow, inner: str | None) -> str:
+    if inner is None:
+        return spoken(str(state["phase"]))
+    return f"{inner.upper()} ({_MEANS[inner]})" if inner in _MEANS else inner.upper()
 
 
 def _last_tests(screen: Screen, state: Workflow) -> Iterator[str]:

@@ -28,9 +28,9 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
     "blocked": ("✗", "[!]", "bad"),
 }
 _NARROWEST, _USUAL, _LONGEST = 40, 80, 200
-_AS_THEY_ARE = ("briefing", "demo", "script", "candidates", "settings")
-"""What is not wrapped: a briefing is a text for an agent, the demonstration told itself, and what
-completes a command line is for a shell; a line of a diff is one line."""
+_AS_THEY_ARE = ("demo", "script", "candidates", "settings")
+"""What is not wrapped: the demonstration told itself, and what completes a command line is for a
+shell; a line of a diff is one line."""
 
 
 class Screen:

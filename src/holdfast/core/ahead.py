@@ -123,7 +123,7 @@ def _task_ahead(state: Workflow) -> Next | None:
     names = state["recipe"].get("task_phases", [])
     following = names[names.index(phase) + 1 :] if phase in names else []
     if following:
-        return f"{name}, when {phase} is done", ["task", "phase", number, following[0]]
+        return f"when {phase} is done", ["task", "phase", number, following[0]]
     return name, ["task", "done", number]
 
 

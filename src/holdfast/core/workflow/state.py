@@ -90,11 +90,11 @@ def remaining_phases(state: Workflow) -> list[str]:
 
 def pending_gates(state: Workflow) -> list[str]:
     """The gates that have not been passed, or no longer are."""
-    return [
-        name
-        for name, gate in state["gates"].items()
-        if gate.get("status") != "completed" or gate.get("passed") is False
-    ]
+    return [name for name, gate in state["gates"].items() if not is_passed(gate)]
+
+
+def is_passed(gate: Fields) -> bool:
+    return gate.get("status") == "completed" and gate.get("passed") is not False
 
 
 def awaits_approval(state: Workflow, phase: Phase) -> bool:
