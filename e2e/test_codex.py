@@ -13,6 +13,9 @@ def test_briefed_after_compaction_in_the_middle_of_a_turn(codex):
     assert codex.place.events("context_compacted")[-1]["data"]["trigger"] == "auto"
     workflow = codex.place.state()["id"]
     delivered(codex.place, codex.stub.after_summing_up(), workflow, "compact")
+    (started,) = codex.place.events("workflow_started")
+    (briefed,) = codex.place.events("briefing_delivered")
+    assert started["data"]["session"]["id"] == briefed["data"]["session"]
 
 
 def test_briefed_after_compaction_of_a_resumed_session(codex):

@@ -78,7 +78,8 @@ def keeper(monkeypatch):
     module = ModuleType("holdfast.keeper")
     module.Keeper = fake
     monkeypatch.setitem(sys.modules, "holdfast.keeper", module)
-    monkeypatch.delenv("CLAUDE_CODE_SESSION_ID", raising=False)
+    for name in ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID"):
+        monkeypatch.delenv(name, raising=False)
     return fake
 
 
@@ -237,6 +238,18 @@ def test_the_session_is_the_option_else_the_environment_with_its_client(
     main(["status", *words])
     opened = {"path": ".", "session": session, "pid": pid, "by": "cli", "wait_s": None}
     assert keeper.calls[0] == ("open", (), opened)
+
+
+@pytest.mark.parametrize(
+    ("claude", "session"), [(None, "codex-1"), ("claude-1", "claude-1"), ("", None)]
+)
+def test_codex_says_who_asks_unless_claude_code_does(keeper, monkeypatch, claude, session):
+    monkeypatch.setenv("CODEX_SESSION_ID", "codex-1")
+    monkeypatch.delenv("CLAUDE_CODE_SESSION_ID", raising=False)
+    if claude is not None:
+        monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", claude)
+    main(["status"])
+    assert keeper.calls[0][2]["session"] == session
 
 
 @pytest.mark.parametrize(

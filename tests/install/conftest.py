@@ -2,10 +2,14 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from holdfast import install
+from holdfast.install.places import SettingsFile
+
+SKILLS = sorted(os.listdir(Path(__file__).resolve().parents[2] / "plugin" / "skills"))
 
 
 class Project:
@@ -35,10 +39,10 @@ class Project:
             return None
 
     def init(self, **options):
-        return install.init(self.root, **options)
+        return of_settings(install.init(self.root, **options))
 
     def uninstall(self, **options):
-        return install.uninstall(self.root, **options)
+        return of_settings(install.uninstall(self.root, **options))
 
     def how(self, outcome):
         return {change.place.shown: change.how for change in outcome.changes}
@@ -51,6 +55,21 @@ class Project:
                 folders.remove(".git")
             found += [os.path.relpath(os.path.join(above, n), self.root) for n in names + folders]
         return sorted(found)
+
+
+def skill_files(folder):
+    return [f"{folder}/{name}/SKILL.md" for name in SKILLS]
+
+
+def skills_in(folder):
+    """Their files and folders, in the order of their names."""
+    return sorted([folder, *[f"{folder}/{name}" for name in SKILLS], *skill_files(folder)])
+
+
+def of_settings(outcome):
+    """What became of the settings alone; ``test_skills.py`` looks at the others."""
+    changes = [change for change in outcome.changes if isinstance(change.place, SettingsFile)]
+    return install.Outcome(changes, outcome.notes)
 
 
 @pytest.fixture

@@ -30,11 +30,10 @@ def test_the_answer_names_the_file_the_change_and_the_diff(repo):
         "scope": "team",
         "dry_run": False,
     }
-    (file,) = answer["files"]
+    file = answer["files"][0]
     assert (file["path"], file["change"]) == (TEAM, "created")
     assert file["diff"].startswith(f"--- /dev/null\n+++ {TEAM}\n")
-    assert any("claude plugin install holdfast@holdfast" in note for note in answer["notes"])
-    (file,) = repo.ok("uninstall")["files"]
+    file = repo.ok("uninstall")["files"][0]
     assert (file["path"], file["change"]) == (TEAM, "removed")
     answer = repo.ok("uninstall")
     assert (answer["files"], answer["agent"], answer["scope"]) == ([], None, None)
@@ -45,6 +44,8 @@ def test_people_see_the_diff_and_what_was_done(repo):
     shown = repo.run("init", "--dry-run").out
     assert '+  "hooks": {' in shown
     assert f"{TEAM} would be changed" in shown
+    assert "✓ .claude/skills/dev/SKILL.md would be created\n" in shown
+    assert "# Develop a feature" not in shown
     assert f"✓ {TEAM} was changed" in repo.run("init").out
     assert repo.run("init").out.startswith(f"✓ {TEAM} unchanged")
     assert f"✓ {TEAM} was restored" in repo.run("uninstall").out
@@ -121,7 +122,7 @@ def test_a_command_on_the_path_is_found(repo, tmp_path):
     (tmp_path / "bin" / "holdfast").touch(0o755)
     path = f"{tmp_path / 'bin'}:{repo.environment['PATH']}"
     answer = repo.ok("init", env={**repo.environment, "PATH": path})
-    assert not any("PATH" in note for note in answer["notes"])
+    assert not any("PATH" in note for note in answer.get("notes", []))
 
 
 def test_what_is_written_for_oneself_really_answers_an_event(repo):
@@ -158,12 +159,19 @@ def test_several_at_once_lose_nothing_of_each_other(repo):
     ]  # fmt: skip
     assert [process.wait(60) for process in running] == [0] * len(lines)
     assert repo.ok("init", "--local")["files"][0]["change"] == "unchanged"
-    assert [file["change"] for file in repo.ok("uninstall")["files"]] == ["removed"] * 4
+    undone = repo.ok("uninstall")["files"]
+    assert {file["change"] for file in undone} == {"removed"}
+    assert [file["path"] for file in undone if "SKILL.md" not in file["path"]] == [
+        TEAM,
+        ".codex/hooks.json",
+        ".gemini/settings.json",
+        ".claude/settings.local.json",
+    ]
     assert os.listdir(repo.path) == [".git"]
 
 
 def test_a_terminal_gets_colours_and_whole_lines(repo):
-    (file,) = repo.ok("init", "--dry-run")["files"]
+    file = repo.ok("init", "--dry-run")["files"][0]
     data = {"files": [{**file, "diff": file["diff"].replace("\n", "\r\n")}], "dry_run": True}
     lines = list(settings_panel(Screen(colour=True, width=40), data))
     assert "\x1b[32m+{\x1b[0m" in lines

@@ -10,6 +10,7 @@ import pytest
 from holdfast import Keeper, install
 from holdfast.install.agents import AGENTS, fastest
 from holdfast.install.hooks import is_ours
+from install.conftest import skill_files, skills_in
 from settings_samples import BIG, FILES
 
 TEAM = ".claude/settings.json"
@@ -116,6 +117,7 @@ def test_a_file_and_its_folder_that_were_not_there_go_again(project):
         ".claude/holdfast",
         ".claude/holdfast/installed.json",
         TEAM,
+        *skills_in(".claude/skills"),
     ]
     assert project.how(project.uninstall()) == {TEAM: "removed"}
     assert project.names() == []
@@ -188,9 +190,16 @@ def test_a_variable_says_where_a_clients_own_settings_are(project, monkeypatch, 
 def test_codex_gets_its_file_and_is_said_to_ask(project):
     outcome = project.init(agent="codex")
     hooks = loaded(project.read(".codex/hooks.json"))["hooks"]
-    assert list(hooks) == ["SessionStart", "PreCompact", "SessionEnd", "PostToolUse"]
-    assert [group["hooks"][0]["timeout"] for (group,) in hooks.values()] == [10, 10, 3, 10]
+    assert list(hooks) == ["SessionStart", "PreCompact", "SessionEnd"]
+    assert [group["hooks"][0]["timeout"] for (group,) in hooks.values()] == [10, 10, 3]
     assert any("trust" in note for note in outcome.notes)
+
+
+def test_reading_is_not_insisted_on_where_the_client_does_not_tell_of_it(project):
+    notes = " ".join(project.init(agent="codex", enforce=True).notes)
+    assert 'enforce = ["stop"]' in notes
+    hooks = loaded(project.read(".codex/hooks.json"))["hooks"]
+    assert list(hooks) == ["SessionStart", "PreCompact", "SessionEnd", "Stop"]
 
 
 def test_gemini_counts_in_milliseconds_and_has_its_own_events(project):
@@ -296,7 +305,7 @@ def test_git_does_not_see_the_journal_nor_is_its_ignore_file_touched(project):
     project.init()
     command = ["git", "status", "--porcelain", "--untracked-files=all"]
     seen = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=True)
-    assert seen.stdout.split() == ["??", TEAM]
+    assert set(seen.stdout.split()) == {"??", TEAM, *skill_files(".claude/skills")}
 
 
 def test_a_linked_worktree_has_settings_of_its_own(project, tmp_path):

@@ -76,7 +76,7 @@ def open_keeper(args: Arguments) -> Keeper:
     """The workspace of the folder, opened for who is asking."""
     from holdfast.keeper import Keeper
 
-    here = os.environ.get("CLAUDE_CODE_SESSION_ID")
+    here = os.environ.get("CLAUDE_CODE_SESSION_ID", os.environ.get("CODEX_SESSION_ID"))
     session = here if args["session"] is None else args["session"]
     pid = _client() if session and session == here else None
     wait_ms = _number("HOLDFAST_WAIT_MS")

@@ -55,7 +55,7 @@ _ENVIRONMENT = """\
 
 | | |
 |---|---|
-| `CLAUDE_CODE_SESSION_ID` | who is asking, unless `--session` says it |
+| `CLAUDE_CODE_SESSION_ID`, else `CODEX_SESSION_ID` | who is asking, unless `--session` says it |
 | `CLAUDE_PID` | the client's process: its session is live while that runs |
 | `HOLDFAST_WAIT_MS` | how long to wait for another writer before giving up (default: 10000) |
 | `NO_COLOR`, `TERM=dumb` | no colours on a terminal |

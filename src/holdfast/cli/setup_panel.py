@@ -16,6 +16,8 @@ _TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
 
 def settings_panel(screen: Screen, data: Any) -> Iterator[str]:
     for file in data["files"]:
+        if _is_new_skill(file):
+            continue
         for line in file["diff"].split("\n")[:-1]:
             shown = clean(line.removesuffix("\r"))
             tone = _TONES.get(line[:1])
@@ -25,6 +27,12 @@ def settings_panel(screen: Screen, data: Any) -> Iterator[str]:
         yield f"{screen.mark('completed')} {clean(file['path'])} {said}"
     if not data["files"]:
         yield "Nothing of Holdfast's is in these settings."
+
+
+def _is_new_skill(file: Any) -> bool:
+    """A page of ours: one line says enough, and the file itself says the rest."""
+    is_whole = file["change"] in ("created", "removed")
+    return is_whole and str(file["path"]).endswith("SKILL.md")
 
 
 def _done(file: Any, data: Any) -> str:

@@ -6,9 +6,7 @@ import os
 
 from holdfast import jsontext
 from holdfast.install.agents import COMMAND, SCOPES, TEAM
-from holdfast.install.files import Place
-from holdfast.install.hooks import has_ours
-from holdfast.settings import BadSettings
+from holdfast.install.places import SettingsFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,17 +15,16 @@ if TYPE_CHECKING:
     from holdfast.disk import Disk
     from holdfast.workspace import Workspace
 
-_ENFORCE = 'what is insisted on is set in .claude/holdfast.toml: enforce = ["reading", "stop"]'
-
 
 def notes_on(
-    place: Place, workspace: Workspace, disk: Disk, after: bytes, *, enforce: bool
+    place: SettingsFile, workspace: Workspace, disk: Disk, after: bytes, *, enforce: bool
 ) -> Iterator[str]:
     """Sentences on a file that has these bytes, or will have."""
     if place.scope == TEAM and not _is_on_path(COMMAND.partition(" ")[0]):
         yield "holdfast is not on the PATH here, and the team's file starts it by its name"
     if enforce:
-        yield _ENFORCE
+        kinds = ", ".join([f'"{kind}"' for kind in place.agent.enforceable()])
+        yield f"what is insisted on is set in .claude/holdfast.toml: enforce = [{kinds}]"
     settings = jsontext.loads(after)
     if settings.get("disableAllHooks") is True:
         yield f"{place.shown} switches all hooks off: disableAllHooks"
@@ -41,24 +38,25 @@ def notes_on(
         yield place.agent.note
 
 
-def _elsewhere(place: Place, workspace: Workspace, disk: Disk) -> Iterator[Place]:
+def notes_on_skills(place: SettingsFile, left: list[str]) -> Iterator[str]:
+    """``left`` are those that are somebody's own."""
+    if place.agent.skills_folder(place.scope) is None:
+        yield (
+            f"the skills are for a team or for all your projects: holdfast init --agent "
+            f"{place.agent.name}, or with --user"
+        )
+    for path in left:
+        yield f"{path} is not as Holdfast has it, and stays as it is"
+
+
+def _elsewhere(place: SettingsFile, workspace: Workspace, disk: Disk) -> Iterator[SettingsFile]:
     """Other files of the same client that have our hook."""
     for scope in SCOPES:
         if scope == place.scope or scope not in place.agent.files:
             continue
-        other = Place(place.agent, scope, workspace)
-        if other.path != place.path and os.path.isfile(other.path) and _has_ours(other, disk):
+        other = SettingsFile(place.agent, scope, workspace)
+        if other.path != place.path and other.has_ours(disk):
             yield other
-
-
-def _has_ours(place: Place, disk: Disk) -> bool:
-    raw = disk.read(place.path) or b""
-    if b"holdfast" not in raw:
-        return False
-    try:
-        return has_ours(place.text_of(raw)[1])
-    except BadSettings:
-        return False
 
 
 def _is_on_path(name: str) -> bool:

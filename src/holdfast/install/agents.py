@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 TEAM, LOCAL, USER = "team", "local", "user"
 SCOPES = (TEAM, LOCAL, USER)
 COMMAND = "holdfast hook"
-_PLUGIN = (
-    "the skills come with the plugin: claude plugin marketplace add REPOSITORY-OF-HOLDFAST && "
-    "claude plugin install holdfast@holdfast"
-)
+_SHARED_SKILLS = os.path.join(".agents", "skills")
+"""Codex and Gemini CLI look for skills in the same folder."""
 _TRUST = "Codex runs a hook only after you trusted it, once: it asks at its start, or see /hooks"
 
 
@@ -41,6 +39,8 @@ class Agent:
         events: Events,
         enforcing: Events,
         extra: Fields,
+        skills: dict[str, str],
+        arguments: str = "(what the user asked for)",
         note: str = "",
         at_the_end: Fields | None = None,
     ) -> None:
@@ -53,6 +53,10 @@ class Agent:
         self.enforcing = enforcing
         self.extra = extra
         """What a handler has besides its command."""
+        self.skills = skills
+        """Scope to the folder of skills: from the root of the work tree, or from a person's."""
+        self.arguments = arguments
+        """What stands in a skill for the words that the person called it with."""
         self.note = note
         self.at_the_end = at_the_end or {}
         """What is different for the last hook of a session."""
@@ -61,6 +65,14 @@ class Agent:
         """Where a person's own settings of this client are."""
         variable, usual = self.home
         return os.path.abspath(os.environ.get(variable) or os.path.expanduser(usual))
+
+    def skills_folder(self, scope: str) -> str | None:
+        """Where skills of this scope are; nothing where the client has no such folder."""
+        folder = self.skills.get(scope)
+        if folder is None or scope != USER:
+            return folder
+        above = os.path.expanduser("~") if self.name == "codex" else self.own_folder()
+        return os.path.abspath(os.path.join(above, folder))
 
     def hooks(self, scope: str, *, enforce: bool) -> list[Hook]:
         """What the settings of this scope should have."""
@@ -71,6 +83,10 @@ class Agent:
             Hook(event, matcher, last if event == "SessionEnd" else handler)
             for event, matcher in events
         ]
+
+    def enforceable(self) -> list[str]:
+        """What can be insisted on: reading only where the client says what it reads."""
+        return ["reading", "stop"] if len(self.enforcing) > 1 else ["stop"]
 
     def _command(self, scope: str) -> Fields:
         words = fastest() if scope != TEAM else []
@@ -115,7 +131,8 @@ AGENTS = {
             ),
             (("Stop", None), ("PreToolUse", "Edit|Write|MultiEdit|NotebookEdit")),
             {"timeout": 10},
-            _PLUGIN,
+            {TEAM: os.path.join(".claude", "skills"), USER: "skills"},
+            "$ARGUMENTS",
         ),
         Agent(
             "codex",
@@ -125,13 +142,14 @@ AGENTS = {
                 ("SessionStart", None),
                 ("PreCompact", None),
                 ("SessionEnd", None),
-                ("PostToolUse", "Read|read_file"),
             ),
-            (("Stop", None), ("PreToolUse", "apply_patch|Edit|Write")),
+            # It has no tool that reads a file, so whether something was read cannot be seen.
+            (("Stop", None),),
             {"timeout": 10},
-            _TRUST,
+            {TEAM: _SHARED_SKILLS, USER: _SHARED_SKILLS},
+            note=_TRUST,
             # It gives no more, and complains at every start about those who ask for more.
-            {"timeout": 3},
+            at_the_end={"timeout": 3},
         ),
         Agent(
             "gemini",
@@ -149,6 +167,7 @@ AGENTS = {
             ),
             (("AfterAgent", None), ("BeforeTool", "write_file|replace")),
             {"name": "holdfast", "timeout": 10_000},
+            {TEAM: _SHARED_SKILLS, USER: _SHARED_SKILLS},
         ),
     )
 }

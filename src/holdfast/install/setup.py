@@ -1,4 +1,4 @@
-"""``init`` and ``uninstall``: our hooks in a client's settings, and those settings as they were.
+"""``init`` and ``uninstall``: hooks and skills in a client's files, and those files as they were.
 
 Everything is looked at before anything is written: what cannot be changed is refused, untouched.
 The journal is written before a file is, and corrected after one was restored; so a run that dies
@@ -12,13 +12,13 @@ import os
 from holdfast import home
 from holdfast.disk import Disk
 from holdfast.errors import Refused
-from holdfast.install.advice import notes_on
+from holdfast.install.advice import notes_on, notes_on_skills
 from holdfast.install.agents import AGENTS, LOCAL, TEAM, USER, agent_named
 from holdfast.install.diffs import unified
-from holdfast.install.files import Place, clear_spares, place_of, settle
-from holdfast.install.hooks import Misfit, containers, merged, stripped
+from holdfast.install.exchange import clear_spares, settle
 from holdfast.install.journal import Journal, following
-from holdfast.settings import BadSettings, person_folder
+from holdfast.install.places import Place, all_of, settings_of, skills_of
+from holdfast.settings import person_folder
 from holdfast.workspace import Workspace, find
 
 TYPE_CHECKING = False
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.shapes import Fields
-    from holdfast.install.hooks import Hook
-    from holdfast.install.journal import Entry
-
-_OURS = b"holdfast"
-"""What no file of ours lacks."""
 
 
 class Change:
@@ -67,25 +62,28 @@ def init(
     enforce: bool = False,
     dry_run: bool = False,
 ) -> Outcome:
-    """Puts our hooks into a client's settings: the team's, the person's here, or everywhere."""
+    """Puts hooks and skills into a client's files: the team's, the person's here, or everywhere."""
     workspace = find(path)
-    place = place_of(agent_named(agent), scope, workspace)
-    wanted = place.agent.hooks(scope, enforce=enforce)
+    client = agent_named(agent)
+    settings = settings_of(client, scope, workspace, enforce=enforce)
+    skills = skills_of(client, scope, workspace)
+    places: list[Place] = [settings, *skills]
     disk = Disk()
-    before = disk.read(place.target())
-    after = _put_in(place, before, wanted)
     notes: list[str] = []
-    if after != before and not dry_run:
-        before, after = _Run(disk, workspace, place.scope, notes).put_in(place, wanted)
-    how = "unchanged" if after == before else "created" if before is None else "changed"
-    notes += notes_on(place, workspace, disk, after, enforce=enforce)
-    return Outcome([Change(place, before, after, how)], notes)
+    run = _Run(disk, workspace, scope, notes)
+    changes = [run.with_ours(place) for place in places]
+    if not dry_run and any(change.after != change.before for change in changes):
+        changes = run.put_in(places)
+    after = {change.place.key: change.after or b"" for change in changes}
+    notes += notes_on(settings, workspace, disk, after[settings.key], enforce=enforce)
+    notes += notes_on_skills(settings, [s.shown for s in skills if after[s.key] != s.text])
+    return Outcome(changes, notes)
 
 
 def uninstall(
     path: str = ".", *, agent: str | None = None, scope: str | None = None, dry_run: bool = False
 ) -> Outcome:
-    """Takes our hooks out again; a file that nobody else changed is what it was, byte for byte.
+    """Takes all of ours out again; a file that nobody else changed is what it was, byte for byte.
 
     Without an agent all of them are meant; without a scope the project's files, the team's and the
     person's.
@@ -93,10 +91,11 @@ def uninstall(
     workspace = find(path)
     agents = [agent_named(agent)] if agent is not None else list(AGENTS.values())
     scopes = (TEAM, LOCAL) if scope is None else (scope,)
-    places = [Place(a, s, workspace) for a in agents for s in scopes if s in a.files]
+    disk = Disk()
+    places = all_of(agents, scopes, workspace, disk)
     notes: list[str] = []
-    run = _Run(Disk(), workspace, scopes[0], notes)
-    changes = [change for place in places if (change := run.taken_out(place)) is not None]
+    run = _Run(disk, workspace, scopes[0], notes)
+    changes = [change for place in places if (change := run.without_ours(place)) is not None]
     if not dry_run:
         changes = run.take_out(places, changes)
     return Outcome(changes, notes)
@@ -113,38 +112,46 @@ class _Run:
         folder = person_folder() if self._is_own else workspace.home
         self._journal = Journal(disk, folder)
 
-    def put_in(self, place: Place, wanted: list[Hook]) -> tuple[bytes | None, bytes]:
-        """Gives what stood there, and what stands there now."""
-        target = place.target()
-        done: list[tuple[bytes | None, bytes]] = []
+    def with_ours(self, place: Place) -> Change:
+        """What there is to be done to a file so that it has what is ours."""
+        before = self._disk.read(place.target())
+        after = place.with_ours(before, self._journal.entries.get(place.key))
+        return _put_in(place, before, after)
 
-        def prepare(raw: bytes | None) -> bytes:
-            after = _put_in(place, raw, wanted)
-            done.append((raw, after))
-            if after != raw:
-                self._note(place, raw, after)
-            return after
+    def put_in(self, places: list[Place]) -> list[Change]:
+        done: list[Change] = []
 
         def write() -> None:
-            self._clear(place)
-            settle(self._disk, target, self._disk.read(target), prepare)
+            done.extend([self._put_in(place) for place in places])
 
-        self._locked(write, [os.path.dirname(target)])
-        return done[-1]
+        self._locked(write, [os.path.dirname(place.target()) for place in places])
+        return done
 
-    def _note(self, place: Place, raw: bytes | None, after: bytes) -> None:
-        earlier = self._journal.entries.get(place.key)
-        original = _taken_out(place, raw, earlier)
-        text = None if original is None else original.decode()
-        self._journal.keep(place.key, following(earlier, text, raw, after))
+    def _put_in(self, place: Place) -> Change:
+        seen: list[tuple[bytes | None, bytes]] = []
 
-    def taken_out(self, place: Place) -> Change | None:
+        def prepare(raw: bytes | None) -> bytes:
+            earlier = self._journal.entries.get(place.key)
+            after = place.with_ours(raw, earlier)
+            seen.append((raw, after))
+            if after != raw:
+                original = place.without_ours(raw, earlier)
+                text = None if original is None else original.decode()
+                self._journal.keep(place.key, following(earlier, text, raw, after))
+            return after
+
+        target = place.target()
+        self._clear(place)
+        settle(self._disk, target, self._disk.read(target), prepare)
+        return _put_in(place, *seen[-1])
+
+    def without_ours(self, place: Place) -> Change | None:
         """What there is to be done to a file; nothing where nothing of ours is in it."""
         if not os.path.isfile(place.path):
             return None
         before = self._disk.read(place.path)
         entry = self._journal.entries.get(place.key)
-        after = _taken_out(place, before, entry)
+        after = place.without_ours(before, entry)
         if after == before or before is None:
             return None
         place.target()
@@ -161,12 +168,15 @@ class _Run:
 
         def write() -> None:
             for place in places:
-                if place.key in self._journal.entries:
+                is_known = place.key in self._journal.entries
+                if is_known:
                     self._clear(place)
-                if (change := self.taken_out(place)) is not None:
+                if (change := self.without_ours(place)) is not None:
                     self._take_out(place, change)
                     done.append(change)
-                self._journal.drop(place.key)
+                if is_known:
+                    self._leave([os.path.dirname(place.path)])
+                    self._journal.drop(place.key)
 
         folders = [os.path.dirname(place.path) for place in places]
         self._locked(write, [folder for folder in folders if os.path.isdir(folder)])
@@ -175,7 +185,7 @@ class _Run:
     def _take_out(self, place: Place, change: Change) -> None:
         def prepare(raw: bytes | None) -> bytes | None:
             change.before = raw
-            change.after = _taken_out(place, raw, self._journal.entries.get(place.key))
+            change.after = place.without_ours(raw, self._journal.entries.get(place.key))
             return change.after
 
         settle(self._disk, place.target(), change.before, prepare)
@@ -189,7 +199,7 @@ class _Run:
         self._notes += [f"a file that somebody saved during an earlier run is {k}" for k in kept]
 
     def _locked(self, write: Callable[[], None], folders: list[str]) -> None:
-        """Writes under the journal's lock; folders that were made and are empty go again."""
+        """Writes under the journal's lock."""
         journal = self._journal
         if not self._is_own:
             self._workspace.check_home()
@@ -204,37 +214,19 @@ class _Run:
             write()
         finally:
             journal.unlock(fd)
-            for folder in reversed(journal.folders):
-                # The journal of a project lies in it, so it is a stranger's word too.
-                if any(f"{one}{os.sep}".startswith(f"{folder}{os.sep}") for one in near):
-                    self._disk.remove_folder(folder)
+            self._leave(near)
+
+    def _leave(self, near: list[str]) -> None:
+        """Folders that were made, and are empty, go again."""
+        for folder in reversed(self._journal.folders):
+            # The journal of a project lies in it, so it is a stranger's word too.
+            if any(f"{one}{os.sep}".startswith(f"{folder}{os.sep}") for one in near):
+                self._disk.remove_folder(folder)
 
 
-def _put_in(place: Place, raw: bytes | None, wanted: list[Hook]) -> bytes:
-    mark, text = place.text_of(raw or b"")
-    try:
-        return (mark + merged(text, wanted)).encode()
-    except Misfit as misfit:
-        raise BadSettings(place.shown, f"line {misfit.line}", misfit.why) from None
-
-
-def _taken_out(place: Place, raw: bytes | None, entry: Entry | None) -> bytes | None:
-    """What the file is without us: what it was, or what somebody has made of it since."""
-    if raw is None:
-        return None
-    original = None if entry is None or entry.original is None else entry.original.encode()
-    if entry is not None and entry.is_ours_alone(raw):
-        return original
-    if _OURS not in raw:
-        return raw
-    mark, text = place.text_of(raw)
-    had = frozenset[str]() if original is None else containers(place.text_of(original)[1])
-    left = stripped(text, had)
-    if left == text:
-        return raw
-    if entry is not None and original is None and left.strip() == "{}":
-        return None
-    return (mark + left).encode()
+def _put_in(place: Place, before: bytes | None, after: bytes) -> Change:
+    how = "unchanged" if after == before else "created" if before is None else "changed"
+    return Change(place, before, after, how)
 
 
 def _missing(folders: list[str]) -> list[str]:

@@ -1,0 +1,199 @@
+"""The files that are ours to change: where each is, what it is with us, and what without.
+
+A settings file is somebody's, with our hooks in it. A skill is a file of our own, unless somebody
+has one of that name already or has changed ours: then it is theirs, and stays.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import jsontext
+from holdfast.errors import Refused
+from holdfast.install.agents import AGENTS, TEAM, USER
+from holdfast.install.hooks import Misfit, containers, has_ours, merged, stripped
+from holdfast.install.skills import skills
+from holdfast.settings import BadSettings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.disk import Disk
+    from holdfast.install.agents import Agent
+    from holdfast.install.journal import Entry
+    from holdfast.workspace import Workspace
+
+BOM = "\ufeff"
+_OURS = b"holdfast"
+"""What no settings with our hooks lack."""
+
+
+class Place:
+    """A file of a client. ``shown`` is what people know it by."""
+
+    def __init__(self, agent: Agent, scope: str, workspace: Workspace, path: str) -> None:
+        self.agent = agent
+        self.scope = scope
+        self.root = None if scope == USER else workspace.root
+        self.path = path if self.root is None else os.path.join(self.root, path)
+        self.shown = path
+        self.key = path if self.root is None else os.path.join(workspace.name, path)
+        """Its name in the journal: all worktrees share one."""
+
+    def with_ours(self, raw: bytes | None, entry: Entry | None) -> bytes:
+        raise NotImplementedError
+
+    def without_ours(self, raw: bytes | None, entry: Entry | None) -> bytes | None:
+        """What the file is without us: what it was, or what somebody has made of it since."""
+        raise NotImplementedError
+
+    def target(self) -> str:
+        """The file itself, behind links; refused where none can be, or not one of the project's."""
+        target = os.path.realpath(self.path)
+        if self.root is not None:
+            top = os.path.realpath(self.root)
+            if os.path.commonpath((top, target)) != top:
+                raise Refused(
+                    "outside",
+                    f"{self.shown} leads out of the workspace {self.root}",
+                    "replace the link by a file of its own, or set it up for yourself: "
+                    f"holdfast init --agent {self.agent.name} --user",
+                )
+        if os.path.islink(self.path) and not os.path.exists(self.path):
+            raise BadSettings(self.shown, "file", "is a link to nothing")
+        if os.path.exists(target) and not os.path.isfile(target):
+            raise BadSettings(self.shown, "file", "is not a file")
+        folder = os.path.dirname(target)
+        while not os.path.lexists(folder):
+            folder = os.path.dirname(folder)
+        if not os.path.isdir(folder):
+            raise BadSettings(self.shown, "file", f"{folder} is not a folder")
+        return target
+
+
+class SettingsFile(Place):
+    """A client's settings, with our hooks among its other keys."""
+
+    def __init__(
+        self, agent: Agent, scope: str, workspace: Workspace, *, enforce: bool = False
+    ) -> None:
+        file = agent.files[scope]
+        own = scope == USER
+        super().__init__(
+            agent, scope, workspace, os.path.join(agent.own_folder(), file) if own else file
+        )
+        self._wanted = agent.hooks(scope, enforce=enforce)
+
+    def with_ours(self, raw: bytes | None, entry: Entry | None) -> bytes:
+        del entry
+        mark, text = self._text_of(raw or b"")
+        try:
+            return (mark + merged(text, self._wanted)).encode()
+        except Misfit as misfit:
+            raise BadSettings(self.shown, f"line {misfit.line}", misfit.why) from None
+
+    def without_ours(self, raw: bytes | None, entry: Entry | None) -> bytes | None:
+        if raw is None:
+            return None
+        original = None if entry is None or entry.original is None else entry.original.encode()
+        if entry is not None and entry.is_ours_alone(raw):
+            return original
+        if _OURS not in raw:
+            return raw
+        mark, text = self._text_of(raw)
+        had = frozenset[str]() if original is None else containers(self._text_of(original)[1])
+        left = stripped(text, had)
+        if left == text:
+            return raw
+        if entry is not None and original is None and left.strip() == "{}":
+            return None
+        return (mark + left).encode()
+
+    def has_ours(self, disk: Disk) -> bool:
+        raw = disk.read(self.path) if os.path.isfile(self.path) else None
+        if raw is None or _OURS not in raw:
+            return False
+        try:
+            return has_ours(self._text_of(raw)[1])
+        except BadSettings:
+            return False
+
+    def _text_of(self, raw: bytes) -> tuple[str, str]:
+        """The byte order mark, if there is one, and the text; refused if it is not JSON."""
+        if not raw.removeprefix(BOM.encode()).strip():
+            return "", "{}\n"
+        try:
+            jsontext.loads(raw, strict=True)
+        except jsontext.BadJson as bad:
+            why = f"is not JSON: {bad.why}{_also(bad.why)}"
+            raise BadSettings(self.shown, f"line {bad.line}", why) from None
+        text = raw.decode()
+        return (BOM, text[1:]) if text.startswith(BOM) else ("", text)
+
+
+class SkillFile(Place):
+    """A skill, as this version of Holdfast has it."""
+
+    def __init__(
+        self, agent: Agent, scope: str, workspace: Workspace, name: str, text: str
+    ) -> None:
+        folder = agent.skills_folder(scope) or ""
+        super().__init__(agent, scope, workspace, os.path.join(folder, name, "SKILL.md"))
+        self.text = text.encode()
+
+    def with_ours(self, raw: bytes | None, entry: Entry | None) -> bytes:
+        if raw is None or (entry is not None and entry.is_ours_alone(raw)):
+            return self.text
+        return raw
+
+    def without_ours(self, raw: bytes | None, entry: Entry | None) -> bytes | None:
+        if raw is None or raw == self.text:
+            return None
+        return None if entry is not None and entry.is_ours_alone(raw) else raw
+
+
+def settings_of(agent: Agent, scope: str, workspace: Workspace, *, enforce: bool) -> SettingsFile:
+    if scope not in agent.files:
+        raise Refused(
+            "invalid",
+            f"{agent.name} has no settings file of the {scope} kind",
+            f"holdfast init --agent {agent.name}" + ("" if scope == TEAM else " --user"),
+        )
+    return SettingsFile(agent, scope, workspace, enforce=enforce)
+
+
+def skills_of(agent: Agent, scope: str, workspace: Workspace) -> list[SkillFile]:
+    """None where a client has no folder for them, as for a person's own in somebody's project."""
+    if agent.skills_folder(scope) is None:
+        return []
+    found = skills(agent.arguments)
+    return [SkillFile(agent, scope, workspace, name, text) for name, text in found.items()]
+
+
+def all_of(
+    agents: Iterable[Agent], scopes: Iterable[str], workspace: Workspace, disk: Disk
+) -> list[Place]:
+    """What these clients have or may have; not the skills that other clients of ours share."""
+    chosen = list(agents)
+    places: list[Place] = []
+    for scope in scopes:
+        others = [
+            agent.skills_folder(scope)
+            for agent in AGENTS.values()
+            if agent not in chosen
+            and scope in agent.files
+            and SettingsFile(agent, scope, workspace).has_ours(disk)
+        ]
+        for agent in chosen:
+            if scope in agent.files:
+                places.append(SettingsFile(agent, scope, workspace))
+            if agent.skills_folder(scope) not in others:
+                places += skills_of(agent, scope, workspace)
+    return list({place.key: place for place in places}.values())
+
+
+def _also(why: str) -> str:
+    """For those whose editor lets them: what a parser means by a missing name or value."""
+    usual = why.startswith(("expecting", "illegal trailing"))
+    return " (comments and trailing commas are not JSON)" if usual else ""

@@ -1,0 +1,148 @@
+"""The skills that ``init`` puts beside the settings: ours come and go, somebody's own stay."""
+
+import os
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from holdfast import install
+from holdfast.install import skills
+from install.conftest import SKILLS, skill_files, skills_in
+
+ROOT = Path(__file__).resolve().parents[2]
+DEV = ".claude/skills/dev/SKILL.md"
+FOLDERS = {"claude": ".claude/skills", "codex": ".agents/skills", "gemini": ".agents/skills"}
+
+each_agent = pytest.mark.parametrize("agent", FOLDERS)
+
+
+def became(outcome):
+    """What became of the skills."""
+    return {
+        change.place.shown: change.how
+        for change in outcome.changes
+        if change.place.shown.endswith("SKILL.md")
+    }
+
+
+def of_plugin(name):
+    return (ROOT / "plugin" / "skills" / name / "SKILL.md").read_text("utf-8")
+
+
+@each_agent
+def test_a_project_gets_every_skill_and_is_rid_of_them_again(project, agent):
+    folder = FOLDERS[agent]
+    assert became(install.init(project.root, agent=agent)) == dict.fromkeys(
+        skill_files(folder), "created"
+    )
+    assert became(install.init(project.root, agent=agent)) == dict.fromkeys(
+        skill_files(folder), "unchanged"
+    )
+    undone = became(install.uninstall(project.root))
+    assert undone == dict.fromkeys(skill_files(folder), "removed")
+    assert project.names() == []
+
+
+def test_claude_code_gets_them_as_the_plugin_has_them(project):
+    project.init()
+    assert {name: project.read(DEV.replace("dev", name)).decode() for name in SKILLS} == {
+        name: of_plugin(name) for name in SKILLS
+    }
+
+
+@pytest.mark.parametrize("agent", ["codex", "gemini"])
+def test_others_do_not_get_a_placeholder_that_they_would_not_fill(project, agent):
+    project.init(agent=agent)
+    text = project.read(".agents/skills/dev/SKILL.md").decode()
+    assert "FEATURE: (what the user asked for)" in text
+    assert "$ARGUMENTS" not in text
+
+
+def test_a_person_gets_them_in_the_clients_own_folders(project, monkeypatch, tmp_path):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    for agent in FOLDERS:
+        project.init(agent=agent, scope="user")
+    assert sorted(os.listdir(tmp_path / "elsewhere" / "skills")) == SKILLS
+    assert sorted(os.listdir(Path(project.home) / ".agents" / "skills")) == SKILLS
+    install.uninstall(project.root, scope="user")
+    assert os.listdir(project.home) == []
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_persons_own_settings_here_bring_none_into_the_teams_folder(project):
+    outcome = install.init(project.root, scope="local")
+    assert became(outcome) == {}
+    assert any("--user" in note for note in outcome.notes)
+    assert not os.path.exists(project.path(".claude/skills"))
+
+
+def test_a_skill_of_somebodys_own_stays_and_that_is_said(project):
+    project.write(DEV, "Ours since 2019.\n")
+    outcome = install.init(project.root)
+    assert became(outcome)[DEV] == "unchanged"
+    assert any(note.startswith(f"{DEV} is not as Holdfast has it") for note in outcome.notes)
+    assert DEV not in became(install.uninstall(project.root))
+    assert project.read(DEV) == b"Ours since 2019.\n"
+
+
+def test_a_skill_that_somebody_changed_since_is_theirs(project):
+    project.init()
+    project.write(DEV, of_plugin("dev") + "And tell Ada.\n")
+    outcome = install.init(project.root)
+    assert became(outcome)[DEV] == "unchanged"
+    assert any(DEV in note for note in outcome.notes)
+    assert DEV not in became(install.uninstall(project.root))
+    assert project.read(DEV).endswith(b"And tell Ada.\n")
+
+
+def test_a_new_version_takes_the_place_of_the_one_that_was_put_there(project, monkeypatch):
+    project.init()
+    monkeypatch.setattr(
+        "holdfast.install.places.skills", lambda _: {"dev": "New.\n", "other": "Too.\n"}
+    )
+    assert became(install.init(project.root)) == {
+        DEV: "changed",
+        ".claude/skills/other/SKILL.md": "created",
+    }
+    assert project.read(DEV) == b"New.\n"
+
+
+def test_a_colleagues_skills_are_as_good_as_ones_own(project):
+    """They came with the repository: there is no journal of them here."""
+    project.init()
+    os.remove(project.path(".claude/holdfast/installed.json"))
+    assert set(became(install.init(project.root)).values()) == {"unchanged"}
+    assert set(became(install.uninstall(project.root))) == set(skill_files(".claude/skills"))
+
+
+def test_skills_that_two_clients_share_stay_until_both_are_gone(project):
+    project.init(agent="codex")
+    project.init(agent="gemini")
+    assert became(install.uninstall(project.root, agent="codex")) == {}
+    assert set(skills_in(".agents/skills")) <= set(project.names())
+    assert len(became(install.uninstall(project.root, agent="gemini"))) == len(SKILLS)
+    assert project.names() == []
+
+
+def test_what_stands_in_the_way_of_a_skill_leaves_all_untouched(project):
+    project.write(".claude/skills", "a file\n")
+    with pytest.raises(install.setup.Refused, match="is not a folder"):
+        project.init()
+    assert project.names() == [".claude", ".claude/skills"]
+
+
+def test_the_package_has_them_where_it_looks_for_them():
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    put = build["targets"]["wheel"]["force-include"]
+    assert put == {"plugin/skills": "holdfast/skills"}
+    assert Path(skills.INSTALLED).parts[-2:] == ("holdfast", "skills")
+
+
+def test_git_is_told_nothing_of_them(project):
+    """They are the team's, to be committed with the settings."""
+    project.init()
+    done = subprocess.run(["git", "check-ignore", DEV], cwd=project.root, check=False)
+    assert done.returncode == 1
