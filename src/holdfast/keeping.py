@@ -72,6 +72,20 @@ class Evidence:
 
         return self._loop.reading(look)
 
+    def held(self) -> list[str]:
+        """The active workflows that this session holds; none for a session that is nobody's."""
+
+        def look() -> list[str]:
+            return [
+                row["id"]
+                for row in self._loop.rows()
+                if row["status"] in choice.ACTIVE
+                and row["session"]
+                and row["session"]["id"] == self._loop.session
+            ]
+
+        return self._loop.reading(look)
+
     def take_in_notes(self) -> list[str]:
         """Takes in the workflows that an agent's own notes tell of; gives those that changed."""
         from holdfast import detection, noticed

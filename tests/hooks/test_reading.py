@@ -1,5 +1,6 @@
 """Required reading is ticked by a real read, and what the team enforces is enforced."""
 
+import json
 import os
 
 import pytest
@@ -51,6 +52,63 @@ def test_a_file_is_the_same_however_it_is_spelled(migration):
     assert unread(migration) == []
 
 
+def piece(start, lines, total):
+    return {"file": {"startLine": start, "numLines": lines, "totalLines": total}}
+
+
+def test_a_long_file_was_read_when_its_last_piece_was(migration):
+    guide = {"tool_name": "Read", "tool_input": {"file_path": "docs/guide.md"}}
+    for response in (piece(1, 20, 5_000), piece(21, 2_000, 5_000)):
+        migration.fire("PostToolUse", **guide, tool_response=response)
+        assert unread(migration) == ["@docs/guide.md"]
+    migration.fire("PostToolUse", **guide, tool_response=piece(2_021, 2_980, 5_000))
+    assert unread(migration) == []
+
+
+@pytest.mark.parametrize("file", [piece(1, 12, 12), piece(1, 0, 1), piece("1", None, []), {}])
+def test_a_short_file_was_read_at_once(migration, file):
+    guide = {"tool_name": "Read", "tool_input": {"file_path": "docs/guide.md"}}
+    migration.fire("PostToolUse", **guide, tool_response=file)
+    assert unread(migration) == []
+
+
+@pytest.mark.parametrize("name", ["größe.md", 'so "called".md', "back\\slash.md"])
+def test_a_name_that_json_writes_in_several_ways_is_ticked(client, name):
+    client.write(f"docs/{name}", "x\n")
+    client.ok("start", "custom", "x", "--read", f"@docs/{name}")
+    record = client.state()["record"]
+    edited = {**client.record(record), "key_reminders": ["by another tool"]}
+    client.write(record, json.dumps(edited))
+    client.read(f"docs/{name}")
+    assert unread(client) == []
+
+
+def test_a_file_that_is_read_through_a_link_of_another_name_is_ticked(migration):
+    os.symlink("docs/guide.md", os.path.join(migration.path, "start-here.md"))
+    migration.read("start-here.md")
+    assert unread(migration) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("read_file", {"file_path": "docs/guide.md"}),
+        ("read_file", {"absolute_path": "docs/guide.md"}),
+        ("read_many_files", {"include": ["README.md", "docs/guide.md"]}),
+        ("read_many_files", {"paths": ["docs/guide.md"]}),
+    ],
+)
+def test_each_way_in_which_gemini_reads_counts(migration, tool, given):
+    migration.fire("AfterTool", tool_name=tool, tool_input=given)
+    assert unread(migration) == []
+
+
+@pytest.mark.parametrize("given", [{"file_path": "\ud800"}, {"paths": [7, "a\0b"]}, {"include": 1}])
+def test_paths_that_are_none_stop_nobody(migration, given):
+    migration.fire("PostToolUse", tool_name="Read", tool_input=given)
+    assert migration.log() == ""
+
+
 def test_nothing_is_enforced_by_default(migration):
     edit = {"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}
     assert migration.fire("PreToolUse", **edit) is None
@@ -82,6 +140,9 @@ def test_enforced_stopping_sends_the_agent_back_once(client):
     assert "gates lint" in answer["reason"]
     assert client.fire("Stop", stop_hook_active=True) is None
     assert client.fire("Stop") is None
+    # The same end in the words of Gemini.
+    assert client.fire("AfterAgent", stop_hook_active=False) == answer
+    assert client.fire("AfterAgent", stop_hook_active=True) is None
     client.ok("complete", "--force", "--reason", "x")
     assert client.fire("Stop", stop_hook_active=False) is None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 
 from holdfast import __version__, jsontext
 
@@ -26,6 +25,8 @@ _TOOLS = ("PostToolUse", "AfterTool")
 _ENFORCED = ("Stop", "AfterAgent", "PreToolUse", "BeforeTool")
 _RECORDS = (".claude/workflow-state.json", ".claude/workflow-state", "untracked/workflow-state")
 _FOLDERS = (".claude/workflow-state/active", "untracked/workflow-state", ".claude/iterative")
+_ONE_FILE = ("file_path", "path", "absolute_path")
+_SEVERAL_FILES = ("paths", "include")
 _NOTES = ("CLAUDE.local.md", os.path.join("CLAUDE", "Plan"))
 _MANY = 64
 
@@ -87,12 +88,12 @@ def root_of(event: Fields) -> str:
 
 def _may_matter(event: Fields, root: str) -> bool:
     """A quick look that needs no more than a few files' names."""
+    if event.get("agent_id"):
+        # A sub-agent reads, compacts and stops for itself; its context is not the one that is kept.
+        return False
     name = event.get("hook_event_name")
     if name in _ALWAYS:
         return _has_work(root, with_notes=name in ("PreCompact", "PreCompress"))
-    if event.get("agent_id"):
-        # A sub-agent reads and stops for itself; its context is not the one that is kept.
-        return False
     if name in _TOOLS:
         return event.get("tool_name") in _READS and _has_ledger(root) and _is_required(event, root)
     return name in _ENFORCED and _has_ledger(root) and _is_enforced(root)
@@ -126,24 +127,36 @@ def _is_enforced(root: str) -> bool:
     return any(b"enforce" in _bytes(path) for path in files)
 
 
+def paths_read(given: object) -> list[str]:
+    """The files that a tool was asked to read, in the words of each client."""
+    if not isinstance(given, dict):
+        return []
+    told = [given.get(key) for key in _ONE_FILE]
+    for key in _SEVERAL_FILES:
+        listed = given.get(key)
+        told += listed if isinstance(listed, list) else []
+    texts = [path for path in told if isinstance(path, str) and path]
+    return [path for path in texts if "\0" not in path and jsontext.is_encodable(path)]
+
+
 def _is_required(event: Fields, root: str) -> bool:
     """Whether some record could require what was read: its bytes name the file."""
-    given = event.get("tool_input")
-    path = given.get("file_path") or given.get("path") if isinstance(given, dict) else None
-    if not isinstance(path, str):
-        return isinstance(given, dict) and "paths" in given
-    name = os.path.basename(path).encode(errors="replace")
-    records = _records(root)
-    return len(records) > _MANY or any(name in _bytes(record) for record in records)
+    paths = paths_read(event.get("tool_input"))
+    names = {os.path.basename(way) for path in paths for way in (path, os.path.realpath(path))}
+    records = _records(root) if names else []
+    if len(records) > _MANY or not all(map(_is_plain, names)):
+        return bool(records)
+    return any(name.encode() in data for data in map(_bytes, records) for name in names)
+
+
+def _is_plain(name: str) -> bool:
+    """Whether every writer of JSON writes the name as it is."""
+    return name.isascii() and name.isprintable() and '"' not in name and "\\" not in name
 
 
 def _records(root: str) -> list[str]:
     found = [os.path.join(root, ".claude", "workflow-state.json")]
-    for folder in (
-        ".claude/workflow-state/active",
-        "untracked/workflow-state",
-        ".claude/iterative",
-    ):
+    for folder in _FOLDERS:
         try:
             names = os.listdir(os.path.join(root, folder))
         except OSError:
@@ -156,7 +169,10 @@ def _records(root: str) -> list[str]:
 
 
 def _bytes(path: str) -> bytes:
+    """What a file holds; nothing where there is none. A pipe would keep us waiting for ever."""
     try:
+        if not os.path.isfile(path):
+            return b""
         with open(path, "rb") as file:
             return file.read()
     except OSError:
@@ -164,13 +180,15 @@ def _bytes(path: str) -> bytes:
 
 
 def _print(answer: Fields | None) -> None:
-    if answer:
-        sys.stdout.write(jsontext.dumps(answer) + "\n")
-        sys.stdout.flush()
+    """Straight to the client: what a buffer cannot get rid of would change the exit code."""
+    left = (jsontext.dumps(answer) + "\n").encode() if answer else b""
+    while left:
+        left = left[os.write(1, left) :]
 
 
 def _log(folder: str, error: BaseException) -> None:
     """A line for whoever wonders; where there is no ledger, nothing is made."""
-    from holdfast.hooks.log import write
+    from holdfast.hooks.log import write_in
 
-    write(os.path.join(folder, LEDGER) if folder else "", error)
+    if folder:
+        write_in(folder, error)

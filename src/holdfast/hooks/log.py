@@ -7,22 +7,41 @@ import time
 
 from holdfast.core.moment import iso
 from holdfast.disk import Disk
+from holdfast.errors import HoldfastError
+from holdfast.workspace import find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.workspace import Workspace
 
 NAME = "hook.log"
 MAX_BYTES = 256 * 1024
 
 
-def write(home: str, error: BaseException) -> None:
-    """Adds a line; a log that cannot be written is no reason for another fault."""
-    if not home or not os.path.isdir(home):
+def write_in(folder: str, error: BaseException) -> None:
+    """Adds a line to the log of the workspace that a folder belongs to."""
+    try:
+        write(find(folder), error)
+    except (HoldfastError, OSError):
         return
-    path = os.path.join(home, NAME)
+
+
+def write(workspace: Workspace, error: BaseException) -> None:
+    """Adds a line; a log that cannot be written is no reason for another fault."""
+    if not os.path.isdir(workspace.home):
+        return
+    path = os.path.join(workspace.home, NAME)
     disk = Disk()
     try:
+        workspace.check_home()
         if os.path.exists(path) and os.path.getsize(path) > MAX_BYTES:
             disk.move(path, f"{path}.1")
-        disk.extend(path, f"{_line(error)}\n".encode(errors="replace"))
-    except OSError:
+        fd, _ = disk.open_append(path)
+        try:
+            disk.write(fd, f"{_line(error)}\n".encode(errors="replace"))
+        finally:
+            disk.close(fd)
+    except (HoldfastError, OSError):
         return
 
 

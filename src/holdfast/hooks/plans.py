@@ -15,8 +15,9 @@ from holdfast.core.workflow.state import is_active
 from holdfast.digest import digest
 from holdfast.errors import HoldfastError
 from holdfast.hooks import answers
+from holdfast.hooks.first import paths_read
 from holdfast.hooks.log import write as write_log
-from holdfast.keeper import Keeper
+from holdfast.keeper import MAX_SESSION, Keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,10 +53,11 @@ class Call:
         self.event = event
         self.root = root
         self.name = _text(event, "hook_event_name")
-        self.session = _text(event, "session_id") or os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+        told = _text(event, "session_id") or os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+        self.session = told[:MAX_SESSION]
         wait_s = WAIT_AT_THE_END_S if self.name == "SessionEnd" else WAIT_S
         self.keeper = Keeper(
-            root, session=self.session[:200] or None, pid=_client(), by="hook", wait_s=wait_s
+            root, session=self.session or None, pid=_client(), by="hook", wait_s=wait_s
         )
 
     def mine(self) -> Workflow | Refusal:
@@ -74,7 +76,7 @@ def carry_out(event: Fields, root: str) -> Fields | None:
         try:
             plan.act()
         except (HoldfastError, OSError) as error:
-            write_log(call.keeper.workspace.home, error)
+            write_log(call.keeper.workspace, error)
     return plan.answer
 
 
@@ -131,15 +133,16 @@ def _ended(call: Call) -> Plan:
     reason = _text(call.event, "reason") or "other"
     if reason in _STAYS_BOUND or not call.session:
         return Plan(f"nothing: after {reason} the same client goes on")
-    found = call.mine()
-    held = None if isinstance(found, Refusal) else found["session"]
-    if isinstance(found, Refusal) or held is None or held["id"] != call.session:
+    held = call.keeper.held()
+    if not held:
         return NOTHING
     told = {"session": call.session, "reason": reason}
-    return Plan(
-        f"let go of {found['id']}, which this session holds",
-        act=lambda: call.keeper.do("end_session", told, workflow=found["id"]),
-    )
+
+    def act() -> None:
+        for workflow in held:
+            call.keeper.do("end_session", told, workflow=workflow)
+
+    return Plan(f"let go of {', '.join(held)}, which this session holds", act=act)
 
 
 def _read(call: Call) -> Plan:
@@ -166,22 +169,27 @@ def _same(call: Call, required: str, names: list[str]) -> bool:
 
 
 def _paths(call: Call) -> list[str]:
-    """The files that the tool read whole, from the root."""
-    given = call.event.get("tool_input")
-    if not isinstance(given, dict) or _has_failed(call.event):
+    """The files that the tool read to their end, from the root."""
+    if not _has_the_end(call.event.get("tool_response")):
         return []
-    told = [given.get("file_path"), given.get("path"), given.get("absolute_path")]
-    listed = given.get("paths")
-    told += listed if isinstance(listed, list) else []
     folder = _text(call.event, "cwd") or call.root
-    paths = [os.path.join(folder, path) for path in told if isinstance(path, str) and path]
+    paths = [os.path.join(folder, path) for path in paths_read(call.event.get("tool_input"))]
     top = os.path.realpath(call.root)
-    return [os.path.relpath(os.path.realpath(path), top) for path in paths if "\0" not in path]
+    return [os.path.relpath(os.path.realpath(path), top) for path in paths]
 
 
-def _has_failed(event: Fields) -> bool:
-    response = event.get("tool_response")
-    return isinstance(response, dict) and bool(response.get("error") or response.get("is_error"))
+def _has_the_end(response: object) -> bool:
+    """Whether a tool gave a file to its end: a long one is read in pieces, and the last counts."""
+    if not isinstance(response, dict):
+        return True
+    if response.get("error") or response.get("is_error"):
+        return False
+    file = response.get("file")
+    told = file if isinstance(file, dict) else {}
+    start, lines, total = (told.get(key) for key in ("startLine", "numLines", "totalLines"))
+    if not (isinstance(start, int) and isinstance(lines, int) and isinstance(total, int)):
+        return True
+    return start + lines >= total
 
 
 def unread_of(state: Workflow) -> list[str]:
@@ -261,6 +269,7 @@ _PLANS: dict[str, Callable[[Call], Plan]] = {
     "PreToolUse": _editing,
     "BeforeTool": _editing,
     "Stop": _stopping,
+    "AfterAgent": _stopping,
     "BeforeAgent": _turn_begins,
 }
 EVENTS = tuple(_PLANS)
