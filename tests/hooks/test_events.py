@@ -208,6 +208,17 @@ def test_after_clear_the_same_client_goes_on(client):
     assert f"id {mine} " in client.other("after").briefed("clear")
 
 
+def test_a_session_that_the_same_client_comes_back_to_gets_its_own(client):
+    pid = os.getpid()
+    client.environment = {**client.environment, "CLAUDE_PID": str(pid)}
+    first = client.as_session("first", pid).ok("start", "custom", "First")["workflow"]["id"]
+    second = client.as_session("second", pid).ok("start", "custom", "Second")["workflow"]["id"]
+    client.other("second").fire("SessionEnd", reason="resume")
+    assert f"id {first} " in client.other("first").briefed("resume")
+    assert f"id {second} " in client.other("second").briefed("resume")
+    assert f"id {second} " in client.other("third").briefed("clear")
+
+
 def test_a_session_that_ends_lets_go(client):
     ending = client.other("ending")
     mine = client.as_session("ending").ok("start", "custom", "Mine")["workflow"]["id"]
