@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 NOTES = "CLAUDE.local.md"
 PLANS = os.path.join("CLAUDE", "Plan")
 PLAN = "PLAN.md"
-_IN_PROGRESS = "🔄 in progress"
 _MARKER = "workflow state"
 _KINDS = ("planning", "qa-loop", "implementation")
-_DECORATION = "#*_-> \t`|[]"
-_BETWEEN = " -\u2013\u2014:.)"
+_DECORATION = "#*_-> \t`|[]\ufeff"
+_AROUND = "*_` \t|>"
+_BETWEEN = " -\u2013\u2014:.)`*_"
+_MOVING = "🔄"
+_DONE = "✅"
+_IN_PROGRESS = f"{_MOVING} in progress"
+_MARKS = f"{_MOVING}{_DONE}⬜⏳❌"
 _MAX_BYTES = 256 * 1024
+_MAX_FOLDERS = 2_000
 _MAX_PLANS = 200
 _MAX_PHASES = 200
 _MAX_NAME = 200
@@ -30,18 +35,19 @@ _MAX_READING = 100
 
 
 def detect(root: str) -> list[Fields]:
-    """The documents of every workflow that the notes in this folder tell of."""
-    found = [from_notes(_text(root, NOTES))]
-    folder = os.path.join(root, PLANS)
-    for name in _folders(folder)[:_MAX_PLANS]:
+    """The documents of every workflow that the notes in this folder tell of.
+
+    ``said`` in each is what the notes themselves say of the phase, and ``source`` is their path.
+    """
+    notes = from_notes(_text(root, NOTES))
+    plans: list[Fields] = []
+    # Plans are numbered as they come, and those that are done stay: the newest are the last.
+    for name in reversed(_folders(os.path.join(root, PLANS))[-_MAX_FOLDERS:]):
         path = os.path.join(PLANS, name, PLAN)
-        found.append(from_plan(_text(root, path), path))
-    return [document for document in found if document is not None]
-
-
-def has_notes(root: str) -> bool:
-    """A quick look: whether there is anything that could tell."""
-    return os.path.exists(os.path.join(root, NOTES)) or os.path.exists(os.path.join(root, PLANS))
+        plan = from_plan(_text(root, path), path)
+        if plan is not None and len(plans) < _MAX_PLANS:
+            plans.insert(0, plan)
+    return plans if notes is None else [notes, *plans]
 
 
 def from_notes(text: str) -> Fields | None:
@@ -52,7 +58,7 @@ def from_notes(text: str) -> Fields | None:
     name = said.get("workflow", "")
     if not name or "phase" not in said:
         return None
-    return _document(name, _phase(said["phase"]), _reading(text), {})
+    return _document(NOTES, name, _phase(said["phase"]), _reading(text), {})
 
 
 def from_plan(text: str, path: str) -> Fields | None:
@@ -68,16 +74,24 @@ def from_plan(text: str, path: str) -> Fields | None:
     context: Fields = {"plan": folder}
     if number.isascii() and number.isdigit() and len(number) < 10:
         context["plan_number"] = int(number)
-    return _document(name, phase, [f"@{path}", *_reading(text)], context)
+    return _document(path, name, phase, [f"@{path}", *_reading(text)], context)
 
 
-def _document(name: str, phase: Fields, reading: list[str], context: Fields) -> Fields:
+def _document(source: str, name: str, said: Fields, reading: list[str], context: Fields) -> Fields:
     low = name.lower()
     kind = next((kind for kind in _KINDS if kind in low.replace(" ", "-")), "custom")
+    current = said.get("current", 1)
     return {
+        "source": source,
+        "said": said,
         "workflow": name[:_MAX_NAME],
         "workflow_type": kind,
-        "phase": phase,
+        "phase": {
+            "current": current,
+            "total": said.get("total", current),
+            "name": said.get("name", f"Phase {current}"),
+            "status": "in_progress",
+        },
         "required_reading": list(dict.fromkeys(reading))[:_MAX_READING],
         "context": context,
         "key_reminders": [],
@@ -90,16 +104,16 @@ def _said(text: str, keys: tuple[str, ...]) -> dict[str, str]:
     for line in text.splitlines():
         key, colon, value = line.partition(":")
         name = key.strip(_DECORATION).lower()
-        said = value.strip(_DECORATION).strip()
+        said = value.strip(_AROUND)
         if colon and name in keys and said:
             found.setdefault(name, said)
     return found
 
 
 def _phase(said: str) -> Fields:
-    """``4/10 - SEO Generation``, ``4 of 10: Build``, ``Build``; what is not named is numbered."""
-    head = said.lower().removeprefix("phase").strip()
-    said = said[len(said) - len(head) :] if head else said
+    """``4/10 - SEO Generation``, ``4 of 10: Build``, ``Build``: what of it is said, and no more."""
+    if said[:5].lower() == "phase":
+        said = said[5:].strip() or said
     current, rest = _number(said)
     total: int | None = None
     if current is not None:
@@ -107,37 +121,52 @@ def _phase(said: str) -> Fields:
         for between in ("/", "of "):
             if total is None and rest.lower().startswith(between):
                 total, rest = _number(rest[len(between) :].lstrip())
-    name = rest.lstrip(_BETWEEN).strip()
-    first = max(current or 1, 1)
-    last = min(max(total or 1, first), _MAX_PHASES)
-    place = min(first, last)
-    return {
-        "current": place,
-        "total": last,
-        "name": name[:_MAX_NAME] or f"Phase {place}",
-        "status": "in_progress",
-    }
+    found: Fields = {}
+    if current is not None:
+        found["current"] = min(max(current, 1), _MAX_PHASES)
+    if total is not None:
+        found["total"] = min(max(total, found["current"]), _MAX_PHASES)
+    name = _name(rest)
+    return {**found, "name": name} if name else found
+
+
+def _name(text: str) -> str:
+    text = text.lstrip(_BETWEEN + _MARKS)
+    for mark in _MARKS:
+        text = text.partition(mark)[0]
+    return text.rstrip(f"{_AROUND} -(:[")[:_MAX_NAME]
 
 
 def _number(text: str) -> tuple[int | None, str]:
     """The number that the text begins with, if it does, and what follows it."""
     digits = text[: len(text) - len(text.lstrip("0123456789"))]
-    if not digits:
+    rest = text[len(digits) :]
+    if not digits or rest[:1].isalpha():
         return None, text
-    return int(digits[:_MAX_DIGITS]), text[len(digits) :]
+    return int(digits[:_MAX_DIGITS]), rest
 
 
 def _headed(text: str) -> Fields:
-    """The phases that a plan's headings name; the one in progress is current."""
-    headings = [line for line in text.splitlines() if line.startswith("#")]
-    phases = [line.lstrip("# ") for line in headings if "phase" in line.lower()]
-    phases = [line for line in phases if line.lower().startswith("phase ")][:_MAX_PHASES]
+    """The phases that a plan's headings name; the first in progress, or not done, is current.
+
+    The mark stands in the heading, or in a line ``Status:`` below it.
+    """
+    phases: list[str] = []
+    marks: list[str] = []
+    for line in text.splitlines():
+        title = line.lstrip("# ")
+        if line.startswith("#") and title.lower().startswith("phase "):
+            phases.append(title)
+            marks.append(title)
+        elif phases and "status" in _said(line, ("status",)):
+            marks[-1] += line
     if not phases:
-        return _phase("1")
-    moving = [place for place, line in enumerate(phases) if "🔄" in line]
-    current = moving[0] if moving else 0
-    found = _phase(phases[current].replace("🔄", "").replace("In Progress", ""))
-    return {**found, "current": current + 1, "total": len(phases)}
+        return {}
+    moving = [place for place, said in enumerate(marks) if _MOVING in said]
+    left = [place for place, said in enumerate(marks) if _DONE not in said]
+    current = [*moving, *left, len(phases) - 1][0]
+    said = _phase(phases[current])
+    return {**said, "current": current + 1, "total": min(len(phases), _MAX_PHASES)}
 
 
 def _heading(text: str) -> str:

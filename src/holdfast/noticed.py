@@ -1,15 +1,18 @@
 """Workflows that were noticed in an agent's own notes, taken into the ledger and kept up with.
 
-Each is a formal workflow. Noticed again, it is the same one: its phase follows the notes, its
-required reading grows by theirs. One that has ended stays ended, whatever the notes still say.
+Each is a formal workflow. Noticed again, it is the same one: its phase follows the notes when they
+say something new, its required reading grows by theirs. Notes that stand still while the workflow
+goes on are behind it, and not followed. One that has ended stays ended, whatever they still say.
 """
 
 from __future__ import annotations
 
 import os
+from itertools import chain, count
 
-from holdfast import detection, opening, reconcile
-from holdfast.core import edits
+from holdfast import detection, opening
+from holdfast.core import choice, edits
+from holdfast.core.workflow import OPENING
 from holdfast.core.workflow.state import is_active
 from holdfast.layers import records
 from holdfast.layers.records.envelope import Sealed
@@ -28,15 +31,18 @@ _FOLLOWED = ("phase", "phases", "required_reading")
 def take_in(loop: Loop) -> list[str]:
     """Takes in every workflow that the notes tell of, under the lock; gives those that changed."""
     engine = loop.engine
+    loop.discover()
+    named = _named(loop)
     changed = []
     for document in detection.detect(engine.workspace.root):
         document["required_reading"] = _inside(engine, document["required_reading"])
-        stream = opening.slug(document["workflow"])
-        position = engine.position(stream)
+        notes = {"source": document.pop("source"), "said": document.pop("said")}
+        stream, state = _known(loop, named, document, notes["source"])
         try:
-            if position is None:
-                changed.append(_adopted(engine, stream, document)["id"])
-            elif _followed(loop, loop.current(position), document):
+            if state is None:
+                _adopt(engine, stream, document, notes)
+                changed.append(stream)
+            elif _follow(engine, state, document, notes):
                 changed.append(stream)
         except Invalid as invalid:
             engine.note(f"the notes on {document['workflow'][:60]!r} make no sense: {invalid}")
@@ -53,24 +59,76 @@ def _inside(engine: Engine, reading: list[str]) -> list[str]:
     ]
 
 
-def _adopted(engine: Engine, stream: str, document: Fields) -> Workflow:
+def _named(loop: Loop) -> dict[str, list[str]]:
+    """The active workflows of this worktree by what their titles are in a path.
+
+    An agent that makes a record itself may call its folder otherwise.
+    """
+    here = loop.engine.workspace.name
+    found: dict[str, list[str]] = {}
+    for row in loop.rows():
+        if row["status"] in choice.ACTIVE and row["worktree"] == here:
+            found.setdefault(opening.slug(row["title"]), []).append(row["id"])
+    return found
+
+
+def _known(
+    loop: Loop, named: dict[str, list[str]], document: Fields, source: str
+) -> tuple[str, Workflow | None]:
+    """The workflow that the notes tell of; without one, the name that is free for it."""
+    engine = loop.engine
+    stem = opening.slug(document["workflow"])
+    numbered = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+    for stream in chain(named.get(stem, []), numbered):
+        position = engine.position(stream)
+        if position is None:
+            return stream, None
+        state = loop.current(position)
+        if not _is_another(engine, state, document, source):
+            return stream, state
+    raise AssertionError("numbers end")
+
+
+def _is_another(engine: Engine, state: Workflow, document: Fields, source: str) -> bool:
+    """Whether a workflow has the name of this one, and no more than that.
+
+    A plan is the same one in every worktree; the notes that git does not have are one worktree's.
+    """
+    if source == detection.NOTES:
+        return state["worktree"] != engine.workspace.name
+    plan = state["context"].get("plan")
+    if not isinstance(plan, str) or plan == document["context"]["plan"] or "\0" in plan:
+        return False
+    return os.path.isfile(
+        os.path.join(engine.workspace.root, detection.PLANS, plan, detection.PLAN)
+    )
+
+
+def _adopt(engine: Engine, stream: str, document: Fields, notes: Fields) -> None:
     now = engine.now()
     record = records.active_path("formal", stream, now)
     origin = engine.origin(record, engine.workspace.name)
     sealed = Sealed({**document, "created_at": now}, None, intact=False)
     parsed = records.parse("formal", sealed, None, origin)
-    branch = engine.workspace.branch()
-    return reconcile.adopt(engine, {**parsed, "branch": branch}, record, None)
+    state = {**parsed, "branch": engine.workspace.branch(), "record": record}
+    args = {"state": state, "record": record, "notes": notes}
+    engine.commit(stream, None, engine.decide(None, "adopt_record", args))
 
 
-def _followed(loop: Loop, state: Workflow, document: Fields) -> bool:
+def _follow(engine: Engine, state: Workflow, document: Fields, notes: Fields) -> bool:
     """Moves a known workflow to where the notes say it stands; says whether that was news."""
-    engine = loop.engine
-    if not is_active(state) or state["recipe"]["format"] != "formal":
+    is_here = state["worktree"] == engine.workspace.name
+    if not is_active(state) or not is_here or state["recipe"]["format"] != "formal":
         return False
     shown, rest = records.module("formal").render(state)
     reading = [*state["required_reading"], *document["required_reading"]]
-    told = {"phase": document["phase"], "required_reading": list(dict.fromkeys(reading))}
+    told: Fields = {"required_reading": list(dict.fromkeys(reading))}
+    phase = _moved(shown["phase"], [phase["name"] for phase in state["phases"]], notes["said"])
+    heard = _heard(engine, state["id"], notes["source"])
+    if notes["said"] != heard and (
+        heard is not None or phase["current"] >= shown["phase"]["current"]
+    ):
+        told["phase"] = phase
     origin = engine.origin(state["record"], state["worktree"])
     after = records.parse("formal", Sealed({**shown, **told}, None, intact=False), rest, origin)
     changes = [
@@ -80,6 +138,28 @@ def _followed(loop: Loop, state: Workflow, document: Fields) -> bool:
     ]
     if not changes:
         return False
-    args = {"base": engine.ledger.head_seq, "changes": changes}
+    args = {"base": engine.ledger.head_seq, "changes": changes, "notes": notes}
     engine.commit(state["id"], state, engine.decide(state, "adopt_edit", args))
     return True
+
+
+def _moved(shown: Fields, names: list[str], said: Fields) -> Fields:
+    """The phase that the record would show; what the notes leave unsaid stays as it is."""
+    if not said:
+        return shown
+    after = {**shown, "status": "in_progress", **said}
+    if "current" not in said and said["name"] in names:
+        after["current"] = names.index(said["name"]) + 1
+    return {**after, "total": max(after["total"], after["current"])}
+
+
+def _heard(engine: Engine, stream: str, source: str) -> Fields | None:
+    """What these notes said when they were last followed."""
+    for event in reversed(engine.ledger.since(stream, OPENING)):
+        notes = event["data"].get("notes")
+        if isinstance(notes, dict) and notes.get("source") == source:
+            said: Fields = notes["said"]
+            return said
+        if event["type"] in OPENING:
+            break
+    return None

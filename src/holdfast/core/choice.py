@@ -48,7 +48,7 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     active = [row for row in rows if row["status"] in ACTIVE]
     bound = [row for row in active if asker.holds(row)]
     if bound:
-        # One client process has several sessions in turn, and a session that comes back has its own.
+        # One process has several sessions in turn, and a session that comes back has its own.
         own = [row for row in bound if row["session"]["id"] == asker.session]
         return max(own or bound, key=lambda row: int(row["session"].get("seq", 0)))
     here = [row for row in active if asker.stands_on(row)]
