@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MAX_BYTES = 9_500
 """One client hands on 10,000 units of UTF-16, another 10,000 bytes; this is whole in both."""
 _LINE = 300
+_SEEN = 20
+"""So many times what is shown is looked at: the rest of a text without end is not even read."""
 
 
 def briefing(
@@ -48,9 +50,10 @@ _SHORTENED_FIRST = ("context", "reminders", "failed", "pending", "reading")
 
 def _fitted(state: Workflow, parts: dict[str, list[str]]) -> str:
     left_out = 0
+    over = sum(map(_length, parts.values())) - (MAX_BYTES - 200)
     for name in _SHORTENED_FIRST:
-        while _length(parts) > MAX_BYTES - 200 and len(parts[name]) > 1:
-            parts[name].pop()
+        while over > 0 and len(parts[name]) > 1:
+            over -= _length([parts[name].pop()])
             left_out += 1
     if left_out:
         parts["action"].append(
@@ -59,15 +62,17 @@ def _fitted(state: Workflow, parts: dict[str, list[str]]) -> str:
     return "\n".join(line for lines in parts.values() for line in lines)
 
 
-def _length(parts: dict[str, list[str]]) -> int:
-    return sum(len(line.encode()) + 1 for lines in parts.values() for line in lines)
+def _length(lines: list[str]) -> int:
+    return sum(len(line.encode()) + 1 for line in lines)
 
 
 def quoted(text: object, most: int = _LINE) -> str:
     """Stored text on one line, harmless in a context: no control characters, no tags, no fences."""
-    flat = "".join(_harmless(character) for character in str(text))
+    said = str(text)
+    seen = said[: _SEEN * most]
+    flat = "".join(_harmless(character) for character in seen)
     flat = " ".join(flat.split()).replace("~~~", "~ ~ ~")
-    if len(flat) > most:
+    if len(flat) > most or len(seen) < len(said):
         flat = flat[: most - 1] + "…"
     # A script whose characters take more bytes gets fewer of them.
     raw = flat.encode()
