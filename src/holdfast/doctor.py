@@ -6,10 +6,11 @@ Everything is tried, not looked up: hooks are run, a lock is taken twice, a file
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
-from holdfast import jsontext
+from holdfast import detection, settings
+from holdfast.connections import connections, run, version_of, ways_to_mend, which
+from holdfast.core.refusal import Refusal
 from holdfast.disk import Disk
 from holdfast.errors import Fault, HoldfastError
 
@@ -17,33 +18,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.core.shapes import Event, Fields, Json
+    from holdfast.core.shapes import Event, Fields
     from holdfast.keeper import Keeper
 
 CLIENTS = ("claude", "codex", "gemini")
-SETTINGS = (
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    "~/.claude/settings.json",
-    ".codex/hooks.json",
-    "~/.codex/hooks.json",
-    ".gemini/settings.json",
-    "~/.gemini/settings.json",
-)
-_ENTRY = os.path.join("holdfast", "hooks", "entry.py")
-_LIMIT_S = 20
+RECORDS = (".claude", os.path.join("untracked", "workflow-state"))
+LATELY = 5_000
+_LOG = "hook.log"
+_LOG_END = 4_096
 
 
 def examine(keeper: Keeper) -> list[Fields]:
     """Every check: ``what``, ``status`` (``good``, ``bad``, ``unknown``), ``found``, ``hint``."""
-    root = keeper.workspace.root
     return [
-        *_hooks(root),
+        *_hooks(keeper.workspace.root),
         *_clients(),
-        _writable(keeper),
+        _settings(keeper),
+        *_writable(keeper),
         _lock(keeper),
         _ledger(keeper),
+        *_notes(keeper.workspace.root),
+        *_reading(keeper),
         *_lately(keeper),
+        *_faults(keeper),
     ]
 
 
@@ -52,75 +49,32 @@ def _check(what: str, status: str, found: str, hint: str = "") -> Fields:
 
 
 def _hooks(root: str) -> Iterator[Fields]:
-    found = list(_installed(root))
-    if not found:
+    found = connections(root)
+    for said, file in found.troubles:
+        yield _check("hooks", "bad", said, f"edit {file}")
+    if not found.calls:
         yield _check("hooks", "bad", "no client is told to call Holdfast", "holdfast init")
-    for path, command in found:
-        version = _ping(command, root)
+    for _, call in found.calls:
+        program = call.program()
+        if program is None:
+            said = f"{call.shown} starts another Holdfast, which came with the project: not run"
+            yield _check("hooks", "unknown", said, "holdfast init --local, to start this one")
+            continue
+        version = version_of(program, root) if program else None
         if version is None:
-            said = f"{path}: {' '.join(command)} does not answer"
-            yield _check("hooks", "bad", said, "holdfast init, with the same options as before")
+            yield _check("hooks", "bad", *ways_to_mend(call))
         else:
-            yield _check("hooks", "good", f"{path}: answers, version {version}")
-
-
-def _installed(root: str) -> Iterator[tuple[str, list[str]]]:
-    """The settings that call Holdfast, and how; each command once a file."""
-    for name in SETTINGS:
-        path = os.path.expanduser(name) if name.startswith("~") else os.path.join(root, name)
-        seen = []
-        for command in _commands(_settings(path).get("hooks")):
-            if command not in seen:
-                seen.append(command)
-                yield name, command
-
-
-def _settings(path: str) -> Fields:
-    try:
-        found = jsontext.loads(Disk().read(path) or b"{}")
-    except (jsontext.BadJson, OSError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _commands(hooks: Json) -> Iterator[list[str]]:
-    """Our commands, wherever they stand in the settings' hooks."""
-    inner = hooks.values() if isinstance(hooks, dict) else hooks if isinstance(hooks, list) else ()
-    command = hooks.get("command") if isinstance(hooks, dict) else None
-    if isinstance(command, str):
-        args = hooks.get("args") if isinstance(hooks.get("args"), list) else None
-        words = [command, *map(str, args)] if args is not None else ["/bin/sh", "-c", command]
-        if "holdfast hook" in command or any(_ENTRY in word for word in words):
-            yield words
-        return
-    for item in inner:
-        yield from _commands(item)
-
-
-def _ping(command: list[str], root: str) -> str | None:
-    from holdfast.hooks.first import PING
-
-    answer = _run(command, root, jsontext.dumps({"hook_event_name": PING}).encode())
-    try:
-        told = jsontext.loads((answer or "").encode())
-    except jsontext.BadJson:
-        return None
-    version = told.get("holdfast") if isinstance(told, dict) else None
-    return version if isinstance(version, str) else None
-
-
-def _run(command: list[str], folder: str, given: bytes = b"") -> str | None:
-    try:
-        done = subprocess.run(  # noqa: S603 - what the person's own settings name, or a client
-            command, cwd=folder, input=given, capture_output=True, timeout=_LIMIT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.decode(errors="replace") if done.returncode == 0 else None
+            yield _check("hooks", "good", f"{call.shown}: answers, version {version}")
+    clients = [client for client, _ in found.calls]
+    for client in sorted({name for name in clients if clients.count(name) > 1}):
+        said = f"{client} calls Holdfast more than once at each event; one is enough"
+        yield _check("hooks", "unknown", said, f"holdfast uninstall --agent {client}")
 
 
 def _clients() -> Iterator[Fields]:
-    found = [(name, _run([name, "--version"], os.getcwd())) for name in CLIENTS]
+    programs = [(name, which(name)) for name in CLIENTS]
+    # In no project: what stands there is not for a client that only says its version.
+    found = [(name, run([path, "--version"], os.sep)) for name, path in programs if path]
     there = [f"{name} {told.split()[0]}" for name, told in found if told and told.split()]
     if there:
         yield _check("clients", "good", ", ".join(there))
@@ -128,9 +82,33 @@ def _clients() -> Iterator[Fields]:
         yield _check("clients", "unknown", "neither claude, codex nor gemini is on the path")
 
 
-def _writable(keeper: Keeper) -> Fields:
-    home = keeper.workspace.home
-    folder = home if os.path.isdir(home) else os.path.dirname(os.path.dirname(home))
+def _settings(keeper: Keeper) -> Fields:
+    try:
+        enforced = settings.load(keeper.workspace.root).enforced()
+    except HoldfastError as error:
+        return _check("settings", "bad", error.message, error.hint)
+    return _check("settings", "good", f"enforced: {', '.join(enforced) or 'nothing'}")
+
+
+def _writable(keeper: Keeper) -> Iterator[Fields]:
+    root, home = keeper.workspace.root, keeper.workspace.home
+    wanted = [home, *(os.path.join(root, name) for name in RECORDS)]
+    tried = [_try_to_write(folder) for folder in dict.fromkeys(map(_nearest, wanted))]
+    # One good one stands for all.
+    yield from [one for one in tried if one["status"] == "bad"] or tried[:1]
+
+
+def _nearest(folder: str) -> str:
+    """The folder, or what stands where the first one that is missing would be made."""
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _try_to_write(folder: str) -> Fields:
+    if not os.path.isdir(folder):
+        said = f"{folder} is not a folder, and one is needed there"
+        return _check("folders", "bad", said, f"move {folder} away")
     probe = os.path.join(folder, f".holdfast-{os.getpid()}")
     disk = Disk()
     try:
@@ -149,9 +127,12 @@ def _lock(keeper: Keeper) -> Fields:
         return _check("locks", "unknown", "there is no ledger here yet", "")
     path = os.path.join(home, "doctor.lock")
     disk = Disk()
-    fd = disk.lock(path, 1.0)
     try:
-        second = _run([sys.executable, "-c", _SECOND, path], home)
+        fd = disk.lock(path, 1.0)
+    except (OSError, HoldfastError) as error:
+        return _check("locks", "bad", f"no lock can be had: {error}", f"make {home} writable")
+    try:
+        second = run([sys.executable, "-I", "-c", _SECOND, path], home)
     finally:
         disk.close(fd)
         disk.remove(path)
@@ -181,23 +162,63 @@ def _ledger(keeper: Keeper) -> Fields:
     return _check("ledger", "good", f"{report.counts['events']} events, all sound")
 
 
+def _notes(root: str) -> Iterator[Fields]:
+    """What a compaction would take in, for those who wonder why it did not."""
+    found = detection.detect(root)
+    for document in found:
+        phase = document["phase"]
+        said = f"{document['workflow']}, phase {phase['current']}/{phase['total']}"
+        yield _check("notes", "good", f"{document['source']} tells of {said}")
+    if os.path.lexists(os.path.join(root, detection.NOTES)) and detection.NOTES not in [
+        document["source"] for document in found
+    ]:
+        said = f"{detection.NOTES} tells of no workflow"
+        hint = "write in it: Workflow state, and lines with Workflow: NAME and Phase: 1/3 - NAME"
+        yield _check("notes", "unknown", said, hint)
+
+
+def _reading(keeper: Keeper) -> Iterator[Fields]:
+    """Whether what this session's workflow requires was read."""
+    try:
+        found = keeper.mine()
+    except (HoldfastError, OSError):
+        return  # The ledger's own check says why.
+    if isinstance(found, Refusal) or not found["required_reading"]:
+        return
+    unread = [path for path in found["required_reading"] if path not in found["read"]]
+    if unread:
+        said = f"{found['id']}: not read since the last compaction: {', '.join(unread[:10])}"
+        yield _check("reading", "unknown", said, f"holdfast show {found['id']}")
+    else:
+        yield _check("reading", "good", f"{found['id']}: all of it was read")
+
+
+def _faults(keeper: Keeper) -> Iterator[Fields]:
+    """The last line of the hooks' log: a hook itself says nothing."""
+    path = os.path.join(keeper.workspace.home, _LOG)
+    if not os.path.isfile(path):
+        return
+    lines = (Disk().read(path) or b"")[-_LOG_END:].decode(errors="replace").splitlines()
+    if lines:
+        yield _check("last fault", "unknown", lines[-1], f"see {path}")
+
+
 def _lately(keeper: Keeper) -> Iterator[Fields]:
     """When the hooks last did their work, by what the ledger says."""
     try:
-        events = keeper.log(limit=5_000)
+        events = keeper.log(limit=LATELY)
     except Fault:
         return
+    none = "none is recorded" if len(events) < LATELY else f"none in the last {LATELY:,} events"
     for kind, what in (
         ("context_compacted", "last compaction"),
         ("briefing_delivered", "last briefing"),
     ):
         last = next((event for event in reversed(events) if event["type"] == kind), None)
-        yield _check(what, "unknown" if last is None else "good", _told(last))
+        yield _check(what, "unknown" if last is None else "good", _told(last) if last else none)
 
 
-def _told(event: Event | None) -> str:
-    if event is None:
-        return "none is recorded"
+def _told(event: Event) -> str:
     data = event["data"]
     about = [f"{key} {data[key]}" for key in ("trigger", "source", "characters") if key in data]
     return f"{event['at']}, {event['stream']}" + (f" ({', '.join(about)})" if about else "")

@@ -1,0 +1,180 @@
+"""``holdfast doctor`` finds what is wrong and what mends it, and runs nothing that came along."""
+
+import json
+import os
+import shutil
+import sys
+
+import pytest
+
+from acceptance.conftest import Place, an_environment
+
+HOOKS = {"SessionStart": [{"hooks": [{"type": "command", "command": "holdfast hook"}]}]}
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A repository of somebody who has no clients, and Holdfast on the path."""
+    for name in ("home", "work", "bin"):
+        (tmp_path / name).mkdir()
+    program = tmp_path / "bin" / "holdfast"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
+    program.chmod(0o755)
+    git = os.path.dirname(shutil.which("git"))
+    environment = {**an_environment(tmp_path / "home"), "PATH": f"{program.parent}:{git}:/bin"}
+    made = Place(tmp_path / "work", environment)
+    made.git("init", "-q", "-b", "main")
+    made.commit("README.md", "A project.\n", "begin")
+    return made
+
+
+def checks(place, what=None, **options):
+    answer = place.run("doctor", "--json", **options)
+    assert answer.code in (0, 1), answer
+    found = json.loads(answer.out)["checks"]
+    assert all(check["hint"] for check in found if check["status"] == "bad")
+    return [check for check in found if what is None or check["what"] == what]
+
+
+def only(place, what, **options):
+    (check,) = checks(place, what, **options)
+    return check
+
+
+def write_settings(place, name=".claude/settings.json", **settings):
+    place.write(name, json.dumps(settings))
+
+
+def calling(**handler):
+    return {"Stop": [{"hooks": [{"type": "command", **handler}]}]}
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        {"command": "touch ran; holdfast hook"},
+        {"command": "holdfast hook; touch ran"},
+        {"command": "./holdfast hook"},
+        {"command": "./holdfast", "args": ["hook"]},
+        {"command": "./holdfast", "args": ["x/holdfast/hooks/entry.py"]},
+        {"command": "/bin/sh", "args": ["-c", "touch ran", "holdfast/hooks/entry.py"]},
+    ],
+)
+@pytest.mark.parametrize("name", [".claude/settings.json", ".claude/settings.local.json"])
+def test_nothing_that_a_project_brings_is_run(place, name, handler):
+    place.write("holdfast", "#!/bin/sh\ntouch ran\n")
+    os.chmod(os.path.join(place.path, "holdfast"), 0o755)
+    write_settings(place, name, hooks=calling(**handler))
+    assert all(check["status"] != "good" for check in checks(place, "hooks"))
+    assert not place.has("ran")
+
+
+def test_no_client_is_taken_from_the_project(place):
+    place.write("claude", "#!/bin/sh\ntouch ran\n")
+    os.chmod(os.path.join(place.path, "claude"), 0o755)
+    path = f".:{place.environment['PATH']}:"
+    assert only(place, "clients", env={**place.environment, "PATH": path})["status"] == "unknown"
+    assert not place.has("ran")
+
+
+@pytest.mark.parametrize("words", [(), ("--local",), ("--user",), ("--agent", "gemini", "--user")])
+def test_hooks_that_init_put_there_answer(place, words):
+    place.ok("init", *words)
+    check = only(place, "hooks")
+    assert (check["status"], "answers, version" in check["found"]) == ("good", True)
+
+
+def test_a_person_whose_settings_are_elsewhere_is_found(place, tmp_path):
+    place.environment["CLAUDE_CONFIG_DIR"] = str(tmp_path / "elsewhere")
+    place.ok("init", "--user")
+    assert str(tmp_path / "elsewhere") in only(place, "hooks")["found"]
+
+
+def test_the_plugin_calls_holdfast_too(place, tmp_path):
+    (tmp_path / "home" / ".claude").mkdir()
+    settings = tmp_path / "home" / ".claude" / "settings.json"
+    settings.write_text(json.dumps({"enabledPlugins": {"holdfast@holdfast": True}}))
+    assert only(place, "hooks")["status"] == "good"
+    settings.write_text(json.dumps({"enabledPlugins": {"holdfast@holdfast": False}}))
+    assert only(place, "hooks")["hint"] == "holdfast init"
+
+
+def test_holdfast_that_is_not_on_the_path_is_said(place):
+    write_settings(place, hooks=HOOKS)
+    path = place.environment["PATH"].partition(":")[2]
+    check = only(place, "hooks", env={**place.environment, "PATH": path})
+    assert (check["status"], "not on the PATH" in check["found"]) == ("bad", True)
+    assert "holdfast init --local" in check["hint"]
+
+
+def test_a_client_that_calls_twice_is_told(place):
+    place.ok("init")
+    place.ok("init", "--local")
+    *both, advice = checks(place, "hooks")
+    assert [check["status"] for check in both] == ["good", "good"]
+    assert "more than once" in advice["found"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{ // mine\n}", "cannot be read"),
+        ('{"disableAllHooks": true}', "disableAllHooks"),
+        ("[]", "no client is told"),
+        ('\ufeff{"hooks": 7}', "no client is told"),
+        ('{"hooks": {"Stop": [{"hooks": [{"command": "holdfast \'"}]}]}}', "no client is told"),
+        ("", "no client is told"),
+    ],
+)
+def test_settings_that_call_nobody_are_said(place, text, said):
+    place.write(".claude/settings.json", text)
+    assert any(said in check["found"] for check in checks(place, "hooks"))
+
+
+def test_a_setting_of_holdfast_that_makes_no_sense_is_said(place):
+    place.write(".claude/holdfast.toml", 'enforce = ["everything"]\n')
+    assert "enforce" in only(place, "settings")["found"]
+    place.write(".claude/holdfast.toml", 'enforce = ["stop"]\n')
+    assert only(place, "settings")["found"] == "enforced: stop"
+
+
+def test_a_file_where_a_folder_is_needed_is_named(place):
+    place.write(".claude", "not a folder")
+    check = only(place, "folders")
+    assert "is not a folder" in check["found"]
+    assert check["hint"].startswith("move ")
+
+
+def test_what_cannot_be_written_is_named(place):
+    place.ok("start", "custom", "Mine")
+    home = os.path.join(place.path, ".claude", "holdfast")
+    os.chmod(home, 0o500)
+    try:
+        assert "cannot be written" in only(place, "folders", rights=False)["found"]
+        assert "no lock can be had" in only(place, "locks", rights=False)["found"]
+    finally:
+        os.chmod(home, 0o700)
+    assert only(place, "locks")["status"] == only(place, "folders")["status"] == "good"
+
+
+def test_notes_are_told_as_a_compaction_would_read_them(place):
+    assert checks(place, "notes") == []
+    place.write("CLAUDE.local.md", "Workflow: Texts\n")
+    assert "Phase:" in only(place, "notes")["hint"]
+    place.write("CLAUDE.local.md", "# Workflow state\nWorkflow: Texts\nPhase: 2/3 - Draft\n")
+    assert only(place, "notes")["found"] == "CLAUDE.local.md tells of Texts, phase 2/3"
+    assert not place.has(".claude")
+
+
+def test_what_a_session_went_through_is_told(place):
+    place.ok("start", "custom", "Mine", "--read", "@README.md")
+    assert "@README.md" in only(place, "reading")["found"]
+    assert only(place, "last compaction")["status"] == "unknown"
+    for event in ("PreCompact", "SessionStart"):
+        told = json.dumps({"hook_event_name": event, "cwd": place.path}).encode()
+        place.run("hook", input=told, stdin=None)
+    assert "mine (trigger auto)" in only(place, "last compaction")["found"]
+    assert "source startup" in only(place, "last briefing")["found"]
+    assert checks(place, "last fault") == []
+    place.write(".claude/holdfast/hook.log", "an older one\nthe last one\n")
+    assert only(place, "last fault")["found"] == "the last one"
