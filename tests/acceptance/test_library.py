@@ -41,7 +41,7 @@ METHODS = {
     "files sync": "sync_files",
     "trust": "wishes approve revoke_trust",
     "clean": "clean",
-    "hook": "mine take_in_notes enforced awaits_briefing",
+    "hook": "mine held take_in_notes enforced awaits_briefing",
     "doctor": "examine",
     "verify": "verify",
     "repair": "repair",
