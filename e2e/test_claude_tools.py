@@ -99,3 +99,15 @@ def test_a_hook_that_fails_does_not_stop_the_session(claude):
     os.rename(f"{ledger}.away", ledger)
     claude.go_on("Go on. <<say on>>")
     delivered(claude.place, claude.stub.requests[-1], workflow, "resume")
+
+
+def test_a_long_file_was_read_when_its_end_was(claude):
+    claude.connect()
+    guide = claude.place.write("docs/guide.md", "A line.\n" * 3_000)
+    claude.place.holdfast("start", "custom", "Migration", "--read", "@docs/guide.md")
+    begin = call("Read", file_path=str(guide), limit=20)
+    claude.say(f"Work. {begin} <<say begun>>")
+    assert claude.place.state()["unread"] == ["@docs/guide.md"]
+    end = call("Read", file_path=str(guide), offset=2_001)
+    claude.go_on(f"Work. {end} <<say read>>")
+    assert claude.place.state()["unread"] == []

@@ -27,7 +27,7 @@ def test_briefed_in_the_turn_after_automatic_compression(gemini):
     for _ in range(2):
         talk.say("Go on. <<say on>>")
         assert len(briefings(gemini.stub.requests[-1])) == 1
-    delivered(gemini.place, gemini.stub.requests[-1], workflow["workflow"]["id"], "startup")
+    delivered(gemini.place, gemini.stub.requests[-1], workflow["workflow"]["id"], "turn")
     assert len(gemini.place.events("briefing_delivered")) == 2
 
 
@@ -40,5 +40,15 @@ def test_briefed_in_the_next_turn_and_only_there(gemini):
         talk.say("Go on. <<say on>>")
         assert len(briefings(gemini.stub.requests[-1])) == 1
     workflow = gemini.place.state()["id"]
-    delivered(gemini.place, gemini.stub.requests[-1], workflow, "startup")
+    delivered(gemini.place, gemini.stub.requests[-1], workflow, "turn")
     assert len(gemini.place.events("briefing_delivered")) == 1
+
+
+def test_an_agent_that_stops_too_early_is_sent_back_once(gemini):
+    gemini.connect("--enforce")
+    gemini.place.write(".claude/holdfast.toml", 'enforce = ["stop"]\n')
+    gemini.place.holdfast("start", "dev", "a.md", "--task", "One")
+    gemini.say("Work. <<say done>>")
+    told = [request.text.count("still has pending tasks 1") for request in gemini.stub.requests]
+    assert told[0] == 0
+    assert [count > 0 for count in told].count(True) == 1
