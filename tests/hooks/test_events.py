@@ -172,6 +172,26 @@ def test_explain_tells_and_changes_nothing(migration):
     assert migration.refused("hook", "--explain", "Nonsense")["code"] == "not_found"
 
 
+def does(client, event):
+    return client.as_session("session-1").ok("hook", "--explain", event)["does"]
+
+
+def test_explain_tells_what_would_happen_here(client):
+    for event in ("SessionStart", "PreCompact", "SessionEnd", "PostToolUse", "PreCompress"):
+        assert does(client, event).startswith("nothing: no workflow here")
+    client.write("CLAUDE.local.md", "Workflow state\nWorkflow: Notes\nPhase: 1/2\n")
+    assert does(client, "PreCompact") == "take in what CLAUDE.local.md tells"
+    assert not client.has(".claude")
+    mine = client.as_session("session-1")
+    mine.ok("start", "custom", "Mine", "--read", "@README.md")
+    assert does(client, "PreCompact").endswith("record that the context of mine is compacted")
+    assert does(client, "PreCompress") == "take in what CLAUDE.local.md tells"
+    assert does(client, "PostToolUse") == "tick what mine requires when it is read: @README.md"
+    client.read("README.md")
+    assert does(client, "PostToolUse").endswith("when it is read: nothing is left")
+    assert does(client, "SessionEnd") == "let go of mine, which this session holds"
+
+
 def test_a_cleaned_work_tree_is_brought_back(migration):
     migration.git("clean", "-fdxq")
     assert not migration.has(".claude")

@@ -12,6 +12,7 @@ from holdfast.core.briefing import quoted
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import is_active
+from holdfast.detection import detect
 from holdfast.digest import digest
 from holdfast.errors import HoldfastError
 from holdfast.hooks import answers
@@ -120,18 +121,24 @@ def _compacted(call: Call) -> Plan:
     # One client says so at every turn, whether or not anything is summed up.
     is_certain = call.name == "PreCompact" or trigger == "manual"
 
+    notes = detect(call.keeper.workspace.root)
+    found = call.mine()
+    says = [f"take in what {', '.join(note['source'] for note in notes)} tells"] if notes else []
+    if is_certain and not isinstance(found, Refusal):
+        says.append(f"record that the context of {found['id']} is compacted")
+
     def act() -> None:
         call.keeper.take_in_notes()
         found = call.mine()
         if is_certain and not isinstance(found, Refusal):
             call.keeper.do("note_compaction", {"trigger": trigger}, workflow=found["id"])
 
-    return Plan("take in the agent's notes, and record that the context is compacted", act=act)
+    return Plan(quoted(", and ".join(says)), act=act) if says else NOTHING
 
 
 def _ended(call: Call) -> Plan:
     reason = _text(call.event, "reason") or "other"
-    if reason in _STAYS_BOUND or not call.session:
+    if reason in _STAYS_BOUND:
         return Plan(f"nothing: after {reason} the same client goes on")
     held = call.keeper.held()
     if not held:
@@ -150,6 +157,9 @@ def _read(call: Call) -> Plan:
     found = call.mine()
     if isinstance(found, Refusal):
         return NOTHING
+    if "tool_input" not in call.event:
+        listed = ", ".join(unread_of(found)) or "nothing is left"
+        return Plan(f"tick what {found['id']} requires when it is read: {quoted(listed)}")
     names = [f"@{path}" for path in _paths(call)]
     unread = [path for path in unread_of(found) if path in names or _same(call, path, names)]
     if not unread:
