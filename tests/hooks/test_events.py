@@ -272,3 +272,10 @@ def test_another_branch_is_said(client):
 def test_a_subfolder_is_the_same_workspace(migration):
     deep = migration.at("src", "deep")
     assert "Database Migration" in migration.briefed(cwd=deep.path)
+
+
+def test_an_empty_folder_that_is_called_git_is_no_repository(migration):
+    inner = migration.at("fixtures", "broken")
+    inner.at(".git")
+    assert inner.state()["title"] == "Database Migration"
+    assert "Database Migration" in migration.briefed(cwd=inner.path)

@@ -77,9 +77,9 @@ def root_of(event: Fields) -> str:
         return ""
     above = folder
     while True:
-        if os.path.lexists(os.path.join(above, ".git")) or os.path.isdir(
-            os.path.join(above, LEDGER)
-        ):
+        git = os.path.join(above, ".git")
+        is_repository = os.path.exists(os.path.join(git, "HEAD")) or os.path.isfile(git)
+        if is_repository or os.path.isdir(os.path.join(above, LEDGER)):
             return above
         if os.path.dirname(above) == above:
             return folder
