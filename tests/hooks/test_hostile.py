@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from holdfast.keeper import Keeper
 from hooks.conftest import ENTRY
 
 
@@ -122,3 +123,13 @@ def test_a_session_that_ends_lets_go_of_all_it_holds(client):
     text = client.other("next").briefed("startup")
     assert first in text
     assert second in text
+
+
+def test_a_session_that_holds_more_than_can_be_let_go_ends_in_time(client):
+    mine = Keeper(client.path, session=client.session)
+    for number in range(60):
+        mine.start("custom", f"Work {number}")
+    client.fire("SessionEnd", reason="other")
+    assert client.types().count("session_ended") == 50
+    assert client.state("work-59")["session"] is None
+    assert client.state("work-0")["session"] is not None

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 WAIT_S = 2.0
 WAIT_AT_THE_END_S = 0.5
 """A client gives all its hooks one and a half seconds when a session ends."""
+_MOST_LET_GO = 50
+"""So many workflows of a session can be let go in that time; the newest come first."""
 _STAYS_BOUND = ("clear", "resume")
 """Ends of a session after which the same client goes on with the same work."""
 
@@ -140,7 +142,7 @@ def _ended(call: Call) -> Plan:
     reason = _text(call.event, "reason") or "other"
     if reason in _STAYS_BOUND:
         return Plan(f"nothing: after {reason} the same client goes on")
-    held = call.keeper.held()
+    held = call.keeper.held()[: -_MOST_LET_GO - 1 : -1]
     if not held:
         return NOTHING
     told = {"session": call.session, "reason": reason}
