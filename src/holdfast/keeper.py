@@ -289,7 +289,11 @@ class Keeper(Evidence):
         if state is None:
             state = self.show(workflow=workflow).state
         branch = self.workspace.branch()
-        return briefing(state, self._engine.now(), branch, self._pushed(state, branch))
+        pushed = self._pushed(state, branch)
+        inside = [path for path in state["required_reading"] if self.workspace.contains(path[1:])]
+        outside = len(state["required_reading"]) - len(inside)
+        told: Workflow = {**state, "required_reading": inside}
+        return briefing(told, self._engine.now(), branch, pushed, outside)
 
     def workflows(self) -> tuple[list[Fields], list[str]]:
         """A row for each active workflow, newest activity first, and what was noticed."""

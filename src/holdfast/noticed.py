@@ -35,7 +35,8 @@ def take_in(loop: Loop) -> list[str]:
     named = _named(loop)
     changed = []
     for document in detection.detect(engine.workspace.root):
-        document["required_reading"] = _inside(engine, document["required_reading"])
+        reading = document["required_reading"]
+        document["required_reading"] = [p for p in reading if engine.workspace.contains(p[1:])]
         notes = {"source": document.pop("source"), "said": document.pop("said")}
         stream, state = _known(loop, named, document, notes["source"])
         try:
@@ -47,16 +48,6 @@ def take_in(loop: Loop) -> list[str]:
         except Invalid as invalid:
             engine.note(f"the notes on {document['workflow'][:60]!r} make no sense: {invalid}")
     return changed
-
-
-def _inside(engine: Engine, reading: list[str]) -> list[str]:
-    top = os.path.join(os.path.realpath(engine.workspace.root), "")
-    return [
-        path
-        for path in reading
-        if "\0" not in path
-        and (os.path.realpath(os.path.join(top, path[1:])) + os.sep).startswith(top)
-    ]
 
 
 def _named(loop: Loop) -> dict[str, list[str]]:

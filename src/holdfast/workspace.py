@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import Fault, Refused
+from holdfast.jsontext import is_encodable
 
 MAIN = "."
 """The name of the main worktree; a linked one goes by its name in git."""
@@ -127,6 +128,13 @@ class Workspace:
                 f"replace the link by the file it names: {path}",
             )
         return full
+
+    def contains(self, path: str) -> bool:
+        """Whether a path from the root stays inside, by its name and by the links on its way."""
+        if "\0" in path or path.startswith("~") or not is_encodable(path):
+            return False
+        top = os.path.join(os.path.realpath(self.root), "")
+        return (os.path.realpath(os.path.join(top, path)) + os.sep).startswith(top)
 
     def is_own(self, path: str) -> bool:
         """Whether a path from the root is one of Holdfast's own files."""

@@ -133,3 +133,27 @@ def test_a_session_that_holds_more_than_can_be_let_go_ends_in_time(client):
     assert client.types().count("session_ended") == 50
     assert client.state("work-59")["session"] is None
     assert client.state("work-0")["session"] is not None
+
+
+def test_a_record_of_a_stranger_cannot_have_other_files_read(client):
+    os.symlink("/etc", os.path.join(client.path, "link"))
+    outside = ["@/etc/hosts", "@../../x", "@link/hosts", "@~/.ssh/id", "@\0"]
+    record = {
+        "workflow": "QA Loop",
+        "workflow_type": "qa-loop",
+        "phase": {"current": 2, "total": 3, "name": "Fixing", "status": "in_progress"},
+        "required_reading": [*outside, "@README.md"],
+        "created_at": "2025-12-09T15:00:00Z",
+    }
+    client.write("untracked/workflow-state/qa-loop/state-qa-loop-1.json", json.dumps(record))
+    client.write(".claude/holdfast.toml", 'enforce = ["reading"]\n')
+    briefed = client.briefed()
+    denied = client.fire("PreToolUse", tool_name="Edit", tool_input={})["hookSpecificOutput"]
+    why = denied["permissionDecisionReason"]
+    for text in (briefed, client.ok("resume", "qa-loop")["briefing"], why):
+        assert "@README.md" in text
+        assert not any(path in text for path in outside)
+    assert "(5 more lead out of the workspace" in briefed
+    client.read("README.md")
+    assert client.log() == ""
+    assert client.fire("PreToolUse", tool_name="Edit", tool_input={}) is None

@@ -26,18 +26,23 @@ _SEEN = 20
 
 
 def briefing(
-    state: Workflow, now: str, branch: str | None = None, pushed: str | None = None
+    state: Workflow,
+    now: str,
+    branch: str | None = None,
+    pushed: str | None = None,
+    outside: int = 0,
 ) -> str:
     """The text for a session that resumes this workflow.
 
-    ``pushed`` is the remote branch that has the work already, where a pull request is due.
+    ``pushed`` is the remote branch that has the work already, where a pull request is due;
+    ``outside`` counts the required reading that is not in ``state`` because it is not told of.
     """
     parts = [
         ("position", _position(state, now, branch)),
         ("next", _next(state)),
         ("pending", [*_pushed(state, pushed), *_pending(state)]),
         ("failed", _failed(state, now)),
-        ("reading", _reading(state)),
+        ("reading", [*_reading(state), *_not_told(state, outside)]),
         ("reminders", _listed("KEY REMINDERS", state["reminders"])),
         ("context", _listed("CONTEXT", _pairs(features.other_context(state)))),
         ("action", _action(state)),
@@ -223,6 +228,12 @@ def _reading(state: Workflow) -> list[str]:
     if not unread:
         return []
     return ["REQUIRED READING (read each of these files now):", *(quoted(path) for path in unread)]
+
+
+def _not_told(state: Workflow, outside: int) -> list[str]:
+    """A stranger's record may require what is none of its business."""
+    said = f"({outside} more lead out of the workspace and are not named here: holdfast show "
+    return [f"{said}{state['id']})"] if outside else []
 
 
 def _listed(title: str, items: list[str]) -> list[str]:

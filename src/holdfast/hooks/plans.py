@@ -176,6 +176,8 @@ def _read(call: Call) -> Plan:
 
 def _same(call: Call, required: str, names: list[str]) -> bool:
     """Whether a required path names one of the files that were read, however it is spelled."""
+    if not call.keeper.workspace.contains(required[1:]):
+        return False
     full = os.path.realpath(os.path.join(call.root, required[1:]))
     return any(full == os.path.realpath(os.path.join(call.root, name[1:])) for name in names)
 
@@ -224,7 +226,8 @@ def _editing(call: Call) -> Plan:
 
 
 def _exists(call: Call, path: str) -> bool:
-    return os.path.isfile(os.path.join(call.root, path[1:]))
+    full = os.path.join(call.root, path[1:])
+    return call.keeper.workspace.contains(path[1:]) and os.path.isfile(full)
 
 
 def _stopping(call: Call) -> Plan:
