@@ -134,8 +134,16 @@ def test_settings_that_call_nobody_are_said(place, text, said):
 def test_a_setting_of_holdfast_that_makes_no_sense_is_said(place):
     place.write(".claude/holdfast.toml", 'enforce = ["everything"]\n')
     assert "enforce" in only(place, "settings")["found"]
-    place.write(".claude/holdfast.toml", 'enforce = ["stop"]\n')
-    assert only(place, "settings")["found"] == "enforced: stop"
+
+
+def test_what_is_enforced_needs_a_client_that_asks(place):
+    place.write(".claude/holdfast.toml", 'enforce = ["reading", "stop"]\n')
+    place.ok("init")
+    check = only(place, "settings")
+    assert check["found"].startswith("enforced is reading, stop, and no client")
+    assert check["hint"] == "holdfast init --enforce"
+    place.ok("init", "--enforce")
+    assert only(place, "settings")["found"] == "enforced: reading, stop"
 
 
 def test_a_file_where_a_folder_is_needed_is_named(place):

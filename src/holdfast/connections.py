@@ -51,6 +51,8 @@ class Found:
     def __init__(self) -> None:
         self.calls: list[tuple[str, Call]] = []
         """Each with the name of its client."""
+        self.events: set[str] = set()
+        """At which Holdfast is called."""
         self.troubles: list[tuple[str, str]] = []
         """A sentence, and the file to be edited."""
 
@@ -70,6 +72,9 @@ def connections(root: str) -> Found:
                 continue
             if settings.get("disableAllHooks") is True:
                 found.troubles.append((f"{shown} switches all hooks off: disableAllHooks", shown))
+            hooks = settings.get(HOOKS)
+            events = hooks.items() if isinstance(hooks, dict) else ()
+            found.events.update(name for name, value in events if any(_handlers(value)))
             for words in _calls(agent, settings):
                 found.calls.append((agent.name, Call(shown, words, is_own=scope == USER)))
     return found

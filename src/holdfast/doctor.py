@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 CLIENTS = ("claude", "codex", "gemini")
 RECORDS = (".claude", os.path.join("untracked", "workflow-state"))
+ENFORCING = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "AfterAgent")}
+"""The events at which what is enforced can be."""
 LATELY = 5_000
 _LOG = "hook.log"
 _LOG_END = 4_096
@@ -87,6 +89,11 @@ def _settings(keeper: Keeper) -> Fields:
         enforced = settings.load(keeper.workspace.root).enforced()
     except HoldfastError as error:
         return _check("settings", "bad", error.message, error.hint)
+    events = connections(keeper.workspace.root).events
+    idle = [name for name in enforced if not events.intersection(ENFORCING[name])]
+    if idle:
+        said = f"enforced is {', '.join(idle)}, and no client calls Holdfast at that point"
+        return _check("settings", "bad", said, "holdfast init --enforce")
     return _check("settings", "good", f"enforced: {', '.join(enforced) or 'nothing'}")
 
 
