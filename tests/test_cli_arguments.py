@@ -38,6 +38,7 @@ def test_every_value_of_start_arrives():
         "context": {"ticket": "A-1", "n": 3},
         "branch": "main",
         "ttl": "24h",
+        "replace": False,
         "session": "s1",
         "id": "retry-1",
         "workflow": None,

@@ -18,6 +18,7 @@ EVENTS = [
     {"seq": seq, "at": "2026-01-02T03:04:05.000Z", "stream": "dev-1", "type": "noted", "data": {}}
     for seq in (1, 2)
 ]
+FREELY = {"force": False, "reason": None}
 AIM = {"workflow": None, "id": None}
 
 
@@ -92,9 +93,9 @@ def in_json(capsys, *words):
 @pytest.mark.parametrize(
     ("line", "asked"),
     [
-        ("advance", ("advance", (), AIM)),
-        ("phase start plan a=1", ("start_phase", ("plan", {"a": 1}), AIM)),
-        ("phase complete plan", ("complete_phase", ("plan", {}), AIM)),
+        ("advance", ("advance", (), {**FREELY, **AIM})),
+        ("phase start plan a=1", ("start_phase", ("plan", {"a": 1}), {**FREELY, **AIM})),
+        ("phase complete plan", ("complete_phase", ("plan", {}), {**FREELY, **AIM})),
         ("phase block plan reason=x", ("block_phase", ("plan", {"reason": "x"}), AIM)),
         ("phase block plan --reason x", ("block_phase", ("plan", {"reason": "x"}), AIM)),
         ("phase unblock plan", ("unblock_phase", ("plan", {}), AIM)),
@@ -107,7 +108,14 @@ def in_json(capsys, *words):
         ("remind x", ("remind", ("x",), AIM)),
         ("read @x", ("require_reading", ("@x",), AIM)),
         ("set a=b", ("set_context", ({"a": "b"},), AIM)),
-        ("advance -w dev-1 --id r1", ("advance", (), {"workflow": "dev-1", "id": "r1"})),
+        (
+            "advance -w dev-1 --id r1 --force --reason haste",
+            (
+                "advance",
+                (),
+                {"force": True, "reason": "haste", "workflow": "dev-1", "id": "r1"},
+            ),
+        ),
         (
             "complete --outcome o --force --reason r",
             ("complete", (), {"outcome": "o", "force": True, "reason": "r", **AIM}),
@@ -327,7 +335,7 @@ def test_a_common_command_imports_no_more_of_the_surface_than_it_needs():
     run = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
-    modules = {"main", "table", "table_upkeep", "grammar", "arguments", "steps"}
+    modules = {"main", "table", "table_beside", "table_upkeep", "grammar", "arguments", "steps"}
     assert set(run.stdout.split()) == {f"holdfast.cli.{name}" for name in modules}
 
 

@@ -52,7 +52,15 @@ PACKAGES = {
         *("cli", "core", "digest", "disk", "engine", "errors", "indexes", "jsontext", "keeper"),
         *("keeping", "layers", "ledger", "loop", "register", "workspace"),
     ),
-    "holdfast.cli": ("arguments", "grammar", "main", "steps", "table", "table_upkeep"),
+    "holdfast.cli": (
+        "arguments",
+        "grammar",
+        "main",
+        "steps",
+        "table",
+        "table_beside",
+        "table_upkeep",
+    ),
     "holdfast.core": ("choice", "edits", "moment", "refusal", "workflow"),
     "holdfast.core.workflow": (
         "evidence",

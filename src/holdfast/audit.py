@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import discovery, indexes, reconcile
+from holdfast import discovery, indexes, reconcile, small
 from holdfast.core import workflow
 from holdfast.core.workflow.state import is_active
 from holdfast.jsontext import BadJson
@@ -50,6 +50,8 @@ class _History:
 
     def __init__(self, report: Report) -> None:
         self.states: dict[str, tuple[Workflow, Event]] = {}
+        self.small: dict[str, list[Event]] = {}
+        """The events of the small aggregates."""
         self.broken: set[str] = set()
         """Streams that miss events."""
         self.bad_segments: set[str] = set()
@@ -117,6 +119,9 @@ class _History:
         if event["version"] != self._versions.get(stream, 0) + 1:
             self.broken.add(stream)
         self._versions[stream] = event["version"]
+        if small.is_small(stream):
+            self.small.setdefault(stream, []).append(event)
+            return
         before = self.states.get(stream)
         after = before and before[0]
         if sound.is_told(event):
@@ -185,6 +190,8 @@ def verify(engine: Engine) -> Report:
     for stream, (state, last) in history.states.items():
         if is_active(state) and stream not in history.broken:
             _check_record(engine, state, last, report)
+    for stream, events in history.small.items():
+        _check_small(engine, stream, events, report)
     _check_indexes(engine, history, report)
     counts = report.counts
     if report.ok:
@@ -220,6 +227,20 @@ def _check_indexes(engine: Engine, history: _History, report: Report) -> None:
     own = engine.indexes.of(here) if mine else None
     if own is not None and not own.is_current(mine):
         report.say("behind", index.NAME, "it does not show the active workflows as they are")
+
+
+def _check_small(engine: Engine, stream: str, events: list[Event], report: Report) -> None:
+    kind = small.kind_of(stream)
+    state, odd = small.replayed(kind, events)
+    for event in odd:
+        report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
+    place = small.record_of(kind).path()
+    raw = engine.store.read(engine.workspace.inside(engine.workspace.root, place))
+    if raw is None or state is None:
+        return
+    report.counts["records"] += 1
+    if raw != small.rendered(kind, state, engine.ledger.identity(), events[-1]):
+        report.say("behind", place, "it is not what the ledger says; the next look mends it")
 
 
 def _check_record(engine: Engine, state: Workflow, last: Event, report: Report) -> None:

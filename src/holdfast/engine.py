@@ -172,15 +172,18 @@ class Engine:
         """A row for every workflow there ever was, those of the open segment from their state."""
         fresh = self._touched_rows()
         named = {row["stream"] for row in fresh}
-        listed = self.register.rows()
-        return [*(row for row in listed if row["stream"] not in named), *fresh]
+        listed = [row for row in self.register.rows() if row["stream"] not in named]
+        return [row for row in (*listed, *fresh) if not catalog.is_bare(row)]
 
     def _touched_rows(self) -> list[Fields]:
         found = []
         for stream in self.ledger.touched():
+            last = self.ledger.last(stream)
+            if last is not None and catalog.has_no_workflow(stream):
+                found.append(catalog.bare_row(last))
+                continue
             position = self.position(stream)
             state = None if position is None else self._usable(position)
-            last = self.ledger.last(stream)
             if state is not None and last is not None:
                 found.append(catalog.row_of(state, last))
         return found
@@ -300,7 +303,8 @@ class Engine:
         stays = old == records.place(state) and before["worktree"] == state["worktree"]
         if old is None or root is None or stays:
             return None
-        left = self.store.remove(self.workspace.inside(root, old))
+        path = self.workspace.inside(root, old)
+        left = self.store.reset(path) if records.is_reset(state) else self.store.remove(path)
         if _is_formal(state):
             self.disk.remove_folder(os.path.join(root, os.path.dirname(old)))
         return left

@@ -15,7 +15,7 @@ from holdfast.core.workflow.state import is_active
 from holdfast.disk import Disk
 from holdfast.engine import Engine
 from holdfast.errors import HoldfastError, Refused
-from holdfast.keeping import Evidence, plain
+from holdfast.keeping import Beside, Evidence, plain
 from holdfast.loop import Loop, Receipt
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ MANY = 200
 """Up to so many active workflows a listing opens every record; beyond, only those in motion."""
 
 
-class Keeper(Evidence):
+class Keeper(Evidence, Beside):
     """A workspace, opened by one caller. Methods raise ``Refused`` and ``Fault``."""
 
     def __init__(
@@ -77,6 +77,7 @@ class Keeper(Evidence):
         context: Fields | None = None,
         branch: str | None = None,
         ttl: str | None = None,
+        replace: bool = False,
         workflow: str | None = None,
         id: str | None = None,
     ) -> Receipt:
@@ -95,7 +96,7 @@ class Keeper(Evidence):
             if repeated is not None:
                 return repeated
             self._engine.settle_last(None)
-            existing = opening.place(self._loop, wanted)
+            existing = opening.place(self._loop, wanted, replace=replace)
             if existing is not None:
                 return self._resume_existing(existing, id)
             wanted.args["session"] = self._loop.bound()
@@ -178,23 +179,26 @@ class Keeper(Evidence):
 
     # Phases, steps, tasks, notes
 
-    def advance(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
-        """Completes the current phase and starts the next."""
-        return self._phase("advance", None, None, workflow, id)
+    def advance(
+        self, *, force: bool = False, reason: str | None = None,
+        workflow: str | None = None, id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Completes the current phase and starts the next; violations are passed by force alone."""
+        return self._phase("advance", None, None, workflow, id, force=force, reason=reason)
 
     def start_phase(
-        self, name: str, fields: Fields | None = None, *,
-        workflow: str | None = None, id: str | None = None,
+        self, name: str, fields: Fields | None = None, *, force: bool = False,
+        reason: str | None = None, workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Enters a phase, or says more about the one in progress."""
-        return self._phase("start_phase", name, fields, workflow, id)
+        return self._phase("start_phase", name, fields, workflow, id, force=force, reason=reason)
 
     def complete_phase(
-        self, name: str, fields: Fields | None = None, *,
-        workflow: str | None = None, id: str | None = None,
+        self, name: str, fields: Fields | None = None, *, force: bool = False,
+        reason: str | None = None, workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Completes the current phase by its name and starts the next."""
-        return self._phase("complete_phase", name, fields, workflow, id)
+        return self._phase("complete_phase", name, fields, workflow, id, force=force, reason=reason)
 
     def block_phase(
         self, name: str, fields: Fields | None = None, *,
@@ -219,9 +223,9 @@ class Keeper(Evidence):
 
     def _phase(
         self, kind: str, name: str | None, fields: Fields | None,
-        workflow: str | None, id: str | None,
+        workflow: str | None, id: str | None, **forced: object,
     ) -> Receipt:  # fmt: skip
-        args: Fields = {"branch": self.workspace.branch(), "fields": plain(fields or {})}
+        args: Fields = {"branch": self.workspace.branch(), "fields": plain(fields or {}), **forced}
         if name is not None:
             args["phase"] = name
         return self.do(kind, args, workflow=workflow, id=id)

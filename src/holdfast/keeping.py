@@ -18,10 +18,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.core.shapes import Fields, Recipe, Workflow
+    from holdfast.delegations import Delegations
     from holdfast.engine import Engine
+    from holdfast.interviews import Interviews
     from holdfast.loop import Loop
     from holdfast.trust import Wish
     from holdfast.workspace import Workspace
+
+
+class Beside:
+    """What a workspace keeps beside its workflows."""
+
+    _loop: Loop
+
+    def interviews(self) -> Interviews:
+        """How sure the skills were of what they were asked to do."""
+        from holdfast.interviews import Interviews
+
+        return Interviews(self._loop)
+
+    def delegations(self) -> Delegations:
+        """Which agent was given what, and how that went."""
+        from holdfast.delegations import Delegations
+
+        return Delegations(self._loop)
 
 
 class Evidence:
@@ -166,6 +186,20 @@ class Evidence:
         """Records what somebody says about a gate: a claim, and shown as one."""
         args = {"gate": gate, "passed": passed, "fields": plain(fields or {})}
         return self.do("record_gate", args, workflow=workflow, id=id)
+
+    def add_violation(
+        self, code: str, severity: str, details: str, *,
+        workflow: str | None = None, id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Records what a review found; a grave one stands before the handing over of the work."""
+        args = {"code": code, "severity": severity.upper(), "details": details}
+        return self.do("add_violation", args, workflow=workflow, id=id)
+
+    def clear_violation(
+        self, code: str, *, workflow: str | None = None, id: str | None = None
+    ) -> Receipt:
+        """Says that it is mended."""
+        return self.do("clear_violation", {"code": code}, workflow=workflow, id=id)
 
     def run_tests(
         self, words: Sequence[str], *, timeout: str | None = None,

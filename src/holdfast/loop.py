@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from holdfast.core.shapes import Fields, Session, Workflow
+    from holdfast.core.shapes import Event, Fields, Session, Workflow
     from holdfast.engine import Engine
     from holdfast.register import Position
 
@@ -97,13 +97,13 @@ class Loop:
     def _expire(self, state: Workflow) -> Workflow:
         drafts = self.engine.decide(state, "expire_workflow", {})
         self.engine.note(
-            f"{state['id']} has expired (inactive > {state['ttl']}); "
+            f"Workflow state expired (inactive > {state['ttl']}): "
             f"holdfast resume {state['id']} brings it back"
         )
         return self.engine.commit(state["id"], state, drafts)[0]
 
-    def _repeated(self, event_id: str) -> Receipt | None:
-        """The answer to a command that was carried out before, under the same id."""
+    def recorded(self, event_id: str) -> list[Event]:
+        """What a command recorded that was carried out before, under the same id."""
         if not event_id.replace("-", "").isalnum() or not event_id.isascii() or len(event_id) > 64:
             raise Refused(
                 "invalid",
@@ -111,15 +111,21 @@ class Loop:
                 "use up to 64 letters, digits and hyphens",
             )
         events = self.engine.ledger.find(event_id)
+        if events:
+            self.engine.ledger.make_sure()
+            self.engine.note(f"{event_id} was recorded before; nothing was recorded again")
+        return events
+
+    def _repeated(self, event_id: str) -> Receipt | None:
+        """The answer to a command that was carried out before, under the same id."""
+        events = self.recorded(event_id)
         if not events:
             return None
         position = self.engine.position(events[0]["stream"])
         if position is None:
             return None
-        self.engine.ledger.make_sure()
         state = self.engine.load(position)
         self.engine.indexes.settle(state)
-        self.engine.note(f"{event_id} was recorded before; nothing was recorded again")
         return Receipt(state, [event["seq"] for event in events], self.notes())
 
     def once(self, event_id: str | None) -> Receipt | None:

@@ -13,6 +13,8 @@ from holdfast.layers import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from holdfast.core.shapes import Fields, Recipe, Workflow
     from holdfast.engine import Engine
     from holdfast.loop import Loop
@@ -210,8 +212,11 @@ def check_reading(engine: Engine, paths: list[str]) -> None:
             engine.note(f"required reading {marked} does not exist yet")
 
 
-def place(loop: Loop, wanted: Wanted) -> Workflow | None:
-    """Gives the workflow an id that is free, or gives back the active one of the same subject."""
+def place(loop: Loop, wanted: Wanted, *, replace: bool = False) -> Workflow | None:
+    """Gives the workflow an id that is free, or gives back the active one of the same subject.
+
+    ``replace``: another one in a place that only one can have is abandoned for it.
+    """
     engine = loop.engine
     recipe, subject = wanted.args["recipe"], wanted.args["subject"]
     other = _written_otherwise(loop, recipe, subject)
@@ -231,7 +236,13 @@ def place(loop: Loop, wanted: Wanted) -> Workflow | None:
         if same:
             wanted.before = state
             break
-    check_slot(loop, recipe["format"], wanted.id)
+    for taken in _in_its_place(loop, recipe["format"], wanted.id):
+        if not replace:
+            raise _occupied(taken)
+        reason = f"replaced by {wanted.id}"
+        drafts = engine.decide(taken, "abandon_workflow", {"reason": reason})
+        engine.commit(taken["id"], taken, drafts)
+        engine.note(f"{taken['id']} is abandoned: {reason}; holdfast resume {taken['id']}")
     wanted.args["record"] = records.active_path(recipe["format"], wanted.id, engine.now())
     return None
 
@@ -302,7 +313,12 @@ def _here(engine: Engine, state: Workflow) -> Workflow:
 
 
 def check_slot(loop: Loop, format_name: str, workflow_id: str) -> None:
-    """A worktree has one place for a verb workflow's record."""
+    for taken in _in_its_place(loop, format_name, workflow_id):
+        raise _occupied(taken)
+
+
+def _in_its_place(loop: Loop, format_name: str, workflow_id: str) -> Iterator[Workflow]:
+    """The active workflow that has this worktree's one place for a verb workflow's record."""
     if format_name != "verb":
         return
     for row in loop.rows():
@@ -313,10 +329,16 @@ def check_slot(loop: Loop, format_name: str, workflow_id: str) -> None:
             and row["id"] != workflow_id
         )
         position = loop.engine.position(row["id"]) if taken else None
-        if position is not None and is_active(loop.current(position)):
-            raise Refused(
-                "occupied",
-                f"{row['id']} ({row['title'][:60]}) is active and has this worktree's only place "
-                "for such a record",
-                f"holdfast complete -w {row['id']}, or holdfast abandon -w {row['id']}",
-            )
+        state = None if position is None else loop.current(position)
+        if state is not None and is_active(state):
+            yield state
+
+
+def _occupied(taken: Workflow) -> Refused:
+    return Refused(
+        "occupied",
+        f"{taken['id']} ({taken['title'][:60]}) is active and has this worktree's only place "
+        "for such a record",
+        f"holdfast complete -w {taken['id']}, holdfast abandon -w {taken['id']}, "
+        "or the same command with --replace",
+    )

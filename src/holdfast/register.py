@@ -65,7 +65,8 @@ class Register:
         last = self._ledger.last(stream)
         if last is None:
             row = self.row(stream)
-            return None if row is None else Position(row, row["record"], row["worktree"])
+            is_known = row is not None and not catalog.is_bare(row)
+            return Position(row, row["record"], row["worktree"]) if row and is_known else None
         record, worktree = self._place(stream)
         return Position(last, record, worktree) if record else None
 

@@ -13,6 +13,7 @@ from holdfast.cli.arguments import Reader, Usage
 from holdfast.cli.main import open_keeper
 from holdfast.cli.table import COMMANDS, GROUPS
 from holdfast.cli.text import cells, clean, padded, shortened
+from holdfast.core.workflow.evidence import SEVERITIES
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
@@ -218,6 +219,14 @@ def _agents(_reader: Reader, _current: str) -> Found:
     return [(agent, "") for agent in AGENTS]
 
 
+def _severities(_reader: Reader, _current: str) -> Found:
+    return [(severity, "") for severity in SEVERITIES]
+
+
+def _violations(reader: Reader, _current: str) -> Found:
+    return [(found["code"], _short(found["details"])) for found in _state(reader)["violations"]]
+
+
 def _state(reader: Reader) -> Workflow:
     """The workflow that the line is about."""
     state = _glance(reader)[1]
@@ -251,4 +260,6 @@ _FINDERS: dict[str, Callable[[Reader, str], Found]] = {
     "command": _topics,
     "shell": _shells,
     "agent": _agents,
+    "severity": _severities,
+    "violation": _violations,
 }

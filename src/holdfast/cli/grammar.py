@@ -81,7 +81,7 @@ COMMON: tuple[Option, ...] = (
     option(
         "--session",
         "ID",
-        "who is asking (default: what Claude Code or Codex says; an empty one is nobody)",
+        "who is asking (default: the client's session; an empty one is nobody)",
     ),
     flag("--help", "show help for the command", short="-h"),
 )

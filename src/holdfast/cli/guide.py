@@ -34,8 +34,8 @@ def overview() -> str:
         "",
         "  holdfast COMMAND [ARGUMENTS] [OPTIONS]",
     ]
-    width = max(len(name) for name in COMMANDS)
     for section, commands in SECTIONS.items():
+        width = max(len(name) for name in commands)
         rows = [f"  {name:{width}}  {commands[name]['help']}" for name in commands]
         lines += ["", section, *rows]
     return "\n".join([*lines, "", "Every command", *_rows(COMMON), "", *_FOOTER])

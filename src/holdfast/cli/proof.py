@@ -41,6 +41,27 @@ def gate_list(keeper: Keeper, args: Arguments) -> Answer:
     return {"kind": "gates", "data": {"receipt": receipt}}
 
 
+def violation_add(keeper: Keeper, args: Arguments) -> Answer:
+    receipt = keeper.add_violation(args["code"], args["severity"], args["details"], **aim(args))
+    return changed(args, receipt, f"violation {args['code']} recorded: {args['details']}")
+
+
+def violation_clear(keeper: Keeper, args: Arguments) -> Answer:
+    receipt = keeper.clear_violation(args["code"], **aim(args))
+    return changed(args, receipt, f"violation {args['code']} cleared")
+
+
+def violation_list(keeper: Keeper, args: Arguments) -> Answer:
+    from holdfast.cli.beside import page
+    from holdfast.core.workflow.evidence import enforcement
+    from holdfast.core.workflow.state import blocking
+
+    receipt = keeper.show(workflow=args["workflow"])
+    found = enforcement(receipt.state["violations"])
+    fields = {"id": receipt.state["id"], **found, "blocking_codes": blocking(receipt.state)}
+    return page("violations", fields, receipt.notes)
+
+
 def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.run_tests(
         args["words"], timeout=args["timeout"], echo=_echo(args), **aim(args)

@@ -153,6 +153,13 @@ def _settings(screen: Screen, data: Any) -> Iterator[str]:
     yield from _notes(screen, data["notes"])
 
 
+def _page(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.pages import lines
+
+    yield from lines(screen, data)
+    yield from _notes(screen, data["notes"])
+
+
 def _ended(screen: Screen, data: Any) -> Iterator[str]:
     yield from _change(screen, data)
     if data["signal"]:
@@ -369,5 +376,6 @@ _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
     "candidates": _candidates,
     "text": _text,
     "demo": _demo,
+    "page": _page,
     "failure": _failure,
 }

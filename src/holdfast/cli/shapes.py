@@ -22,6 +22,8 @@ Values = Literal[
     "command",
     "shell",
     "agent",
+    "severity",
+    "violation",
 ]
 """What a value is the name of, so that it can be completed; nothing where people write freely."""
 
@@ -92,6 +94,7 @@ AnswerKind = Literal[
     "settings",
     "text",
     "demo",
+    "page",
     "failure",
 ]
 

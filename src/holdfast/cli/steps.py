@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
 
 def advance(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.advance(**aim(args))
+    receipt = keeper.advance(**_forced(args), **aim(args))
     return changed(args, receipt, "advanced" if receipt.state["phase"] else "no phase is left")
 
 
 def phase_start(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.start_phase(args["name"], args["fields"], **aim(args))
+    receipt = keeper.start_phase(args["name"], args["fields"], **_forced(args), **aim(args))
     return changed(args, receipt, f"phase {args['name']} started")
 
 
 def phase_complete(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.complete_phase(args["name"], args["fields"], **aim(args))
+    receipt = keeper.complete_phase(args["name"], args["fields"], **_forced(args), **aim(args))
     return changed(args, receipt, f"phase {args['name']} completed")
 
 
@@ -84,6 +84,10 @@ def read(keeper: Keeper, args: Arguments) -> Answer:
 def set_context(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.set_context(args["fields"], **aim(args))
     return changed(args, receipt, f"context set: {', '.join(args['fields'])}")
+
+
+def _forced(args: Arguments) -> Fields:
+    return {"force": args["force"], "reason": args["reason"]}
 
 
 def aim(args: Arguments) -> Fields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.cli import table_beside
 from holdfast.cli.grammar import argument, flag, option
 from holdfast.cli.table_upkeep import SETUP, UPKEEP
 
@@ -15,6 +16,8 @@ GROUPS: dict[str, str] = {
     "gate": "run a gate's command, record a claim about one, or list them",
     "tests": "run the tests and record the result, or record one",
     "files": "record the files that were touched",
+    "violation": "record what a review found, clear it, or list what is there",
+    **table_beside.GROUPS,
 }
 
 _WORKFLOW = argument(
@@ -33,6 +36,7 @@ _PHASE = (
 )
 _TASK = argument("N", "the task's id", into="task", kind="task", values="task")
 _REASON = option("--reason", "TEXT", "why")
+_FORCE = (flag("--force", "although a grave violation stands in the way"), _REASON)
 
 _WORKFLOWS: dict[str, Command] = {
     "start": {
@@ -78,6 +82,7 @@ _WORKFLOWS: dict[str, Command] = {
             ),
             option("--branch", "NAME", "the branch it belongs to (default: the current one)"),
             option("--ttl", "TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
+            flag("--replace", "abandon the one that has the only place for such a record"),
         ),
         "examples": (
             "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
@@ -147,18 +152,21 @@ _PROGRESS: dict[str, Command] = {
     "advance": {
         "help": "complete the current phase and start the next",
         "call": "steps.advance",
+        "options": _FORCE,
         "examples": ("holdfast advance",),
     },
     "phase start": {
         "help": "start a phase",
         "call": "steps.phase_start",
         "takes": _PHASE,
+        "options": _FORCE,
         "examples": ("holdfast phase start review",),
     },
     "phase complete": {
         "help": "complete a phase; on the current one the same as advance",
         "call": "steps.phase_complete",
         "takes": _PHASE,
+        "options": _FORCE,
         "examples": ("holdfast phase complete review findings=3",),
     },
     "phase block": {
@@ -291,6 +299,27 @@ _EVIDENCE: dict[str, Command] = {
         "call": "proof.gate_list",
         "examples": ("holdfast gate list", "holdfast gate list --json"),
     },
+    "violation add": {
+        "help": "record what a review found; CRITICAL and HIGH hold back the handing over",
+        "call": "proof.violation_add",
+        "takes": (
+            argument("CODE", "its name, such as V-TEST-03"),
+            argument("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", values="severity"),
+            argument("DETAILS", "what is wrong"),
+        ),
+        "examples": ("holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",),
+    },
+    "violation clear": {
+        "help": "say that a violation is mended",
+        "call": "proof.violation_clear",
+        "takes": (argument("CODE", "its name", values="violation"),),
+        "examples": ("holdfast violation clear V-TEST-03",),
+    },
+    "violation list": {
+        "help": "list the violations, and whether they hold anything back",
+        "call": "proof.violation_list",
+        "examples": ("holdfast violation list",),
+    },
     "tests run": {
         "help": "run the tests and record which failed; exit code 4 when one did",
         "call": "proof.tests_run",
@@ -335,8 +364,11 @@ SECTIONS = {
     "Workflows": _WORKFLOWS,
     "Progress": _PROGRESS,
     "Evidence": _EVIDENCE,
+    "Beside workflows": table_beside.BESIDE,
     "Setting up": SETUP,
     "Upkeep": UPKEEP,
 }
-COMMANDS: dict[str, Command] = {**_WORKFLOWS, **_PROGRESS, **_EVIDENCE, **SETUP, **UPKEEP}
+COMMANDS: dict[str, Command] = {
+    name: command for section in SECTIONS.values() for name, command in section.items()
+}
 WITHOUT_WORKSPACE = ("completion", "demo", "help", "hook", "init", "uninstall")

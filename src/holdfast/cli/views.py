@@ -141,6 +141,10 @@ def _settings(data: Any) -> Fields:
     return {**{name: data[name] for name in data if name != "notes"}, **_notes(data["notes"])}
 
 
+def _page(data: Any) -> Fields:
+    return {**data["fields"], **_notes(data["notes"])}
+
+
 def _ended(data: Any) -> Fields:
     return {**_change(data), "signal": data["signal"]}
 
@@ -217,5 +221,6 @@ _VIEWS: dict[str, Callable[[Any], Fields]] = {
     "candidates": _candidates,
     "text": _text,
     "demo": _text,
+    "page": _page,
     "failure": _failure,
 }

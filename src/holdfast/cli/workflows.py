@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper, Receipt
 
 
+_STARTING = ("title", "tasks", "phases", "reading", "reminders", "branch", "ttl", "replace")
+
+
 def start(keeper: Keeper, args: Arguments) -> Answer:
-    options = {
-        name: args[name]
-        for name in ("title", "tasks", "phases", "reading", "reminders", "branch", "ttl")
-    }
+    options = {name: args[name] for name in _STARTING}
     context = args["context"] or None
     receipt = keeper.start(args["recipe"], args["subject"], context=context, **options, **aim(args))
     verb = "resumed" if receipt.resumed else "started"

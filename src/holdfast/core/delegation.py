@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Command, Draft, Event
-    from holdfast.core.small_shapes import Delegation
+    from holdfast.core.shapes import Command, Draft, Event, Fields
+    from holdfast.core.small_shapes import Delegation, DelegationEntry
 
     Answer = list[Draft] | Refusal
 
@@ -82,6 +82,53 @@ def _noted(state: Delegation, event: Event) -> Delegation:
     named = {} if kind == "delegation" else {"kind": kind}
     entry = {**named, **event["data"], "timestamp": event["at"]}
     return {**state, "entries": [*state["entries"], entry]}
+
+
+def summary(entries: list[DelegationEntry]) -> Fields:
+    """What can be learned from entries: how each agent does, who takes over, what people prefer."""
+    kinds: dict[str, list[DelegationEntry]] = {}
+    for entry in entries:
+        kinds.setdefault(entry.get("kind", "delegation"), []).append(entry)
+    given = kinds.get("delegation", [])
+    agents = dict.fromkeys(entry["agent"] for entry in given)
+    return {
+        "agents": [_agent(name, [e for e in given if e["agent"] == name]) for name in agents],
+        "escalations": _pairs(kinds.get("escalation", []), "from", "to"),
+        "overrides": _pairs(kinds.get("override", []), "suggested", "chosen"),
+        "routings": _pairs(kinds.get("routing", []), "suggested", "chosen"),
+    }
+
+
+def _agent(name: str, given: list[DelegationEntry]) -> Fields:
+    """How often, how it ended, and how long the one in the middle took."""
+    times = sorted(entry["duration_ms"] for entry in given if "duration_ms" in entry)
+    return {
+        "agent": name,
+        "count": len(given),
+        "outcomes": _counted([entry["outcome"] for entry in given if "outcome" in entry]),
+        "task_types": _counted([entry["task_type"] for entry in given if "task_type" in entry]),
+        "median_ms": times[len(times) // 2] if times else None,
+    }
+
+
+def _pairs(entries: list[DelegationEntry], one: str, other: str) -> list[Fields]:
+    """How often each went from the one to the other, and how often that was resolved."""
+    found: dict[tuple[str, str], list[DelegationEntry]] = {}
+    for entry in entries:
+        found.setdefault((entry[one], entry[other]), []).append(entry)
+    rows: list[Fields] = []
+    for (first, second), same in found.items():
+        row: Fields = {one: first, other: second, "count": len(same)}
+        told = [entry["resolved"] for entry in same if "resolved" in entry]
+        if told:
+            row["resolved"] = sum(told)
+            row["unresolved"] = len(told) - sum(told)
+        rows.append(row)
+    return sorted(rows, key=lambda row: -int(row["count"]))
+
+
+def _counted(words: list[str]) -> dict[str, int]:
+    return {word: words.count(word) for word in sorted(set(words), key=lambda w: -words.count(w))}
 
 
 def adopt_record(command: Command) -> Answer:

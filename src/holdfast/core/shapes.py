@@ -67,6 +67,8 @@ class Phase(TypedDict):
     completed_at: NotRequired[str]
     approved: NotRequired[bool]
     reason: NotRequired[str]
+    forced: NotRequired[str]
+    """Why it was entered although a violation stood in the way."""
     steps: NotRequired[list[str]]
 
 

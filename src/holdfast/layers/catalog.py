@@ -99,6 +99,9 @@ def built(ledger: str, segments: Callable[[], Iterable[tuple[int, list[Event]]]]
         seq = last_seq
         touched: dict[str, Event] = {}
         for event in events:
+            if has_no_workflow(event["stream"]):
+                touched[event["stream"]] = event
+                continue
             state = workflow.carried(states.get(event["stream"]), event)
             if state is not None:
                 states[event["stream"]] = state
@@ -106,6 +109,9 @@ def built(ledger: str, segments: Callable[[], Iterable[tuple[int, list[Event]]]]
         order = {**{s: last for s, last in order.items() if s not in touched}, **touched}
     rows = []
     for stream, last in order.items():
+        if has_no_workflow(stream):
+            rows.append(bare_row(last))
+            continue
         row = _row_if_right(states[stream], last) or _row_of_the_rest(segments, last)
         if row is not None:
             rows.append(row)
@@ -156,6 +162,20 @@ _KEY = b'{"stream":"'
 
 def _key(stream: str) -> bytes:
     return _KEY + stream.encode(errors="replace") + b'"'
+
+
+def has_no_workflow(stream: str) -> bool:
+    """Whether it is a stream of another kind: no workflow's id begins so."""
+    return stream.startswith("_")
+
+
+def bare_row(last: Event) -> Fields:
+    """A stream without a workflow: which event is its last."""
+    return {key: last[key] for key in ("stream", "seq", "version", "hash")}
+
+
+def is_bare(row: Fields) -> bool:
+    return "id" not in row
 
 
 def row_of(state: Workflow, last: Event) -> Fields:

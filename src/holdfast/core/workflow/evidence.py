@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.state import declared_phase, find_phase, with_phase
+from holdfast.core.workflow.state import BLOCKING, declared_phase, find_phase, with_phase
 from holdfast.core.workflow.texts import bad_values, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Command, Draft, Fields, Phase, Workflow
+    from holdfast.core.shapes import Command, Draft, Fields, Phase, Violation, Workflow
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 RUN, CLAIM = "run", "claim"
@@ -120,6 +120,23 @@ def clear_violation(state: Workflow, command: Command) -> list[Draft] | Refusal:
             "not_found", f"violation: {state['id']} has no {code}", f"holdfast show {state['id']}"
         )
     return [{"type": "violation_cleared", "data": {"code": code}}]
+
+
+def enforcement(found: list[Violation]) -> Fields:
+    """The violations, whether they block, and both in one line."""
+    severities = [violation["severity"] for violation in found]
+    blocking = any(severity.upper() in BLOCKING for severity in severities)
+    counted = ", ".join(
+        f"{severities.count(one)} {one}" for one in sorted(set(severities), key=_rank)
+    )
+    noun = "violation" if len(found) == 1 else "violations"
+    summary = f"{counted} {noun}{' (blocking)' if blocking else ''}"
+    return {"violations": found, "blocking": blocking, "summary": summary}
+
+
+def _rank(severity: str) -> tuple[int, str]:
+    known = severity.upper()
+    return (SEVERITIES.index(known) if known in SEVERITIES else len(SEVERITIES), severity)
 
 
 def record_tests(_state: Workflow, command: Command) -> list[Draft] | Refusal:

@@ -10,6 +10,7 @@ from holdfast.core.workflow.evidence import with_claims, with_stale_gates
 from holdfast.core.workflow.state import (
     awaits_approval,
     blank,
+    blocking,
     find_phase,
     is_active,
     pending_gates,
@@ -159,6 +160,8 @@ def pending(state: Workflow) -> Fields:
         "gates": pending_gates(state),
     }
     current = find_phase(state, state["phase"])
+    if current is None or not current.get("forced"):
+        found["violations"] = blocking(state)
     if current is not None and (
         current["status"] == "blocked"
         or (current["status"] == "in_progress" and awaits_approval(state, current))

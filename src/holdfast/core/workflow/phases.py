@@ -5,8 +5,10 @@ from __future__ import annotations
 from holdfast.core.refusal import Refusal, word
 from holdfast.core.workflow.state import (
     awaits_approval,
+    blocking,
     declared_phase,
     find_phase,
+    is_terminal,
     next_phases,
     pending_phase,
     with_phase,
@@ -17,7 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Command, Draft, Fields, Phase, Workflow
 
-_OWN_FIELDS = ("name", "status", "started_at", "completed_at", "approved", "steps", "reason")
+_OWN_FIELDS = (
+    "name", "status", "started_at", "completed_at", "approved", "steps", "reason", "forced",
+)  # fmt: skip
 
 
 def advance(state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -39,8 +43,11 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
     current = find_phase(state, state["phase"])
     if current is phase and phase["status"] == "in_progress":
         return _noted(name, fields)
+    refusal = _held_back(state, name, command, "phase start")
+    if refusal is not None:
+        return refusal
     if current is None:
-        return _begun(name, fields)
+        return _begun(name, fields, command)
     if current["status"] == "blocked":
         return _blocked_refusal(state, "phase start", current)
     following = next_phases(state, current["name"])
@@ -51,9 +58,9 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
             if refusal is not None:
                 return refusal
             drafts.append(_completion(state, current["name"], {}, command))
-        return [*drafts, *_begun(name, fields)]
+        return [*drafts, *_begun(name, fields, command)]
     if _comes_before(state, name, current["name"]) or current is phase:
-        return _begun(name, fields)
+        return _begun(name, fields, command)
     return Refusal(
         "wrong_order",
         f"phase start: {name} does not follow {current['name']}, where {state['id']} stands; "
@@ -99,8 +106,30 @@ def _complete_current(state: Workflow, command: Command, tried: str) -> list[Dra
     following = next_phases(state, current["name"])
     drafts = [_completion(state, current["name"], fields, command)]
     if following:
-        drafts += _begun(following[0], {})
+        refusal = _held_back(state, following[0], command, tried)
+        if refusal is not None:
+            return refusal
+        drafts += _begun(following[0], {}, command)
     return drafts
+
+
+def _held_back(state: Workflow, name: str, command: Command, tried: str) -> Refusal | None:
+    """A grave violation stands before the handing over of the work."""
+    args = command["args"]
+    found = blocking(state) if is_terminal(name) else []
+    if not found:
+        return None
+    if not args.get("force"):
+        return Refusal(
+            "blocking",
+            f"{tried}: {name} of {state['id']} waits for violations: {', '.join(found)}",
+            f"mend it, then: holdfast violation clear {word(found[0])}; or go on all the same: "
+            "--force --reason TEXT",
+            violations=found,
+        )
+    if not args.get("reason"):
+        return Refusal("invalid", f"{tried}: force needs a reason", "--force --reason TEXT")
+    return bad_text("reason", args["reason"])
 
 
 def _completion(state: Workflow, name: str, fields: Fields, command: Command) -> Draft:
@@ -115,8 +144,11 @@ def _completion(state: Workflow, name: str, fields: Fields, command: Command) ->
     return {"type": "phase_completed", "data": data}
 
 
-def _begun(name: str, fields: Fields) -> list[Draft]:
-    return [{"type": "phase_started", "data": {"phase": name}}, *_told(name, fields)]
+def _begun(name: str, fields: Fields, command: Command) -> list[Draft]:
+    data: Fields = {"phase": name}
+    if is_terminal(name) and command["args"].get("force"):
+        data["forced"] = command["args"].get("reason")
+    return [{"type": "phase_started", "data": data}, *_told(name, fields)]
 
 
 def _noted(name: str, fields: Fields) -> list[Draft] | Refusal:
@@ -279,7 +311,8 @@ def _started(state: Workflow, data: Fields, at: str) -> Workflow:
         after["phases"] = [pending_phase(phase) for phase in state["recipe"]["phases"]]
     elif state["phase"] is not None and name not in next_phases(state, state["phase"]):
         after["phases"] = _reopened(state, name)
-    begun = {"status": "in_progress", "started_at": at, "completed_at": None, "reason": None}
+    begun: Fields = {"status": "in_progress", "started_at": at}
+    begun |= {"completed_at": None, "reason": None, "forced": data.get("forced")}
     after["phases"] = with_phase(after, name, begun)
     return after
 

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
 
 HISTORY_KEPT = 50
 ENDED = ("completed", "abandoned", "expired")
+TERMINAL = ("git-commit", "x-archive")
+"""The phases in which the work of a workflow is handed over, by their names."""
+BLOCKING = ("CRITICAL", "HIGH")
 
 
 def blank(workflow_id: str, recipe: Recipe, at: str) -> Workflow:
@@ -95,6 +98,17 @@ def pending_gates(state: Workflow) -> list[str]:
 
 def is_passed(gate: Fields) -> bool:
     return gate.get("status") == "completed" and gate.get("passed") is not False
+
+
+def is_terminal(name: str | None) -> bool:
+    """Whether a phase is the one in which a workflow's work is handed over."""
+    return name in TERMINAL
+
+
+def blocking(state: Workflow) -> list[str]:
+    """The codes of the violations with which no work is handed over."""
+    grave = [found for found in state["violations"] if found["severity"].upper() in BLOCKING]
+    return [found["code"] for found in grave]
 
 
 def awaits_approval(state: Workflow, phase: Phase) -> bool:

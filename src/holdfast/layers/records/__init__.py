@@ -71,6 +71,11 @@ def place(state: Workflow) -> str | None:
     return state["record"]
 
 
+def is_reset(state: Workflow) -> bool:
+    """Whether an empty object stays in the place of the record that went."""
+    return state["recipe"]["format"] == "verb" and state["status"] == "expired"
+
+
 def has_completed_copy(path: str, workflow_id: str) -> bool:
     """Whether something stands where the completed record of an active skill workflow would."""
     return any(os.path.lexists(place) for place in places(path, workflow_id)[1:])

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from holdfast.disk import Disk
 
 
+_EMPTY = b"{}"
+"""A place for a record in which there is none."""
+
+
 class Showing:
     """A record on its way to its place."""
 
@@ -89,7 +93,7 @@ class RecordStore:
         stood = self._disk.replace(path, spare, is_new=expected is None, durable=durable)
         if stood is None:
             return None
-        if stood == expected or self._is_ours(stood):
+        if stood == expected or stood.strip() == _EMPTY or self._is_ours(stood):
             return self._let_go(spare, path)
         return self._keep(spare, path)
 
@@ -120,7 +124,8 @@ class RecordStore:
         if self._disk.is_being_written(spare):
             return True
         left = self.read(spare)
-        return left is not None and bool(left.strip(b"\0")) and not self._is_ours(left)
+        is_nothing = left is None or left.strip(b"\0\n") in (b"", _EMPTY)
+        return not is_nothing and not self._is_ours(left or b"")
 
     def take_left(self, path: str) -> list[str]:
         """The paths of what was saved here and is still to be taken in."""
@@ -167,6 +172,10 @@ class RecordStore:
             target, number = f"{stem}-{number}", number + 1
         self._disk.move(source, target)
         return target
+
+    def reset(self, path: str) -> str | None:
+        """Leaves an empty object in a record's place; otherwise as ``remove``."""
+        return self.put(self.prepare(path, _EMPTY + b"\n"), path, None)
 
     def remove(self, path: str) -> str | None:
         """Takes a record away; one that somebody changed is kept to be taken in, and its path

@@ -6,6 +6,7 @@ can be revisited, and a document that lists none has those of its type's recipe.
 
 from __future__ import annotations
 
+from holdfast.core.workflow.evidence import enforcement
 from holdfast.layers.records import position
 from holdfast.layers.records.fields import (
     WORKFLOW_STATUSES,
@@ -39,10 +40,9 @@ from holdfast.layers.records.rest import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Origin, Violation, Workflow
+    from holdfast.core.shapes import Fields, Origin, Workflow
 
 DEFAULT_TTL = "24h"
-BLOCKING = ("CRITICAL", "HIGH")
 
 _SHOWN = EVERYWHERE | {
     "subject", "title", "status", "updated_at", "completed_at", "ttl", "phase", "phases",
@@ -78,24 +78,6 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     if state["extra"]:
         put_back(document, rest, state["extra"], _NESTED)
     return document, rest
-
-
-def enforcement(found: list[Violation]) -> Fields:
-    """The violations, whether they block, and both in one line."""
-    severities = [violation["severity"] for violation in found]
-    blocking = any(severity.upper() in BLOCKING for severity in severities)
-    counted = ", ".join(
-        f"{severities.count(one)} {one}" for one in sorted(set(severities), key=_rank)
-    )
-    noun = "violation" if len(found) == 1 else "violations"
-    summary = f"{counted} {noun}{' (blocking)' if blocking else ''}"
-    return {"violations": found, "blocking": blocking, "summary": summary}
-
-
-def _rank(severity: str) -> tuple[int, str]:
-    order = ("CRITICAL", "HIGH", "MEDIUM", "LOW")
-    known = severity.upper()
-    return (order.index(known) if known in order else len(order), severity)
 
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:

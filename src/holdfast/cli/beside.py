@@ -1,0 +1,108 @@
+"""Commands about what a workspace keeps beside its workflows: interviews, delegations."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.shapes import Answer, Arguments
+    from holdfast.core.shapes import Fields
+    from holdfast.keeper import Keeper
+    from holdfast.small import Noted
+
+
+def page(name: str, fields: Fields, notes: list[str] | None = None) -> Answer:
+    """An answer whose fields are the JSON, and that ``pages`` draws for people."""
+    return {"kind": "page", "data": {"page": name, "fields": fields, "notes": notes or []}}
+
+
+def interview_record(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.interviews().record(
+        args["skill"],
+        _score(args, "--confidence", args["confidence"]),
+        dimensions={name: _score(args, name, value) for name, value in args["dimensions"].items()},
+        questions=args["questions"] or 0,
+        id=args["id"],
+    )
+    newest = noted.state["interviews"][-1]
+    return _noted(noted, f"interview of {args['skill']} recorded", {"interview": newest})
+
+
+def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.interviews().skip(args["skill"], args["reason"], id=args["id"])
+    return _noted(noted, f"{args['skill']} went without an interview", {"skip": _last_skip(noted)})
+
+
+def _last_skip(noted: Noted) -> Fields:
+    newest: Fields = noted.state["skips"][-1]
+    return newest
+
+
+def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
+    state = keeper.interviews().show()
+    fields = {name: state[name] for name in state if name != "extra"}  # type: ignore[literal-required]
+    return page("interviews", fields)
+
+
+def delegation_record(keeper: Keeper, args: Arguments) -> Answer:
+    told = {name: args[name] for name in ("model", "task_type", "complexity", "outcome")}
+    duration = args["duration_ms"]
+    noted = keeper.delegations().record(args["agent"], **told, duration_ms=duration, id=args["id"])
+    return _entry(noted, f"delegation to {args['agent']} recorded")
+
+
+def delegation_escalate(keeper: Keeper, args: Arguments) -> Answer:
+    resolved = args["resolved"]
+    if resolved not in (None, "yes", "no"):
+        from holdfast.cli.arguments import Usage
+
+        raise Usage(f"--resolved is yes or no, not {resolved[:40]!r}", _USAGE[args["command"]])
+    noted = keeper.delegations().escalate(
+        args["from_agent"],
+        args["to_agent"],
+        args["reason"],
+        resolved=None if resolved is None else resolved == "yes",
+        id=args["id"],
+    )
+    return _entry(noted, f"{args['from_agent']} handed over to {args['to_agent']}")
+
+
+def delegation_override(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.delegations().override(args["suggested"], args["chosen"], id=args["id"])
+    return _entry(noted, f"{args['chosen']} was chosen instead of {args['suggested']}")
+
+
+def delegation_routing(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.delegations().routing(
+        args["suggested"], args["chosen"], args["intent"], id=args["id"]
+    )
+    return _entry(noted, f"{args['chosen']} was chosen instead of {args['suggested']}")
+
+
+def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
+    return page("delegations", keeper.delegations().list(agent=args["agent"]))
+
+
+def _entry(noted: Noted, said: str) -> Answer:
+    return _noted(noted, said, {"entry": noted.state["entries"][-1]})
+
+
+def _noted(noted: Noted, said: str, fields: Fields) -> Answer:
+    answer = page("noted", {**fields, "seqs": noted.seqs}, noted.notes)
+    answer["data"]["said"] = said
+    return answer
+
+
+def _score(args: Arguments, name: str, value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        from holdfast.cli.arguments import Usage
+
+        message = f"{name} is a number from 0 to 1, not {str(value)[:40]!r}"
+        raise Usage(message, _USAGE[args["command"]]) from None
+
+
+_USAGE = {
+    "interview record": "holdfast interview record --skill SKILL --confidence 0.8",
+    "delegation escalate": "holdfast delegation escalate --from A --to B --reason TEXT",
+}

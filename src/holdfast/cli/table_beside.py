@@ -1,0 +1,103 @@
+"""The commands about what stands beside the workflows, as data like those of ``table``."""
+
+from __future__ import annotations
+
+from holdfast.cli.grammar import argument, option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.shapes import Command
+
+GROUPS = {
+    "interview": "record how sure a skill was, or that nobody let it ask",
+    "delegation": "record which agent was given what, and see what can be learned from it",
+}
+_SUGGESTED = option("--suggested", "NAME", "what was suggested", required=True)
+_CHOSEN = option("--chosen", "NAME", "what the person chose", required=True)
+
+BESIDE: dict[str, Command] = {
+    "interview record": {
+        "help": "record how sure a skill was of what it was asked to do",
+        "call": "beside.interview_record",
+        "options": (
+            option("--skill", "NAME", "the skill", required=True),
+            option("--confidence", "N", "from 0 to 1", required=True),
+            option(
+                "--dimension",
+                "NAME=N",
+                "the same for one side of it, such as clarity=0.9",
+                into="dimensions",
+                kind="pair",
+                many=True,
+            ),
+            option("--questions", "N", "how many questions were asked", kind="count"),
+        ),
+        "examples": (
+            "holdfast interview record --skill plan --confidence 0.82 --dimension clarity=0.9",
+        ),
+    },
+    "interview skip": {
+        "help": "record that the user did not want to be asked",
+        "call": "beside.interview_skip",
+        "takes": (argument("SKILL", "the skill"),),
+        "options": (option("--reason", "TEXT", "what the user said", required=True),),
+        "examples": ("holdfast interview skip plan --reason 'just do it'",),
+    },
+    "interview show": {
+        "help": "show the newest interviews",
+        "call": "beside.interview_show",
+        "examples": ("holdfast interview show",),
+    },
+    "delegation record": {
+        "help": "record what an agent was given, and how it ended",
+        "call": "beside.delegation_record",
+        "options": (
+            option("--agent", "NAME", "the agent", required=True),
+            option("--outcome", "TEXT", "how it ended", required=True),
+            option("--model", "NAME", "its model"),
+            option("--task-type", "TEXT", "the kind of task", into="task_type"),
+            option("--complexity", "TEXT", "how hard it was"),
+            option("--duration-ms", "N", "how long it took", into="duration_ms", kind="count"),
+        ),
+        "examples": (
+            "holdfast delegation record --agent tester --task-type tests --outcome success",
+        ),
+    },
+    "delegation escalate": {
+        "help": "record that one agent handed over to another",
+        "call": "beside.delegation_escalate",
+        "options": (
+            option("--from", "NAME", "who gave up", into="from_agent", required=True),
+            option("--to", "NAME", "who took over", into="to_agent", required=True),
+            option("--reason", "TEXT", "why", required=True),
+            option("--resolved", "yes|no", "whether that helped"),
+        ),
+        "examples": (
+            "holdfast delegation escalate --from tester --to architect --reason 'two failures'",
+        ),
+    },
+    "delegation override": {
+        "help": "record that a person chose another agent than the one suggested",
+        "call": "beside.delegation_override",
+        "options": (_SUGGESTED, _CHOSEN),
+        "examples": ("holdfast delegation override --suggested tester --chosen reviewer",),
+    },
+    "delegation routing": {
+        "help": "record that a person chose another workflow than the one suggested",
+        "call": "beside.delegation_routing",
+        "options": (
+            _SUGGESTED,
+            _CHOSEN,
+            option("--intent", "TEXT", "what the person wanted", required=True),
+        ),
+        "examples": (
+            "holdfast delegation routing --suggested oneshot --chosen apex --intent feature",
+        ),
+    },
+    "delegation list": {
+        "help": "how each agent does, who takes over from whom, what people prefer",
+        "call": "beside.delegation_list",
+        "options": (option("--agent", "NAME", "only what this agent had part in"),),
+        "examples": ("holdfast delegation list", "holdfast delegation list --agent tester"),
+    },
+}
