@@ -49,6 +49,7 @@ def calling(**handler):
     return {"Stop": [{"hooks": [{"type": "command", **handler}]}]}
 
 
+@pytest.mark.promise(13)
 @pytest.mark.parametrize(
     "handler",
     [

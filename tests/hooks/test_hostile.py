@@ -10,6 +10,8 @@ import pytest
 from holdfast.keeper import Keeper
 from hooks.conftest import ENTRY
 
+pytestmark = pytest.mark.promise(14, 15)
+
 
 def break_the_ledger(client):
     ledger = os.path.join(client.path, ".claude", "holdfast", "ledger.ndjson")

@@ -255,8 +255,8 @@ MUTATIONS += [
         [
             (
                 "loop.py",
-                "        self.engine.ledger.make_sure()\n        state =",
-                "        state =",
+                "            self.engine.ledger.make_sure()\n            self.engine.note(",
+                "            self.engine.note(",
             )
         ],
         _CUT + "test_a_writer_killed_right_before_its_sync_is_made_up_for[dev]",
@@ -342,5 +342,54 @@ MUTATIONS += [
             )
         ],
         _LOCK + "test_a_stopped_holder_is_named_when_the_time_is_over",
+    ),
+]
+
+# Promises 13, 14 and 15, in hooks and in what looks after them
+
+_HOSTILE = "tests/hooks/test_hostile.py::"
+
+MUTATIONS += [
+    Mutation(
+        13,
+        "doctor runs what a project names",
+        [
+            (
+                "connections.py",
+                "        return self.words if self.is_own or self.words == fastest() else None\n",
+                "        return self.words\n",
+            )
+        ],
+        "tests/test_doctor.py::test_nothing_that_a_project_brings_is_run",
+    ),
+    Mutation(
+        14,
+        "brief on files outside",
+        [
+            (
+                "workspace.py",
+                "(os.path.realpath(os.path.join(top, path)) + os.sep).startswith(top)",
+                "bool(top)",
+            )
+        ],
+        _HOSTILE + "test_a_record_of_a_stranger_cannot_have_other_files_read",
+    ),
+    Mutation(
+        15,
+        "raise",
+        [("hooks/first.py", "    except BaseException as error:", "    except EOFError as error:")],
+        "tests/hooks/test_events.py::test_a_fault_is_logged_and_stops_nobody",
+    ),
+    Mutation(
+        15,
+        "wait for a pipe",
+        [
+            (
+                "hooks/first.py",
+                '        if not os.path.isfile(path):\n            return b""\n',
+                "",
+            )
+        ],
+        _HOSTILE + "test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting",
     ),
 ]
