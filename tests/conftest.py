@@ -5,8 +5,13 @@ its counts; those of all tests of the same name are added up, over all processes
 line. ``not_shown`` skips a test loudly: what could not be shown here is said there too.
 """
 
+import os
+
 import pytest
 from hypothesis import settings
+
+# Nobody's own memory is written by a test; those that want one say where it is.
+os.environ["HOLDFAST_MEMORY"] = "off"
 
 settings.register_profile("holdfast", deadline=None)
 settings.load_profile("holdfast")

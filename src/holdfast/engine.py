@@ -12,6 +12,7 @@ import os
 from holdfast import jsontext
 from holdfast.core import moment, workflow
 from holdfast.core.refusal import Refusal
+from holdfast.core.workflow.state import is_news
 from holdfast.disk import LARGEST
 from holdfast.errors import Fault, Refused
 from holdfast.indexes import Indexes
@@ -59,6 +60,8 @@ class Engine:
         self.was_cleaned = False
         """Whether somebody cleaned the work tree: records that are gone then mean nothing."""
         self.notes: list[str] = []
+        self.has_news = False
+        """Whether something was recorded that belongs into the project's memory."""
         self.now_ms = clock_ms
         self._sleep = sleep
         self._seen: dict[str, tuple[bytes, str, Workflow]] = {}
@@ -255,6 +258,7 @@ class Engine:
                 raise behind from error
             self.note(behind.message)
         self.indexes.show(state, moved)
+        self.has_news = self.has_news or any(is_news(event, state) for event in events)
         return state, events
 
     def _prepare_record(self, state: Workflow, last: Event) -> Showing | None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from holdfast.engine import Engine
     from holdfast.interviews import Interviews
     from holdfast.loop import Loop
+    from holdfast.memory.layer import Memory
+    from holdfast.small import Noted
     from holdfast.trust import Wish
     from holdfast.workspace import Workspace
 
@@ -36,6 +38,22 @@ class Beside:
         from holdfast.interviews import Interviews
 
         return Interviews(self._loop)
+
+    def memory(self) -> Memory:
+        """The project's ``MEMORY.md``."""
+        from holdfast.memory.layer import Memory
+
+        return Memory(self._loop)
+
+    def remember(
+        self, text: str, *, kind: str | None = None, section: str | None = None,
+        id: str | None = None,
+    ) -> Noted:  # fmt: skip
+        """Keeps a pattern, a preference or an insight for all later sessions."""
+        from holdfast.small import Small
+
+        args = {"text": text, "kind": kind, "section": section}
+        return Small(self._loop, "learning").do("remember", args, id=id)
 
     def delegations(self) -> Delegations:
         """Which agent was given what, and how that went."""

@@ -56,6 +56,9 @@ class Loop:
         self.session = session
         self.pid = pid
         self._wait_s = wait_s
+        self._told: list[str] | None = None
+        """The notes of the answer that is being made."""
+        self._is_spreading = False
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
@@ -132,11 +135,28 @@ class Loop:
         return None if event_id is None else self._repeated(event_id)
 
     def locked(self) -> _Locked:
-        return _Locked(self.engine, self._wait_s)
+        return _Locked(self, self._wait_s)
 
     def notes(self) -> list[str]:
+        """What was noticed; what is noticed from now on until the lock is free is added to it."""
         notes, self.engine.notes = self.engine.notes, []
+        self._told = notes
         return notes
+
+    def spread(self) -> None:
+        """Takes news to the layers that nobody waits for with the lock."""
+        told, self._told = self._told, None
+        if not self.engine.has_news or self._is_spreading:
+            return
+        from holdfast.memory.layer import Memory
+
+        self._is_spreading = True
+        try:
+            Memory(self).write()
+        finally:
+            self.engine.has_news = self._is_spreading = False
+        if told is not None:
+            told += self.notes()
 
     def reading(self, look: Callable[[], T]) -> T:
         """Looks without the lock; with it when there is something to mend."""
@@ -230,8 +250,9 @@ class Loop:
 class _Locked:
     """The workspace's lock, held: what is read under it cannot change but by us."""
 
-    def __init__(self, engine: Engine, wait_s: float) -> None:
-        self._engine = engine
+    def __init__(self, loop: Loop, wait_s: float) -> None:
+        self._loop = loop
+        self._engine = loop.engine
         self._wait_s = wait_s
         self._fd = -1
 
@@ -265,6 +286,7 @@ class _Locked:
         self._engine.disk.close(self._fd)
         if isinstance(error, OSError):
             raise _storage(error) from error
+        self._loop.spread()
 
 
 def _storage(error: OSError) -> Fault:

@@ -21,6 +21,7 @@ MAX_BYTES = 262_144
 MAX_COMMAND = 1_000
 _GAP = " " * 20
 COMPLETED_KEPT = "24h"
+MEMORY_LINES = 40
 ENFORCEABLE = ("reading", "stop")
 
 
@@ -68,6 +69,20 @@ class Settings:
                 return enforced
         return []
 
+    def memory(self) -> str | None:
+        """Where the project's memory is, where that is set; ``off`` for nowhere."""
+        told = self._said("memory")
+        return told if told is None else str(told)
+
+    def memory_lines(self) -> int:
+        """How many lines of a project's memory may be ours."""
+        told = self._said("memory_lines")
+        return MEMORY_LINES if told is None else int(told)
+
+    def _said(self, key: str) -> Json:
+        """A single value; the person's word, where there is one, counts."""
+        return self._person.get(key, self._team.get(key))
+
     def completed_kept(self) -> str:
         """How long records of ended workflows stay where they are."""
         for settings in (self._person, self._team):
@@ -82,9 +97,19 @@ def load(root: str) -> Settings:
     team = _read(os.path.join(root, TEAM), TEAM, within=root)
     person_file = os.path.join(person_folder(), PERSON)
     person = _read(person_file, person_file)
-    _check(team, TEAM, ("enforce", "gates", "ttl", "clean"))
-    _check(person, person_file, ("enforce", "gates", "ttl", "clean", "trust"))
+    _check(team, TEAM, _TABLES, _VALUES)
+    _check(person, person_file, (*_TABLES, "trust"), _VALUES)
+    _check_within(team, root)
     return Settings(team, person)
+
+
+def _check_within(team: Fields, root: str) -> None:
+    """What a repository says about a path must stay inside the workspace."""
+    told = team.get("memory", "off")
+    top = os.path.realpath(root)
+    full = os.path.realpath(os.path.join(top, told))
+    if told != "off" and (told.startswith("~") or os.path.commonpath((top, full)) != top):
+        raise BadSettings(TEAM, "memory", "leads out of the workspace")
 
 
 def person_folder() -> str:
@@ -119,13 +144,15 @@ def _read(path: str, shown: str, within: str | None = None) -> Fields:
         raise BadSettings(shown, "file", "holds a value that is nested too deeply") from None
 
 
-def _check(settings: Fields, path: str, known: tuple[str, ...]) -> None:
-    _only(settings, known, path, "")
-    enforced = settings.get("enforce", [])
-    if not isinstance(enforced, list) or not all(name in ENFORCEABLE for name in enforced):
-        raise BadSettings(path, "enforce", f"must be a list of {', '.join(ENFORCEABLE)}")
+_TABLES = ("gates", "ttl", "clean")
+_VALUES = ("enforce", "memory", "memory_lines")
+
+
+def _check(settings: Fields, path: str, tables: tuple[str, ...], values: tuple[str, ...]) -> None:
+    _only(settings, (*values, *tables), path, "")
+    _check_values(settings, path)
     for table in settings:
-        if table != "enforce" and not isinstance(settings[table], dict):
+        if table not in values and not isinstance(settings[table], dict):
             raise BadSettings(path, table, "must be a table")
     for name, gate in settings.get("gates", {}).items():
         _check_gate(gate, path, f"gates.{name}")
@@ -138,6 +165,18 @@ def _check(settings: Fields, path: str, known: tuple[str, ...]) -> None:
     folders = settings.get("trust", {}).get("folders", [])
     if not isinstance(folders, list) or not all(isinstance(f, str) and f for f in folders):
         raise BadSettings(path, "trust.folders", "must be a list of folders")
+
+
+def _check_values(settings: Fields, path: str) -> None:
+    enforced = settings.get("enforce", [])
+    if not isinstance(enforced, list) or not all(name in ENFORCEABLE for name in enforced):
+        raise BadSettings(path, "enforce", f"must be a list of {', '.join(ENFORCEABLE)}")
+    memory = settings.get("memory", "off")
+    if not isinstance(memory, str) or not memory or not memory.isprintable():
+        raise BadSettings(path, "memory", "must be the path of a file, or off")
+    lines = settings.get("memory_lines", MEMORY_LINES)
+    if not isinstance(lines, int) or isinstance(lines, bool) or not 5 <= lines <= 200:
+        raise BadSettings(path, "memory_lines", "must be a number from 5 to 200")
 
 
 def _check_gate(gate: Json, path: str, key: str) -> None:

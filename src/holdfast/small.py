@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Command, Draft, Event, Fields, Origin
     from holdfast.loop import Loop
 
-KINDS = ("interview", "delegation")
+KINDS = ("interview", "delegation", "learning")
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
 _NOWHERE: Origin = {"at": "", "path": "", "worktree": "", "recipe": lambda _: None}
 _MARK = "_"
@@ -129,6 +129,8 @@ class Small:
             outcome = self._core.decide(state, asked)
             if isinstance(outcome, Refusal):
                 raise Refused(outcome.code, outcome.message, outcome.hint, **outcome.details)
+            if not outcome:
+                return Noted(state, [], self._loop.notes())
             after, events = self._commit(state, outcome, event_id=id, is_asked=True)
             self._engine.close_full_segment()
             return Noted(after, [event["seq"] for event in events], self._loop.notes())
@@ -136,6 +138,10 @@ class Small:
     def state(self) -> Fields:
         """What there is now, edits of the record included."""
         return self._loop.reading(self._load)
+
+    def look(self) -> Fields:
+        """The same for somebody who looks already, or holds the lock."""
+        return self._load()
 
     # What stands in the record's place
 
@@ -309,6 +315,7 @@ class Small:
                 raise behind from error
             engine.note(behind.message)
             left = None
+        engine.has_news = engine.has_news or self._kind == "learning"
         return (state if left is None else self._saved_meanwhile(state, left)), events
 
     def _prepared(self, state: Fields, last: Event | Fields) -> str:

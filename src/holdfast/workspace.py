@@ -21,6 +21,7 @@ _IGNORED = (
     ".claude/initiative.json*",
     ".claude/interview-state.json*",
     ".claude/delegation-log.json*",
+    ".claude/learnings.json*",
     ".claude/iterative/*/state.json*",
     "untracked/workflow-state/",
 )

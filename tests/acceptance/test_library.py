@@ -8,6 +8,7 @@ from holdfast import Keeper, Refused
 from holdfast.cli.table import COMMANDS
 from holdfast.delegations import Delegations
 from holdfast.interviews import Interviews
+from holdfast.memory.layer import Memory
 
 METHODS = {
     "start": "start",
@@ -44,6 +45,7 @@ METHODS = {
     "tests record": "record_tests",
     "files add": "add_file",
     "files sync": "sync_files",
+    "remember": "remember memory.write memory.lines memory.is_available",
     "interview record": "interviews.record",
     "interview skip": "interviews.skip",
     "interview show": "interviews.show",
@@ -66,7 +68,7 @@ BELOW = {"do", "glance"}
 DAY_MS = 86_400_000
 
 
-BESIDE = {"interviews": Interviews, "delegations": Delegations}
+BESIDE = {"interviews": Interviews, "delegations": Delegations, "memory": Memory}
 """What a method of the keeper gives for matters of their own, with methods of its own."""
 
 

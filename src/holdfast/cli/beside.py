@@ -15,6 +15,12 @@ def page(name: str, fields: Fields, notes: list[str] | None = None) -> Answer:
     return {"kind": "page", "data": {"page": name, "fields": fields, "notes": notes or []}}
 
 
+def remember(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.remember(args["text"], kind=args["kind"], section=args["section"], id=args["id"])
+    said = f"remembered: {args['text']}" if noted.seqs else f"known already: {args['text']}"
+    return _noted(noted, said, {"memory": keeper.memory().path})
+
+
 def interview_record(keeper: Keeper, args: Arguments) -> Answer:
     noted = keeper.interviews().record(
         args["skill"],

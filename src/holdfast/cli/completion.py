@@ -13,6 +13,7 @@ from holdfast.cli.arguments import Reader, Usage
 from holdfast.cli.main import open_keeper
 from holdfast.cli.table import COMMANDS, GROUPS
 from holdfast.cli.text import cells, clean, padded, shortened
+from holdfast.core.learning import KINDS
 from holdfast.core.workflow.evidence import SEVERITIES
 from holdfast.errors import HoldfastError
 
@@ -223,6 +224,10 @@ def _severities(_reader: Reader, _current: str) -> Found:
     return [(severity, "") for severity in SEVERITIES]
 
 
+def _kinds(_reader: Reader, _current: str) -> Found:
+    return [(kind, "") for kind in KINDS]
+
+
 def _violations(reader: Reader, _current: str) -> Found:
     return [(found["code"], _short(found["details"])) for found in _state(reader)["violations"]]
 
@@ -262,4 +267,5 @@ _FINDERS: dict[str, Callable[[Reader, str], Found]] = {
     "agent": _agents,
     "severity": _severities,
     "violation": _violations,
+    "kind": _kinds,
 }

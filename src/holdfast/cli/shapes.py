@@ -24,6 +24,7 @@ Values = Literal[
     "agent",
     "severity",
     "violation",
+    "kind",
 ]
 """What a value is the name of, so that it can be completed; nothing where people write freely."""
 

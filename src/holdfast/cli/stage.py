@@ -224,6 +224,7 @@ def _environment(encoding: str) -> dict[str, str]:
         **person,
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
+        "HOLDFAST_MEMORY": "off",
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONIOENCODING": encoding,
     }

@@ -16,6 +16,16 @@ _SUGGESTED = option("--suggested", "NAME", "what was suggested", required=True)
 _CHOSEN = option("--chosen", "NAME", "what the person chose", required=True)
 
 BESIDE: dict[str, Command] = {
+    "remember": {
+        "help": "keep a pattern, a preference or an insight for all later sessions",
+        "call": "beside.remember",
+        "takes": (argument("TEXT", "one line"),),
+        "options": (
+            option("--kind", "KIND", "pattern, preference or insight", values="kind"),
+            option("--section", "NAME", "the heading it stands under (default: Learnings)"),
+        ),
+        "examples": ("holdfast remember 'Ada wants short commits' --kind preference",),
+    },
     "interview record": {
         "help": "record how sure a skill was of what it was asked to do",
         "call": "beside.interview_record",

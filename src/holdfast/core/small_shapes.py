@@ -78,6 +78,24 @@ class Interview(TypedDict):
     extra: Fields
 
 
+class LearningEntry(TypedDict):
+    """One thing that was learned. Free fields of the user live beside these."""
+
+    text: str
+    section: NotRequired[str]
+    kind: NotRequired[str]
+    timestamp: NotRequired[str]
+
+
+class Learning(TypedDict):
+    """What outlives the workflow it came from."""
+
+    learnings: list[LearningEntry]
+    """The newest 200, oldest first; all of them are in the ledger."""
+    learnings_earlier: int
+    extra: Fields
+
+
 DelegationEntry = Fields
 """``timestamp`` and, by ``kind``, the fields of ``FIELDS`` in ``core.delegation``.
 

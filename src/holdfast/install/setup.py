@@ -12,10 +12,10 @@ import os
 from holdfast import home
 from holdfast.disk import Disk
 from holdfast.errors import Refused
+from holdfast.exchange import clear_spares, settle
 from holdfast.install.advice import notes_on, notes_on_skills
 from holdfast.install.agents import AGENTS, LOCAL, TEAM, USER, agent_named
 from holdfast.install.diffs import unified
-from holdfast.install.exchange import clear_spares, settle
 from holdfast.install.journal import Journal, following
 from holdfast.install.places import Place, all_of, settings_of, skills_of
 from holdfast.settings import person_folder
@@ -142,7 +142,7 @@ class _Run:
 
         target = place.target()
         self._clear(place)
-        settle(self._disk, target, self._disk.read(target), prepare)
+        settle(self._disk, target, prepare)
         return _put_in(place, *seen[-1])
 
     def without_ours(self, place: Place) -> Change | None:
@@ -188,7 +188,7 @@ class _Run:
             change.after = place.without_ours(raw, self._journal.entries.get(place.key))
             return change.after
 
-        settle(self._disk, place.target(), change.before, prepare)
+        settle(self._disk, place.target(), prepare)
 
     def _clear(self, place: Place) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Phase, Recipe, RecipePhase, Task, Workflow
+    from holdfast.core.shapes import Event, Fields, Phase, Recipe, RecipePhase, Task, Workflow
 
 HISTORY_KEPT = 50
 ENDED = ("completed", "abandoned", "expired")
@@ -109,6 +109,13 @@ def blocking(state: Workflow) -> list[str]:
     """The codes of the violations with which no work is handed over."""
     grave = [found for found in state["violations"] if found["severity"].upper() in BLOCKING]
     return [found["code"] for found in grave]
+
+
+def is_news(event: Event, state: Workflow) -> bool:
+    """Whether the project's memory should know of it, whatever becomes of the other layers."""
+    if event["type"] in ("workflow_completed", "workflow_expired"):
+        return True
+    return event["type"] == "phase_started" and state["recipe"]["format"] == "verb"
 
 
 def awaits_approval(state: Workflow, phase: Phase) -> bool:

@@ -7,6 +7,7 @@ overwritten: what stood there at that instant is seen, and counts.
 from __future__ import annotations
 
 import os
+import time
 
 from holdfast.errors import Fault
 
@@ -19,18 +20,25 @@ if TYPE_CHECKING:
 
     Prepare = Callable[[bytes | None], bytes | None]
     """From what stands there to what shall stand there; ``None`` is no file."""
+    Pause = Callable[[float], None]
 
 _TURNS = 8
+_LOOKS = 50
+_PAUSE_S = 0.02
 
 
-def settle(disk: Disk, path: str, before: bytes | None, prepare: Prepare) -> None:
+def settle(disk: Disk, path: str, prepare: Prepare, pause: Pause = time.sleep) -> None:
     """Puts what ``prepare`` makes of a file in its place, whoever else writes it meanwhile."""
-    expected, after = before, prepare(before)
+    expected = _when_written(disk, path, pause)
+    after = prepare(expected)
     for turn in range(_TURNS):
         if after == expected:
             _drop_spares(disk, path)
             return
-        stood = _put(disk, path, after, _spare(path, turn), is_new=expected is None)
+        spare = _spare(path, turn)
+        stood = _put(disk, path, after, spare, is_new=expected is None)
+        if stood is not None:
+            stood = _when_written(disk, spare, pause)
         if stood == expected:
             _drop_spares(disk, path)
             disk.sync_folder(os.path.dirname(path))
@@ -38,6 +46,15 @@ def settle(disk: Disk, path: str, before: bytes | None, prepare: Prepare) -> Non
         # Somebody saved it since it was read: theirs is the file to begin from.
         expected, after = after, prepare(stood)
     raise Fault("busy", f"{path} is being written all the time", "run the command again", path=path)
+
+
+def _when_written(disk: Disk, path: str, pause: Pause) -> bytes | None:
+    """What stands there, once nobody has it open for writing any more; waited for, not for ever."""
+    for _ in range(_LOOKS):
+        if not disk.is_being_written(path):
+            break
+        pause(_PAUSE_S)
+    return disk.read(path)
 
 
 def _put(disk: Disk, path: str, data: bytes | None, spare: str, *, is_new: bool) -> bytes | None:
