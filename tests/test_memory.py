@@ -387,3 +387,12 @@ def test_no_sentence_stands_twice_and_room_is_kept(wanted, standing, room):
     assert len(lines) <= room
     bullets = [line for line in lines if line.startswith("- ")]
     assert len(bullets) == len(set(bullets))
+
+
+def test_settings_that_make_no_sense_do_not_undo_what_was_recorded(project, monkeypatch):
+    monkeypatch.delenv("HOLDFAST_MEMORY")
+    (project.root / ".claude").mkdir()
+    (project.root / ".claude" / "holdfast.toml").write_text("memory = 3\n")
+    noted = project.keeper().remember("One")
+    assert noted.seqs == [1]
+    assert any("memory: must be the path of a file" in note for note in noted.notes)

@@ -262,11 +262,14 @@ class _Locked:
             self._engine.prepare_home()
             self._fd = self._engine.disk.lock(os.path.join(home, "lock"), self._wait_s)
         except OSError as error:
+            above = os.path.dirname(home)
+            is_file = os.path.lexists(above) and not os.path.isdir(above)
+            mend = f"move {above} away, it is no folder" if is_file else "make the folder writable"
             raise Fault(
                 "not_writable",
                 f"Cannot write state files in {home} ({error.strerror}) — "
                 "workflow state will not persist",
-                "make the folder writable, then run the same command again",
+                f"{mend}, then run the same command again",
             ) from error
         try:
             self._engine.refresh()

@@ -208,6 +208,12 @@ def check_reading(engine: Engine, paths: list[str]) -> None:
                 f"required reading {marked[:200]!r} leads out of the workspace",
                 "name a file inside it, as @path from its root",
             )
+        if os.path.isdir(full):
+            raise Refused(
+                "invalid",
+                f"required reading {marked[:200]!r} is a folder, and nobody reads one",
+                "name each of its files, as @path from the workspace's root",
+            )
         if marked.startswith("@") and not os.path.exists(full):
             engine.note(f"required reading {marked} does not exist yet")
 

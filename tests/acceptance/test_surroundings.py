@@ -234,3 +234,27 @@ def test_links_that_know_more_than_a_ledger_from_a_backup_are_kept(repo):
     assert repo.state("x")["reminders"] == ["after the backup"], "the record knew it"
     kept = [Path(mirror, name).read_bytes() for name in os.listdir(mirror)]
     assert whole in kept
+
+
+def test_a_person_who_types_hook_is_told_what_it_is_for(repo):
+    ours, theirs = os.openpty()
+    try:
+        answer = repo.run("hook", stdin=theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert answer.code == 2
+    assert "holdfast hook --explain SessionStart" in answer.err
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(folder):
+    folder.write(".claude", "x")
+    error = folder.refused("start", "tdd", "one", exit_code=3)
+    assert error["code"] == "not_writable"
+    assert "it is no folder" in error["hint"]
+
+
+def test_a_folder_is_no_required_reading(repo):
+    repo.at("docs")
+    error = repo.refused("start", "custom", "x", "--read", "@docs")
+    assert (error["code"], "is a folder" in error["message"]) == ("invalid", True)

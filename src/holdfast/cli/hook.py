@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
 def hook(args: Arguments) -> Answer:
     if args["explain"] is None:
+        if os.isatty(0):
+            from holdfast.cli.arguments import Usage
+
+            message = "hook: a client says on standard input what happened; this is a terminal"
+            raise Usage(message, "holdfast hook --explain SessionStart")
         from holdfast.hooks.first import main
 
         main()

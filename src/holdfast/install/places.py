@@ -61,15 +61,22 @@ class Place:
                     f"holdfast init --agent {self.agent.name} --user",
                 )
         if os.path.islink(self.path) and not os.path.exists(self.path):
-            raise BadSettings(self.shown, "file", "is a link to nothing")
+            raise self._in_the_way(self.path, "is a link to nothing")
         if os.path.exists(target) and not os.path.isfile(target):
-            raise BadSettings(self.shown, "file", "is not a file")
+            raise self._in_the_way(target, "is not a file")
         folder = os.path.dirname(target)
         while not os.path.lexists(folder):
             folder = os.path.dirname(folder)
         if not os.path.isdir(folder):
-            raise BadSettings(self.shown, "file", f"{folder} is not a folder")
+            raise self._in_the_way(folder, "is not a folder")
         return target
+
+    def _in_the_way(self, path: str, why: str) -> Refused:
+        return Refused(
+            "in_the_way",
+            f"{self.shown} cannot be written: {path} {why}",
+            "move it away, then run the command again",
+        )
 
 
 class SettingsFile(Place):

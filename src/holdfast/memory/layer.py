@@ -40,25 +40,26 @@ class Memory:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._engine = loop.engine
-        self._path = place.find(loop.engine.workspace)
 
     @property
     def path(self) -> str | None:
-        return self._path
+        """Where it is; ``None`` where it is switched off."""
+        return place.find(self._engine.workspace)
 
     def is_available(self) -> bool:
         """Whether it can be read and written, or made."""
-        path = self._path
+        path = wanted = self.path
         if path is None:
             return False
         while not os.path.lexists(path) and os.path.dirname(path) != path:
             path = os.path.dirname(path)
-        is_right = os.path.isfile(path) if path == self._path else os.path.isdir(path)
+        is_right = os.path.isfile(path) if path == wanted else os.path.isdir(path)
         return is_right and os.access(path, os.W_OK)
 
     def lines(self) -> list[str]:
         """The lines of our section as they stand; none when there is no section."""
-        raw = self._engine.disk.read(self._path) if self._path else None
+        path = self.path
+        raw = self._engine.disk.read(path) if path else None
         return section.Section(raw or b"", self._key).lines or []
 
     def write(self) -> bool:
@@ -66,18 +67,19 @@ class Memory:
 
         Trouble with the file is a note, never a fault: the state itself is safe.
         """
-        if self._path is None:
-            return False
         disk = self._engine.disk
         try:
+            path = self.path
+            if path is None:
+                return False
             lock = disk.lock(os.path.join(self._engine.workspace.home, LOCK), WAIT_S)
             try:
-                return self._write(os.path.realpath(self._path))
+                return self._write(os.path.realpath(path))
             finally:
                 disk.close(lock)
         except (OSError, HoldfastError) as error:
             why = getattr(error, "strerror", None) or getattr(error, "message", None) or error
-            self._engine.note(f"{UNAVAILABLE} ({why}: {self._path})")
+            self._engine.note(f"{UNAVAILABLE} ({why})")
             return False
 
     def _write(self, path: str) -> bool:
