@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The process ends before there is anything to collect.
         gc.disable()
     try:
-        return _hook() if words == ["hook"] else _run(words)
+        return _hook() if words == ["hook"] and not os.isatty(0) else _run(words)
     except KeyboardInterrupt:
         return INTERRUPTED
 
