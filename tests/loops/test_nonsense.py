@@ -1,0 +1,114 @@
+"""Nonsense in place of a page: no exception, no lost byte, and an answer in bounded time."""
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.loops import entries, pages, reading
+from holdfast.loops.rebuild import rebuilt
+from loops import walks
+
+LONGEST_S = 60
+"""Far more than a megabyte takes; what is not linear takes hours."""
+
+MEGABYTE = 1_000_000
+LONG = {
+    "one line": "a" * MEGABYTE,
+    "one word": "T1 - " * (MEGABYTE // 5),
+    "heading of arrows": "## " + "T1 → " * (MEGABYTE // 5),
+    "short lines": "a\n" * (MEGABYTE // 2),
+    "empty lines": "\n" * MEGABYTE,
+    "items": "- a\n" * (MEGABYTE // 4),
+    "units": "- [ ] **T1**: x\n  - Depends: T1\n" * (MEGABYTE // 34),
+    "open unit": "- [ ] **" + "T" * MEGABYTE,
+    "stars": "*" * MEGABYTE,
+    "ticks": "  - Files: " + "`a" * (MEGABYTE // 2),
+    "fences": "```\n" * (MEGABYTE // 4),
+    "quotes": "> " * (MEGABYTE // 2),
+    "lazy quotes": ">" * 20 + "a\n" + "b\n" * 200_000,
+    "nested items": "- " * (MEGABYTE // 2),
+    "nested lists": "".join(" " * 2 * depth + "- a\n" for depth in range(1_000)),
+    "entries": "## T1 - Iteration 1 - x\n**Did:** y\n" * (MEGABYTE // 35),
+    "comments": "<!--\n" * (MEGABYTE // 5),
+    "codes": "&#38;" * (MEGABYTE // 5),
+    "backslashes": "\\" * MEGABYTE,
+    "colons": "- " + "a:" * (MEGABYTE // 2),
+    "spaces": "- Criteria:" + " " * MEGABYTE + "x",
+}
+SMALL = walks.Loop().planned("T1").planned("T2", depends=["T1"]).finished("T1")
+
+
+def read_all(text, mode):
+    told, complaints = reading.read_units(text, mode)
+    assert all(one.startswith("line ") for one in complaints)
+    assert len({unit["id"] for unit in told}) == len(told)
+    reading.read_brief(text)
+    reading.read_guardrails(text)
+    reading.words(text)
+    document, _ = rebuilt(text, text, text, text, "x", mode, lambda _: False)
+    assert document["slug"] == "x"
+
+
+def patch_all(text, loop):
+    once = pages.patched_units(text, loop.state)
+    assert pages.patched_units(once, loop.state) == once
+    state = {**loop.state, "guardrails": [{"name": "a", "when": "b"}]}
+    once = pages.patched_guardrails(text, state)
+    assert once.startswith(text)
+    assert pages.patched_guardrails(once, state) == once
+    log = text + entries.missing(text, loop.events)
+    assert entries.missing(log, loop.events) == ""
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_megabyte_of_nonsense_is_answered_in_time(name):
+    started = time.process_time()
+    text = LONG[name]
+    read_all(text, "development")
+    assert pages.patched_units(text, SMALL.state)
+    assert pages.patched_guardrails(text, SMALL.state) == text
+    assert entries.missing(text, SMALL.events)
+    assert time.process_time() - started < LONGEST_S
+
+
+def test_random_bytes_are_no_trouble():
+    drawn = random.Random(7)
+    for size in (10, 100, 1_000, 100_000):
+        for errors in ("replace", "ignore", "surrogateescape"):
+            text = drawn.randbytes(size).decode(errors=errors)
+            read_all(text, "knowledge")
+            patch_all(text, SMALL)
+
+
+def test_a_page_cut_off_anywhere_is_read_and_patched():
+    whole = pages.units(SMALL.state)
+    for end in range(0, len(whole), 3):
+        read_all(whole[:end], "development")
+        patch_all(whole[:end], SMALL)
+
+
+marks = st.sampled_from(
+    [
+        *("- [ ] **T1**: ", "- [x] **T2**:", "  - Depends: T2", "  - Criteria:", "- ", "1. ", "  "),
+        *(
+            "# x",
+            "## Tasks",
+            "## Dependencies",
+            "T1 → T2 (sequential)",
+            "**Total:** 3 tasks",
+            "---",
+        ),
+        *("## T1 - Iteration 1 - 2026-02-17T12:00:00Z", "**Did:** a", "**Signal:** T1_DONE", "a"),
+        *("## T1 - Verification - x", "**Result:** Passed", "- **When**: x", "\\", "&#10;", "`"),
+        *("```", "<!--", "-->", "> ", "\n", "\r\n", "\r", "\t"),
+    ]
+)
+
+
+@given(st.lists(marks | st.just("\n") | walks.texts, max_size=40).map("".join))
+def test_pieces_of_pages_in_any_order_are_read_and_patched(text):
+    read_all(text, "development")
+    patch_all(text, SMALL)
