@@ -75,7 +75,10 @@ def live(root: str) -> Keeper:
     keeper.complete("moved", force=True, reason="done by hand", workflow=migration)
     loop = keeper.start("loop-development", "search").state["id"]
     _iterate(keeper, loop)
-    keeper.abandon(workflow=loop)
+    keeper.do("note_rebuild", {"found": ["git has no commit '4f5e6d7'"]}, workflow=loop)
+    keeper.loops().archive(loop)
+    reopened = keeper.start("loop-knowledge", "survey").state["id"]
+    keeper.abandon(workflow=reopened)
     _adopt(root, keeper)
     _finish_folder(root, keeper)
     return keeper

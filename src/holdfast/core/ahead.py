@@ -30,6 +30,10 @@ def ahead(state: Workflow) -> Next | None:
         if state["status"] == "completed":
             return None
         return "it can be brought back", ["resume", state["id"]]
+    if state["recipe"]["format"] == "loop":
+        from holdfast.core.turns import next_words
+
+        return _unblocking(state) or next_words(state)
     return (
         _unblocking(state)
         or _task_ahead(state)
@@ -48,6 +52,10 @@ def _unblocking(state: Workflow) -> Next | None:
 
 def current_task(state: Workflow) -> Task | None:
     """The task being worked on, else the first that can be begun, else one that is blocked."""
+    if state["recipe"]["format"] == "loop":
+        from holdfast.core.turns import current_unit
+
+        return current_unit(state)
     current = find_task(state, state.get("current_task"))
     if current is not None and current["status"] not in _WAITING:
         return current

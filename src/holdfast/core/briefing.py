@@ -39,10 +39,12 @@ def briefing(
     """
     parts = [
         ("position", _position(state, now, branch)),
+        ("unit", _unit(state)),
         ("next", _next(state)),
         ("pending", [*_pushed(state, pushed), *_pending(state)]),
         ("failed", _failed(state, now)),
         ("reading", [*_reading(state), *_not_told(state, outside)]),
+        ("guardrails", _guardrails(state)),
         ("reminders", _listed("KEY REMINDERS", state["reminders"])),
         ("context", _listed("CONTEXT", _pairs(features.other_context(state)))),
         ("action", _action(state)),
@@ -50,7 +52,7 @@ def briefing(
     return _fitted(state, dict(parts))
 
 
-_SHORTENED_FIRST = ("context", "reminders", "failed", "pending", "reading")
+_SHORTENED_FIRST = ("context", "reminders", "guardrails", "failed", "pending", "reading")
 
 
 def _fitted(state: Workflow, parts: dict[str, list[str]]) -> str:
@@ -166,6 +168,23 @@ def _pushed(state: Workflow, pushed: str | None) -> list[str]:
     return [f"{found} Create it if there is none, then: {record} --passed pr_number=N pr_url=URL"]
 
 
+def _unit(state: Workflow) -> list[str]:
+    """Of a loop: its unit, the iteration, what remains of it and what is in the way."""
+    if state["recipe"]["format"] != "loop" or not is_active(state):
+        return []
+    from holdfast.core.turns import told
+
+    return [quoted(line) for line in told(state)]
+
+
+def _guardrails(state: Workflow) -> list[str]:
+    if not state.get("guardrails"):
+        return []
+    from holdfast.core.turns import lessons
+
+    return _listed("GUARDRAILS", lessons(state))
+
+
 def _next(state: Workflow) -> list[str]:
     following = ahead(state)
     if following is None:
@@ -178,6 +197,11 @@ def _pending(state: Workflow) -> list[str]:
     left = pending(state)
     lines = [
         f"PENDING {kind}: {quoted(', '.join(map(str, items)))}" for kind, items in left.items()
+    ]
+    lines += [
+        f"TIMEOUT {quoted(t['id'])}: it has used its {t.get('max_iterations')} iterations"
+        for t in state["tasks"]
+        if t["status"] == "timeout"
     ]
     blocked = [task for task in state["tasks"] if task["status"] == "blocked"]
     lines += [f"BLOCKED task {quoted(t['id'])}: {quoted(t.get('reason', ''))}" for t in blocked]

@@ -151,6 +151,8 @@ class Workflow(TypedDict):
     """Required reading that was read since the last compaction, with the time."""
     reminders: list[str]
     context: Fields
+    archived_from: NotRequired[str]
+    """Of an archived loop: where its record stood."""
     guardrails: NotRequired[list[Fields]]
     """Lessons of a loop, which every iteration is told."""
     tests: Fields

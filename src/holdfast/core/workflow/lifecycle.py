@@ -18,6 +18,7 @@ from holdfast.core.workflow.state import (
     unit_mark,
 )
 from holdfast.core.workflow.texts import bad_values, first_bad_text
+from holdfast.core.workflow.units import move
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ ALWAYS = (
     "complete_workflow",
     "expire_workflow",
     "clean_record",
+    "archive_loop",
+    "note_rebuild",
 )
 """Commands that make sense, or have an answer of their own, in any status."""
 
@@ -147,7 +150,7 @@ def _resumed(state: Workflow, data: Fields, _at: str) -> Workflow:
         current = find_phase(state, state["phase"])
         blocked = current is not None and current["status"] == "blocked"
         after["status"] = "blocked" if blocked else "in_progress"
-        for name in ("completed_at", "outcome", "reason", "cleaned_at"):
+        for name in ("completed_at", "outcome", "reason", "cleaned_at", "archived_from"):
             after.pop(name, None)  # type: ignore[misc]
     return after
 
@@ -238,6 +241,34 @@ def _abandoned(state: Workflow, data: Fields, _at: str) -> Workflow:
     return {**state, "status": "abandoned", **data}  # type: ignore[typeddict-item]
 
 
+def archive(state: Workflow, command: Command) -> list[Draft]:
+    """A loop's folder goes into the archive; a loop that still runs ends with it."""
+    left = [str(task["id"]) for task in state["tasks"] if task["status"] != "completed"]
+    drafts: list[Draft] = []
+    if is_active(state) and (left or not state["tasks"]):
+        reason = f"archived unfinished: {', '.join(left)}"[:1_000] if left else "archived unplanned"
+        drafts = [{"type": "workflow_abandoned", "data": {"reason": reason}}]
+    elif is_active(state):
+        drafts = [*move(state, "complete"), {"type": "workflow_completed", "data": {}}]
+    return [
+        *drafts,
+        {"type": "workflow_archived", "data": {"record": command["args"]["record"]}},
+    ]
+
+
+def _archived(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "record": data["record"], "archived_from": state["record"]}
+
+
+def note_rebuild(_state: Workflow, command: Command) -> list[Draft]:
+    """That a loop's state was made anew from its pages, and what did not agree."""
+    return [{"type": "loop_rebuilt", "data": {"found": list(command["args"]["found"])}}]
+
+
+def _rebuilt(state: Workflow, _data: Fields, _at: str) -> Workflow:
+    return state
+
+
 def expire(state: Workflow, _command: Command) -> list[Draft]:
     return [{"type": "workflow_expired", "data": {"ttl": state["ttl"]}}] if is_active(state) else []
 
@@ -280,6 +311,8 @@ DECIDE = {
     "expire_workflow": expire,
     "clean_record": clean_record,
     "adopt_edit": adopt_edit,
+    "archive_loop": archive,
+    "note_rebuild": note_rebuild,
 }
 OPEN = {"start_workflow": start, "adopt_record": adopt_record}
 EVOLVE = {
@@ -290,4 +323,6 @@ EVOLVE = {
     "workflow_expired": _expired,
     "record_cleaned": _cleaned,
     "record_edited": _edited,
+    "workflow_archived": _archived,
+    "loop_rebuilt": _rebuilt,
 }

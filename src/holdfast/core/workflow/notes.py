@@ -1,10 +1,10 @@
-"""What a workflow must carry through a compaction: reading, reminders, context; and its proof."""
+"""What a workflow must carry through a compaction: reading, reminders, lessons, context."""
 
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.lifecycle import bad_reading
-from holdfast.core.workflow.texts import bad_text, bad_values
+from holdfast.core.workflow.texts import bad_text, bad_values, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,26 @@ def set_context(_state: Workflow, command: Command) -> list[Draft] | Refusal:
     return [{"type": "context_set", "data": {"values": values}}]
 
 
+def add_guardrail(state: Workflow, command: Command) -> list[Draft] | Refusal:
+    """A lesson for every iteration to come; ``replace`` says that it is a known one, told anew."""
+    args = command["args"]
+    given = {key: args[key] for key in _LESSON if args.get(key) is not None}
+    wrong = first_bad_text(**given)
+    if wrong is not None:
+        return wrong
+    known = {one.get("name"): one for one in state.get("guardrails", [])}
+    if known.get(given["name"]) == given:
+        return []
+    if not args.get("replace"):
+        name, number = given["name"], 2
+        while given["name"] in known:
+            given["name"], number = f"{name} ({number})", number + 1
+    return [{"type": "guardrail_added", "data": given}]
+
+
+_LESSON = ("name", "when", "problem", "solution", "learned")
+
+
 def note_compaction(state: Workflow, command: Command) -> list[Draft]:
     """A compaction; said twice with nothing in between, it is the same one."""
     last = state["history"][-1:]
@@ -94,6 +114,14 @@ def _context_set(state: Workflow, data: Fields, _at: str) -> Workflow:
     return {**state, "context": {**state["context"], **data["values"]}}
 
 
+def _guardrail(state: Workflow, data: Fields, _at: str) -> Workflow:
+    known = state.get("guardrails", [])
+    if data["name"] not in [one.get("name") for one in known]:
+        return {**state, "guardrails": [*known, dict(data)]}
+    told = [dict(data) if one.get("name") == data["name"] else one for one in known]
+    return {**state, "guardrails": told}
+
+
 def _compacted(state: Workflow, _data: Fields, _at: str) -> Workflow:
     return {**state, "read": {}}
 
@@ -111,6 +139,7 @@ DECIDE = {
     "require_reading": require_reading,
     "confirm_reading": confirm_reading,
     "set_context": set_context,
+    "add_guardrail": add_guardrail,
     "note_compaction": note_compaction,
     "note_briefing": note_briefing,
     "end_session": end_session,
@@ -120,6 +149,7 @@ EVOLVE = {
     "reading_required": _reading_required,
     "reading_confirmed": _reading_confirmed,
     "context_set": _context_set,
+    "guardrail_added": _guardrail,
     "context_compacted": _compacted,
     "briefing_delivered": _unchanged,
     "session_ended": _session_ended,

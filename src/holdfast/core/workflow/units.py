@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 MAX_ITERATIONS = 5
 _MOST = 1_000
-CHOICES = "allow more (loop extend), simplify its criteria (loop plan), or see to it yourself"
+CHOICES = (
+    "allow more (loop extend), simplify its criteria (loop plan --criteria --max), "
+    "or see to it yourself"
+)
 _MOVING = ("pending", "in_progress")
 _LATER = ("confirming", "verifying", "completed")
 
@@ -40,13 +43,15 @@ def plan(state: Workflow, command: Command) -> list[Draft] | Refusal:
     fields = {key: args[key] for key in _PLANNED if args.get(key) is not None}
     known = find_task(state, args["task"])
     if known is not None:
-        if known["status"] in _LATER:
+        # What was never said can still be; what was said is what was confirmed.
+        if known["status"] in _LATER and any(known.get(key) for key in fields):
             return _wrong(state, "plan", known, f"it is {known['status']}", "loop status")
         return [{"type": "unit_planned", "data": {"task": known["id"], **fields}}]
     data = {"task": args["task"], "description": args.get("description") or ""}
     drafts: list[Draft] = [{"type": "task_added", "data": data}]
-    drafts.append({"type": "unit_planned", "data": {"task": args["task"], **fields}})
-    return [*_move(state, "plan", only_from=("discover",)), *drafts]
+    planned = {"task": args["task"], "max_iterations": MAX_ITERATIONS, **fields}
+    drafts.append({"type": "unit_planned", "data": planned})
+    return [*move(state, "plan", only_from=("discover",)), *drafts]
 
 
 _PLANNED = (
@@ -122,7 +127,7 @@ def iterate(state: Workflow, command: Command) -> list[Draft] | Refusal:
     number = task.get("iterations_used", 0) + 1
     kind = "iteration_recorded" if number <= limit_of(task) else "task_timed_out"
     draft: Draft = {"type": kind, "data": {"task": task["id"], "iteration": number, **data}}
-    return [*_move(state, "execute"), draft]
+    return [*move(state, "execute"), draft]
 
 
 _SAID = ("did", "remaining", "blockers", "commit", "signal")
@@ -197,7 +202,7 @@ def _judged(
     data |= {key: args[key] for key in ("found", "evidence") if args.get(key) is not None}
     drafts: list[Draft] = [{"type": kind, "data": data}]
     after = _status_after(kind, clean=found is None)
-    return [*drafts, *_move(state, _phase_after(state, task, after))]
+    return [*drafts, *move(state, _phase_after(state, task, after))]
 
 
 def _status_after(kind: str, *, clean: bool) -> str:
@@ -241,15 +246,7 @@ def extend(state: Workflow, command: Command) -> list[Draft] | Refusal:
     return [{"type": "task_extended", "data": {"task": task["id"], "max_iterations": most}}]
 
 
-def add_guardrail(_state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """A lesson for every iteration to come."""
-    args = command["args"]
-    names = ("name", "when", "problem", "solution", "learned")
-    given = {key: args[key] for key in names if args.get(key) is not None}
-    return first_bad_text(**given) or [{"type": "guardrail_added", "data": given}]
-
-
-def _move(state: Workflow, to: str, only_from: tuple[str, ...] = ()) -> list[Draft]:
+def move(state: Workflow, to: str, only_from: tuple[str, ...] = ()) -> list[Draft]:
     """The events that bring the loop's own phase there; it follows its units."""
     names = [phase["name"] for phase in state["phases"]]
     current = state["phase"]
@@ -279,8 +276,18 @@ def _wrong(state: Workflow, tried: str, task: Task, why: str, hint: str) -> Refu
 
 
 def _planned(state: Workflow, data: Fields, _at: str) -> Workflow:
-    said = {key: value for key, value in data.items() if key != "task"}
-    return {**state, "tasks": with_task(state, data["task"], said)}
+    # A list that is empty is left out, as it is where nobody ever gave one.
+    said = {key: value if value != [] else None for key, value in data.items() if key != "task"}
+    return {**state, "tasks": with_task(state, data["task"], {**said, **_goes_on(state, data)})}
+
+
+def _goes_on(state: Workflow, data: Fields) -> Fields:
+    """What had run out of iterations goes on when it is allowed more."""
+    task = find_task(state, data["task"])
+    if task is None or task["status"] != "timeout":
+        return {}
+    has_room = data.get("max_iterations", 0) > task.get("iterations_used", 0)
+    return {"status": "in_progress"} if has_room else {}
 
 
 def _iterated(state: Workflow, data: Fields, at: str) -> Workflow:
@@ -314,7 +321,8 @@ def _with_commit(state: Workflow, data: Fields) -> Workflow:
         return state
     task = find_task(state, data["task"])
     about = task["description"] if task is not None else ""
-    line = f"{data['commit']}: {data['did'].splitlines()[0][:80] or about}"
+    said = data["did"].strip().splitlines() or [about]
+    line = f"{data['commit']}: {said[0][:80]}"
     return {**state, "commits": [*state["commits"], line]}
 
 
@@ -348,16 +356,8 @@ def _unblocked(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 
 def _extended(state: Workflow, data: Fields, _at: str) -> Workflow:
-    task = find_task(state, data["task"])
-    changed: Fields = {"max_iterations": data["max_iterations"]}
-    if task is not None and task["status"] == "timeout":
-        changed["status"] = "in_progress"
+    changed = {"max_iterations": data["max_iterations"], **_goes_on(state, data)}
     return {**state, "tasks": with_task(state, data["task"], changed)}
-
-
-def _guardrail(state: Workflow, data: Fields, _at: str) -> Workflow:
-    known = state.get("guardrails", [])
-    return {**state, "guardrails": [*known, dict(data)]}
 
 
 DECIDE = {
@@ -367,7 +367,6 @@ DECIDE = {
     "verify_unit": verify,
     "unblock_unit": unblock,
     "extend_unit": extend,
-    "add_guardrail": add_guardrail,
 }
 EVOLVE = {
     "unit_planned": _planned,
@@ -377,5 +376,4 @@ EVOLVE = {
     "verification_recorded": _verified,
     "task_unblocked": _unblocked,
     "task_extended": _extended,
-    "guardrail_added": _guardrail,
 }

@@ -1,0 +1,156 @@
+"""Whose turn it is in a loop: the unit that is due, what is due for it, and what that needs.
+
+Units that are nearly done come first, so that work is finished before more is begun; units that are
+blocked or out of iterations wait for a person and free the next.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.workflow import units
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields, Task, Workflow
+
+STUCK = ("blocked", "timeout")
+_ORDER = ("verifying", "confirming", "in_progress", "pending")
+_TURNS = {"confirming": "confirm", "verifying": "verify"}
+_SAID = ("criteria", "files", "output", "remaining", "blockers", "verify", "model")
+
+
+def turn_of(state: Workflow) -> tuple[Task | None, str]:
+    """The unit that is due and its turn, iterate, confirm, verify or timeout; if one is ready."""
+    for status in _ORDER:
+        for task in state["tasks"]:
+            if task["status"] == status and not units.waits_for(state, task):
+                return task, _turn(task)
+    return None, ""
+
+
+def _turn(task: Task) -> str:
+    if task["status"] in _TURNS:
+        return _TURNS[task["status"]]
+    return "iterate" if task.get("iterations_used", 0) < units.limit_of(task) else "timeout"
+
+
+def current_unit(state: Workflow) -> Task | None:
+    """The unit that is due, else the first that waits for a person."""
+    held = [task for task in state["tasks"] if task["status"] in STUCK]
+    return turn_of(state)[0] or next(iter(held), None)
+
+
+def stuck(state: Workflow) -> dict[str, str]:
+    """The units that wait for a person, and why."""
+    return {str(task["id"]): _why(task) for task in state["tasks"] if task["status"] in STUCK}
+
+
+def _why(task: Task) -> str:
+    if task["status"] == "blocked":
+        reason = task.get("reason")
+        return f"blocked: {reason}" if reason else "blocked"
+    return f"timeout: it has used its {units.limit_of(task)} iterations"
+
+
+def ahead(state: Workflow) -> Fields:
+    """What to do now, with everything that the doing needs."""
+    task, turn = turn_of(state)
+    found: Fields = {"loop": state["id"], "phase": state["phase"], "stuck": stuck(state)}
+    if task is None:
+        left = [one for one in state["tasks"] if one["status"] != "completed"]
+        found["turn"] = "wait" if left else "archive" if state["tasks"] else "plan"
+        found["command"] = " ".join(["holdfast", *_without_unit(state, found["turn"])[1]])
+        return found
+    used = task.get("iterations_used", 0)
+    found |= {
+        "turn": turn,
+        "unit": task["id"],
+        "title": task["description"],
+        "status": task["status"],
+        "iteration": used + 1 if turn == "iterate" else used,
+        "max_iterations": units.limit_of(task),
+        "signal": units.signal_of(task),
+        "guardrails": state.get("guardrails", []),
+        "command": _command(task, turn),
+    }
+    found |= {key: task.get(key) for key in _SAID if task.get(key)}
+    if turn == "timeout":
+        found["choices"] = units.CHOICES
+    return found
+
+
+def _command(task: Task, turn: str) -> str:
+    name = task["id"]
+    signal = units.signal_of(task)
+    return (
+        "holdfast loop "
+        + {
+            "confirm": f"confirm {name} --clean | --issues TEXT",
+            "verify": f"verify {name} --passed | --failed TEXT | --run -- COMMAND",
+            "timeout": f"extend {name} --max {units.limit_of(task) + units.MAX_ITERATIONS}",
+            "iterate": f"iterate {name} --did TEXT --remaining TEXT | --signal {signal}",
+        }[turn]
+    )
+
+
+def next_words(state: Workflow) -> tuple[str, list[str]]:
+    """The next step of an active loop: what it is about, and the words after ``holdfast``."""
+    task, turn = turn_of(state)
+    if task is None:
+        left = [one for one in state["tasks"] if one["status"] != "completed"]
+        return _without_unit(state, "wait" if left else "archive" if state["tasks"] else "plan")
+    name = str(task["id"])
+    title = f"{name} ({task['description']})"
+    if turn == "confirm":
+        return f"{title} was declared done; go over it once more", [
+            "loop",
+            "confirm",
+            name,
+            "--clean",
+        ]
+    if turn == "verify":
+        return f"{title} was confirmed; verify it", ["loop", "verify", name, "--passed"]
+    if turn == "timeout":
+        most = str(units.limit_of(task) + units.MAX_ITERATIONS)
+        about = f"{title} has used its {units.limit_of(task)} iterations: {units.CHOICES}"
+        return about, ["loop", "extend", name, "--max", most]
+    return f"{title}: what to do, and with what", ["loop", "next"]
+
+
+def _without_unit(state: Workflow, turn: str) -> tuple[str, list[str]]:
+    if turn == "plan":
+        return "no unit is planned", ["loop", "plan", "--unit", f"{_mark(state)}1: TITLE"]
+    if turn == "archive":
+        return "every unit is done", ["loop", "archive"]
+    held = [task for task in state["tasks"] if task["status"] in STUCK]
+    if not held:
+        return "no unit is ready", ["loop", "status"]
+    name = str(held[0]["id"])
+    if held[0]["status"] == "blocked":
+        return f"no unit is ready; {name} is {_why(held[0])}", ["loop", "unblock", name]
+    most = str(units.limit_of(held[0]) + units.MAX_ITERATIONS)
+    about = f"no unit is ready; {name}: {units.CHOICES}"
+    return about, ["loop", "extend", name, "--max", most]
+
+
+def _mark(state: Workflow) -> str:
+    return "R" if state["recipe"].get("mode") == "knowledge" else "T"
+
+
+def told(state: Workflow) -> list[str]:
+    """What a briefing tells of the unit that is due, unquoted: a name and a text each line."""
+    task, turn = turn_of(state)
+    if task is None:
+        return []
+    used, most = task.get("iterations_used", 0), units.limit_of(task)
+    number = used + 1 if turn == "iterate" else used
+    lines = [f"ITERATION {number} of {most}: {task['id']} is {task['status'].replace('_', ' ')}"]
+    keys = ("criteria", "remaining", "blockers")
+    return [*lines, *(f"{key.upper()}: {task.get(key)}" for key in keys if task.get(key))]
+
+
+def lessons(state: Workflow) -> list[str]:
+    """The guardrails, a line each."""
+    return [
+        f"when {one.get('when')}: {one.get('problem')}; instead: {one.get('solution')}"
+        for one in state.get("guardrails", [])
+    ]
