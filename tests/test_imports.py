@@ -59,6 +59,7 @@ PACKAGES = {
         "steps",
         "table",
         "table_beside",
+        "table_loops",
         "table_upkeep",
     ),
     "holdfast.core": ("choice", "edits", "moment", "refusal", "workflow"),

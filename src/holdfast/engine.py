@@ -305,7 +305,7 @@ class Engine:
         old = records.place(before)
         root = self.workspace.root_of(before["worktree"])
         stays = old == records.place(state) and before["worktree"] == state["worktree"]
-        if old is None or root is None or stays:
+        if old is None or root is None or stays or records.is_archived(old):
             return None
         path = self.workspace.inside(root, old)
         left = self.store.reset(path) if records.is_reset(state) else self.store.remove(path)

@@ -16,6 +16,7 @@ from holdfast.disk import Disk
 from holdfast.engine import Engine
 from holdfast.errors import HoldfastError, Refused
 from holdfast.keeping import Beside, Evidence, plain
+from holdfast.layers import records
 from holdfast.loop import Loop, Receipt
 
 TYPE_CHECKING = False
@@ -131,6 +132,10 @@ class Keeper(Evidence, Beside):
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
             args: Fields = {"worktree": self.workspace.name, **self._loop.binding(state)}
+            if records.is_archived(state["record"]):
+                from holdfast.loops.archive import bring_back
+
+                args["record"] = bring_back(self._engine, state)
             if state["worktree"] != self.workspace.name:
                 args["branch"] = self.workspace.branch()
                 self._engine.note(f"{state['id']} moved here, to branch {args['branch']}")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.engine import Engine
     from holdfast.interviews import Interviews
     from holdfast.loop import Loop
+    from holdfast.loops.keeping import Loops
     from holdfast.memory.layer import Memory
     from holdfast.small import Noted
     from holdfast.trust import Wish
@@ -60,6 +61,12 @@ class Beside:
         from holdfast.delegations import Delegations
 
         return Delegations(self._loop)
+
+    def loops(self) -> Loops:
+        """The loops of this workspace: units in iterations, confirmed and verified."""
+        from holdfast.loops.keeping import Loops
+
+        return Loops(self)  # type: ignore[arg-type]
 
 
 class Evidence:

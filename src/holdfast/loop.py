@@ -55,7 +55,7 @@ class Loop:
         self.engine = engine
         self.session = session
         self.pid = pid
-        self._wait_s = wait_s
+        self.wait_s = wait_s
         self._told: list[str] | None = None
         """The notes of the answer that is being made."""
         self._is_spreading = False
@@ -135,7 +135,7 @@ class Loop:
         return None if event_id is None else self._repeated(event_id)
 
     def locked(self) -> _Locked:
-        return _Locked(self, self._wait_s)
+        return _Locked(self, self.wait_s)
 
     def notes(self) -> list[str]:
         """What was noticed; what is noticed from now on until the lock is free is added to it."""

@@ -64,6 +64,9 @@ def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], li
         for gate, fields in state["recipe"].get("gates", {}).items():
             if isinstance(fields.get("command"), str):
                 found.setdefault((gate, fields["command"]), f"workflow {state['id']}")
+        for task in state["tasks"]:
+            if isinstance(task.get("verify"), str):
+                found.setdefault((f"unit {task['id']}", task["verify"]), f"loop {state['id']}")
     listed = []
     for (gate, command), source in found.items():
         why = bad_command(command)
@@ -71,7 +74,8 @@ def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], li
             approved = is_approved(workspace, command)
             listed.append(Wish(gate, command, source, approved=approved))
         else:
-            notes.append(f"{source}: the command of gate {gate} {why}, so it cannot be approved")
+            what = f"the command of {_named(gate)}"
+            notes.append(f"{source}: {what} {why}, so it cannot be approved")
     return listed, notes
 
 
@@ -88,12 +92,16 @@ def check(workspace: Workspace, gate: str, command: str, source: str) -> None:
     shown = command if why is None else repr(command)[:200]
     raise Refused(
         "untrusted",
-        f"gate {gate}: {source} wants to run {shown!r}, which nobody approved here"
+        f"{_named(gate)}: {source} wants to run {shown!r}, which nobody approved here"
         + (f" (it {why})" if why else ""),
         "let a person read it and approve it: holdfast trust",
         command=command[:1_000],
         source=source,
     )
+
+
+def _named(gate: str) -> str:
+    return gate if gate.startswith("unit ") else f"gate {gate}"
 
 
 def approve(workspace: Workspace, commands: list[str], at: str) -> None:

@@ -42,7 +42,8 @@ def _is_approved(wish: Wish) -> bool:
             f"trust: only a person on a terminal can approve {wish.command!r} ({wish.source})",
             "run holdfast trust in a terminal; holdfast trust --list shows all of them",
         )
-    print(f"\n{clean(wish.source)} wants gate {clean(wish.gate)} to run:\n")
+    what = wish.gate if wish.gate.startswith("unit ") else f"gate {wish.gate}"
+    print(f"\n{clean(wish.source)} wants {clean(what)} to run:\n")
     print(f"    {clean(wish.command)}\n")
     print("Approve exactly this command, for this workspace? [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in _YES

@@ -154,7 +154,27 @@ def _values(item: Option | Positional, reader: Reader, current: str) -> Found:
 
 
 def _workflows(reader: Reader, _current: str) -> Found:
-    rows, _ = _glance(reader)
+    return _listed(_glance(reader)[0])
+
+
+def _loops(reader: Reader, _current: str) -> Found:
+    return _listed([row for row in _glance(reader)[0] if row["format"] == "loop"])
+
+
+def _units(reader: Reader, _current: str) -> Found:
+    """Of the loop that is named, or of the active ones."""
+    active = [row for row in _glance(reader)[0] if row["status"] in ("in_progress", "blocked")]
+    named = reader.found.get("workflow")
+    found: dict[str, str] = {}
+    for row in active:
+        if row["format"] == "loop" and named in (None, row["id"]):
+            state = open_keeper(_session(reader)).glance(workflow=row["id"])[1]
+            tasks = [] if state is None else state["tasks"]
+            found |= {str(t["id"]): _short(t["description"]) for t in tasks}
+    return list(found.items())
+
+
+def _listed(rows: list[Fields]) -> Found:
     rows.sort(key=lambda row: row["updated_at"], reverse=True)
     rows.sort(key=lambda row: row["status"] not in ("in_progress", "blocked"))
     told = [(row["id"], f"{row['status'].replace('_', ' ')}: {row['title']}") for row in rows]
@@ -259,6 +279,8 @@ _FINDERS: dict[str, Callable[[Reader, str], Found]] = {
     "step": _steps,
     "task": _tasks,
     "task phase": _task_phases,
+    "loop": _loops,
+    "unit": _units,
     "gate": _gates,
     "file": _files,
     "@file": _marked_files,

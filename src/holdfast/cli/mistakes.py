@@ -180,7 +180,8 @@ def _distance(one: str, other: str) -> int:
 
 
 def _members(group: str) -> list[str]:
-    return [name.split(" ")[1] for name in COMMANDS if name.startswith(f"{group} ")]
+    below = [name[len(group) + 1 :] for name in COMMANDS if name.startswith(f"{group} ")]
+    return list(dict.fromkeys(name.partition(" ")[0] for name in below))
 
 
 def _storable(word: str) -> bool:

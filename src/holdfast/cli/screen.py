@@ -127,6 +127,16 @@ def _run(screen: Screen, data: Any) -> Iterator[str]:
     yield from next_lines(screen, data["receipt"].state, aimed=data["aimed"])
 
 
+def _of_loops(name: str) -> Callable[[Screen, Any], Iterable[str]]:
+    def render(screen: Screen, data: Any) -> Iterable[str]:
+        from holdfast.cli import loop_panels
+
+        found: Iterable[str] = getattr(loop_panels, name)(screen, data)
+        return found
+
+    return render
+
+
 def _plan(screen: Screen, data: Any) -> Iterator[str]:
     yield f"{screen.mark('in_progress')} {clean(data['does'])}"
     if data["context"]:
@@ -369,6 +379,10 @@ _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
     "plan": _plan,
     "silence": _demo,
     "check": _check,
+    "turn": _of_loops("turn_panel"),
+    "loops": _of_loops("loops_panel"),
+    "driven": _of_loops("driven_panel"),
+    "unverified": _of_loops("unverified_panel"),
     "settings": _settings,
     "recipes": _recipes,
     "recipe": _recipe,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.cli import table_beside
 from holdfast.cli.grammar import argument, flag, option
+from holdfast.cli.table_loops import LOOP_GROUPS, LOOPS
 from holdfast.cli.table_upkeep import SETUP, UPKEEP
 
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ GROUPS: dict[str, str] = {
     "files": "record the files that were touched",
     "violation": "record what a review found, clear it, or list what is there",
     **table_beside.GROUPS,
+    **LOOP_GROUPS,
 }
 
 _WORKFLOW = argument(
@@ -265,7 +267,7 @@ _GATE = argument("NAME", "the gate", into="gate", values="gate")
 _LIMIT = option("--timeout", "TIME", "how long it may take: 90s, 10m, 2h (default 10m)")
 _EVIDENCE: dict[str, Command] = {
     "gate run": {
-        "help": "run a gate's command and record what came of it; exit code 4 when it failed",
+        "help": "run a gate's command and record what came of it; exit code 4 if it failed",
         "call": "proof.gate_run",
         "takes": (
             _GATE,
@@ -364,6 +366,7 @@ SECTIONS = {
     "Workflows": _WORKFLOWS,
     "Progress": _PROGRESS,
     "Evidence": _EVIDENCE,
+    "Loops": LOOPS,
     "Beside workflows": table_beside.BESIDE,
     "Setting up": SETUP,
     "Upkeep": UPKEEP,

@@ -40,7 +40,7 @@ SETUP: dict[str, Command] = {
         "examples": ("holdfast hook --explain SessionStart",),
     },
     "doctor": {
-        "help": "see whether everything works here; each trouble with the command that mends it",
+        "help": "see whether all works here; each trouble with the command that mends it",
         "call": "doctor.doctor",
         "examples": ("holdfast doctor",),
     },

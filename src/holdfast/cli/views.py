@@ -128,6 +128,31 @@ def _cleaned(data: Any) -> Fields:
     return {"cleaned": data["gone"], "dry_run": data["dry_run"], **_notes(data["notes"])}
 
 
+def _turn(data: Any) -> Fields:
+    return {"next": data["next"], **_notes(data["notes"])}
+
+
+def _loops(data: Any) -> Fields:
+    views = [workflow_view(state, state["record"]) for state in data["states"]]
+    return {"loops": views, **_notes(data["notes"])}
+
+
+def _driven(data: Any) -> Fields:
+    run = {key: value for key, value in data.items() if key != "notes"}
+    fields: Fields = {"run": run, **_notes(data["notes"])}
+    if not data["finished"]:
+        stuck = "; ".join(f"{name} is {why}" for name, why in data["stuck"].items())
+        message = f"loop run: {data['loop']} is not finished" + (f": {stuck}" if stuck else "")
+        fields["error"] = {"code": "failed", "message": message, "hint": data["next"]}
+    return fields
+
+
+def _unverified(data: Any) -> Fields:
+    message = f"loop verify: {data['unit']} did not pass: {data['found'][:200]}"
+    error = {"code": "failed", "message": message, "hint": "holdfast loop next"}
+    return {**_change(data), "error": error}
+
+
 def _check(data: Any) -> Fields:
     fields: Fields = {"checks": data["checks"]}
     wrong = [check for check in data["checks"] if check["status"] == "bad"]
@@ -214,6 +239,10 @@ _VIEWS: dict[str, Callable[[Any], Fields]] = {
     "plan": _text,
     "silence": _text,
     "check": _check,
+    "turn": _turn,
+    "loops": _loops,
+    "driven": _driven,
+    "unverified": _unverified,
     "settings": _settings,
     "recipes": _text,
     "recipe": _text,

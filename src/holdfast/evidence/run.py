@@ -83,15 +83,17 @@ def run(
     env: dict[str, str] | None = None,
     echo: Callable[[bytes], None] | None = None,
     given: bytes = b"",
+    held: tuple[int, ...] = (),
 ) -> Outcome:
     """Runs words as they are, or a text with the shell; ``echo`` gets what it prints at once.
 
-    ``given`` is what it reads on standard input, up to what a pipe holds.
+    ``given`` is what it reads on standard input, up to what a pipe holds. ``held`` are descriptors
+    of locks that it holds as well: should we be killed, they tell that it still runs.
     """
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     begin = time.monotonic()
     try:
-        process = _start(words, folder, env, given[:MOST_GIVEN])
+        process = _start(words, folder, env, given[:MOST_GIVEN], held)
     except (OSError, ValueError) as error:
         return Outcome(started=False, why=_why_not(error, folder))
     with _Watch(process, echo) as watch:
@@ -112,7 +114,11 @@ def run(
 
 
 def _start(
-    words: list[str], folder: str, env: dict[str, str] | None, given: bytes
+    words: list[str],
+    folder: str,
+    env: dict[str, str] | None,
+    given: bytes,
+    held: tuple[int, ...],
 ) -> subprocess.Popen[bytes]:
     if not words:
         raise ValueError("there is nothing to run")
@@ -130,6 +136,7 @@ def _start(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=held,
         )
     finally:
         os.close(reading)

@@ -76,6 +76,11 @@ def is_reset(state: Workflow) -> bool:
     return state["recipe"]["format"] == "verb" and state["status"] == "expired"
 
 
+def is_archived(record: str) -> bool:
+    """Whether a record stands in the archive of loops, which nothing is taken away from."""
+    return record.startswith(".claude/iterative/archive/")
+
+
 def has_completed_copy(path: str, workflow_id: str) -> bool:
     """Whether something stands where the completed record of an active skill workflow would."""
     return any(os.path.lexists(place) for place in places(path, workflow_id)[1:])

@@ -1,0 +1,236 @@
+"""``loop run``: a loop driven without a person, turn by turn.
+
+A turn is recorded when it is over and not before: whoever is killed goes on with the same turn, and
+none is lost or counted twice. While it lasts, the driver and its worker hold a lock of this loop,
+so that nobody begins the same turn beside a worker that outlived its driver.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.core import turns
+from holdfast.core.workflow.state import find_task, is_active
+from holdfast.core.workflow.units import limit_of
+from holdfast.errors import Fault, Refused
+from holdfast.evidence import git
+from holdfast.evidence.run import run as run_command
+from holdfast.loops import files, pages, prompts, reading, verification
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.core.shapes import Fields, Task, Workflow
+    from holdfast.evidence.run import Outcome
+    from holdfast.keeper import Keeper
+    from holdfast.loop import Receipt
+    from holdfast.loops.keeping import Loops
+
+    Tell = Callable[[Workflow, Task, str], None]
+
+
+class Driver:
+    """One run over a loop with one worker."""
+
+    def __init__(
+        self,
+        loops: Loops,
+        keeper: Keeper,
+        slug: str,
+        command: list[str],
+        verify: str | None,
+        limit: str | None,
+    ) -> None:
+        if not command or not command[0].strip():
+            hint = f"holdfast loop run {slug} -- COMMAND"
+            raise Refused("invalid", "loop run: the worker's command is empty", hint)
+        self._seconds = verification.seconds_of(limit)
+        self._loops = loops
+        self._keeper = keeper
+        self._engine = keeper._engine  # noqa: SLF001 - a room of the keeper's own
+        self._slug = slug
+        self._command = command
+        self._verify = verify
+        self._root = keeper.workspace.root
+        self._held = -1
+        self._notes: list[str] = []
+
+    def drive(self, tell: Tell) -> Fields:
+        """Goes on until every unit is done, one gets stuck, or none is ready."""
+        state = self._show()
+        self._check(state)
+        self._held = self._hold()
+        try:
+            return self._drive(tell)
+        finally:
+            self._engine.disk.close(self._held)
+
+    def _drive(self, tell: Tell) -> Fields:
+        state = self._show()
+        known, count = turns.stuck(state), 0
+        while True:
+            task, turn = turns.turn_of(state)
+            is_stuck = bool(turns.stuck(state).keys() - known.keys())
+            if task is None or is_stuck or not is_active(state):
+                return self._ended(state, count)
+            tell(state, task, turn)
+            try:
+                _TURNS[turn](self, state, task)
+                count += turn != "timeout"
+            except Refused as refused:
+                if refused.code != "wrong_order":
+                    raise
+                # Somebody else moved the unit while the worker was at it: theirs counts.
+                self._say([f"not recorded: {refused.message}"])
+            state = self._show()
+
+    def _check(self, state: Workflow) -> None:
+        """What would stop a run in the middle is said before it begins."""
+        if not is_active(state):
+            raise Refused(
+                "ended",
+                f"loop run: {state['id']} has ended ({state['status']})",
+                f"holdfast resume {state['id']}",
+            )
+        folder = files.folder_of(self._engine, state)
+        text = files.page(self._engine, folder, files.CONTEXT) if folder else ""
+        count = reading.words(text)
+        if count >= pages.MOST_WORDS:
+            hint = f"shorten it, then: holdfast loop run {state['id']} -- COMMAND"
+            raise Refused("invalid", f"loop run: {files.too_long(count)}", hint)
+        if self._verify is None:
+            for task in state["tasks"]:
+                if task["status"] != "completed":
+                    verification.own_command(self._keeper.workspace, state, task)
+
+    def _hold(self) -> int:
+        """Takes the loop's own lock, which the workers hold too."""
+        folder = os.path.join(self._keeper.workspace.home, "driven")
+        self._engine.disk.make_folder(folder, 0o700)
+        try:
+            # A worker of a run that was killed a moment ago may have to end first.
+            wait_s = self._keeper._loop.wait_s  # noqa: SLF001
+            return self._engine.disk.lock(os.path.join(folder, f"{self._slug}.lock"), wait_s)
+        except Fault as fault:
+            if fault.code != "busy":
+                raise
+            raise Fault(
+                "busy",
+                f"loop run: {self._slug} is driven by another process, or a worker of a run that "
+                "was killed is still at it",
+                "wait for it or end it, then run the same command again",
+            ) from fault
+
+    # Turns
+
+    def _iterate(self, state: Workflow, task: Task) -> None:
+        before = git.head(self._root)
+        outcome = self._work(prompts.prompt(state, task, "iterate"))
+        said = prompts.worked(task, outcome.output, outcome.exit_code)
+        blocked = said.pop("blocked", None)
+        after = git.head(self._root)
+        if after is not None and after != before:
+            said["commit"] = after[:12]
+        name = str(task["id"])
+        self._record(self._loops.iterate(name, slug=self._slug, **said))
+        if blocked is not None:
+            self._record(self._loops.block(name, blocked, slug=self._slug))
+
+    def _time_out(self, _state: Workflow, task: Task) -> None:
+        """The iteration after the last that is allowed: nobody is sent for it."""
+        did = f"stopped at the maximum of {limit_of(task)} iterations"
+        remaining = str(task.get("remaining") or "the criteria are not met yet")
+        receipt = self._loops.iterate(
+            str(task["id"]), did=did, remaining=remaining, slug=self._slug
+        )
+        self._record(receipt)
+
+    def _confirm(self, state: Workflow, task: Task) -> None:
+        outcome = self._work(prompts.prompt(state, task, "confirm"))
+        issues = prompts.found(task, outcome.output, outcome.exit_code)
+        self._record(self._loops.confirm(str(task["id"]), issues=issues, slug=self._slug))
+
+    def _check_unit(self, state: Workflow, task: Task) -> None:
+        command = self._verification(state, task)
+        evidence: Fields | None = None
+        if command is None:
+            outcome = self._work(prompts.prompt(state, task, "verify"))
+            failed = prompts.found(task, outcome.output, outcome.exit_code)
+        else:
+            evidence, failed = verification.evidence_of(command, self._run(command, b""))
+        receipt = self._loops.verify(
+            str(task["id"]), failed=failed, evidence=evidence, slug=self._slug
+        )
+        self._record(receipt)
+
+    def _verification(self, state: Workflow, task: Task) -> str | None:
+        """The unit's own command where it is approved, else what the caller typed."""
+        try:
+            own = verification.own_command(self._keeper.workspace, state, task)
+        except Refused:
+            if self._verify is None:
+                raise
+            own = None
+        return own or self._verify
+
+    def _work(self, text: str) -> Outcome:
+        outcome = self._run(self._command, text.encode())
+        if not outcome.started:
+            raise Refused(
+                "not_started",
+                f"loop run: {self._command[0][:80]} could not be started: {outcome.why}",
+                "check the command after --",
+            )
+        return outcome
+
+    def _run(self, command: list[str] | str, given: bytes) -> Outcome:
+        return run_command(
+            command, self._root, limit_s=self._seconds, given=given, held=(self._held,)
+        )
+
+    # What is said at the end
+
+    def _show(self) -> Workflow:
+        receipt = self._loops.show(self._slug)
+        self._record(receipt)
+        return receipt.state
+
+    def _record(self, receipt: Receipt) -> None:
+        self._say(receipt.notes)
+
+    def _say(self, notes: list[str]) -> None:
+        self._notes += [note for note in notes if note not in self._notes]
+
+    def _ended(self, state: Workflow, count: int) -> Fields:
+        done = [str(t["id"]) for t in state["tasks"] if t["status"] == "completed"]
+        left = [str(t["id"]) for t in state["tasks"] if t["status"] != "completed"]
+        return {
+            "loop": state["id"],
+            "turns": count,
+            "done": done,
+            "left": left,
+            "stuck": turns.stuck(state),
+            "finished": bool(done) and not left,
+            "next": " ".join(["holdfast", *turns.next_words(state)[1]]),
+            "notes": self._notes,
+        }
+
+
+_TURNS = {
+    "iterate": Driver._iterate,  # noqa: SLF001
+    "timeout": Driver._time_out,  # noqa: SLF001
+    "confirm": Driver._confirm,  # noqa: SLF001
+    "verify": Driver._check_unit,  # noqa: SLF001
+}
+
+
+def bar(state: Workflow, task: Task, turn: str, width: int = 24) -> str:
+    """One line on how far the loop is: ``[######------] 3/6 units, T4 iterate 2/5``."""
+    done = sum(t["status"] == "completed" for t in state["tasks"])
+    total = len(state["tasks"])
+    filled = width * done // total if total else 0
+    current = find_task(state, task["id"]) or task
+    number = current.get("iterations_used", 0) + (turn == "iterate")
+    picture = "#" * filled + "-" * (width - filled)
+    return f"[{picture}] {done}/{total} units, {task['id']} {turn} {number}/{limit_of(current)}"

@@ -1,0 +1,236 @@
+"""The pages of a loop on the disk: made once, then patched, and the log appended to.
+
+Called under the workspace's lock. A fault in a page is said and undoes nothing: the ledger has it.
+What a page said when it was last written stands in a file beside the ledger, so that an edit can
+be told from a page that a killed process left behind.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import jsontext
+from holdfast.digest import digest
+from holdfast.disk import FOLDER, ODD
+from holdfast.loops import entries, matching, pages, reading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.core.shapes import Fields, Workflow
+    from holdfast.engine import Engine
+
+    Page = tuple[str, bool]
+    """A page's text, and whether everything on it is known."""
+
+HOME = ".claude/iterative"
+ARCHIVE = f"{HOME}/archive"
+PROGRESS = "progress.md"
+CONTEXT = "context.md"
+GUARDRAILS = "guardrails.md"
+_MAX_BYTES = 4 * 1024 * 1024
+
+
+def mode_of(state: Workflow) -> str:
+    return "knowledge" if state["recipe"].get("mode") == "knowledge" else "development"
+
+
+def units_name(state: Workflow) -> str:
+    return "plan.md" if mode_of(state) == "knowledge" else "tasks.md"
+
+
+def folder_of(engine: Engine, state: Workflow) -> str | None:
+    """The loop's folder; ``None`` when its worktree is gone."""
+    root = engine.workspace.root_of(state["worktree"])
+    if root is None:
+        return None
+    return os.path.dirname(engine.workspace.inside(root, state["record"]))
+
+
+def write_pages(engine: Engine, state: Workflow, *, seen: str | None = None) -> None:
+    """Brings every page to what the ledger says, keeping what people wrote there.
+
+    ``seen`` is the page of units that was taken in whole. If another text stands there now, or none
+    was, it may hold edits that nobody has seen: its values stay as they are.
+    """
+    folder = folder_of(engine, state)
+    if folder is None or state["recipe"]["format"] != "loop":
+        return
+    try:
+        _write_pages(engine, state, folder, seen)
+    except OSError as error:
+        where = os.path.basename(error.filename or folder)
+        engine.note(f"{where} could not be written ({error.strerror}); the ledger has it")
+
+
+def _write_pages(engine: Engine, state: Workflow, folder: str, seen: str | None) -> None:
+    engine.disk.make_folder(folder)
+    if mode_of(state) == "knowledge":
+        for name in ("sources", "outputs"):
+            engine.disk.make_folder(os.path.join(folder, name))
+    said = last_said(engine, state)
+    _patch(engine, folder, "brief.md", lambda text: (text or pages.brief(state), True))
+    context = _patch(
+        engine, folder, CONTEXT, lambda text: _context(state, text, said.get("context"))
+    )
+    units = _patch(engine, folder, units_name(state), lambda text: _units(state, text, seen))
+    _patch(engine, folder, GUARDRAILS, lambda text: _guardrails(state, text))
+    append_progress(engine, state, folder)
+    _remember(engine, state, said, context, units)
+    count = reading.words(context[0] if context else "")
+    if count >= pages.MOST_WORDS:
+        engine.note(too_long(count))
+
+
+def too_long(count: int) -> str:
+    return f"{CONTEXT} has {count} words and must have fewer than {pages.MOST_WORDS}: shorten it"
+
+
+def _context(state: Workflow, text: str, ours: str | None) -> tuple[str, bool]:
+    """Made anew as long as it is as Holdfast made it; then it is theirs who changed it."""
+    is_ours = not text or digest(text.encode()) == ours
+    return (pages.context(state) if is_ours else text), is_ours
+
+
+def _units(state: Workflow, text: str, seen: str | None) -> tuple[str, bool]:
+    if not text:
+        return pages.units(state), True
+    is_seen = text == seen
+    return pages.patched_units(text, state, keep_values=not is_seen), is_seen
+
+
+def _guardrails(state: Workflow, text: str) -> tuple[str, bool]:
+    return (pages.patched_guardrails(text, state) if text else pages.guardrails(state)), True
+
+
+def _patch(
+    engine: Engine, folder: str, name: str, change: Callable[[str], tuple[str, bool]]
+) -> Page | None:
+    """Changes a page; gives its text and whether all of it is known, or nothing if it is none."""
+    path = os.path.join(folder, name)
+    raw = engine.disk.read(path)
+    text = _decoded(raw)
+    if text is None:
+        engine.note(f"{name} is no UTF-8 text, or too large; it is left as it is")
+        return None
+    after, is_known = change(text)
+    if after == text and raw is not None:
+        return after, is_known
+    spare = engine.store.prepare(path, after.encode())
+    left = engine.store.put(spare, path, raw)
+    if left is None:
+        return after, is_known
+    # Somebody saved it between our reading and our writing: theirs stands, ours comes later.
+    engine.disk.move(left, path)
+    engine.note(f"{name} was saved meanwhile, and is taken in by the next command")
+    return None
+
+
+def _decoded(raw: bytes | None) -> str | None:
+    """The text of a page; empty when there is none, ``None`` when it is no text."""
+    if raw is None:
+        return ""
+    if len(raw) > _MAX_BYTES or raw in (FOLDER, ODD):
+        return None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def page(engine: Engine, folder: str, name: str) -> str:
+    """A page's text; empty when there is none that can be read."""
+    return _decoded(engine.disk.read(os.path.join(folder, name))) or ""
+
+
+def append_progress(engine: Engine, state: Workflow, folder: str) -> None:
+    """Every event has its entry; an earlier one is never touched."""
+    path = os.path.join(folder, PROGRESS)
+    raw = engine.disk.read(path)
+    # A cut in the middle of a character is a cut like any other.
+    text = None if raw in (FOLDER, ODD) else (raw or b"").decode(errors="replace")
+    if text is None:
+        engine.note(f"{PROGRESS} is no file; it is left as it is")
+        return
+    events = engine.ledger.since(state["id"], ("workflow_started", "record_adopted"))
+    for heading in entries.changed(text, events):
+        engine.note(f"{PROGRESS}: {heading!r} was changed since; the ledger has it as it was")
+    for heading in entries.removed(text, events):
+        engine.note(f"{PROGRESS}: {heading!r} was gone, and is written again at the end")
+    wanted = entries.missing(text or pages.progress_header(), events)
+    if not text:
+        wanted = pages.progress_header() + wanted
+    if wanted:
+        engine.disk.extend(path, wanted.encode())
+
+
+# What the pages said when they were last written
+
+
+def last_said(engine: Engine, state: Workflow) -> Fields:
+    """``units`` by their names, and the digest of ``context``; empty when nobody remembers."""
+    raw = engine.disk.read(_memory(engine, state))
+    try:
+        said = jsontext.loads(raw or b"{}", strict=True)
+    except jsontext.BadJson:
+        return {}
+    is_this_run = isinstance(said, dict) and said.get("created_at") == state["created_at"]
+    return said if is_this_run else {}
+
+
+def _memory(engine: Engine, state: Workflow) -> str:
+    return os.path.join(engine.workspace.home, "pages", f"{state['id']}.json")
+
+
+def _remember(
+    engine: Engine, state: Workflow, before: Fields, context: Page | None, units: Page | None
+) -> None:
+    """Keeps what the pages said, of those that are known: else it is an edit the next time, too."""
+    said: Fields = {"created_at": state["created_at"], "units": before.get("units", {})}
+    said["context"] = before.get("context")
+    if context is not None and context[1]:
+        said["context"] = digest(context[0].encode())
+    if units is not None and units[1]:
+        told, complaints = reading.read_units(units[0], mode_of(state))
+        if not complaints:
+            said["units"] = {unit.pop("id"): unit for unit in told}
+    if said != before:
+        engine.disk.make_folder(os.path.dirname(_memory(engine, state)), 0o700)
+        engine.disk.replace_view(_memory(engine, state), jsontext.line_of(said).encode())
+
+
+# Folders
+
+
+def folders(root: str) -> list[str]:
+    """The names of loops that have a folder here, archived ones aside."""
+    return [name for name in names(os.path.join(root, HOME)) if name != "archive"]
+
+
+def names(folder: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    except OSError:
+        return []
+
+
+def offered(engine: Engine, state: Workflow) -> list[tuple[str, Fields]]:
+    """Lessons of archived loops that match this one's domain or words, and that it lacks."""
+    top = os.path.join(engine.workspace.root, ARCHIVE)
+    lessons: list[tuple[str, Fields]] = []
+    for name in names(top):
+        folder = os.path.join(top, name)
+        told = reading.read_guardrails(page(engine, folder, GUARDRAILS))
+        if told:
+            domain = reading.read_brief(page(engine, folder, "brief.md"))["domain"]
+            lessons += [(name, {**lesson, "domain": domain}) for lesson in told]
+    context = state["context"]
+    about = [state["title"], *(str(value) for value in context.values()), state["subject"]]
+    known = [_body(one) for one in state.get("guardrails", [])]
+    found = matching.offered(lessons, context.get("domain"), " ".join(about))
+    return [(name, lesson) for name, lesson in found if _body(lesson) not in known]
+
+
+def _body(lesson: Fields) -> list[object]:
+    return [lesson.get(key) for key in ("when", "problem", "solution")]

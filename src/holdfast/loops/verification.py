@@ -1,0 +1,79 @@
+"""The command that verifies a unit: who may say what is run, and what it came to.
+
+A command that the caller typed is run. One that is stored with a unit came from whoever planned it:
+it runs after a person approved exactly it, like every command of a repository.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.moment import duration_s
+from holdfast.core.refusal import word
+from holdfast.core.workflow.state import find_task
+from holdfast.errors import Refused
+from holdfast.evidence.run import run as run_command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields, Task, Workflow
+    from holdfast.evidence.run import Outcome
+    from holdfast.keeper import Keeper
+    from holdfast.workspace import Workspace
+
+LIMIT = "30m"
+_MOST = 1_000
+
+
+def seconds_of(limit: str | None) -> int:
+    seconds = duration_s(limit or LIMIT)
+    if not seconds:
+        raise Refused("invalid", f"{str(limit)[:40]!r} is not a duration", "--timeout 30m")
+    return seconds
+
+
+def own_command(workspace: Workspace, state: Workflow, task: Task) -> str | None:
+    """The unit's own command; refused while nobody approved it."""
+    from holdfast import trust
+
+    command = task.get("verify")
+    if not isinstance(command, str):
+        return None
+    trust.check(workspace, f"unit {task['id']}", command, f"the loop {state['id']}")
+    return command
+
+
+def run(
+    keeper: Keeper, state: Workflow, unit: str, given: list[str], limit: str | None
+) -> tuple[Fields, str | None]:
+    """Runs it; gives the evidence, and why it failed if it did."""
+    task = find_task(state, unit)
+    if task is not None and task["status"] != "verifying":
+        why = f"it is {task['status'].replace('_', ' ')}, not verifying"
+        raise Refused(
+            "wrong_order", f"loop verify: {unit} of {state['id']}: {why}", "holdfast loop next"
+        )
+    own = own_command(keeper.workspace, state, task) if task is not None and not given else None
+    command = given or own
+    if not command:
+        raise Refused(
+            "no_command",
+            f"loop verify: nothing says what verifies {unit[:40]}",
+            f"holdfast loop verify {word(unit)} --run -- COMMAND",
+        )
+    outcome = run_command(command, keeper.workspace.root, limit_s=seconds_of(limit))
+    return evidence_of(command, outcome)
+
+
+def evidence_of(command: list[str] | str, outcome: Outcome) -> tuple[Fields, str | None]:
+    """What is recorded of a run, and why it is no pass if it is none."""
+    shown = command if isinstance(command, str) else " ".join(word(part) for part in command)
+    if not outcome.started:
+        raise Refused(
+            "not_started",
+            f"{shown[:80]} could not be started: {outcome.why}",
+            "check the command, then run it again",
+        )
+    evidence: Fields = {"command": shown, "exit_code": outcome.exit_code}
+    if outcome.exit_code == 0:
+        return evidence, None
+    ended = "not done in time" if outcome.timed_out else f"exit code {outcome.exit_code}"
+    return evidence, f"{ended}: {outcome.tail[-_MOST:].strip()}".rstrip(": ")
