@@ -1,0 +1,276 @@
+"""``loop run``: a loop is driven without a person, and a killed run goes on where it was."""
+
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+WORKER = os.path.join(os.path.dirname(__file__), "worker.py")
+SLUG = {"development": "user-auth", "knowledge": "survey"}
+
+
+def planned(place, *titles, mode="development", most="5"):
+    mark = "R" if mode == "knowledge" else "T"
+    place.ok("loop", "new", SLUG[mode], "--mode", mode, "--outcome", "All of it works")
+    for number, title in enumerate(titles, 1):
+        unit = f"{mark}{number}: {title}"
+        place.ok("loop", "plan", "--unit", unit, "--max", most, "--criteria", "it works")
+    return SLUG[mode]
+
+
+def drive(place, slug, *options, **settings):
+    words = ("loop", "run", slug, "--json", *options, "--", sys.executable, WORKER)
+    return place.run(*words, **settings)
+
+
+def asked(place):
+    with open(os.path.join(place.path, "asked.txt"), encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def units(place, slug):
+    return {task["id"]: task for task in place.state(slug)["tasks"]}
+
+
+def told(place, slug):
+    """What the record tells, without times."""
+    document = place.record(f".claude/iterative/{slug}/state.json")
+    text = repr({key: document[key] for key in document if key != "_holdfast"})
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)
+
+
+def entries_of(place, slug):
+    """The headings of the log, without their times."""
+    path = os.path.join(place.path, ".claude/iterative", slug, "progress.md")
+    with open(path, encoding="utf-8") as file:
+        return re.findall(r"^## .* - ", file.read(), re.MULTILINE)
+
+
+def test_a_unit_is_worked_on_confirmed_and_verified(repo):
+    slug = planned(repo, "needs 2")
+    answer = drive(repo, slug)
+    assert answer.code == 0, answer
+    assert answer.json["run"] == {
+        "loop": slug, "turns": 4, "done": ["T1"], "left": [], "stuck": {}, "finished": True,
+        "next": "holdfast loop archive",
+    }  # fmt: skip
+    assert asked(repo) == ["T1 iterate 1", "T1 iterate 2", "T1 confirm", "T1 verify"]
+    unit = units(repo, slug)["T1"]
+    assert (unit["iterations_used"], unit["confirmations_used"]) == (2, 1)
+    assert repo.state(slug)["phase"] == "deliver"
+
+
+def test_what_a_confirmation_or_a_verification_finds_is_worked_on_again(repo):
+    slug = planned(repo, "flawed", "fails")
+    assert drive(repo, slug).json["run"]["finished"]
+    assert asked(repo) == [
+        "T1 iterate 1", "T1 confirm", "T1 iterate 2", "T1 confirm", "T1 verify",
+        "T2 iterate 1", "T2 confirm", "T2 verify", "T2 iterate 2", "T2 confirm", "T2 verify",
+    ]  # fmt: skip
+
+
+def test_units_wait_for_those_they_depend_on(repo):
+    slug = planned(repo, "one", "two", "three")
+    repo.ok("loop", "plan", "--unit", "T1", "--depends", "T3")
+    assert drive(repo, slug).json["run"]["finished"]
+    order = list(dict.fromkeys(line.split()[0] for line in asked(repo)))
+    assert order == ["T2", "T3", "T1"]
+
+
+def test_a_run_stops_at_the_maximum_with_its_choices_and_goes_on_when_it_is_raised(repo):
+    slug = planned(repo, "never", "two", most="2")
+    answer = drive(repo, slug)
+    assert (answer.code, answer.json["error"]["code"]) == (4, "failed")
+    assert answer.json["run"]["stuck"] == {"T1": "timeout: it has used its 2 iterations"}
+    assert asked(repo) == ["T1 iterate 1", "T1 iterate 2"]
+    assert any("simplify" in note for note in answer.json["notes"])
+    assert drive(repo, slug).json["run"]["done"] == ["T2"]
+    repo.ok("loop", "plan", "--unit", "T1: at last", "--criteria", "easier", "--max", "4")
+    assert drive(repo, slug).code == 0
+
+
+def test_a_run_stops_at_a_block_and_the_next_one_takes_the_next_unit(repo):
+    slug = planned(repo, "stuck", "two")
+    answer = drive(repo, slug)
+    assert answer.code == 4
+    assert answer.json["run"]["stuck"] == {"T1": "blocked: no access"}
+    assert asked(repo) == ["T1 iterate 1"]
+    assert drive(repo, slug).json["run"]["done"] == ["T2"]
+    assert "T1 is blocked: no access" in repo.run("loop", "next").out
+
+
+def test_a_worker_that_fails_is_an_iteration_that_says_so(repo):
+    slug = planned(repo, "silent", most="1")
+    assert drive(repo, slug).code == 4
+    unit = units(repo, slug)["T1"]
+    assert (unit["status"], unit["iterations_used"]) == ("timeout", 1)
+    log = repo.at(".claude/iterative", slug)
+    with open(os.path.join(log.path, "progress.md"), encoding="utf-8") as file:
+        assert "the worker ended with exit code 3" in file.read()
+
+
+def test_what_a_worker_commits_is_recorded_with_its_iteration(repo):
+    slug = planned(repo, "one")
+    script = (
+        "cat >/dev/null; git commit -qm 'feat: one' --allow-empty; "
+        "echo 'Committed.'; echo '<signal>T1_DONE</signal>'"
+    )
+    answer = repo.run("loop", "run", slug, "--verify", "true", "--json", "--", "sh", "-c", script)
+    assert answer.code == 0, answer
+    head = repo.git("rev-parse", "HEAD~1")
+    assert repo.state(slug)["commits"][0] == f"{head[:12]}: Committed."
+
+
+@pytest.mark.parametrize("echo", ["cat", "tee /dev/stderr", "sed 's/^/> /'"])
+def test_a_worker_that_only_repeats_its_prompt_gets_nothing_done(repo, echo):
+    slug = planned(repo, "one", most="1")
+    answer = repo.run("loop", "run", slug, "--json", "--", "sh", "-c", echo)
+    assert answer.code == 4
+    assert units(repo, slug)["T1"]["status"] == "timeout"
+    repo.ok("loop", "extend", "T1", "--max", "3")
+    repo.ok("loop", "iterate", "T1", "--did", "all", "--signal", "T1_DONE")
+    repo.run("loop", "run", slug, "--json", "--", "sh", "-c", echo)
+    assert units(repo, slug)["T1"].get("verification_passed") is None
+    assert units(repo, slug)["T1"]["status"] == "timeout"
+
+
+def test_a_verification_that_was_typed_decides(repo):
+    slug = planned(repo, "one", most="2")
+    assert drive(repo, slug, "--verify", "echo broken; false").code == 4
+    unit = units(repo, slug)["T1"]
+    assert (unit["status"], unit["verification_passed"]) == ("timeout", False)
+    assert "broken" in unit["remaining"]
+    assert "T1 verify" not in asked(repo)
+
+
+def test_a_stored_verification_runs_when_a_person_approved_exactly_it(repo):
+    slug = planned(repo, "one")
+    repo.ok("loop", "plan", "--unit", "T1", "--verify", "touch verified")
+    error = drive(repo, slug).json["error"]
+    assert (error["code"], error["details"]["command"]) == ("untrusted", "touch verified")
+    assert not repo.has("asked.txt")
+    (wish,) = [w for w in repo.ok("trust", "--list")["commands"] if w["source"] == f"loop {slug}"]
+    assert (wish["gate"], wish["command"], wish["approved"]) == ("unit T1", "touch verified", False)
+    home = repo.environment["HOME"]
+    os.makedirs(os.path.join(home, ".config", "holdfast"))
+    with open(os.path.join(home, ".config/holdfast/config.toml"), "w", encoding="utf-8") as file:
+        file.write(f'[trust]\nfolders = ["{repo.path}"]\n')
+    assert drive(repo, slug).code == 0
+    assert repo.has("verified")
+    assert "T1 verify" not in asked(repo)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("user-auth", "--", "/nonexistent/worker"), "not_started"),
+        (("user-auth", "--timeout", "soon", "--", "true"), "invalid"),
+        (("nothing", "--", "true"), "not_found"),
+        (("user-auth", "--", ""), "invalid"),
+    ],
+)
+def test_a_run_that_cannot_begin_says_why_and_records_nothing(repo, words, code):
+    planned(repo, "one")
+    before = repo.types("user-auth")
+    assert repo.refused("loop", "run", *words)["code"] == code
+    assert repo.types("user-auth") == before
+
+
+def test_a_finished_or_archived_loop_is_not_driven(repo):
+    slug = planned(repo, "one")
+    assert drive(repo, slug).code == 0
+    assert drive(repo, slug).json["run"]["turns"] == 0
+    repo.ok("loop", "archive")
+    assert drive(repo, slug).json["error"]["code"] == "ended"
+
+
+# Kills
+
+
+@pytest.mark.parametrize("mode", ["development", "knowledge"])
+def test_killed_three_times_a_run_ends_in_the_same_state_as_an_undisturbed_one(repo, mode):
+    titles = ("needs 2, flawed", "fails", "needs 3")
+    slug = planned(repo, *titles, mode=mode)
+    other = f"{repo.path}-undisturbed"
+    shutil.copytree(repo.path, other, symlinks=True)
+    undisturbed = repo.at(other)
+    assert drive(undisturbed, slug).code == 0
+    turns = len(asked(undisturbed))
+    for number in (2, 7, 11):
+        repo.write(f"kill-{number}", "")
+        assert drive(repo, slug).code == -signal.SIGKILL
+        assert not repo.has(f"kill-{number}")
+    answer = drive(repo, slug)
+    assert answer.code == 0, answer
+    assert len(asked(repo)) == turns + 3
+    assert told(repo, slug) == told(undisturbed, slug)
+    begun = "T2 iterate 2" if mode == "development" else "R2 iterate 2"
+    assert begun in asked(repo)
+    assert entries_of(repo, slug) == entries_of(undisturbed, slug)
+    shutil.rmtree(other)
+
+
+def test_after_ctrl_c_nothing_of_the_turn_is_recorded_and_the_worker_is_gone(repo):
+    slug = planned(repo, "one")
+    script = "cat >/dev/null; echo $$ >pid; kill -INT $PPID; exec sleep 600"
+    command = [sys.executable, "-m", "holdfast", "loop", "run", slug, "--", "sh", "-c", script]
+    done = subprocess.run(
+        command, cwd=repo.path, env=repo.environment, capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 130
+    with open(os.path.join(repo.path, "pid"), encoding="utf-8") as file:
+        worker = int(file.read())
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+    assert "iteration_recorded" not in repo.types(slug)
+    assert drive(repo, slug).code == 0
+
+
+def test_two_runs_of_one_loop_are_not_at_the_same_turn(repo):
+    slug = planned(repo, "one")
+    inner = f"{sys.executable} -m holdfast loop run {slug} --json -- true >inner.json"
+    script = f"cat >/dev/null; {inner}; echo '<signal>T1_DONE</signal>'"
+    env = {**repo.environment, "HOLDFAST_WAIT_MS": "50"}
+    words = ("loop", "run", slug, "--verify", "true", "--json", "--", "sh", "-c", script)
+    answer = repo.run(*words, env=env)
+    assert answer.code == 0, answer
+    error = repo.record("inner.json")["error"]
+    assert error["code"] == "busy"
+    assert "is driven by another process" in error["message"]
+    assert units(repo, slug)["T1"]["iterations_used"] == 1
+
+
+def test_a_turn_that_somebody_else_took_meanwhile_is_not_counted_again(repo):
+    slug = planned(repo, "one")
+    record = "loop iterate T1 --did mine --signal T1_DONE"
+    script = (
+        f"grep -q 'This is iteration' && {sys.executable} -m holdfast {record} >/dev/null; "
+        "echo '<signal>T1_DONE</signal>'"
+    )
+    words = ("loop", "run", slug, "--verify", "true", "--json", "--", "sh", "-c", script)
+    answer = repo.run(*words)
+    assert answer.code == 0, answer
+    assert units(repo, slug)["T1"]["iterations_used"] == 1
+    assert any("not recorded: loop iterate: T1" in note for note in answer.json["notes"])
+
+
+def test_on_a_terminal_a_bar_shows_how_far_it_is(repo):
+    slug = planned(repo, "one", "two")
+    main, terminal = pty.openpty()
+    command = [sys.executable, "-m", "holdfast", "loop", "run", slug, "--", sys.executable, WORKER]
+    env = {**repo.environment, "TERM": "xterm"}
+    done = subprocess.run(
+        command, cwd=repo.path, env=env, stdout=subprocess.PIPE, stderr=terminal, check=False
+    )
+    os.close(terminal)
+    shown = os.read(main, 65_536).decode()
+    os.close(main)
+    assert done.returncode == 0
+    assert "[------------------------] 0/2 units, T1 iterate 1/5" in shown
+    assert "[############------------] 1/2 units, T2 confirm 1/5" in shown
+    assert b"[##" not in done.stdout

@@ -1,0 +1,250 @@
+"""Loops on the command line: what is refused and why, and what is never lost by it."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from holdfast import Keeper, Refused
+
+FOLDER = ".claude/iterative"
+
+
+def planned(place, *units, slug="user-auth"):
+    place.ok("loop", "new", slug)
+    for unit in units:
+        place.ok("loop", "plan", slug, "--unit", unit)
+
+
+def unit(place, name="T1"):
+    return next(task for task in place.state()["tasks"] if task["id"] == name)
+
+
+def read(place, name, slug="user-auth"):
+    with open(os.path.join(place.path, FOLDER, slug, name), encoding="utf-8") as file:
+        return file.read()
+
+
+SLUGS = (
+    "..", "a/b", "../up", "a..b", "User", "x" * 300, "archive", "-a", "a-", "a--b", "a b", "é",
+    "a.md", "~", "a\nb", ".",
+)  # fmt: skip
+
+
+def test_a_name_that_is_no_folder_is_refused_and_nothing_is_made(repo):
+    loops = Keeper(repo.path).loops()
+    for slug in SLUGS:
+        for ask in (loops.new, loops.next, loops.show, loops.archive, loops.rebuild):
+            with pytest.raises(Refused, match="the name") as caught:
+                ask(slug)
+            assert (caught.value.code, len(caught.value.message) < 200) == ("invalid", True)
+        answer = repo.run("loop", "new", "--json", "--", slug)
+        assert (answer.code, answer.json["error"]["hint"]) == (1, "holdfast loop new my-loop")
+    assert not repo.has(FOLDER)
+    assert sorted(os.listdir(os.path.dirname(repo.path))) == ["home", "work"]
+
+
+def test_an_empty_name_is_a_mistake_of_the_command_line(repo):
+    assert repo.refused("loop", "new", "", exit_code=2)["code"] == "usage"
+
+
+REFUSED = [
+    ("loop new x --mode art", "invalid", "there is no mode 'art'"),
+    ("loop plan --unit title", "invalid", "does not begin with a unit from T1"),
+    ("loop plan --unit R1:x", "invalid", "does not begin with a unit from T1"),
+    ("loop plan --unit T0:x", "invalid", "does not begin with a unit from T1"),
+    ("loop plan --unit T12345:x", "invalid", "does not begin with a unit from T1"),
+    ("loop plan --unit T3:x --max 5000", "invalid", "the maximum must be 1 to 1000"),
+    ("loop plan --unit T3:x --depends T9", "not_found", "'T9', which is not planned"),
+    ("loop plan --unit T1 --depends T1", "invalid", "T1 would wait for itself"),
+    ("loop plan --unit T1 --depends T2", "invalid", "would wait for itself, through T2"),
+    ("loop iterate T9 --did x --remaining y", "not_found", "has no unit 'T9'; it has T1, T2"),
+    ("loop iterate T1 --did x", "invalid", "say what remains, or give the unit's signal"),
+    ("loop iterate T1 --did x --signal T2_DONE", "invalid", "that is T1_DONE"),
+    ("loop iterate T1 --did x --signal DONE", "invalid", "that is T1_DONE"),
+    ("loop iterate T2 --did x --remaining y", "wrong_order", "it waits for T1"),
+    ("loop confirm T1 --clean", "wrong_order", "it is pending, not confirming"),
+    ("loop verify T1 --passed", "wrong_order", "it is pending, not verifying"),
+    ("loop verify T1 --run -- true", "wrong_order", "it is pending, not verifying"),
+    ("loop unblock T1", "wrong_order", "it is pending"),
+    ("loop extend T9 --max 3", "not_found", "has no unit 'T9'"),
+    ("loop phase complete", "invalid", "when it is in the archive"),
+    ("loop phase party", "not_found", "party"),
+    ("task done T1", "wrong_order", "confirmed and verified"),
+    ("loop next nothing", "not_found", "there is no workflow 'nothing'"),
+    ("loop status nothing", "not_found", "there is no workflow 'nothing'"),
+]
+
+
+def test_what_does_not_fit_is_refused_with_the_next_command(repo):
+    planned(repo, "T1: One", "T2: Two")
+    repo.ok("loop", "plan", "--unit", "T2", "--depends", "T1")
+    before = repo.state()
+    for line, code, why in REFUSED:
+        error = repo.refused(*line.split())
+        assert (error["code"], why in error["message"]) == (code, True), (line, error)
+    assert repo.state() == before
+
+
+LACKING = [
+    "loop", "loop dance", "loop guardrail", "loop guardrail ad", "loop new", "loop plan",
+    "loop iterate", "loop iterate T1", "loop confirm T1", "loop confirm T1 --clean --issues x",
+    "loop verify T1", "loop verify T1 --passed --failed x", "loop verify T1 --passed -- true",
+    "loop block T1", "loop extend T1", "loop extend T1 --max lots", "loop run user-auth",
+    "loop guardrail add --when x",
+]  # fmt: skip
+
+
+def test_a_command_line_that_lacks_something_is_explained(repo):
+    for line in LACKING:
+        error = repo.refused(*line.split(), exit_code=2)
+        assert (error["code"], error["hint"][:9]) == ("usage", "holdfast "), line
+    assert not repo.has(".claude")
+
+
+def test_nothing_becomes_done_without_a_confirmation_and_a_verification(repo):
+    planned(repo, "T1: One")
+    repo.ok("loop", "iterate", "T1", "--did", "all", "--signal", "<signal>T1_DONE</signal>")
+    assert repo.refused("loop", "verify", "T1", "--passed")["code"] == "wrong_order"
+    assert repo.refused("loop", "iterate", "T1", "--did", "x", "--remaining", "y")["hint"] == (
+        "holdfast loop confirm T1 --clean"
+    )
+    repo.ok("loop", "confirm", "T1", "--issues", "no test")
+    assert (unit(repo)["status"], unit(repo)["remaining"]) == ("in_progress", "no test")
+    repo.ok("loop", "iterate", "T1", "--did", "a test", "--signal", "T1_DONE")
+    repo.ok("loop", "confirm", "T1", "--clean")
+    answer = repo.run(
+        "loop", "verify", "T1", "--json", "--run", "--", "sh", "-c", "echo no; exit 3"
+    )
+    assert (answer.code, answer.json["error"]["code"]) == (4, "failed")
+    assert "exit code 3: no" in answer.json["error"]["message"]
+    assert unit(repo)["status"] == "in_progress"
+    repo.ok("loop", "iterate", "T1", "--did", "mended", "--signal", "T1_DONE")
+    repo.ok("loop", "confirm", "T1", "--clean")
+    answer = repo.run("loop", "verify", "T1", "--run", "--", "true")
+    assert answer.out.startswith("✓ verification of T1: done")
+    found = unit(repo)
+    assert (found["status"], found["verification_passed"]) == ("completed", True)
+    assert (found["iterations_used"], found["confirmations_used"]) == (3, 3)
+    assert "**Exit code:** 3" in read(repo, "progress.md")
+
+
+def test_without_a_name_the_active_loop_is_meant_and_several_are_named(repo):
+    assert repo.refused("loop", "next")["hint"] == "holdfast loop new SLUG"
+    planned(repo, "T1: One")
+    assert repo.ok("loop", "next")["next"]["loop"] == "user-auth"
+    planned(repo, "T1: Other", slug="search")
+    error = repo.refused("loop", "next")
+    assert (error["code"], error["message"]) == (
+        "ambiguous", "several loops are active: search, user-auth",
+    )  # fmt: skip
+    assert repo.ok("loop", "next", "search")["next"]["title"] == "Other"
+    assert repo.ok("loop", "iterate", "T1", "-w", "search", "--did", "a", "--remaining", "b")
+    assert [one["id"] for one in repo.ok("loop", "status")["loops"]] == ["search", "user-auth"]
+    mine = repo.as_session("s-1")
+    mine.ok("resume", "user-auth")
+    assert mine.ok("loop", "next")["next"]["loop"] == "user-auth"
+
+
+def test_the_next_turn_is_told_with_all_it_needs(repo):
+    planned(repo)
+    repo.ok("loop", "plan", "--unit", "T1: Log in", "--criteria", "tests pass", "--files",
+            "a.py, b.py", "--model", "haiku", "--max", "4")  # fmt: skip
+    repo.ok("loop", "iterate", "T1", "--did", "form", "--remaining", "token", "--blockers", "slow")
+    repo.ok(
+        "loop", "guardrail", "add", "--when", "dates", "--problem", "local", "--solution", "UTC"
+    )
+    text = repo.run("loop", "next").out
+    for line in (
+        "▶ T1: Log in", "  in progress, iteration 2 of 4", "  criteria: tests pass",
+        "  files: a.py, b.py", "  remaining: token", "  blockers: slow", "  model: haiku",
+        "  guardrail: when dates: local; UTC",
+        "  next: holdfast loop iterate T1 --did TEXT --remaining TEXT | --signal T1_DONE",
+    ):  # fmt: skip
+        assert line in text.splitlines()
+    assert len(text) < 500
+
+
+def test_stored_text_cannot_drive_a_terminal(repo):
+    planned(repo)
+    evil = "x\x1b[2J\u202e</signal>\r\nT9"
+    repo.ok("loop", "plan", "--unit", f"T1: {evil}", "--criteria", evil)
+    repo.ok("loop", "iterate", "T1", "--did", evil, "--remaining", evil, "--blockers", evil)
+    repo.ok("loop", "block", "T1", "--reason", evil)
+    for words in (("loop", "next"), ("loop", "status"), ("resume",), ("loop", "archive")):
+        assert "\x1b" not in repo.run(*words).out
+        assert "\u202e" not in repo.run(*words).out
+
+
+def test_two_processes_on_the_same_unit_lose_nothing(repo):
+    planned(repo, "T1: One")
+    repo.ok("loop", "extend", "T1", "--max", "20")
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "holdfast", "loop", "iterate", "T1", "--did", f"part {number}",
+             "--remaining", "more"],
+            cwd=repo.path, env=repo.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for number in range(8)
+    ]  # fmt: skip
+    said = [writer.communicate(timeout=120) for writer in writers]
+    assert [writer.returncode for writer in writers] == [0] * 8, said
+    assert unit(repo)["iterations_used"] == 8
+    log = read(repo, "progress.md")
+    assert sorted(re.findall(r"## T1 - Iteration (\d) - ", log)) == [str(n) for n in range(1, 9)]
+    assert sorted(re.findall(r"part (\d)", log)) == [str(n) for n in range(8)]
+
+
+def test_two_processes_that_confirm_the_same_unit_are_told_apart(repo):
+    planned(repo, "T1: One")
+    repo.ok("loop", "iterate", "T1", "--did", "all", "--signal", "T1_DONE")
+    command = [sys.executable, "-m", "holdfast", "loop", "confirm", "T1", "--clean"]
+    both = [
+        subprocess.Popen(
+            command, cwd=repo.path, env=repo.environment, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    said = [process.communicate(timeout=120)[1].decode() for process in both]
+    assert sorted(process.returncode for process in both) == [0, 1]
+    assert any("it is verifying, not confirming" in text for text in said)
+    assert unit(repo)["confirmations_used"] == 1
+
+
+def test_a_request_with_an_id_is_an_iteration_once(repo):
+    planned(repo, "T1: One")
+    words = ("loop", "iterate", "T1", "--did", "a", "--remaining", "b", "--id", "turn-1")
+    assert repo.ok(*words)["seqs"] == repo.ok(*words)["seqs"]
+    assert unit(repo)["iterations_used"] == 1
+
+
+def test_where_nothing_can_be_written_a_loop_can_still_be_looked_at(repo):
+    planned(repo, "T1: One")
+    os.chmod(os.path.join(repo.path, ".claude/holdfast"), 0o500)
+    os.chmod(os.path.join(repo.path, ".claude/holdfast/lock"), 0o400)
+    try:
+        answer = repo.run("loop", "status", "user-auth", "--json", rights=False)
+        assert answer.code == 0, answer
+        assert answer.json["loops"][0]["tasks"][0]["id"] == "T1"
+    finally:
+        os.chmod(os.path.join(repo.path, ".claude/holdfast"), 0o700)
+
+
+def test_the_briefing_tells_of_unit_iteration_remaining_blockers_and_guardrails(repo):
+    planned(repo, "T1: Log in", "T2: Log out")
+    repo.ok("loop", "iterate", "T1", "--did", "form", "--remaining", "token", "--blockers", "slow")
+    repo.ok(
+        "loop", "guardrail", "add", "--when", "dates", "--problem", "local", "--solution", "UTC"
+    )
+    repo.ok("loop", "block", "T2", "--reason", "no access")
+    briefing = repo.ok("resume")["briefing"].splitlines()
+    for line in (
+        "TASK 1/2 (T1): Log in (in progress)",
+        "ITERATION 2 of 5: T1 is in progress", "REMAINING: token", "BLOCKERS: slow",
+        "BLOCKED task T2: no access", "GUARDRAILS:", "- when dates: local; instead: UTC",
+        "NEXT: T1 (Log in): what to do, and with what: holdfast loop next",
+    ):  # fmt: skip
+        assert line in briefing

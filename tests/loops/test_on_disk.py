@@ -1,0 +1,461 @@
+"""Loops with their files: what stands where, what people add, and what they change by hand."""
+
+import json
+import os
+import re
+
+import pytest
+
+from holdfast import Refused
+from holdfast.disk import Disk
+from holdfast.loops import pages
+from workshop import Workshop
+
+HOME = ".claude/iterative"
+TASKS = f"{HOME}/user-auth/tasks.md"
+PROGRESS = f"{HOME}/user-auth/progress.md"
+
+
+@pytest.fixture
+def shop(tmp_path):
+    return Workshop(tmp_path)
+
+
+def opened(shop, *units, slug="user-auth", mode="development", **options):
+    loops = shop.keeper().loops()
+    loops.new(slug, mode, task="User auth", **options)
+    for unit in units:
+        loops.plan(slug, unit, criteria=f"criteria of {unit[:2]}")
+    return loops
+
+
+def finish(loops, unit):
+    loops.iterate(unit, did="all of it", signal=f"{unit}_DONE")
+    loops.confirm(unit)
+    return loops.verify(unit)
+
+
+def units(receipt):
+    return {task["id"]: task for task in receipt.state["tasks"]}
+
+
+def edit(shop, path, *changes):
+    text = shop.read(path).decode()
+    for before, after in changes:
+        assert before in text, text
+        text = text.replace(before, after, 1)
+    shop.write(path, text.encode())
+    return text
+
+
+def test_a_development_loop_has_these_files(shop):
+    opened(shop, "T1: Add the model", outcome="People can log in", domain="feature")
+    found = sorted(path for path in shop.files() if path.startswith(HOME))
+    names = ("brief.md", "context.md", "guardrails.md", "progress.md", "state.json", "tasks.md")
+    assert found == [f"{HOME}/user-auth/{name}" for name in names]
+    document = shop.document(f"{HOME}/user-auth/state.json")
+    assert list(document)[:8] == [
+        "task", "slug", "mode", "domain", "created", "updated", "phase", "tasks",
+    ]  # fmt: skip
+    assert document["tasks"] == {"T1": {"status": "pending", "max_iterations": 5}}
+    assert (document["phase"], document["commits"]) == ("plan", [])
+
+
+def test_a_knowledge_loop_calls_its_units_phases_and_has_places_for_sources_and_outputs(shop):
+    loops = opened(shop, "R1: Sources", slug="survey", mode="knowledge", domain="research")
+    loops.iterate("R1", did="found two", remaining="a third")
+    document = shop.document(f"{HOME}/survey/state.json")
+    assert (document["current_phase"], document["current_iteration"]) == ("R1", 1)
+    assert set(document["phases"]) == {"R1"}
+    assert "tasks" not in document
+    assert {"sources", "outputs", "plan.md"} <= set(os.listdir(shop.path(HOME, "survey")))
+    with pytest.raises(Refused, match="does not begin with a unit from R1"):
+        loops.plan("survey", "T1: no phase")
+
+
+def test_the_phase_follows_by_itself_through_the_whole_life(shop):
+    loops = opened(shop)
+    phases = [loops.show().state["phase"]]
+    acts = (
+        lambda: loops.plan(None, "T1: One"),
+        lambda: loops.iterate("T1", did="all", signal="T1_DONE"),
+        lambda: loops.confirm("T1"),
+        lambda: loops.verify("T1", failed="no test"),
+        lambda: finish(loops, "T1"),
+        loops.archive,
+    )
+    phases += [act().state["phase"] for act in acts]
+    assert phases == ["discover", "plan", "execute", "verify", "execute", "deliver", "complete"]
+
+
+def test_what_people_write_on_pages_stays_there(shop):
+    loops = opened(shop, "T1: Add the model", "T2: Log in")
+    notes = "\n## Zettel\n\n- [ ] ask Kim\n\tdon't forget\n"
+    for name in ("tasks.md", "brief.md", "guardrails.md", "progress.md"):
+        path = f"{HOME}/user-auth/{name}"
+        shop.write(path, shop.read(path) + f"\n{notes}".encode())
+    finish(loops, "T1")
+    loops.guardrail(when="w", problem="p", solution="s")
+    for name in ("tasks.md", "brief.md", "guardrails.md", "progress.md"):
+        assert notes in shop.read(f"{HOME}/user-auth/{name}").decode()
+    assert "- [x] **T1**" in shop.read(TASKS).decode()
+
+
+def test_units_that_people_write_and_change_are_taken_in(shop):
+    loops = opened(shop, "T1: Add the model", "T2: Log in")
+    third = "- [ ] **T3**: Log out\n  - Max iterations: 3\n  - Depends: T1, T2\n\n"
+    edit(
+        shop, TASKS, ("Add the model", "Add the user"), ("criteria of T2", "all tests pass"),
+        ("## Notes", f"{third}## Notes"),
+    )  # fmt: skip
+    receipt = loops.show()
+    found = units(receipt)
+    assert found["T1"]["description"] == "Add the user"
+    assert found["T2"]["criteria"] == "all tests pass"
+    assert (found["T3"]["max_iterations"], found["T3"]["depends"]) == (3, ["T1", "T2"])
+    assert any("taken in: T3" in note for note in receipt.notes)
+    assert loops.show().notes == []
+    assert "**Total:** 3 tasks" in shop.read(TASKS).decode()
+
+
+def test_who_waits_for_whom_can_be_turned_around_by_hand(shop):
+    loops = opened(shop, "T1: One", "T2: Two")
+    loops.plan(None, "T2", depends=["T1"])
+    text = shop.read(TASKS).decode()
+    first, second = text.index("Depends: none"), text.index("Depends: T1")
+    turned = (
+        f"{text[:first]}Depends: T2{text[first + 13 : second]}Depends: none{text[second + 11 :]}"
+    )
+    shop.write(TASKS, turned.replace("T1 → T2 (sequential)", "T2 → T1 (sequential)").encode())
+    found = units(loops.show())
+    assert (found["T1"]["depends"], found["T2"].get("depends")) == (["T2"], None)
+
+
+def test_a_box_ticked_by_hand_is_no_confirmation_and_no_verification(shop):
+    loops = opened(shop, "T1: One")
+    edit(shop, TASKS, ("- [ ] **T1**", "- [x] **T1**"))
+    receipt = loops.show()
+    assert units(receipt)["T1"]["status"] == "pending"
+    assert any("ticked by hand" in note for note in receipt.notes)
+    assert "- [ ] **T1**" in shop.read(TASKS).decode()
+
+
+def test_an_edit_that_is_refused_stays_on_the_page_and_is_said(shop):
+    loops = opened(shop, "T1: One", "T2: Two")
+    finish(loops, "T1")
+    edit(shop, TASKS, ("criteria of T1", "something else"))
+    for _ in range(2):
+        receipt = loops.show()
+        assert any("T1 of user-auth: it is completed" in note for note in receipt.notes)
+        assert "something else" in shop.read(TASKS).decode()
+    loops.iterate("T2", did="some", remaining="more")
+    assert "1 in progress" in shop.read(TASKS).decode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("- [ ] **T2**", "- [ ] **T1**", "T1 stands on line"),
+        ("**T2**", "**two**", "'two' is no name for a unit"),
+        (
+            "Max iterations: 5\n  - Depends: T1",
+            "Max iterations: lots\n  - Depends: T1",
+            "is no number",
+        ),
+        ("Depends: none", "Depends: T2", "would wait for itself"),
+        ("Depends: T1", "Depends: T7", "'T7', which is no unit of this page"),
+        ("- [ ] **T1**: One", "- [ ] One", "a unit is written"),
+    ],
+)
+def test_nonsense_on_the_page_is_said_with_its_line_and_nothing_is_lost(shop, before, after, why):
+    loops = opened(shop, "T1: One", "T2: Two")
+    loops.plan(None, "T2", depends=["T1"])
+    was = units(loops.show())
+    text = edit(shop, TASKS, (before, after))
+    receipt = loops.show()
+    assert any(re.search(rf"tasks.md, line \d+: .*{re.escape(why)}", n) for n in receipt.notes)
+    now = units(receipt)
+    assert {name: now[name] for name in was} == was
+    kept = [line for line in text.splitlines() if not line.startswith("**")]
+    assert all(line in shop.read(TASKS).decode() for line in kept)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff\xfe\x00", b"{" * 10_000, b"#" * 5_000_000, b"- [ ]\n"]
+)
+def test_a_page_that_is_none_any_more_stops_nothing(shop, data):
+    loops = opened(shop, "T1: One")
+    shop.write(TASKS, data)
+    assert units(loops.iterate("T1", did="some", remaining="more"))["T1"]["iterations_used"] == 1
+    assert data in shop.read(TASKS)
+
+
+def test_a_page_that_a_killed_process_left_behind_is_no_edit(shop):
+    loops = opened(shop, "T1: One")
+    page = shop.read(TASKS)
+    loops.plan(None, "T1: Another title", criteria="another")
+    memory = ".claude/holdfast/pages/user-auth.json"
+    assert b"Another title" in shop.read(memory)
+    # As if the process had died after the commit: page and memory are those from before.
+    shop.write(TASKS, page)
+    shop.write(memory, shop.read(memory).replace(b"Another title", b"One").replace(
+        b'"another"', b'"criteria of T1"'))  # fmt: skip
+    found = units(loops.show())["T1"]
+    assert (found["description"], found["criteria"]) == ("Another title", "another")
+    assert b"Another title" in shop.read(TASKS)
+
+
+def test_a_unit_taken_out_of_the_page_comes_back_and_it_is_said(shop):
+    loops = opened(shop, "T1: One", "T2: Two")
+    text = shop.read(TASKS).decode()
+    shop.write(TASKS, (text[: text.index("- [ ] **T2**")] + "## Notes\n").encode())
+    receipt = loops.show()
+    assert any("T2 was taken out and is back" in note for note in receipt.notes)
+    assert "**T2**: Two" in shop.read(TASKS).decode()
+
+
+def test_lessons_that_people_write_are_told_to_every_iteration(shop):
+    loops = opened(shop, "T1: One")
+    loops.guardrail(when="dates", problem="local time", solution="UTC")
+    path = f"{HOME}/user-auth/guardrails.md"
+    page = shop.read(path).decode().replace("- **Solution**: UTC", "- **Solution**: UTC, always")
+    page += "\n## Names\n- **When**: naming\n- **Problem**: too short\n- **Solution**: words\n"
+    shop.write(path, page.encode())
+    turn, notes = loops.next()
+    assert [lesson["solution"] for lesson in turn["guardrails"]] == ["UTC, always", "words"]
+    assert "guardrails.md: taken in: Names" in notes
+    assert loops.next()[1] == []
+    assert "GUARDRAILS:\n- when dates: local time; instead: UTC, always" in shop.keeper().briefing()
+
+
+def test_two_lessons_of_one_name_are_both_kept(shop):
+    loops = opened(shop, "T1: One")
+    for solution in ("a", "b"):
+        loops.guardrail(when="w", problem="p", solution=solution, name="Same")
+    found = loops.next()[0]["guardrails"]
+    assert [(one["name"], one["solution"]) for one in found] == [("Same", "a"), ("Same (2)", "b")]
+
+
+def test_the_context_is_refused_with_its_count_when_it_is_too_long(shop):
+    loops = shop.keeper().loops()
+    with pytest.raises(Refused, match=r"would have 2\d\d words, and must have fewer than 200"):
+        loops.new("long", outcome="word " * 199)
+    assert not os.path.exists(shop.path(HOME))
+    loops.new("long", outcome="word " * 150)
+    path = f"{HOME}/long/context.md"
+    shop.write(path, shop.read(path) + b"more " * 60)
+    assert any(re.search(r"context.md has 2\d\d words", note) for note in loops.show().notes)
+    with pytest.raises(Refused, match=r"context.md has 2\d\d words"):
+        loops.run("long", ["true"])
+
+
+def test_the_context_tells_of_the_units_until_somebody_makes_it_theirs(shop):
+    loops = opened(shop, "T1: One")
+    path = f"{HOME}/user-auth/context.md"
+    assert b"- T1: criteria of T1" in shop.read(path)
+    loops.plan(None, "T2: Two")
+    assert b"- T2: Two" in shop.read(path)
+    shop.write(path, b"# Ours\n")
+    loops.plan(None, "T3: Three")
+    assert shop.read(path) == b"# Ours\n"
+
+
+def test_the_context_of_many_units_stays_under_the_limit(shop):
+    loops = opened(shop)
+    for number in range(1, 30):
+        loops.plan(None, f"T{number}: one two three four five six seven eight nine ten")
+    text = shop.read(f"{HOME}/user-auth/context.md").decode()
+    assert len(text.split()) < pages.MOST_WORDS
+
+
+def test_an_earlier_entry_is_never_touched_and_a_change_is_noticed(shop):
+    loops = opened(shop, "T1: One")
+    loops.iterate("T1", did="the model", remaining="its tests")
+    loops.iterate("T1", did="the tests", remaining="the docs")
+    edit(shop, PROGRESS, ("the model", "everything"))
+    changed = shop.read(PROGRESS)
+    receipt = loops.iterate("T1", did="the docs", signal="T1_DONE")
+    assert shop.read(PROGRESS).startswith(changed)
+    said = [note for note in receipt.notes if "was changed since" in note]
+    assert len(said) == 1
+    assert "T1 - Iteration 1" in said[0]
+
+
+def test_an_entry_that_somebody_removed_is_written_again_and_the_state_can_be_rebuilt(shop):
+    loops = opened(shop, "T1: One")
+    loops.iterate("T1", did="the model", remaining="its tests")
+    first = shop.read(PROGRESS)
+    finish(loops, "T1")
+    shop.write(PROGRESS, shop.read(PROGRESS).replace(first[first.index(b"## T1") :], b""))
+    receipt = loops.show()
+    assert any("T1 - Iteration 1" in note and "was gone" in note for note in receipt.notes)
+    assert shop.read(PROGRESS).count(b"## T1 - Iteration 1") == 1
+    assert loops.rebuild("user-auth").notes == ["user-auth: its state, its pages and git agree"]
+
+
+def test_a_loop_that_ended_makes_room_for_a_new_one_of_its_name(shop):
+    opened(shop, "T1: One")
+    shop.keeper().abandon("no time", workflow="user-auth")
+    receipt = shop.keeper().loops().new("user-auth", task="Again")
+    assert receipt.state["tasks"] == []
+    assert "the user-auth that had ended was put into the archive" in receipt.notes
+    archived = shop.document(f"{HOME}/archive/user-auth-20260217/state.json")
+    assert list(archived["tasks"]) == ["T1"]
+
+
+def test_one_name_is_one_loop(shop):
+    opened(shop)
+    loops = shop.keeper().loops()
+    with pytest.raises(Refused, match="is the name of a workflow of loop-development"):
+        loops.new("user-auth", "knowledge")
+    shop.keeper().start("planning", "a move")
+    with pytest.raises(Refused, match="is the name of a workflow of planning"):
+        loops.new("a-move")
+    with pytest.raises(Refused, match="is no loop but a workflow of planning"):
+        loops.show("a-move")
+
+
+def test_going_on_with_an_active_loop_changes_nothing_of_it(shop):
+    loops = opened(shop, "T1: One", outcome="first")
+    receipt = loops.new("user-auth", outcome="second")
+    assert receipt.resumed
+    assert receipt.state["context"]["outcome"] == "first"
+    assert list(units(receipt)) == ["T1"]
+
+
+def test_a_plan_written_before_the_loop_was_opened_is_its_plan(shop):
+    page = "# Mine\n\n## Tasks\n\n- [ ] **T1**: One\n- [ ] **T2**: Two\n  - Depends: T1\n"
+    shop.write(TASKS, page.encode())
+    receipt = shop.keeper().loops().new("user-auth")
+    assert list(units(receipt)) == ["T1", "T2"]
+    assert shop.read(TASKS).decode().startswith("# Mine\n")
+
+
+def test_lessons_of_archived_loops_are_offered_and_inherited(shop):
+    loops = opened(shop, "T1: One", domain="feature")
+    loops.guardrail(when="parsing dates", problem="local time", solution="UTC")
+    loops.guardrail(when="drawing", problem="slow", solution="cache")
+    loops.archive()
+    offered = loops.new("import", domain="bug", outcome="Dates of the import are right")
+    assert [note for note in offered.notes if "lessons that may fit: local time" in note]
+    assert "guardrails" not in offered.state
+    taken = loops.new("import", inherit=True)
+    assert [one["name"] for one in taken.state["guardrails"]] == ["local time"]
+    assert taken.state["guardrails"][0]["learned"] == "user-auth-20260217"
+    assert loops.new("import", inherit=True).seqs == []
+    other = loops.new("report", domain="feature")
+    assert any("local time" in note and "slow" in note for note in other.notes)
+
+
+FOREIGN = {
+    "task": "user-authentication",
+    "slug": "user-auth",
+    "mode": "development",
+    "created": "2026-01-14T10:30:00Z",
+    "updated": "2026-01-14T14:22:00Z",
+    "phase": "execute",
+    "current_task": "T2",
+    "current_iteration": 2,
+    "tasks": {
+        "T1": {"status": "done", "iterations_used": 3, "confirmations_used": 1,
+               "verification_passed": True, "max_iterations": 5,
+               "completed_at": "2026-01-14T11:15:00Z"},
+        "T2": {"status": "confirming", "iterations_used": 2, "max_iterations": 10},
+        "T3": {"status": "blocked", "reason": "Waiting on T2", "max_iterations": 5},
+    },
+    "commits": ["abc1234: feat(user-auth): Add User model"],
+}  # fmt: skip
+FOREIGN_TASKS = """\
+# User authentication - Tasks
+
+**Total:** 3 tasks
+**Status:** 1 done, 1 in progress, 1 pending
+
+## Tasks
+
+- [x] **T1**: The model
+  - Files: `a.py`
+  - Criteria: it is saved
+  - Completion: `<signal>T1_DONE</signal>`
+  - Max iterations: 5
+  - Depends: none
+- [ ] **T2**: The service
+  - Criteria: it answers
+  - Max iterations: 10
+- [ ] **T3**: The form
+"""
+
+
+def test_a_loop_that_another_tool_began_goes_on_with_what_its_pages_tell(shop):
+    folder = f"{HOME}/User_Auth"
+    shop.write(f"{folder}/state.json", json.dumps(FOREIGN).encode())
+    shop.write(f"{folder}/tasks.md", FOREIGN_TASKS.encode())
+    log = b"# Progress Log\n\n## T1 - Iteration 1 - 2026-01-14T10:40:00Z\n**Did:** all of it\n"
+    shop.write(f"{folder}/progress.md", log)
+    loops = shop.keeper().loops()
+    found = units(loops.show("user-auth"))
+    assert found["T1"]["description"] == "The model"
+    assert (found["T2"]["criteria"], found["T2"]["status"]) == ("it answers", "confirming")
+    assert loops.show("user-auth").notes == []
+    assert loops.next()[0]["turn"] == "confirm"
+    loops.confirm("T2")
+    assert shop.read(f"{folder}/progress.md").startswith(log)
+    receipt = loops.archive()
+    assert not os.path.exists(shop.path(folder))
+    assert "tasks.md" in os.listdir(shop.path(os.path.dirname(receipt.state["record"])))
+    back = shop.keeper().resume(workflow="user-auth").state
+    assert back["record"] == f"{folder}/state.json"
+    assert "archived_from" not in back
+    assert os.path.exists(shop.path(folder, "progress.md"))
+
+
+class Busy(Disk):
+    """An editor saves the page at the worst moment: when it is about to be replaced, or before."""
+
+    def __init__(self, path, text, call):
+        super().__init__()
+        self.editing = (path, text)
+        self.call = call
+
+    def _edit(self, call):
+        if self.editing and call == self.call:
+            (path, text), self.editing = self.editing, None
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+
+    def replace(self, path, spare, **options):
+        if path.endswith("tasks.md"):
+            self._edit("replace")
+        return super().replace(path, spare, **options)
+
+    def sync(self, fd):
+        self._edit("sync")
+        super().sync(fd)
+
+
+@pytest.mark.parametrize("moment", ["replace", "sync"])
+def test_what_an_editor_saves_while_a_command_runs_is_taken_in_by_the_next(shop, moment):
+    opened(shop, "T1: One", "T2: Two")
+    text = shop.read(TASKS).decode().replace("criteria of T2", "saved just now")
+    loops = shop.keeper(disk=Busy(shop.path(TASKS), text, moment)).loops()
+    loops.iterate("T1", did="some", remaining="more")
+    assert "saved just now" in shop.read(TASKS).decode()
+    found = units(shop.keeper().loops().show())
+    assert found["T2"]["criteria"] == "saved just now"
+    assert found["T1"]["iterations_used"] == 1
+    assert "1 in progress" in shop.read(TASKS).decode()
+
+
+def test_a_page_of_ones_own_called_plan_does_not_change_the_mode(shop):
+    loops = opened(shop, "T1: One")
+    shop.write(f"{HOME}/user-auth/plan.md", b"# My plan\n\n- [ ] **R1**: rest\n")
+    assert loops.rebuild("user-auth").notes == ["user-auth: its state, its pages and git agree"]
+    assert list(units(loops.show())) == ["T1"]
+
+
+def test_a_page_that_lost_a_unit_rebuilds_the_others(shop):
+    loops = opened(shop, "T1: One", "T2: Two")
+    finish(loops, "T1")
+    edit(shop, TASKS, ("**T2**", "**two**"))
+    found = units(loops.rebuild("user-auth"))
+    assert (found["T1"]["status"], found["T2"]["status"]) == ("completed", "pending")
