@@ -21,7 +21,7 @@ FILES = {
     "README.md",
     "bin/holdfast-hook",
     "hooks/hooks.json",
-    *(f"skills/{name}/SKILL.md" for name in ("dev", "resume", "tdd", "workflow")),
+    *(f"skills/{name}/SKILL.md" for name in ("dev", "iterate", "resume", "tdd", "workflow")),
 }
 
 

@@ -23,7 +23,10 @@ MAX_WORDS = 1_200
 MAX_BYTES = 10_000  # 5,000 tokens, were each no longer than two bytes
 MAX_DESCRIPTION = 1_536
 
-ASKS = {"tests run", "gate run", "phase approve", "abandon", "trust", "repair"}
+ASKS = {
+    *("tests run", "gate run", "phase approve", "abandon", "trust", "repair"),
+    *("loop verify", "loop extend", "loop run"),
+}
 """What a person decides, or what runs another program: a skill must not do it unasked."""
 
 each_skill = pytest.mark.parametrize("name", SKILLS)
@@ -83,8 +86,8 @@ def covered(command, rules):
 # What is written
 
 
-def test_the_skills_are_these_four():
-    assert list(SKILLS) == ["dev", "resume", "tdd", "workflow"]
+def test_the_skills_are_these_five():
+    assert list(SKILLS) == ["dev", "iterate", "resume", "tdd", "workflow"]
 
 
 @each_skill
@@ -276,6 +279,34 @@ def test_workflow_leads_through_phases_of_ones_own_to_the_signal(project):
     said = play(project, "workflow", ahead, SHA=head, SUBJECT="Migration")
     assert any(answer.startswith("▶ started migration") for answer in said)
     assert signal(said) == "CUSTOM_COMPLETE: Migration"
+
+
+def test_iterate_leads_through_confirmation_and_verification_into_the_archive(project):
+    second = [
+        "holdfast loop iterate T2 --did all --signal T2_DONE", "holdfast loop confirm T2 --clean",
+        "holdfast loop verify T2 --passed",
+    ]  # fmt: skip
+    meanwhile = ("holdfast loop archive", " && ".join(second))
+    said = play(project, "iterate", meanwhile, SLUG="login", CMD="true")
+    assert said[0].startswith("No loop is active here.")
+    assert any(answer.startswith("✓ verification of T1: done") for answer in said)
+    assert said[-1].startswith("✓ archived: .claude/iterative/archive/login-")
+    assert "unfinished" not in said[-1]
+    assert project("holdfast verify").returncode == 0
+
+
+def test_the_words_that_iterate_looks_for_are_those_that_are_said(project):
+    project("holdfast loop new login; holdfast loop plan --unit 'T1: One' --max 1")
+    project("holdfast loop guardrail add --when w --problem p --solution s")
+    project("holdfast loop iterate T1 --did a --remaining b")
+    briefing = project("holdfast resume login").stdout
+    written = " ".join(body("iterate").split())
+    for word in ("GUARDRAILS", "REMAINING", "✅ Workflow restored: ", "NEXT"):
+        assert word in briefing
+        assert word in written
+    assert "ITERATION 1 of 1" in briefing
+    project("holdfast loop iterate T1 --did a --remaining b")
+    assert "timeout" in project("holdfast loop status").stdout
 
 
 def test_the_recipe_that_is_shown_is_a_good_one(project):
