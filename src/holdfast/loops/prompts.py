@@ -69,7 +69,7 @@ def _work(task: Task) -> list[str]:
 def _confirming(task: Task) -> list[str]:
     return [
         "The unit was declared done. Go over it once more, against every criterion; mend nothing.",
-        f"{_VERDICT} ({units.signal_of(task)} in the tag <signal>{_DOTS}</signal> counts as that.)",
+        f"{_VERDICT} ({units.signal_of(task)} in <signal>{_DOTS}</signal> counts as confirmed.)",
     ]
 
 
