@@ -72,8 +72,7 @@ class Loops:
             receipt.state = openings.inherited(self._engine, receipt, inherit=inherit)
             receipt.state, seen = edits.take_in(self._engine, receipt.state)
             files.write_pages(self._engine, receipt.state, seen=seen)
-        receipt.notes += self._loop.notes()
-        return receipt
+            return self._with_notes(receipt)
 
     def plan(
         self,
@@ -286,8 +285,14 @@ class Loops:
             state, seen = self._current(workflow)
             receipt = self._loop.record(state, kind, args, id)
             files.write_pages(self._engine, receipt.state, seen=seen)
-            receipt.notes += self._loop.notes()
-            return receipt
+            return self._with_notes(receipt)
+
+    def _with_notes(self, receipt: Receipt) -> Receipt:
+        """The receipt with what was noticed since; in the list that the lock's end adds to."""
+        notes = self._loop.notes()
+        notes[:0] = receipt.notes
+        receipt.notes = notes
+        return receipt
 
     def _current(self, workflow: str) -> tuple[Workflow, str | None]:
         """The state with what people changed on the pages; the page of units, if all was taken."""
