@@ -1,0 +1,217 @@
+"""A database that is damaged, locked, read-only, foreign or newer: said, and never deleted."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+import holdfast
+from holdfast.disk import Disk
+from holdfast.errors import Fault, Refused
+from holdfast.graph import database as databases
+from holdfast.graph import sql
+from holdfast.graph.store import GraphStore
+
+SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
+
+
+def entity(name, *observations):
+    return {"name": name, "entityType": "T", "observations": list(observations)}
+
+
+def filled(path, number=300):
+    with GraphStore(path) as store:
+        store.create_entities([entity(f"n{one}", f"the text {one} " * 9) for one in range(number)])
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def overwrite(path, data):
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def said(fault):
+    assert fault.message
+    assert fault.hint
+    return fault.code
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0" * 4096, b"not a database " * 400, b"SQLite format 3\0"]
+)
+def test_a_file_that_is_no_graph_is_named_and_left_as_it_is(path, data):
+    overwrite(path, data)
+    with pytest.raises(Fault) as caught:
+        GraphStore(path)
+    assert said(caught.value) == "graph_damaged"
+    assert path in caught.value.message
+    assert content(path) == data
+
+
+def test_another_programs_database_is_left_as_it_is(path):
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    before = content(path)
+    with pytest.raises(Fault, match="not a graph that Holdfast made"):
+        GraphStore(path)
+    assert content(path) == before
+
+
+def test_a_newer_graph_is_left_to_the_newer_holdfast(path):
+    filled(path, 1)
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {sql.VERSION + 1}")
+    connection.close()
+    with pytest.raises(Fault) as caught:
+        GraphStore(path)
+    assert said(caught.value) == "newer_graph"
+
+
+@pytest.mark.parametrize("start", [0, 100, 4096, 8192, 20_000])
+def test_pages_that_were_overwritten_are_damage_or_harmless_never_a_crash(path, start, tally):
+    filled(path)
+    data = bytearray(content(path))
+    data[start : start + 4_000] = b"\xa5" * 4_000
+    overwrite(path, bytes(data))
+    codes = []
+    calls = [
+        lambda store: store.read_graph(),
+        lambda store: store.search_nodes("the text 7"),
+        lambda store: store.create_entities([entity("new", "x")]),
+        lambda store: store.delete_entities([f"n{one}" for one in range(300)]),
+    ]
+    for call in calls:
+        try:
+            with GraphStore(path) as store:
+                call(store)
+        except Fault as fault:
+            codes.append(said(fault))
+    assert set(codes) <= {"graph_damaged", "storage"}
+    tally("graph damage", tried=len(calls), named=len(codes))
+
+
+def test_a_damaged_graph_is_moved_aside_with_its_journal(path):
+    for end in ("", "-wal", "-shm"):
+        overwrite(path + end, end.encode() or b"db")
+    first = databases.set_aside(path, Disk(), "2026-11-16T02:00:00.000Z")
+    assert [content(first + end) for end in ("", "-wal", "-shm")] == [b"db", b"-wal", b"-shm"]
+    overwrite(path, b"again")
+    second = databases.set_aside(path, Disk(), "2026-11-16T02:00:00.000Z")
+    assert first != second
+    assert content(second) == b"again"
+    assert not os.path.exists(path)
+
+
+def test_a_graph_that_another_program_has_locked_is_busy(path):
+    filled(path, 1)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    try:
+        with GraphStore(path, wait_s=0.05) as store:
+            with pytest.raises(Fault) as caught:
+                store.create_entities([entity("b")])
+            assert said(caught.value) == "busy"
+            assert caught.value.details == {"path": path}
+            assert [one["name"] for one in store.read_graph()["entities"]] == ["n0"]
+    finally:
+        other.close()
+
+
+def test_a_writer_that_is_in_its_turn_is_waited_for_and_then_named(path):
+    filled(path, 1)
+    with GraphStore(path) as one, GraphStore(path, wait_s=0) as other:
+        with one.database.writing():
+            with pytest.raises(Fault) as caught:
+                other.create_entities([entity("b")])
+            assert said(caught.value) == "busy"
+        other.create_entities([entity("b")])
+        assert len(one.read_graph()["entities"]) == 2
+
+
+WITHOUT_RIGHTS = """\
+import ctypes, sys
+for right in (1, 2):
+    ctypes.CDLL(None).prctl(24, right, 0, 0, 0)
+from holdfast.errors import Fault
+from holdfast.graph.store import GraphStore
+with GraphStore(sys.argv[1]) as store:
+    print(len(store.search_nodes("n")["entities"]), store.database.is_read_only)
+    try:
+        store.create_entities([{"name": "x", "entityType": "", "observations": []}])
+    except Fault as fault:
+        print(fault.code, fault.hint)
+"""
+
+
+@pytest.mark.parametrize("what", ["folder", "file", "both"])
+def test_a_graph_that_cannot_be_written_is_still_read(path, what):
+    filled(path, 3)
+    folder = os.path.dirname(path)
+    places = {"folder": [folder], "file": [path], "both": [path, folder]}[what]
+    modes = {place: os.stat(place).st_mode & 0o777 for place in places}
+    for place in places:
+        os.chmod(place, modes[place] & 0o555)
+    launcher = (
+        "import ctypes, os, sys\n"
+        "[ctypes.CDLL(None).prctl(24, right, 0, 0, 0) for right in (1, 2)]\n"
+        "os.execv(sys.executable, [sys.executable, '-c', sys.argv[1], sys.argv[2]])"
+    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", launcher, WITHOUT_RIGHTS, path],
+            env={**os.environ, "PYTHONPATH": SOURCE},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        for place, mode in modes.items():
+            os.chmod(place, mode)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "3 True"
+    assert second.startswith("not_written make room")
+
+
+def test_a_folder_that_is_not_there_is_a_fault(tmp_path):
+    with pytest.raises(Fault) as caught:
+        GraphStore(str(tmp_path / "none" / "graph.db"))
+    assert said(caught.value) == "not_written"
+
+
+def test_a_link_is_not_followed(path, tmp_path):
+    os.symlink(tmp_path / "elsewhere.db", path)
+    with pytest.raises(Refused) as caught:
+        GraphStore(path)
+    assert caught.value.code == "outside"
+    assert not os.path.exists(tmp_path / "elsewhere.db")
+
+
+def test_without_shared_memory_the_older_journal_serves(path):
+    filled(path, 2)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA journal_mode = delete").fetchone() == ("delete",)
+    connection.close()
+    with GraphStore(path) as one, GraphStore(path) as other:
+        one.create_entities([entity("b")])
+        other.create_entities([entity("c")])
+        assert [n["name"] for n in one.read_graph()["entities"]] == ["n0", "n1", "b", "c"]
+    assert not os.path.exists(f"{path}-wal")
+
+
+def test_a_graph_that_was_put_anew_in_its_place_is_opened_anew(path):
+    filled(path, 1)
+    with GraphStore(path) as store:
+        databases.set_aside(path, Disk(), "now")
+        filled(path, 2)
+        assert len(store.read_graph()["entities"]) == 2
+        store.create_entities([entity("b")])
+    with GraphStore(path) as again:
+        assert len(again.read_graph()["entities"]) == 3
