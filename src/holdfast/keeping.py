@@ -316,6 +316,18 @@ class Evidence:
 
         return trust.revoke(self.workspace)
 
+    def sync(
+        self, *, everything: bool = False, foreground: bool = True
+    ) -> tuple[list[Fields], list[str]]:
+        """Brings every layer beside the records up to date: a row each, and what was noticed.
+
+        ``foreground``: whether a person or their agent asks, not an agent in the background.
+        """
+        from holdfast import syncing
+
+        rows = syncing.sync(self._engine, everything=everything, foreground=foreground)
+        return rows, self._loop.notes()
+
     def clean(self, *, dry_run: bool = False) -> tuple[list[Fields], list[str]]:
         """Lets go what has expired and what ended long ago: ``id``, ``why`` and ``record`` each."""
         from holdfast import cleaning

@@ -23,6 +23,8 @@ _GAP = " " * 20
 COMPLETED_KEPT = "24h"
 MEMORY_LINES = 40
 ENFORCEABLE = ("reading", "stop")
+GRAPH_VARIABLE = "HOLDFAST_GRAPH"
+EMBEDDED = "embedded"
 
 
 class BadSettings(Refused):
@@ -78,6 +80,14 @@ class Settings:
         """How many lines of a project's memory may be ours."""
         told = self._said("memory_lines")
         return MEMORY_LINES if told is None else int(told)
+
+    def graph(self) -> str:
+        """Who keeps the memory graph: ``embedded``, ``off`` or ``mcp:NAME``."""
+        told = os.environ.get(GRAPH_VARIABLE)
+        if told:
+            _check_graph(told, "the environment", GRAPH_VARIABLE)
+            return told
+        return str(self._said("graph") or EMBEDDED)
 
     def _said(self, key: str) -> Json:
         """A single value; the person's word, where there is one, counts."""
@@ -145,7 +155,7 @@ def _read(path: str, shown: str, within: str | None = None) -> Fields:
 
 
 _TABLES = ("gates", "ttl", "clean")
-_VALUES = ("enforce", "memory", "memory_lines")
+_VALUES = ("enforce", "graph", "memory", "memory_lines")
 
 
 def _check(settings: Fields, path: str, tables: tuple[str, ...], values: tuple[str, ...]) -> None:
@@ -177,6 +187,7 @@ def _check_values(settings: Fields, path: str) -> None:
     lines = settings.get("memory_lines", MEMORY_LINES)
     if not isinstance(lines, int) or isinstance(lines, bool) or not 5 <= lines <= 200:
         raise BadSettings(path, "memory_lines", "must be a number from 5 to 200")
+    _check_graph(settings.get("graph", EMBEDDED), path, "graph")
 
 
 def _check_gate(gate: Json, path: str, key: str) -> None:
@@ -200,6 +211,12 @@ def bad_command(value: Json) -> str | None:
     if _GAP in value:
         return "must not have a gap behind which the rest of it can be overlooked"
     return None
+
+
+def _check_graph(value: Json, path: str, key: str) -> None:
+    is_named = isinstance(value, str) and value.startswith("mcp:") and value.isprintable()
+    if value not in (EMBEDDED, "off") and not (is_named and 4 < len(value) <= 100):
+        raise BadSettings(path, key, "must be embedded, off, or mcp:NAME of a server in .mcp.json")
 
 
 def _check_duration(value: Json, path: str, key: str) -> None:

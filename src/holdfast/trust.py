@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
 FILE = "trusted.json"
+SERVER = "mcp:"
+"""What stands before a server's name in place of a gate's."""
 NOT_COVERED = (
     "what an approved command runs in its turn (a Makefile's targets, a script's lines, the tests "
     "themselves) is not covered: whoever can change those files can change what runs"
@@ -67,6 +69,7 @@ def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], li
         for task in state["tasks"]:
             if isinstance(task.get("verify"), str):
                 found.setdefault((f"unit {task['id']}", task["verify"]), f"loop {state['id']}")
+    _add_server(workspace, settings.graph(), found, notes)
     listed = []
     for (gate, command), source in found.items():
         why = bad_command(command)
@@ -74,9 +77,31 @@ def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], li
             approved = is_approved(workspace, command)
             listed.append(Wish(gate, command, source, approved=approved))
         else:
-            what = f"the command of {_named(gate)}"
-            notes.append(f"{source}: {what} {why}, so it cannot be approved")
+            notes.append(f"{source}: the command of {named(gate)} {why}, so it cannot be approved")
     return listed, notes
+
+
+def _add_server(
+    workspace: Workspace, kept_by: str, found: dict[tuple[str, str], str], notes: list[str]
+) -> None:
+    """The server that keeps the graph is started or connected to as the repository says."""
+    if not kept_by.startswith(SERVER):
+        return
+    from holdfast.graph import servers
+
+    try:
+        server = servers.find(workspace, kept_by.removeprefix(SERVER))
+    except Refused as refused:
+        notes.append(refused.message)
+    else:
+        found.setdefault((kept_by, server.text), servers.FILE)
+
+
+def named(gate: str) -> str:
+    """What a command is for, in words."""
+    if gate.startswith(SERVER):
+        return f"the server {gate.removeprefix(SERVER)}"
+    return gate if gate.startswith("unit ") else f"gate {gate}"
 
 
 def is_approved(workspace: Workspace, command: str) -> bool:
@@ -92,16 +117,12 @@ def check(workspace: Workspace, gate: str, command: str, source: str) -> None:
     shown = command if why is None else repr(command)[:200]
     raise Refused(
         "untrusted",
-        f"{_named(gate)}: {source} wants to run {shown!r}, which nobody approved here"
+        f"{named(gate)}: {source} wants to run {shown!r}, which nobody approved here"
         + (f" (it {why})" if why else ""),
         "let a person read it and approve it: holdfast trust",
         command=command[:1_000],
         source=source,
     )
-
-
-def _named(gate: str) -> str:
-    return gate if gate.startswith("unit ") else f"gate {gate}"
 
 
 def approve(workspace: Workspace, commands: list[str], at: str) -> None:

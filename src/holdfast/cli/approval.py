@@ -36,14 +36,15 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
 
 
 def _is_approved(wish: Wish) -> bool:
+    from holdfast.trust import named
+
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
         raise Refused(
             "needs_terminal",
             f"trust: only a person on a terminal can approve {wish.command!r} ({wish.source})",
             "run holdfast trust in a terminal; holdfast trust --list shows all of them",
         )
-    what = wish.gate if wish.gate.startswith("unit ") else f"gate {wish.gate}"
-    print(f"\n{clean(wish.source)} wants {clean(what)} to run:\n")
+    print(f"\n{clean(wish.source)} wants {clean(named(wish.gate))} to run:\n")
     print(f"    {clean(wish.command)}\n")
     print("Approve exactly this command, for this workspace? [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in _YES

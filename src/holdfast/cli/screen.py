@@ -156,6 +156,13 @@ def _check(screen: Screen, data: Any) -> Iterator[str]:
             yield f"  next: {clean(check['hint'])}"
 
 
+def _layers(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.layers import layer_lines
+
+    yield from layer_lines(screen, data["layers"])
+    yield from _notes(screen, data["notes"])
+
+
 def _settings(screen: Screen, data: Any) -> Iterator[str]:
     from holdfast.cli.setup_panel import settings_panel
 
@@ -384,6 +391,7 @@ _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
     "driven": _of_loops("driven_panel"),
     "unverified": _of_loops("unverified_panel"),
     "settings": _settings,
+    "layers": _layers,
     "recipes": _recipes,
     "recipe": _recipe,
     "script": _text,

@@ -99,6 +99,7 @@ AnswerKind = Literal[
     "driven",
     "unverified",
     "settings",
+    "layers",
     "text",
     "demo",
     "page",

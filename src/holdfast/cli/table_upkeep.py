@@ -62,6 +62,14 @@ UPKEEP: dict[str, Command] = {
         "options": (flag("--dry-run", "only say what would go"),),
         "examples": ("holdfast clean --dry-run", "holdfast clean"),
     },
+    "sync": {
+        "help": "bring the memory graph up to date, and say what was delivered",
+        "call": "layers.sync",
+        "options": (
+            flag("--everything", "as if nothing had been delivered yet: for one that was emptied"),
+        ),
+        "examples": ("holdfast sync", "HOLDFAST_GRAPH=mcp:memory holdfast sync --json"),
+    },
     "verify": {
         "help": "check the ledger, and every view against it; changes nothing",
         "call": "upkeep.verify",

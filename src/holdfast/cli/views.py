@@ -162,6 +162,14 @@ def _check(data: Any) -> Fields:
     return fields
 
 
+def _layers(data: Any) -> Fields:
+    fields: Fields = {"layers": data["layers"], **_notes(data["notes"])}
+    failed = [row for row in data["layers"] if "error" in row]
+    if failed:
+        fields["error"] = {**failed[0]["error"], "code": "undelivered"}
+    return fields
+
+
 def _settings(data: Any) -> Fields:
     return {**{name: data[name] for name in data if name != "notes"}, **_notes(data["notes"])}
 
@@ -244,6 +252,7 @@ _VIEWS: dict[str, Callable[[Any], Fields]] = {
     "driven": _driven,
     "unverified": _unverified,
     "settings": _settings,
+    "layers": _layers,
     "recipes": _text,
     "recipe": _text,
     "script": _text,

@@ -59,7 +59,7 @@ class Database:
         try:
             if not os.path.exists(path):
                 self._make()
-            self._inode = _inode(path)
+            self._inode = inode_of(path)
             self._connection = self._opened()
         except sqlite3.Error as error:
             raise fault(error, path, "opened") from error
@@ -196,7 +196,7 @@ class Database:
 
     def _follow(self) -> None:
         """Opens the file anew where another process put one in its place."""
-        if self._inode != _inode(self.path):
+        if self._inode != inode_of(self.path):
             fresh = Database(self.path, disk=self._disk, durable=self._durable, wait_s=self._wait_s)
             self._connection.close()
             self._connection, self._inode = fresh._connection, fresh._inode
@@ -263,18 +263,27 @@ class _Writing(_Reading):
     is_writing = True
 
 
-def set_aside(path: str, disk: Disk, at: str) -> str:
-    """Moves a damaged database out of the way, with what stands beside it; gives its new path."""
+def set_aside(path: str, disk: Disk, at: str, inode: int | None = None) -> str | None:
+    """Moves a damaged database out of the way, with what stands beside it; gives its new path.
+
+    ``inode`` is the file that was found damaged: another one in its place stays, and is ``None``.
+    """
     base = f"{path}.rejected-{at.replace(':', '').replace('.', '')}"
     kept, number = base, 1
-    while os.path.lexists(kept):
-        number += 1
-        kept = f"{base}-{number}"
-    for end in BESIDE:
-        try:
-            disk.move(path + end, kept + end)
-        except FileNotFoundError:
-            continue
+    fd = disk.lock(f"{path}.lock", WAIT_S)
+    try:
+        if inode is not None and inode != inode_of(path):
+            return None
+        while os.path.lexists(kept):
+            number += 1
+            kept = f"{base}-{number}"
+        for end in BESIDE:
+            try:
+                disk.move(path + end, kept + end)
+            except FileNotFoundError:
+                continue
+    finally:
+        disk.close(fd)
     return kept
 
 
@@ -316,7 +325,7 @@ def fault(error: sqlite3.Error, path: str, doing: str) -> Fault:
     )
 
 
-def _inode(path: str) -> int:
+def inode_of(path: str) -> int:
     try:
         return os.stat(path).st_ino
     except OSError:

@@ -53,14 +53,23 @@ class Operation(TypedDict):
 
     name: str
     entityType: str
-    replaces: list[str]
+    replaces: tuple[str, ...]
     observations: list[str]
 
 
+class Changes(TypedDict):
+    """The calls that bring a graph there, in this order."""
+
+    create: list[Entity]
+    delete: list[Deletion]
+    add: list[Addition]
+
+
 class AnyGraph(Protocol):
-    """The few calls that operations are carried out with."""
+    """The few calls that a view is kept with: of the store, and of a server that speaks MCP."""
 
     def open_nodes(self, names: list[str]) -> Graph: ...
     def create_entities(self, entities: list[Entity]) -> list[Entity]: ...
     def add_observations(self, observations: list[Addition]) -> list[Added]: ...
     def delete_observations(self, deletions: list[Deletion]) -> None: ...
+    def delete_entities(self, names: list[str]) -> None: ...

@@ -1,0 +1,70 @@
+"""Operations carried out on a graph, with as few calls as there can be.
+
+``plan`` is pure: it compares what a graph says with what it should, so repeating it, after a kill
+or a lost answer, does nothing twice. The same calls serve the embedded store and a server.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.graph.shapes import AnyGraph, Changes, Entity, Graph, Operation
+
+AT_ONCE = 200
+
+
+def apply(graph: AnyGraph, operations: list[Operation], gone: list[str]) -> int:
+    """Brings the graph there; gives the number of entities that changed."""
+    there = graph.open_nodes(gone)["entities"] if gone else []
+    if there:
+        graph.delete_entities([one["name"] for one in there])
+    changed = len(there)
+    for start in range(0, len(operations), AT_ONCE):
+        some = operations[start : start + AT_ONCE]
+        changes = plan(some, graph.open_nodes([one["name"] for one in some]))
+        if changes["create"]:
+            graph.create_entities(changes["create"])
+        if changes["delete"]:
+            graph.delete_observations(changes["delete"])
+        if changes["add"]:
+            graph.add_observations(changes["add"])
+        touched = [one["entityName"] for one in (*changes["delete"], *changes["add"])]
+        changed += len({*touched, *(one["name"] for one in changes["create"])})
+    return changed
+
+
+def plan(operations: list[Operation], now: Graph) -> Changes:
+    """What to call, given what the graph says now; an entity has one operation."""
+    known: dict[str, Entity] = {}
+    for entity in now["entities"]:
+        known.setdefault(entity["name"], entity)
+    changes: Changes = {"create": [], "delete": [], "add": []}
+    for one in operations:
+        entity = known.get(one["name"], {"name": "", "entityType": "", "observations": []})
+        if not entity["name"]:
+            told = list(dict.fromkeys(one["observations"]))
+            fresh: Entity = {
+                "name": one["name"],
+                "entityType": one["entityType"],
+                "observations": told,
+            }
+            changes["create"].append(fresh)
+            continue
+        stale, missing = _difference(one, entity["observations"])
+        if stale:
+            changes["delete"].append({"entityName": one["name"], "observations": stale})
+        if missing:
+            changes["add"].append({"entityName": one["name"], "contents": missing})
+    return changes
+
+
+def _difference(one: Operation, told: list[str]) -> tuple[list[str], list[str]]:
+    """What has to go, and what has to come: from the first difference on, to keep the order."""
+    wanted = list(dict.fromkeys(one["observations"]))
+    if not one["replaces"]:
+        return [], [text for text in wanted if text not in told]
+    current = [text for text in told if text.startswith(one["replaces"])]
+    same = 0
+    while same < min(len(current), len(wanted)) and current[same] == wanted[same]:
+        same += 1
+    return current[same:], wanted[same:]

@@ -1,0 +1,147 @@
+"""L3 on the user's own Memory server: what of the ledger it has not had yet is delivered.
+
+How far it has got stands in a small file of the workspace, written after the server acknowledged.
+A kill in between delivers the same again, which changes nothing: current values are compared before
+they are replaced, and the server takes an observation once. A server that fails costs its time
+limit once, then it is left alone for a while.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import jsontext, trust
+from holdfast.core import moment
+from holdfast.digest import digest
+from holdfast.errors import Fault
+from holdfast.graph import applying, history, remote, servers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.core.shapes import Fields
+    from holdfast.engine import Engine
+    from holdfast.graph.servers import Server
+
+    Reach = Callable[[Server, str, float, Callable[[remote.RemoteGraph], int]], int]
+
+NAME = "graph-mcp.json"
+LIMIT_S = 10.0
+LEFT_ALONE = "5m"
+WARNING = "Memory MCP unavailable — operating in degraded mode (L1 only)"
+RECOVERED = "Memory MCP is available again: L1 state was synced to L3"
+
+
+class Delivered:
+    """What came of a delivery. ``why`` is the trouble, where there was one."""
+
+    __slots__ = ("behind", "entities", "events", "seq", "until", "why")
+
+    def __init__(self, position: Position) -> None:
+        self.seq = position.seq
+        self.events = 0
+        self.entities = 0
+        self.behind = 0
+        """How many events the server has not had."""
+        self.why = ""
+        self.until = ""
+        """Until when a server that failed is left alone."""
+
+
+class Position:
+    """How far one server has got, as a file."""
+
+    def __init__(self, engine: Engine, server: Server) -> None:
+        self._disk = engine.disk
+        self._path = os.path.join(engine.workspace.home, NAME)
+        self._target = digest(f"{server.name}\n{server.text}".encode())
+        held = self._read()
+        self.marks: dict[str, str] = held.get("marks", {})
+        self.until_ms: int = held.get("left_alone_until_ms", 0)
+        self.why: str = held.get("why", "")
+
+    def _read(self) -> Fields:
+        try:
+            held = jsontext.loads(self._disk.read(self._path) or b"{}", strict=True)
+        except jsontext.BadJson:
+            return {}
+        is_ours = isinstance(held, dict) and held.get("target") == self._target
+        return held if is_ours and isinstance(held.get("marks"), dict) else {}
+
+    @property
+    def seq(self) -> int:
+        return int(self.marks.get("seq", "0"))
+
+    def keep(self) -> None:
+        """Remembers it, durably."""
+        held: Fields = {"target": self._target, "marks": self.marks}
+        if self.why:
+            held |= {"left_alone_until_ms": self.until_ms, "why": self.why}
+        data = f"{jsontext.pretty(held)}\n".encode()
+        self._disk.replace_view(self._path, data, durable=True)
+
+
+def deliver(
+    engine: Engine,
+    name: str,
+    *,
+    everything: bool = False,
+    limit_s: float = LIMIT_S,
+    reach: Reach = remote.reach,
+) -> Delivered:
+    """Brings the server up to date, unless it is being left alone."""
+    server = servers.find(engine.workspace, name)
+    trust.check(engine.workspace, f"mcp:{name}", server.text, servers.FILE)
+    lock = engine.disk.lock(os.path.join(engine.workspace.home, f"{NAME}.lock"), limit_s)
+    try:
+        return _delivered(engine, server, limit_s, reach, everything=everything)
+    finally:
+        engine.disk.close(lock)
+
+
+def _delivered(
+    engine: Engine, server: Server, limit_s: float, reach: Reach, *, everything: bool
+) -> Delivered:
+    position = Position(engine, server)
+    marks = {"holder": position.marks.get("holder", "")} if everything else position.marks
+    found = Delivered(position)
+    if history.is_current(engine, marks) and not position.why:
+        return found
+    if position.until_ms > engine.now_ms():
+        found.why = position.why
+    else:
+        lacking = history.outstanding(engine, marks)
+        try:
+            found.entities = reach(
+                server,
+                engine.workspace.root,
+                limit_s,
+                lambda graph: applying.apply(graph, lacking.operations, lacking.gone),
+            )
+        except remote.Unreachable as error:
+            position.why = found.why = str(error)
+            left_alone_ms = (moment.duration_s(LEFT_ALONE) or 0) * 1_000
+            position.until_ms = engine.now_ms() + left_alone_ms
+        else:
+            found.events = lacking.events
+            position.marks = {**position.marks, **lacking.marks}
+            if position.why:
+                engine.note(RECOVERED)
+            position.why = ""
+        position.keep()
+    if found.why:
+        engine.note(WARNING)
+        found.until = moment.iso(position.until_ms)
+    found.seq = position.seq
+    found.behind = engine.ledger.head_seq - position.seq
+    return found
+
+
+def position_of(engine: Engine, name: str) -> tuple[int, str]:
+    """The last event that the server has had, and its trouble; without asking it anything."""
+    try:
+        position = Position(engine, servers.find(engine.workspace, name))
+    except (Fault, OSError):
+        return 0, ""
+    return position.seq, position.why

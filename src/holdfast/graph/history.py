@@ -1,0 +1,125 @@
+"""What of the ledger a graph has not seen yet, as operations. Reads the ledger, writes nothing.
+
+A graph remembers the last event it shows by ``seq`` and ``hash``. If the ledger has that event,
+only what follows it counts; if not, the ledger was replaced or cut, and all of it counts.
+"""
+
+from __future__ import annotations
+
+from holdfast.core import workflow
+from holdfast.errors import Fault
+from holdfast.graph import projection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Event, Workflow
+    from holdfast.engine import Engine
+    from holdfast.graph.projection import Seen
+    from holdfast.graph.shapes import Operation
+
+    Marks = dict[str, str]
+
+_ODD = (LookupError, TypeError, ValueError, AttributeError)
+
+
+class Outstanding:
+    """What a graph lacks. ``marks`` is what it has to remember once it has it."""
+
+    __slots__ = ("events", "gone", "is_whole", "marks", "operations")
+
+    def __init__(self, engine: Engine, events: list[Event], holder: str, *, whole: bool) -> None:
+        self.is_whole = whole
+        """Whether it is everything, so that what the graph said before no longer counts."""
+        self.events = len(events)
+        seen = _all_seen(events) if whole else _touched(engine, events)
+        before = None if whole else _one(engine, holder, seen)
+        now = projection.holder_of([*seen, *([before] if before else [])])
+        made, self.gone = projection.of_workflows(seen, before, now)
+        if holder and now is None:
+            self.gone.append(projection.SLOT)
+        told = [one for event in events for one in projection.of_event(event)]
+        self.operations: list[Operation] = projection.merged([*made, *told])
+        self.marks: Marks = {
+            "shape": projection.VERSION,
+            "ledger": engine.ledger.identity(),
+            "holder": "" if now is None else now.state["id"],
+        }
+        if events:
+            self.marks["seq"] = str(events[-1]["seq"])
+            self.marks["hash"] = events[-1]["hash"]
+
+
+def is_current(engine: Engine, marks: Marks) -> bool:
+    """Whether a graph with these marks shows the ledger's last event."""
+    same = marks.get("hash", "") == engine.ledger.head_hash and _is_of(engine, marks)
+    return same or not engine.ledger.head_seq
+
+
+def outstanding(engine: Engine, marks: Marks) -> Outstanding:
+    """What a graph with these marks lacks."""
+    seq = int(marks.get("seq", "0")) if _is_of(engine, marks) else 0
+    holder = marks.get("holder", "")
+    if seq:
+        events = list(engine.ledger.scan(after=seq - 1))
+        is_known = bool(events) and events[0]["seq"] == seq
+        if is_known and events[0]["hash"] == marks.get("hash"):
+            found = Outstanding(engine, events[1:], holder, whole=False)
+            # Whoever held the place may be somewhere else now; who had it before, all of it tells.
+            if found.marks["holder"] or not holder:
+                return found
+    return Outstanding(engine, list(engine.ledger.scan()), holder, whole=True)
+
+
+def _is_of(engine: Engine, marks: Marks) -> bool:
+    told = (marks.get("shape"), marks.get("ledger"))
+    return told == (projection.VERSION, engine.ledger.identity())
+
+
+def _all_seen(events: list[Event]) -> list[Seen]:
+    states: dict[str, Workflow] = {}
+    last: dict[str, int] = {}
+    for event in events:
+        stream = event["stream"]
+        if projection.is_of_workflow(event) is False:
+            continue
+        state = workflow.carried(states.get(stream), event)
+        if state is not None:
+            states[stream], last[stream] = state, event["seq"]
+    return [found for key in states for found in _sound(states[key], last[key])]
+
+
+def _touched(engine: Engine, events: list[Event]) -> list[Seen]:
+    kinds: dict[str, bool | None] = {}
+    for event in events:
+        kind = projection.is_of_workflow(event)
+        if kinds.get(event["stream"]) is None:
+            kinds[event["stream"]] = kind
+    return [
+        found for stream, kind in kinds.items() if kind is not False
+        for found in _replayed(engine, stream)
+    ]  # fmt: skip
+
+
+def _one(engine: Engine, stream: str, seen: list[Seen]) -> Seen | None:
+    """Who held the place before: as it is now, if it changed too."""
+    if not stream:
+        return None
+    known = [one for one in seen if one.state["id"] == stream] or _replayed(engine, stream)
+    return known[0] if known else None
+
+
+def _replayed(engine: Engine, stream: str) -> list[Seen]:
+    try:
+        state, last = engine.replay(stream)
+    except (Fault, *_ODD):
+        return []
+    return _sound(state, last["seq"])
+
+
+def _sound(state: Workflow, seq: int) -> list[Seen]:
+    """The workflow; nothing when it is none, because an event made no sense."""
+    try:
+        projection.of_workflow(state, is_holder=False)
+    except _ODD:
+        return []
+    return [projection.Seen(state, seq)]

@@ -1,0 +1,234 @@
+"""What the ledger means for a graph: states and events in, operations on entities out. Pure.
+
+Names, types and sentences are those that agents know from the Memory server: one ``WorkflowState``
+for each workflow, with current values only; ``interview-state`` with those of the newest interview;
+``delegation-log`` as a history that is only added to. ``workflow-state`` is the verb workflow whose
+record has the main worktree's one place; every other workflow is ``workflow-state:ID``.
+
+An initiative's ``initiative-checkpoint`` is one more row in ``_EVENTS`` when there are such events.
+"""
+
+from __future__ import annotations
+
+from holdfast import jsontext
+from holdfast.core.workflow.state import is_active
+from holdfast.layers.records.position import place_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from holdfast.core.shapes import Event, Fields, Json, Workflow
+    from holdfast.graph.shapes import Operation
+
+VERSION = "1"
+"""Another one means that a graph made by an older Holdfast is made anew."""
+SLOT = "workflow-state"
+INTERVIEW = "interview-state"
+LOG = "delegation-log"
+_MAIN = "."
+_WORKFLOW = (
+    "type: ",
+    "phase: ",
+    "phase_index: ",
+    "started: ",
+    "context: ",
+    "status: ",
+    "updated: ",
+)
+_INTERVIEW = ("skill: ", "confidence: ", "dimensions: ", "questions_asked: ", "timestamp: ")
+
+
+class Seen:
+    """A workflow as of its last event."""
+
+    __slots__ = ("seq", "state")
+
+    def __init__(self, state: Workflow, seq: int) -> None:
+        self.state = state
+        self.seq = seq
+
+    @property
+    def has_place(self) -> bool:
+        """Whether its record is the one that stands in the main worktree's only place."""
+        return self.state["recipe"]["format"] == "verb" and self.state["worktree"] == _MAIN
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Of several that had the place, it belongs to the active one, else to the last."""
+        return is_active(self.state), self.seq
+
+
+def holder_of(workflows: Iterable[Seen]) -> Seen | None:
+    """The workflow that the entity ``workflow-state`` is about."""
+    return max((one for one in workflows if one.has_place), key=lambda one: one.rank, default=None)
+
+
+def of_workflows(
+    workflows: list[Seen], before: Seen | None, holder: Seen | None
+) -> tuple[list[Operation], list[str]]:
+    """The operations for workflows that changed, and entities that are no longer any.
+
+    ``before`` held the place until now, ``holder`` holds it from now on.
+    """
+    changed = {one.state["id"]: one for one in workflows}
+    was = None if before is None else before.state["id"]
+    now = None if holder is None else holder.state["id"]
+    if was != now:
+        for one in (before, holder):
+            if one is not None:
+                changed.setdefault(one.state["id"], one)
+    gone = [f"{SLOT}:{now}"] if now not in (None, was) else []
+    return [of_workflow(one.state, is_holder=key == now) for key, one in changed.items()], gone
+
+
+def of_workflow(state: Workflow, *, is_holder: bool) -> Operation:
+    """The entity of one workflow."""
+    values = {"type": state["recipe"]["name"].upper()}
+    if state["phases"]:
+        place = place_of(state["phase"], state["phases"])
+        values["phase"] = state["phases"][place]["name"]
+        values["phase_index"] = f"{place + 1}/{len(state['phases'])}"
+    values["started"] = state["created_at"]
+    values["context"] = state["title"] or state["subject"]
+    if not is_active(state):
+        ended = state.get("completed_at") if state["status"] == "completed" else None
+        values["status"] = f"{state['status']} at {ended or state['updated_at']}"
+    values["updated"] = state["updated_at"]
+    return {
+        "name": SLOT if is_holder else f"{SLOT}:{state['id']}",
+        "entityType": "WorkflowState",
+        "replaces": _WORKFLOW,
+        "observations": _lines(values),
+    }
+
+
+def of_event(event: Event) -> list[Operation]:
+    """What an event of another aggregate means: an interview, a delegation and their like."""
+    made = _EVENTS.get(event["type"])
+    if made is not None:
+        return made({**event["data"], "timestamp": event["at"]})
+    if event["type"] == "record_adopted":
+        return _of_adopted(event["data"].get("state", {}))
+    return []
+
+
+def is_of_workflow(event: Event) -> bool | None:
+    """Whether the event's stream is a workflow; ``None`` when this event alone does not tell."""
+    if event["type"] in _EVENTS or event["type"].startswith(("initiative_", "milestone_")):
+        return False
+    if event["type"] == "record_adopted":
+        return "recipe" in event["data"].get("state", {})
+    return None if event["type"] == "record_edited" else True
+
+
+def merged(operations: Iterable[Operation]) -> list[Operation]:
+    """The same with one operation for each entity: the newest values, all of a history."""
+    found: dict[str, Operation] = {}
+    for one in operations:
+        known = found.get(one["name"])
+        if known is None or one["replaces"]:
+            found[one["name"]] = one
+        else:
+            told = [*known["observations"], *one["observations"]]
+            found[one["name"]] = {**known, "observations": told}
+    return list(found.values())
+
+
+def _lines(values: Fields) -> list[str]:
+    return [f"{key}: {value}" for key, value in values.items()]
+
+
+def _of_interview(data: Fields) -> list[Operation]:
+    values = {
+        "skill": data["skill"],
+        "confidence": data.get("confidence", "unknown"),
+        "dimensions": jsontext.dumps(data.get("dimensions", {})),
+        "questions_asked": data.get("questions_asked", 0),
+        "timestamp": data.get("timestamp", "unknown"),
+    }
+    return [
+        {
+            "name": INTERVIEW,
+            "entityType": "InterviewState",
+            "replaces": _INTERVIEW,
+            "observations": _lines(values),
+        }
+    ]
+
+
+def _logged(*texts: str) -> list[Operation]:
+    return [
+        {
+            "name": LOG,
+            "entityType": "DelegationRecord",
+            "replaces": (),
+            "observations": list(texts),
+        }
+    ]
+
+
+def _of_skip(data: Fields) -> list[Operation]:
+    told = _told(data, "skill", "reason", "timestamp")
+    return _logged("interview_skip: {}, user said: {} at {}".format(*told))
+
+
+def _of_delegation(data: Fields) -> list[Operation]:
+    names = ("agent", "model", "task_type", "complexity", "outcome", "duration_ms", "timestamp")
+    told = _told(data, *names)
+    return _logged("delegation: {} ({}) for {} [{}] -> {} ({}ms) at {}".format(*told))
+
+
+def _of_escalation(data: Fields) -> list[Operation]:
+    source, target, reason, at = _told(data, "from", "to", "reason", "timestamp")
+    texts = [f"escalated: {source} -> {target}, reason: {reason}"]
+    if isinstance(data.get("resolved"), bool):
+        resolved = "true" if data["resolved"] else "false"
+        texts.append(
+            f"escalation_outcome: {source} -> {target}, resolved: {resolved}, "
+            f"reason: {reason} at {at}"
+        )
+    return _logged(*texts)
+
+
+def _of_override(data: Fields) -> list[Operation]:
+    return _logged(
+        "user_override: suggested {}, user chose {}".format(*_told(data, "suggested", "chosen"))
+    )
+
+
+def _of_routing(data: Fields) -> list[Operation]:
+    told = _told(data, "suggested", "chosen", "intent", "timestamp")
+    return _logged("routing_correction: suggested {}, user chose {} for {} at {}".format(*told))
+
+
+def _told(data: Fields, *names: str) -> list[Json]:
+    return [data.get(name, "unknown") for name in names]
+
+
+_ENTRIES: dict[str, Callable[[Fields], list[Operation]]] = {
+    "delegation": _of_delegation,
+    "escalation": _of_escalation,
+    "override": _of_override,
+    "routing": _of_routing,
+}
+_EVENTS: dict[str, Callable[[Fields], list[Operation]]] = {
+    "interview_recorded": _of_interview,
+    "interview_skipped": _of_skip,
+    "delegation_recorded": _of_delegation,
+    "delegation_escalated": _of_escalation,
+    "delegation_overridden": _of_override,
+    "routing_corrected": _of_routing,
+}
+
+
+def _of_adopted(state: Fields) -> list[Operation]:
+    """A record of interviews or delegations that was there before its first event."""
+    found: list[Operation] = []
+    for entry in state.get("entries", []):
+        found += _ENTRIES.get(entry.get("kind", "delegation"), _of_delegation)(entry)
+    for entry in state.get("interviews", [])[-1:]:
+        found += _of_interview(entry)
+    for entry in state.get("skips", []):
+        found += _of_skip(entry)
+    return found

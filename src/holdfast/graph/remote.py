@@ -1,0 +1,140 @@
+"""A graph on the other side of MCP, as if it were here: the only place that imports the SDK.
+
+The SDK is asynchronous and takes most of a second to load; all of that stays in here. ``reach``
+starts a server or connects to it, lets ``work`` make its calls, and ends it; whatever goes wrong on
+the way, and whatever takes longer than the limit, is ``Unreachable``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from mcp import Client
+
+    from holdfast.graph.servers import Server
+    from holdfast.graph.shapes import Added, Addition, Deletion, Entity, Graph
+
+    T = TypeVar("T")
+
+EXTRA = "pip install 'holdfast[mcp]'"
+
+
+class Unreachable(Exception):
+    """The server did not do its part; the message says how."""
+
+
+class RemoteGraph:
+    """The tools of a Memory server as calls. Used in a thread beside the one that waits for it."""
+
+    def __init__(self, client: Client, deadline: float) -> None:
+        self._client = client
+        self._deadline = deadline
+
+    def open_nodes(self, names: list[str]) -> Graph:
+        told = self._call("open_nodes", {"names": names})
+        return {"entities": told["entities"], "relations": told["relations"]}
+
+    def create_entities(self, entities: list[Entity]) -> list[Entity]:
+        made: list[Entity] = self._call("create_entities", {"entities": entities})["entities"]
+        return made
+
+    def add_observations(self, observations: list[Addition]) -> list[Added]:
+        given = {"observations": observations}
+        added: list[Added] = self._call("add_observations", given)["results"]
+        return added
+
+    def delete_observations(self, deletions: list[Deletion]) -> None:
+        self._call("delete_observations", {"deletions": deletions})
+
+    def delete_entities(self, names: list[str]) -> None:
+        self._call("delete_entities", {"entityNames": names})
+
+    def _call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        from anyio import from_thread
+
+        told = from_thread.run(self._answered, tool, arguments)
+        if told.is_error:
+            said = next((part.text for part in told.content if hasattr(part, "text")), "")
+            raise Unreachable(f"it refused {tool}: {said[:200]}")
+        if not isinstance(told.structured_content, dict):
+            raise Unreachable(f"its answer to {tool} has no structured content")
+        return told.structured_content
+
+    async def _answered(self, tool: str, arguments: dict[str, Any]) -> Any:
+        import anyio
+
+        with anyio.fail_after(max(0.0, self._deadline - anyio.current_time())):
+            return await self._client.call_tool(tool, arguments)
+
+
+def reach(server: Server, folder: str, limit_s: float, work: Callable[[RemoteGraph], T]) -> T:
+    """What ``work`` gives, done on the server within the limit."""
+    try:
+        import anyio
+        import mcp  # noqa: F401
+    except ImportError:
+        raise Refused(
+            "no_sdk",
+            f"the server {server.name} speaks MCP, and the SDK for it is not installed",
+            EXTRA,
+        ) from None
+    import logging
+
+    # What the SDK has to say about a server is said in our own words.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
+    logging.getLogger("mcp").propagate = False
+    try:
+        return anyio.run(_reached, server.filled(os.environ), folder, limit_s, work)
+    except Exception as error:
+        cause = _first(error)
+        if isinstance(cause, (Refused, Unreachable)):
+            raise cause from error
+        if isinstance(cause, TimeoutError):
+            raise Unreachable(f"it did not answer within {limit_s:g} s") from error
+        raise Unreachable(f"{type(cause).__name__}: {str(cause)[:200]}") from error
+
+
+async def _reached(
+    server: Server, folder: str, limit_s: float, work: Callable[[RemoteGraph], T]
+) -> T:
+    import anyio
+    from anyio import to_thread
+    from mcp import Client
+
+    silence = os.open(os.devnull, os.O_WRONLY)
+    try:
+        with anyio.fail_after(limit_s) as scope:
+            async with Client(_transport(server, folder, silence), cache=None) as client:
+                graph = RemoteGraph(client, scope.deadline)
+                return await to_thread.run_sync(work, graph)
+    finally:
+        os.close(silence)
+
+
+def _transport(server: Server, folder: str, silence: int) -> Any:
+    if server.url:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        client = httpx2.AsyncClient(headers=server.headers)
+        return streamable_http_client(server.url, http_client=client)
+    from mcp import StdioServerParameters, stdio_client
+
+    told = StdioServerParameters(
+        command=server.command, args=server.args, env=server.environment, cwd=folder
+    )
+    return stdio_client(told, errlog=silence)  # type: ignore[arg-type]
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first of a group of errors; groups are how the SDK's tasks end together."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
