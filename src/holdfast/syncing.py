@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields
     from holdfast.engine import Engine
 
+    Layer = Callable[[Engine, "Wish"], Fields]
+
 DELIVERED, CURRENT, UNAVAILABLE, OFF = "delivered", "current", "unavailable", "off"
 
 
@@ -33,32 +35,32 @@ class Wish:
 def sync(engine: Engine, *, everything: bool = False, foreground: bool = True) -> list[Fields]:
     """A row for each layer."""
     wish = Wish(everything=everything, foreground=foreground)
-    rows = []
-    for name, layer in LAYERS.items():
-        try:
-            rows.append({"layer": name, **layer(engine, wish)})
-        except HoldfastError as error:
-            why = {"code": error.code, "message": error.message, "hint": error.hint}
-            rows.append({"layer": name, "status": UNAVAILABLE, "error": why})
-    return rows
+    return [{"layer": name, **_tried(engine, wish, layer)} for name, layer in LAYERS.items()]
+
+
+def _tried(engine: Engine, wish: Wish, layer: Layer) -> Fields:
+    try:
+        return layer(engine, wish)
+    except HoldfastError as error:
+        why = _trouble(error.code, error.message, error.hint)
+        return {"target": "", "status": UNAVAILABLE, "error": why}
 
 
 def _graph(engine: Engine, wish: Wish) -> Fields:
     """L3: the embedded graph, or the server that the settings name."""
     from holdfast import settings
 
-    engine.refresh()
     kept_by = settings.load(engine.workspace.root).graph()
-    if kept_by == "off":
-        return {"target": kept_by, "status": OFF}
-    if not engine.ledger.head_seq:
-        return {"target": kept_by, "status": CURRENT, "events": 0, "entities": 0, "seq": 0}
-    if kept_by == "embedded":
-        return {"target": kept_by, **_embedded(engine, wish)}
-    if not wish.foreground:
-        why = _trouble("background", "an agent in the background never writes L3", "holdfast sync")
-        return {"target": kept_by, "status": UNAVAILABLE, "error": why}
-    return {"target": kept_by, **_server(engine, kept_by.removeprefix("mcp:"), wish)}
+    keep = _kept(kept_by)
+    return {**_tried(engine, wish, keep), "target": kept_by}
+
+
+def _kept(by: str) -> Layer:
+    if by == "off":
+        return lambda _engine, _wish: {"status": OFF}
+    if by == "embedded":
+        return _embedded
+    return lambda engine, wish: _server(engine, by.removeprefix("mcp:"), wish)
 
 
 def _embedded(engine: Engine, wish: Wish) -> Fields:
@@ -66,7 +68,7 @@ def _embedded(engine: Engine, wish: Wish) -> Fields:
 
     found = layer.caught_up(engine, everything=wish.everything)
     if found is None:
-        return {"status": CURRENT, "events": 0, "entities": 0, "seq": 0}
+        return _row(0, 0, 0)
     found.store.close()
     return _row(found.events, found.entities, found.seq)
 
@@ -74,6 +76,12 @@ def _embedded(engine: Engine, wish: Wish) -> Fields:
 def _server(engine: Engine, name: str, wish: Wish) -> Fields:
     from holdfast.graph import delivery
 
+    if not wish.foreground:
+        why = _trouble("background", "an agent in the background never writes L3", "holdfast sync")
+        return {"status": UNAVAILABLE, "error": why}
+    engine.refresh()
+    if not engine.ledger.head_seq:
+        return _row(0, 0, 0)
     found = delivery.deliver(engine, name, everything=wish.everything)
     row = _row(found.events, found.entities, found.seq)
     if found.why:
@@ -93,5 +101,5 @@ def _trouble(code: str, message: str, hint: str) -> Fields:
     return {"code": code, "message": message, "hint": hint}
 
 
-LAYERS: dict[str, Callable[[Engine, Wish], Fields]] = {"L3": _graph}
+LAYERS: dict[str, Layer] = {"L3": _graph}
 """In the order in which they are delivered to."""

@@ -1,5 +1,8 @@
+import subprocess
+
 import pytest
 
+from holdfast import Keeper
 from holdfast.graph.store import GraphStore
 
 
@@ -12,3 +15,34 @@ def path(tmp_path):
 def store(path):
     with GraphStore(path) as opened:
         yield opened
+
+
+class Clock:
+    def __init__(self):
+        self.ms = 1_771_329_600_000
+
+    def __call__(self):
+        self.ms += 1_000
+        return self.ms
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A repository, and a person without settings of their own."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("HOLDFAST_GRAPH", raising=False)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", "-b", "main", folder], check=True)
+    return folder
+
+
+@pytest.fixture
+def keeper(place, clock):
+    return lambda: Keeper(str(place), clock_ms=clock, by="test")

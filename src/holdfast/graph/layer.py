@@ -38,7 +38,9 @@ def place(engine: Engine) -> str:
     return os.path.join(engine.workspace.home, NAME)
 
 
-def caught_up(engine: Engine, *, everything: bool = False) -> CaughtUp | None:
+def caught_up(
+    engine: Engine, *, everything: bool = False, wait_s: float = database.WAIT_S
+) -> CaughtUp | None:
     """The graph as of the ledger's last event; ``None`` where there is no ledger yet.
 
     ``everything``: made anew, whatever it says.
@@ -48,7 +50,7 @@ def caught_up(engine: Engine, *, everything: bool = False) -> CaughtUp | None:
         return None
     inode = database.inode_of(place(engine))
     try:
-        return _caught_up(engine, everything=everything)
+        return _caught_up(engine, wait_s, everything=everything)
     except Fault as fault:
         if fault.code != _DAMAGED:
             raise
@@ -56,12 +58,12 @@ def caught_up(engine: Engine, *, everything: bool = False) -> CaughtUp | None:
     if kept is not None:
         name = os.path.basename(kept)
         engine.note(f"the graph was damaged: it is kept as {name} and was made anew")
-    return _caught_up(engine, everything=everything)
+    return _caught_up(engine, wait_s, everything=everything)
 
 
-def _caught_up(engine: Engine, *, everything: bool) -> CaughtUp:
+def _caught_up(engine: Engine, wait_s: float, *, everything: bool) -> CaughtUp:
     # What is lost in a power cut, the ledger gives again: so nobody waits for the disk.
-    found = CaughtUp(GraphStore(place(engine), disk=engine.disk, durable=False))
+    found = CaughtUp(GraphStore(place(engine), disk=engine.disk, durable=False, wait_s=wait_s))
     try:
         marks = found.store.marks()
         if everything or not history.is_current(engine, marks):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import jsontext
 from holdfast.errors import Refused
 
 TYPE_CHECKING = False
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mcp import Client
+    from mcp.client import Transport
+    from mcp.types import CallToolResult
 
     from holdfast.graph.servers import Server
-    from holdfast.graph.shapes import Added, Addition, Deletion, Entity, Graph
+    from holdfast.graph.shapes import Addition, Deletion, Entity, Graph
 
     T = TypeVar("T")
 
@@ -39,16 +42,16 @@ class RemoteGraph:
 
     def open_nodes(self, names: list[str]) -> Graph:
         told = self._call("open_nodes", {"names": names})
-        return {"entities": told["entities"], "relations": told["relations"]}
+        graph = told.structured_content
+        if graph is None:  # a server from before answers had structure
+            graph = jsontext.loads(_text_of(told))
+        return {"entities": graph["entities"], "relations": graph["relations"]}
 
-    def create_entities(self, entities: list[Entity]) -> list[Entity]:
-        made: list[Entity] = self._call("create_entities", {"entities": entities})["entities"]
-        return made
+    def create_entities(self, entities: list[Entity]) -> None:
+        self._call("create_entities", {"entities": entities})
 
-    def add_observations(self, observations: list[Addition]) -> list[Added]:
-        given = {"observations": observations}
-        added: list[Added] = self._call("add_observations", given)["results"]
-        return added
+    def add_observations(self, observations: list[Addition]) -> None:
+        self._call("add_observations", {"observations": observations})
 
     def delete_observations(self, deletions: list[Deletion]) -> None:
         self._call("delete_observations", {"deletions": deletions})
@@ -56,18 +59,15 @@ class RemoteGraph:
     def delete_entities(self, names: list[str]) -> None:
         self._call("delete_entities", {"entityNames": names})
 
-    def _call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         from anyio import from_thread
 
         told = from_thread.run(self._answered, tool, arguments)
         if told.is_error:
-            said = next((part.text for part in told.content if hasattr(part, "text")), "")
-            raise Unreachable(f"it refused {tool}: {said[:200]}")
-        if not isinstance(told.structured_content, dict):
-            raise Unreachable(f"its answer to {tool} has no structured content")
-        return told.structured_content
+            raise Unreachable(f"it refused {tool}: {_text_of(told)[:200]}")
+        return told
 
-    async def _answered(self, tool: str, arguments: dict[str, Any]) -> Any:
+    async def _answered(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         import anyio
 
         with anyio.fail_after(max(0.0, self._deadline - anyio.current_time())):
@@ -105,32 +105,46 @@ async def _reached(
     server: Server, folder: str, limit_s: float, work: Callable[[RemoteGraph], T]
 ) -> T:
     import anyio
-    from anyio import to_thread
-    from mcp import Client
 
-    silence = os.open(os.devnull, os.O_WRONLY)
-    try:
-        with anyio.fail_after(limit_s) as scope:
-            async with Client(_transport(server, folder, silence), cache=None) as client:
-                graph = RemoteGraph(client, scope.deadline)
-                return await to_thread.run_sync(work, graph)
-    finally:
-        os.close(silence)
+    with anyio.fail_after(limit_s) as scope:
+        if server.url:
+            return await _over_http(server, scope.deadline, work)
+        return await _as_process(server, folder, scope.deadline, work)
 
 
-def _transport(server: Server, folder: str, silence: int) -> Any:
-    if server.url:
-        import httpx2
-        from mcp.client.streamable_http import streamable_http_client
+async def _over_http(server: Server, deadline: float, work: Callable[[RemoteGraph], T]) -> T:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
 
-        client = httpx2.AsyncClient(headers=server.headers)
-        return streamable_http_client(server.url, http_client=client)
+    async with httpx2.AsyncClient(headers=server.headers) as http:
+        return await _worked(streamable_http_client(server.url, http_client=http), deadline, work)
+
+
+async def _as_process(
+    server: Server, folder: str, deadline: float, work: Callable[[RemoteGraph], T]
+) -> T:
     from mcp import StdioServerParameters, stdio_client
 
     told = StdioServerParameters(
         command=server.command, args=server.args, env=server.environment, cwd=folder
     )
-    return stdio_client(told, errlog=silence)  # type: ignore[arg-type]
+    silence: Any = os.open(os.devnull, os.O_WRONLY)
+    try:
+        return await _worked(stdio_client(told, errlog=silence), deadline, work)
+    finally:
+        os.close(silence)
+
+
+async def _worked(transport: Transport, deadline: float, work: Callable[[RemoteGraph], T]) -> T:
+    from anyio import to_thread
+    from mcp import Client
+
+    async with Client(transport, cache=None) as client:
+        return await to_thread.run_sync(work, RemoteGraph(client, deadline))
+
+
+def _text_of(told: CallToolResult) -> str:
+    return next((part.text for part in told.content if part.type == "text"), "")
 
 
 def _first(error: BaseException) -> BaseException:

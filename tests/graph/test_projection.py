@@ -1,0 +1,258 @@
+"""What states and events mean for a graph, in the very words that agents look for."""
+
+import pytest
+
+from holdfast.core.workflow.state import blank
+from holdfast.graph import applying, projection
+from holdfast.graph.store import GraphStore
+
+AT = "2026-02-11T14:00:00.000Z"
+LATER = "2026-02-11T15:00:00.000Z"
+PHASES = ("analyze", "plan", "implement", "review", "git-commit")
+
+
+def a_workflow(number=1, recipe="apex", format_name="verb", **fields):
+    made = {
+        "name": recipe,
+        "format": format_name,
+        "phases": [{"name": name} for name in PHASES],
+    }
+    state = blank(f"{recipe}-{number}", made, AT)
+    return {**state, "subject": f"the matter {number}", "updated_at": LATER, **fields}
+
+
+def seen(state, seq=1):
+    return projection.Seen(state, seq)
+
+
+def event(kind, data, at=AT):
+    return {"type": kind, "data": data, "at": at, "stream": "s", "seq": 1}
+
+
+def test_a_workflow_in_progress_says_type_position_start_and_context():
+    made = projection.of_workflow(a_workflow(phase="implement"), is_holder=True)
+    assert (made["name"], made["entityType"]) == ("workflow-state", "WorkflowState")
+    assert made["observations"] == [
+        "type: APEX",
+        "phase: implement",
+        "phase_index: 3/5",
+        f"started: {AT}",
+        "context: the matter 1",
+        f"updated: {LATER}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "line"),
+    [
+        ("completed", {"completed_at": LATER}, f"status: completed at {LATER}"),
+        ("abandoned", {}, f"status: abandoned at {LATER}"),
+        ("expired", {}, f"status: expired at {LATER}"),
+    ],
+)
+def test_a_workflow_that_ended_says_when(status, fields, line):
+    state = a_workflow(phase="git-commit", status=status, **fields)
+    assert line in projection.of_workflow(state, is_holder=True)["observations"]
+
+
+def test_a_workflow_without_phases_has_no_position():
+    state = {**a_workflow(), "phases": []}
+    told = projection.of_workflow(state, is_holder=False)["observations"]
+    assert not [line for line in told if line.startswith("phase")]
+
+
+def test_other_workflows_go_by_their_id():
+    others = [
+        seen(a_workflow(2, "dev", "skill")),
+        seen(a_workflow(3, worktree="side")),
+        seen(a_workflow(4, "planning", "formal")),
+    ]
+    assert projection.holder_of(others) is None
+    operations, gone = projection.of_workflows(others, None, None)
+    assert gone == []
+    assert [one["name"] for one in operations] == [
+        "workflow-state:dev-2",
+        "workflow-state:apex-3",
+        "workflow-state:planning-4",
+    ]
+
+
+def test_the_place_belongs_to_the_active_one_else_to_the_last():
+    ended = seen(a_workflow(1, status="completed"), 9)
+    active = seen(a_workflow(2), 5)
+    assert projection.holder_of([active, ended]) is active
+    assert projection.holder_of([seen(a_workflow(3, status="expired"), 3), ended]) is ended
+
+
+def test_whoever_loses_the_place_goes_on_under_its_id():
+    old, new = seen(a_workflow(1, status="completed"), 3), seen(a_workflow(2), 5)
+    operations, gone = projection.of_workflows([new], old, new)
+    names = {one["name"]: one["observations"][4] for one in operations}
+    assert names == {
+        "workflow-state": "context: the matter 2",
+        "workflow-state:apex-1": "context: the matter 1",
+    }
+    assert gone == ["workflow-state:apex-2"]
+
+
+def test_the_newest_interview_replaces_the_one_before():
+    data = {
+        "skill": "x-plan",
+        "confidence": 0.82,
+        "dimensions": {"clarity": 0.9},
+        "questions_asked": 3,
+    }
+    (made,) = projection.of_event(event("interview_recorded", data))
+    assert (made["name"], made["entityType"]) == ("interview-state", "InterviewState")
+    assert made["observations"] == [
+        "skill: x-plan",
+        "confidence: 0.82",
+        'dimensions: {"clarity":0.9}',
+        "questions_asked: 3",
+        f"timestamp: {AT}",
+    ]
+    later = projection.of_event(event("interview_recorded", {**data, "confidence": 1}, LATER))
+    (merged,) = projection.merged([made, *later])
+    assert merged["observations"][1] == "confidence: 1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "texts"),
+    [
+        (
+            "delegation_recorded",
+            {
+                "agent": "tester",
+                "model": "small",
+                "task_type": "unit tests",
+                "complexity": "low",
+                "outcome": "success",
+                "duration_ms": 1200,
+            },
+            [f"delegation: tester (small) for unit tests [low] -> success (1200ms) at {AT}"],
+        ),
+        (
+            "delegation_escalated",
+            {"from": "a", "to": "b", "reason": "stuck"},
+            ["escalated: a -> b, reason: stuck"],
+        ),
+        (
+            "delegation_escalated",
+            {"from": "a", "to": "b", "reason": "stuck", "resolved": True},
+            [
+                "escalated: a -> b, reason: stuck",
+                f"escalation_outcome: a -> b, resolved: true, reason: stuck at {AT}",
+            ],
+        ),
+        (
+            "delegation_overridden",
+            {"suggested": "a", "chosen": "b"},
+            ["user_override: suggested a, user chose b"],
+        ),
+        (
+            "routing_corrected",
+            {"suggested": "APEX", "chosen": "ONESHOT", "intent": "a fix"},
+            [f"routing_correction: suggested APEX, user chose ONESHOT for a fix at {AT}"],
+        ),
+        (
+            "interview_skipped",
+            {"skill": "x-plan", "reason": "no time"},
+            [f"interview_skip: x-plan, user said: no time at {AT}"],
+        ),
+    ],
+)
+def test_the_log_of_delegations_is_added_to_sentence_by_sentence(kind, data, texts):
+    (made,) = projection.of_event(event(kind, data))
+    assert (made["name"], made["entityType"]) == ("delegation-log", "DelegationRecord")
+    assert made["replaces"] == ()
+    assert made["observations"] == texts
+
+
+def test_records_that_were_adopted_are_told_whole():
+    entries = [
+        {"agent": "a", "outcome": "ok", "timestamp": AT},
+        {"kind": "override", "suggested": "a", "chosen": "b", "timestamp": AT},
+    ]
+    adopted = projection.of_event(event("record_adopted", {"state": {"entries": entries}}))
+    assert [one["observations"][0][:10] for one in adopted] == ["delegation", "user_overr"]
+    interviews = {"interviews": [{"skill": "one"}, {"skill": "two"}], "skips": []}
+    (made,) = projection.of_event(event("record_adopted", {"state": interviews}))
+    assert made["observations"][0] == "skill: two"
+
+
+def test_an_event_of_a_workflow_means_nothing_by_itself():
+    assert projection.of_event(event("phase_started", {"phase": "plan"})) == []
+
+
+# Carrying it out
+
+
+def operation(name, *observations, replaces=("a: ", "b: ")):
+    return {
+        "name": name,
+        "entityType": "T",
+        "replaces": replaces,
+        "observations": list(observations),
+    }
+
+
+def observed(store, name):
+    return store.open_nodes([name])["entities"][0]["observations"]
+
+
+def test_current_values_replace_old_ones_and_nothing_else(store):
+    assert applying.apply(store, [operation("x", "a: 1", "b: 1")], []) == 1
+    store.add_observations([{"entityName": "x", "contents": ["a note of mine", "c: 1"]}])
+    assert applying.apply(store, [operation("x", "a: 1", "b: 2")], []) == 1
+    assert observed(store, "x") == ["a: 1", "a note of mine", "c: 1", "b: 2"]
+    assert applying.apply(store, [operation("x", "a: 1", "b: 2")], []) == 0
+    applying.apply(store, [operation("x", "a: 1")], [])
+    assert observed(store, "x") == ["a: 1", "a note of mine", "c: 1"]
+
+
+def test_a_history_is_added_to_once(store):
+    for _ in range(2):
+        applying.apply(store, [operation("log", "one", "two", "one", replaces=())], [])
+    applying.apply(store, [operation("log", "two", "three", replaces=())], [])
+    assert observed(store, "log") == ["one", "two", "three"]
+
+
+def test_an_entity_that_is_none_any_more_goes_with_its_relations_only_if_it_is_there(store):
+    store.create_relations([{"from": "gone", "to": "x", "relationType": "r"}])
+    applying.apply(store, [], ["gone"])
+    assert store.read_graph()["relations"]
+    applying.apply(store, [operation("gone", "a: 1")], [])
+    assert applying.apply(store, [], ["gone"]) == 1
+    assert store.read_graph() == {"entities": [], "relations": []}
+
+
+@pytest.mark.parametrize("killed_after", range(4))
+def test_repeated_after_a_kill_at_any_call_it_comes_out_the_same(path, killed_after):
+    class Killed(Exception):
+        pass
+
+    class Dying:
+        def __init__(self, store):
+            self.store, self.left = store, killed_after
+
+        def __getattr__(self, name):
+            def call(argument):
+                if self.left == 0:
+                    raise Killed
+                self.left -= 1
+                return getattr(self.store, name)(argument)
+
+            return call
+
+    wanted = [operation("x", "a: 1", "b: 3"), operation("y", "a: 1")]
+    wanted.append(operation("log", "one", "two", replaces=()))
+    with GraphStore(path) as store:
+        applying.apply(store, [operation("x", "a: 1", "b: 1"), operation("log", "one")], [])
+        try:
+            applying.apply(Dying(store), wanted, [])
+        except Killed:
+            pass
+        applying.apply(store, wanted, [])
+        assert observed(store, "x") == ["a: 1", "b: 3"]
+        assert observed(store, "log") == ["one", "two"]
+        assert applying.apply(store, wanted, []) == 0

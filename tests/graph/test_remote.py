@@ -1,0 +1,337 @@
+"""The user's own Memory server: asked only when it may be, never for long, nothing twice.
+
+The server is a small one with the official SDK (``memory_server.py``), as a process or over HTTP.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import Refused
+from holdfast.graph import delivery, remote, servers
+from holdfast.workspace import find
+
+pytest.importorskip("mcp")
+
+SERVER = str(Path(__file__).resolve().parent.parent / "memory_server.py")
+
+
+class Memory:
+    """A server in ``.mcp.json``, and what it was asked and holds."""
+
+    def __init__(self, place, monkeypatch):
+        self.place = place
+        self.file = place.parent / "memory.json"
+        monkeypatch.setenv("HOLDFAST_GRAPH", "mcp:memory")
+
+    def set(self, *words, trusted=True):
+        self.write({"command": sys.executable, "args": [SERVER, str(self.file), *words]})
+        if trusted:
+            self.trust()
+
+    def write(self, told):
+        (self.place / ".mcp.json").write_text(json.dumps({"mcpServers": {"memory": told}}))
+
+    def trust(self):
+        folder = Path(os.environ["HOME"]) / ".config" / "holdfast"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.toml").write_text(f'[trust]\nfolders = ["{self.place}"]\n')
+
+    def calls(self):
+        log = Path(f"{self.file}.calls")
+        return log.read_text().split() if log.exists() else []
+
+    def entities(self):
+        held = json.loads(self.file.read_text())["entities"]
+        return {one["name"]: one["observations"] for one in held}
+
+
+@pytest.fixture
+def memory(place, monkeypatch):
+    return Memory(place, monkeypatch)
+
+
+def synced(keeper, **options):
+    (row,), notes = keeper.sync(**options)
+    return row, notes
+
+
+def limited(keeper, limit_s=0.7, **options):
+    """A delivery with a short limit."""
+    engine = keeper._engine
+    engine.refresh()
+    return delivery.deliver(engine, "memory", limit_s=limit_s, **options)
+
+
+def test_what_is_outstanding_is_delivered_once(memory, keeper):
+    memory.set()
+    keeper().start("apex", "one")
+    row, _ = synced(keeper())
+    assert (row["target"], row["status"]) == ("mcp:memory", "delivered")
+    assert (row["events"], row["entities"], row["seq"]) == (2, 1, 2)
+    assert "phase: analyze" in memory.entities()["workflow-state"]
+    asked = len(memory.calls())
+    assert synced(keeper())[0]["status"] == "current"
+    assert len(memory.calls()) == asked
+    keeper().advance()
+    assert synced(keeper())[0]["events"] == 2
+    told = memory.entities()["workflow-state"]
+    assert [line for line in told if line.startswith("phase: ")] == ["phase: plan"]
+
+
+def test_what_the_user_has_there_stays(memory, keeper):
+    memory.set()
+    own = {"name": "me", "entityType": "Person", "observations": ["likes tea"]}
+    memory.file.write_text(json.dumps({"entities": [own], "relations": []}))
+    keeper().start("apex", "one")
+    synced(keeper())
+    assert memory.entities()["me"] == ["likes tea"]
+
+
+def test_a_server_that_was_emptied_gets_everything_on_request(memory, keeper):
+    memory.set()
+    keeper().start("apex", "one")
+    synced(keeper())
+    memory.file.unlink()
+    assert synced(keeper())[0]["status"] == "current"
+    assert synced(keeper(), everything=True)[0]["entities"] == 1
+    assert "workflow-state" in memory.entities()
+
+
+def test_a_command_of_the_repository_is_not_run_before_a_person_approved_it(memory, keeper):
+    memory.set(trusted=False)
+    keeper().start("apex", "one")
+    row, _ = synced(keeper())
+    assert (row["status"], row["error"]["code"]) == ("unavailable", "untrusted")
+    assert memory.calls() == []
+    (wish,), _ = keeper().wishes()
+    assert (wish.gate, wish.source, wish.approved) == ("mcp:memory", ".mcp.json", False)
+    assert SERVER in wish.command
+    keeper().approve([wish.command])
+    assert synced(keeper())[0]["status"] == "delivered"
+    memory.set("--plain", trusted=False)
+    assert synced(keeper())[0]["error"]["code"] == "untrusted"
+
+
+def test_a_server_without_structured_answers_is_understood(memory, keeper):
+    memory.set("--plain")
+    keeper().start("apex", "one")
+    synced(keeper())
+    keeper().advance()
+    assert synced(keeper())[0]["status"] == "delivered"
+    assert len(memory.entities()["workflow-state"]) == 6
+
+
+@pytest.mark.parametrize("words", [("--hang", "1"), ("--die", "1"), ("--refuse",)])
+def test_a_server_that_fails_costs_its_limit_once_and_is_then_left_alone(
+    memory, keeper, clock, words
+):
+    memory.set(*words)
+    keeper().start("apex", "one")
+    one = keeper()
+    found = limited(one, 2.0)
+    assert found.why
+    assert one._engine.notes == [delivery.WARNING]
+    assert (found.seq, found.behind) == (0, 2)
+    starts = memory.calls().count("start")
+    for _ in range(3):
+        again = limited(keeper())
+        assert again.why == found.why
+        assert again.until == found.until
+    assert memory.calls().count("start") == starts
+    clock.ms += 5 * 60_000
+    memory.set()
+    # It is another command now, so nothing is known against it.
+    assert limited(keeper(), 10).events == 2
+
+
+def test_a_server_that_is_back_has_everything_and_it_is_said(memory, keeper, clock):
+    memory.set()
+    keeper().start("apex", "one")
+    assert limited(keeper(), 10).events == 2
+    keeper().advance()
+    failed = limited(keeper(), reach=lambda *_: (_ for _ in ()).throw(remote.Unreachable("gone")))
+    assert (failed.why, failed.behind) == ("gone", 2)
+    clock.ms += 6 * 60_000
+    one = keeper()
+    assert limited(one, 10).events == 2
+    assert one._engine.notes == [delivery.RECOVERED]
+    assert "phase: plan" in memory.entities()["workflow-state"]
+
+
+def test_a_delivery_that_was_cut_short_is_repeated_and_nothing_is_there_twice(memory, keeper):
+    memory.set("--die", "3")
+    keeper().start("apex", "one")
+    keeper().start("dev", "x.md")
+    assert limited(keeper(), 10).why
+    assert len(memory.entities()) == 2  # the call was carried out, its answer was lost
+    memory.set()
+    assert limited(keeper(), 10).entities == 0
+    held = json.loads(memory.file.read_text())["entities"]
+    assert [len(one["observations"]) for one in held] == [6, 6]
+    assert len({one["name"] for one in held}) == 2
+
+
+def test_a_kill_before_the_position_is_kept_delivers_again_and_changes_nothing(
+    memory, keeper, monkeypatch
+):
+    memory.set()
+    keeper().start("apex", "one")
+
+    class Killed(BaseException):
+        pass
+
+    def killed(_self):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(delivery.Position, "keep", killed)
+        with pytest.raises(Killed):
+            limited(keeper(), 10)
+    before = memory.file.read_text()
+    found = limited(keeper(), 10)
+    assert (found.events, found.entities) == (2, 0)
+    assert json.loads(memory.file.read_text()) == json.loads(before)
+
+
+def test_an_agent_in_the_background_never_writes_there(memory, keeper):
+    memory.set()
+    keeper().start("apex", "one")
+    row, _ = synced(keeper(), foreground=False)
+    assert (row["status"], row["error"]["code"]) == ("unavailable", "background")
+    assert memory.calls() == []
+
+
+def test_over_http_it_is_the_same(memory, keeper):
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(8)
+        fd = listening.fileno()
+        words = [sys.executable, SERVER, str(memory.file), "--socket", str(fd)]
+        server = subprocess.Popen(words, pass_fds=[fd])
+        port = listening.getsockname()[1]
+    try:
+        memory.write({"type": "http", "url": f"http://127.0.0.1:{port}/mcp"})
+        keeper().start("apex", "one")
+        assert synced(keeper())[0]["error"]["code"] == "untrusted"
+        memory.trust()
+        found = limited(keeper(), 30)
+        assert (found.why, found.events) == ("", 2)
+        keeper().advance()
+        assert limited(keeper(), 30).events == 2
+    finally:
+        server.kill()
+        server.wait()
+    assert "phase: plan" in memory.entities()["workflow-state"]
+
+
+def test_without_the_sdk_the_command_that_installs_it_is_named(memory, keeper, monkeypatch):
+    memory.set()
+    keeper().start("apex", "one")
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    row, _ = synced(keeper())
+    assert row["error"]["code"] == "no_sdk"
+    assert row["error"]["hint"] == "pip install 'holdfast[mcp]'"
+
+
+def test_a_program_that_is_not_there_is_said(memory, keeper):
+    memory.write({"command": "/no/such/program", "args": []})
+    memory.trust()
+    keeper().start("apex", "one")
+    row, notes = synced(keeper())
+    assert row["error"]["code"] == "graph_unavailable"
+    assert row["error"]["message"].startswith(delivery.WARNING)
+    assert "/no/such/program" in row["error"]["message"]
+    assert notes == [delivery.WARNING]
+
+
+# What .mcp.json may say
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ({"command": "npx", "args": ["-y", "memory"]}, "npx -y memory"),
+        ({"command": "x", "env": {"A": "b c"}}, "'A=b c' x"),
+        (
+            {"url": "https://a.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+            "connect https://a.example/mcp 'Authorization=Bearer ${TOKEN}'",
+        ),
+        ({"type": "streamable-http", "url": "http://a/"}, "connect http://a/"),
+    ],
+)
+def test_a_person_approves_all_that_matters_as_it_stands(told, text):
+    assert servers.Server("x", told).text == text
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"command": 3},
+        {"command": "x", "args": "y"},
+        {"command": "x", "env": {"A": 1}},
+        {"type": "sse", "url": "http://a/"},
+        {"type": "http"},
+        {"url": "http://a/", "headers": []},
+    ],
+)
+def test_a_server_that_makes_no_sense_is_refused_by_name(told):
+    with pytest.raises(Refused) as caught:
+        servers.Server("x", told)
+    assert caught.value.code == "bad_settings"
+    assert "mcpServers.x" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("a${B}c", "abc"),
+        ("${NONE:-d}${B}", "db"),
+        ("${EMPTY:-d}", "d"),
+        ("no ${end", "no ${end"),
+        ("${B:-${B}}", "b}"),
+    ],
+)
+def test_variables_are_filled_in(text, filled):
+    server = servers.Server("x", {"command": text})
+    assert server.filled({"B": "b", "EMPTY": ""}).command == filled
+
+
+def test_a_variable_that_is_not_set_is_refused():
+    with pytest.raises(Refused, match="needs the variable NONE"):
+        servers.Server("x", {"command": "${NONE}"}).filled({})
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("{", "bad_settings"),
+        ("[]", "no_server"),
+        ('{"mcpServers": 3}', "no_server"),
+        ('{"mcpServers": {"other": {}}}', "no_server"),
+        ('{"mcpServers": {"memory": 3}}', "bad_settings"),
+        (None, "no_server"),
+    ],
+)
+def test_a_file_that_does_not_name_it_is_refused(place, text, code):
+    if text is not None:
+        (place / ".mcp.json").write_text(text)
+    with pytest.raises(Refused) as caught:
+        servers.find(find(str(place)), "memory")
+    assert caught.value.code == code
+    assert caught.value.hint
+
+
+def test_a_link_out_of_the_workspace_is_not_read(place):
+    outside = place.parent / "outside.json"
+    outside.write_text('{"mcpServers": {"memory": {"command": "x"}}}')
+    (place / ".mcp.json").symlink_to(outside)
+    with pytest.raises(Refused) as caught:
+        servers.find(find(str(place)), "memory")
+    assert caught.value.code == "outside"
