@@ -30,6 +30,7 @@ OTHERS = {
     "ambiguous": 1,
     "bad_settings": 1,
     "unwell": 1,
+    "undelivered": 3,
 }
 """Codes that are given in another way."""
 

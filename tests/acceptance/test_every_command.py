@@ -79,6 +79,7 @@ STORY = [
     ("resume", "resume"),
     ("advance", "advance"),
     ("hook", "hook --explain SessionStart"),
+    ("sync", "sync"),
     ("verify", "verify"),
     ("repair", "repair"),
     ("abandon", "abandon --reason enough"),

@@ -72,6 +72,7 @@ METHODS = {
     "loop run": "loops.run",
     "trust": "wishes approve revoke_trust",
     "clean": "clean",
+    "sync": "sync",
     "hook": "mine held take_in_notes enforced awaits_briefing",
     "doctor": "examine",
     "verify": "verify",

@@ -68,7 +68,7 @@ UPKEEP: dict[str, Command] = {
         "options": (
             flag("--everything", "as if nothing had been delivered yet: for one that was emptied"),
         ),
-        "examples": ("holdfast sync", "HOLDFAST_GRAPH=mcp:memory holdfast sync --json"),
+        "examples": ("holdfast sync", "holdfast sync --everything --json"),
     },
     "verify": {
         "help": "check the ledger, and every view against it; changes nothing",
