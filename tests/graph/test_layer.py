@@ -185,28 +185,26 @@ def test_a_reader_that_cannot_write_has_what_is_there_and_is_told(place, keeper)
     assert "the graph is behind" in one._engine.notes[0]
 
 
-def test_interviews_and_delegations_are_in_it_where_the_ledger_has_them(keeper):
+def test_interviews_and_delegations_are_in_it_edits_of_their_records_too(place, keeper):
     keeper().start("apex", "one")
-    one = keeper()
-    engine = one._engine
-    data = [
-        ("interview", "interview_recorded", {"skill": "s", "confidence": 1, "dimensions": {}}),
-        ("delegation", "delegation_recorded", {"agent": "a", "outcome": "ok", "duration_ms": 3}),
-        ("interview", "interview_skipped", {"skill": "s", "reason": "no time"}),
-    ]
-    with one._loop.locked():
-        for stream, kind, fields in data:
-            events, blob = engine.ledger.prepare(
-                [{"type": kind, "data": fields}],
-                stream=stream, version=0, at=engine.now(), by={}, event_id=f"{stream}{kind}",
-            )  # fmt: skip
-            engine.ledger.append(events, blob)
+    keeper().interviews().record("plan", 0.5, dimensions={"clarity": 1})
+    keeper().delegations().record("tester", outcome="ok", duration_ms=3)
+    keeper().interviews().skip("plan", "no time")
     graph = entities(keeper())
     assert sorted(graph) == ["delegation-log", "interview-state", "workflow-state"]
+    assert graph["interview-state"][:2] == ["skill: plan", "confidence: 0.5"]
     assert [line.partition(":")[0] for line in graph["delegation-log"]] == [
         "delegation",
         "interview_skip",
     ]
+    assert graph == rebuilt(keeper())
+    record = place / ".claude" / "interview-state.json"
+    record.write_text(record.read_text().replace('"confidence": 0.5', '"confidence": 0.7'))
+    keeper().interviews().record("fix", 0.9)
+    record.write_text(record.read_text().replace('"confidence": 0.9', '"confidence": 1'))
+    assert keeper().interviews().show()["interviews"][-1]["confidence"] == 1
+    graph = entities(keeper())
+    assert graph["interview-state"][:2] == ["skill: fix", "confidence: 1"]
     assert graph == rebuilt(keeper())
 
 

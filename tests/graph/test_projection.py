@@ -173,10 +173,9 @@ def test_records_that_were_adopted_are_told_whole():
         {"agent": "a", "outcome": "ok", "timestamp": AT},
         {"kind": "override", "suggested": "a", "chosen": "b", "timestamp": AT},
     ]
-    adopted = projection.of_event(event("record_adopted", {"state": {"entries": entries}}))
+    adopted = projection.of_small({"entries": entries})
     assert [one["observations"][0][:10] for one in adopted] == ["delegation", "user_overr"]
-    interviews = {"interviews": [{"skill": "one"}, {"skill": "two"}], "skips": []}
-    (made,) = projection.of_event(event("record_adopted", {"state": interviews}))
+    (made,) = projection.of_small({"interviews": [{"skill": "one"}, {"skill": "two"}]})
     assert made["observations"][0] == "skill: two"
 
 

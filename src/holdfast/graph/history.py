@@ -6,9 +6,11 @@ only what follows it counts; if not, the ledger was replaced or cut, and all of 
 
 from __future__ import annotations
 
+from holdfast import small
 from holdfast.core import workflow
 from holdfast.errors import Fault
 from holdfast.graph import projection
+from holdfast.layers.catalog import has_no_workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     Marks = dict[str, str]
 
+_WHOLE = ("record_adopted", "record_edited")
 _ODD = (LookupError, TypeError, ValueError, AttributeError)
 
 
@@ -37,7 +40,7 @@ class Outstanding:
         made, self.gone = projection.of_workflows(seen, before, now)
         if holder and now is None:
             self.gone.append(projection.SLOT)
-        told = [one for event in events for one in projection.of_event(event)]
+        told = [one for event in events for one in _told(engine, event)]
         self.operations: list[Operation] = projection.merged([*made, *told])
         self.marks: Marks = {
             "shape": projection.VERSION,
@@ -75,12 +78,27 @@ def _is_of(engine: Engine, marks: Marks) -> bool:
     return told == (projection.VERSION, engine.ledger.identity())
 
 
+def _told(engine: Engine, event: Event) -> list[Operation]:
+    """What an event of a small aggregate means; of one that changed it whole, its state tells."""
+    if not has_no_workflow(event["stream"]):
+        return []
+    kind = small.kind_of(event["stream"])
+    try:
+        if event["type"] not in _WHOLE or kind not in small.KINDS:
+            return projection.of_event(event)
+        before = engine.ledger.scan(event["stream"])
+        state, _ = small.replayed(kind, (one for one in before if one["seq"] <= event["seq"]))
+        return projection.of_small(state or {})
+    except _ODD:
+        return []
+
+
 def _all_seen(events: list[Event]) -> list[Seen]:
     states: dict[str, Workflow] = {}
     last: dict[str, int] = {}
     for event in events:
         stream = event["stream"]
-        if projection.is_of_workflow(event) is False:
+        if has_no_workflow(stream):
             continue
         state = workflow.carried(states.get(stream), event)
         if state is not None:
@@ -89,15 +107,13 @@ def _all_seen(events: list[Event]) -> list[Seen]:
 
 
 def _touched(engine: Engine, events: list[Event]) -> list[Seen]:
-    kinds: dict[str, bool | None] = {}
-    for event in events:
-        kind = projection.is_of_workflow(event)
-        if kinds.get(event["stream"]) is None:
-            kinds[event["stream"]] = kind
+    streams = dict.fromkeys(event["stream"] for event in events)
     return [
-        found for stream, kind in kinds.items() if kind is not False
+        found
+        for stream in streams
+        if not has_no_workflow(stream)
         for found in _replayed(engine, stream)
-    ]  # fmt: skip
+    ]
 
 
 def _one(engine: Engine, stream: str, seen: list[Seen]) -> Seen | None:

@@ -106,20 +106,19 @@ def of_workflow(state: Workflow, *, is_holder: bool) -> Operation:
 def of_event(event: Event) -> list[Operation]:
     """What an event of another aggregate means: an interview, a delegation and their like."""
     made = _EVENTS.get(event["type"])
-    if made is not None:
-        return made({**event["data"], "timestamp": event["at"]})
-    if event["type"] == "record_adopted":
-        return _of_adopted(event["data"].get("state", {}))
-    return []
+    return [] if made is None else made({**event["data"], "timestamp": event["at"]})
 
 
-def is_of_workflow(event: Event) -> bool | None:
-    """Whether the event's stream is a workflow; ``None`` when this event alone does not tell."""
-    if event["type"] in _EVENTS or event["type"].startswith(("initiative_", "milestone_")):
-        return False
-    if event["type"] == "record_adopted":
-        return "recipe" in event["data"].get("state", {})
-    return None if event["type"] == "record_edited" else True
+def of_small(state: Fields) -> list[Operation]:
+    """What a record of interviews or delegations means that was adopted or edited whole."""
+    found: list[Operation] = []
+    for entry in state.get("entries", []):
+        found += _ENTRIES.get(entry.get("kind", "delegation"), _of_delegation)(entry)
+    for entry in state.get("interviews", [])[-1:]:
+        found += _of_interview(entry)
+    for entry in state.get("skips", []):
+        found += _of_skip(entry)
+    return found
 
 
 def merged(operations: Iterable[Operation]) -> list[Operation]:
@@ -220,15 +219,3 @@ _EVENTS: dict[str, Callable[[Fields], list[Operation]]] = {
     "delegation_overridden": _of_override,
     "routing_corrected": _of_routing,
 }
-
-
-def _of_adopted(state: Fields) -> list[Operation]:
-    """A record of interviews or delegations that was there before its first event."""
-    found: list[Operation] = []
-    for entry in state.get("entries", []):
-        found += _ENTRIES.get(entry.get("kind", "delegation"), _of_delegation)(entry)
-    for entry in state.get("interviews", [])[-1:]:
-        found += _of_interview(entry)
-    for entry in state.get("skips", []):
-        found += _of_skip(entry)
-    return found
