@@ -19,14 +19,24 @@ _STAND_IN = "\ufffd"
 """In place of NUL, at which the index would stop to read."""
 
 
+_NEWER = {
+    **{code: code + 1 for code in (0x1C89, 0xA7CC, 0xA7CE, 0xA7D2, 0xA7D4, 0xA7DA)},
+    **{code: code + 0x20 for code in range(0x10D50, 0x10D66)},
+    **{code: code + 0x1B for code in range(0x16EA0, 0x16EB9)},
+    0xA7CB: 0x264,
+    0xA7DC: 0x19B,
+}
+"""Letters that Unicode 16 and 17 gave a lower case: Node knows them, not every Python does."""
+
+
 def folded(text: str) -> str:
     """The text as it is compared: in lower case, by the rules that JavaScript has too."""
-    return text.lower()
+    return text.lower() if text.isascii() else text.translate(_NEWER).lower()
 
 
 def folded_if_other(text: str) -> str | None:
     """The folded text, where it has to be kept beside the text."""
-    lower = text.lower()
+    lower = folded(text)
     return None if lower == text else lower
 
 
