@@ -20,6 +20,8 @@ from sizes import FULL, QUICK, TINY
 from transitions import measure_history, measure_many, measure_transitions
 from writers import measure_writers
 
+from graph import measure_graph
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from results import Missing, Row
@@ -88,6 +90,7 @@ GROUPS = {
     "writers": measure_writers,
     "history": _long_histories,
     "many": measure_many,
+    "graph": measure_graph,
 }
 
 if __name__ == "__main__":

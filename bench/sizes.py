@@ -23,6 +23,8 @@ class Sizes:
     writers: int
     per_writer: int
     writer_rounds: int
+    graph_entities: tuple[int, ...]
+    graph_rounds: int
 
 
 FULL = Sizes(
@@ -41,6 +43,8 @@ FULL = Sizes(
     writers=8,
     per_writer=150,
     writer_rounds=5,
+    graph_entities=(100, 1_000, 10_000, 50_000),
+    graph_rounds=15,
 )
 QUICK = Sizes(
     name="quick",
@@ -58,6 +62,8 @@ QUICK = Sizes(
     writers=8,
     per_writer=60,
     writer_rounds=3,
+    graph_entities=(100, 1_000, 10_000),
+    graph_rounds=7,
 )
 TINY = Sizes(
     name="tiny",
@@ -75,4 +81,6 @@ TINY = Sizes(
     writers=2,
     per_writer=3,
     writer_rounds=1,
+    graph_entities=(20,),
+    graph_rounds=2,
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-GROUPS = ("commands", "hooks", "memory", "transitions", "writers", "history", "many")
+GROUPS = ("commands", "hooks", "memory", "transitions", "writers", "history", "many", "graph")
 
 
 def bench(*words):

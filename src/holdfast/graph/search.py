@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SHORTEST = 3
 """The index knows three letters at a time; what is shorter is looked for in every text."""
-_MOST = 5
+_MOST = 3
 _RARE_FIRST = "zqxjkvbywgfpmucldhrsnioate "
 """Letters from rare to common; digits, marks and other scripts count as rare."""
 _STAND_IN = "\ufffd"

@@ -78,20 +78,21 @@ DROP_RELATIONS_TO = "DELETE FROM relations WHERE target IN ({})"
 
 ADD_WORDS = "INSERT INTO words (rowid, folded) VALUES (?, ?)"
 DROP_WORDS = "INSERT INTO words (words, rowid, folded) VALUES ('delete', ?, ?)"
-FIND_IN_NAMES = """
-SELECT e.id FROM words JOIN entities AS e ON e.id = words.rowid / 2
-WHERE words MATCH ?1 AND words.rowid % 2 = 0
+FIND = """
+WITH hits (id) AS (SELECT rowid FROM words WHERE words MATCH ?1)
+SELECT e.id FROM hits JOIN entities AS e ON e.id = hits.id / 2
+WHERE hits.id % 2 = 0
 AND (instr(coalesce(e.name_folded, e.name), ?2) OR instr(coalesce(e.type_folded, e.type), ?2))
+UNION
+SELECT o.entity FROM hits JOIN observations AS o ON o.id = hits.id / 2
+WHERE hits.id % 2 = 1 AND instr(coalesce(o.folded, o.text), ?2)
 """
-FIND_IN_OBSERVATIONS = """
-SELECT o.entity FROM words JOIN observations AS o ON o.id = words.rowid / 2
-WHERE words MATCH ?1 AND words.rowid % 2 = 1 AND instr(coalesce(o.folded, o.text), ?2)
-"""
-SCAN_NAMES = """
+SCAN = """
 SELECT id FROM entities
 WHERE instr(coalesce(name_folded, name), ?1) OR instr(coalesce(type_folded, type), ?1)
+UNION
+SELECT entity FROM observations WHERE instr(coalesce(folded, text), ?1)
 """
-SCAN_OBSERVATIONS = "SELECT entity FROM observations WHERE instr(coalesce(folded, text), ?1)"
 
 MARKS = "SELECT key, value FROM marks"
 SET_MARK = "INSERT OR REPLACE INTO marks (key, value) VALUES (?, ?)"

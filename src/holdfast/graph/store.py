@@ -186,12 +186,10 @@ class GraphStore:
             return {row[0] for row in self.database.rows(sql.ALL_ENTITIES)}
         asked = search.trigrams(lower)
         if asked is None:
-            names = self.database.rows(sql.SCAN_NAMES, (lower,))
-            told = self.database.rows(sql.SCAN_OBSERVATIONS, (lower,))
+            found = self.database.rows(sql.SCAN, (lower,))
         else:
-            names = self.database.rows(sql.FIND_IN_NAMES, (asked, lower))
-            told = self.database.rows(sql.FIND_IN_OBSERVATIONS, (asked, lower))
-        return {row[0] for row in (*names, *told)}
+            found = self.database.rows(sql.FIND, (asked, lower))
+        return {row[0] for row in found}
 
     def _entities(self, ids: set[Any]) -> list[Entity]:
         given = sorted(ids)
