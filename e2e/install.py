@@ -1,4 +1,4 @@
-"""Brings the pinned clients here, by name and version: ``python e2e/install.py``.
+"""Brings the pinned clients here, by name and version: ``python e2e/install.py [NAME...]``.
 
 Each goes to a folder of its own below ``.clients/``, by npm, with the Node that came as a wheel.
 One that cannot be installed leaves the reason in place of its program: its scenarios are skipped,
@@ -76,7 +76,8 @@ def install(package, version):
 
 def main():
     for package, version in pinned().items():
-        if installed(package) == version:
+        is_wanted = package in (sys.argv[1:] or [package])
+        if installed(package) == version or not is_wanted:
             continue
         print(f"installing {package} {version}", flush=True)
         try:

