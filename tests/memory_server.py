@@ -63,6 +63,11 @@ def open_nodes(names: list[str]) -> dict[str, Any]:
 
 
 @app.tool()
+def search_nodes(query: str) -> dict[str, Any]:
+    return answered("search_nodes", query)
+
+
+@app.tool()
 def create_entities(entities: list[dict[str, Any]]) -> dict[str, Any]:
     return {"entities": answered("create_entities", entities)}
 

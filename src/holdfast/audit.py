@@ -7,6 +7,7 @@ import os
 from holdfast import discovery, indexes, reconcile, small
 from holdfast.core import workflow
 from holdfast.core.workflow.state import is_active
+from holdfast.graph import auditing
 from holdfast.jsontext import BadJson
 from holdfast.layers import catalog, index, records
 from holdfast.layers.records import envelope, sound
@@ -193,6 +194,7 @@ def verify(engine: Engine) -> Report:
     for stream, events in history.small.items():
         _check_small(engine, stream, events, report)
     _check_indexes(engine, history, report)
+    auditing.check(engine, report)
     counts = report.counts
     if report.ok:
         report.say(
@@ -367,6 +369,7 @@ def _rebuild_views(engine: Engine, report: Report) -> None:
     own = engine.indexes.of(engine.workspace.name)
     if own is not None:
         own.rebuild()
+    auditing.repair(engine, report)
 
 
 def _rebuild_ended(engine: Engine, row: Fields, report: Report) -> None:

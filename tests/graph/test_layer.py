@@ -208,6 +208,20 @@ def test_interviews_and_delegations_are_in_it_edits_of_their_records_too(place, 
     assert graph == rebuilt(keeper())
 
 
+def test_with_the_ledger_gone_the_graph_tells_what_it_was_told(place, keeper):
+    assert layer.as_it_stands(keeper()._engine) is None
+    keeper().start("apex", "one")
+    entities(keeper())
+    (place / ".claude" / "holdfast" / "ledger.ndjson").unlink()
+    shutil.rmtree(place / ".git" / "holdfast")
+    one = keeper()
+    assert layer.caught_up(one._engine) is None
+    found = layer.as_it_stands(one._engine)
+    with found.store as store:
+        (entity,) = store.search_nodes("workflow-state")["entities"]
+    assert (found.seq, value(entity["observations"], "phase")) == (2, "analyze")
+
+
 STEPS = st.lists(
     st.sampled_from(
         ["apex", "oneshot", "dev", "planning", "advance", "abandon", "complete", "resume", "look"]

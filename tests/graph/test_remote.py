@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import Refused
+from holdfast.errors import Fault, Refused
 from holdfast.graph import delivery, remote, servers
 from holdfast.workspace import find
 
@@ -207,6 +207,22 @@ def test_an_agent_in_the_background_never_writes_there(memory, keeper):
     assert memory.calls() == []
 
 
+def test_a_reader_finds_what_the_server_has_or_is_told_that_it_is_left_alone(memory, keeper):
+    memory.set()
+    keeper().start("apex", "one")
+    limited(keeper(), 10)
+    found = delivery.search(keeper()._engine, "memory", "WORKFLOW-STATE")
+    assert [one["name"] for one in found["entities"]] == ["workflow-state"]
+    memory.set("--refuse")
+    for _ in range(2):
+        with pytest.raises(Fault) as caught:
+            delivery.search(keeper()._engine, "memory", "x")
+        assert caught.value.code == "graph_unavailable"
+        assert caught.value.message.startswith(delivery.WARNING)
+    assert memory.calls()[-2:] == ["start", "search_nodes"]
+    assert delivery.position_of(keeper()._engine, "memory")[1].startswith("it refused")
+
+
 def test_over_http_it_is_the_same(memory, keeper):
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -257,12 +273,13 @@ def test_a_program_that_is_not_there_is_said(memory, keeper):
     ("told", "text"),
     [
         ({"command": "npx", "args": ["-y", "memory"]}, "npx -y memory"),
-        ({"command": "x", "env": {"A": "b c"}}, "'A=b c' x"),
+        ({"command": "x", "env": {"A": "b c"}}, "env 'A=b c' x"),
+        ({"command": "connect", "args": ["to", "<http://a/>"]}, "connect to '<http://a/>'"),
         (
             {"url": "https://a.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
-            "connect https://a.example/mcp 'Authorization=Bearer ${TOKEN}'",
+            "connect to <https://a.example/mcp> 'Authorization=Bearer ${TOKEN}'",
         ),
-        ({"type": "streamable-http", "url": "http://a/"}, "connect http://a/"),
+        ({"type": "streamable-http", "url": "http://a/"}, "connect to <http://a/>"),
     ],
 )
 def test_a_person_approves_all_that_matters_as_it_stands(told, text):

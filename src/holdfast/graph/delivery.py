@@ -19,12 +19,14 @@ from holdfast.graph import applying, history, remote, servers
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from holdfast.core.shapes import Fields
     from holdfast.engine import Engine
     from holdfast.graph.servers import Server
+    from holdfast.graph.shapes import Graph
 
-    Reach = Callable[[Server, str, float, Callable[[remote.RemoteGraph], int]], int]
+    Reach = Callable[[Server, str, float, Callable[[remote.RemoteGraph], Any]], Any]
 
 NAME = "graph-mcp.json"
 LIMIT_S = 10.0
@@ -73,6 +75,10 @@ class Position:
     def seq(self) -> int:
         return int(self.marks.get("seq", "0"))
 
+    def leave_alone(self, now_ms: int, why: str) -> None:
+        self.why = why
+        self.until_ms = now_ms + (moment.duration_s(LEFT_ALONE) or 0) * 1_000
+
     def keep(self) -> None:
         """Remembers it, durably."""
         held: Fields = {"target": self._target, "marks": self.marks}
@@ -91,13 +97,41 @@ def deliver(
     reach: Reach = remote.reach,
 ) -> Delivered:
     """Brings the server up to date, unless it is being left alone."""
-    server = servers.find(engine.workspace, name)
-    trust.check(engine.workspace, f"mcp:{name}", server.text, servers.FILE)
+    server = _approved(engine, name)
     lock = engine.disk.lock(os.path.join(engine.workspace.home, f"{NAME}.lock"), limit_s)
     try:
         return _delivered(engine, server, limit_s, reach, everything=everything)
     finally:
         engine.disk.close(lock)
+
+
+def search(
+    engine: Engine, name: str, query: str, *, limit_s: float = LIMIT_S, reach: Reach = remote.reach
+) -> Graph:
+    """What the server finds, for a reader; a server that fails is a ``Fault``, and left alone."""
+    server = _approved(engine, name)
+    position = Position(engine, server)
+    if position.until_ms <= engine.now_ms():
+        try:
+            found: Graph = reach(
+                server, engine.workspace.root, limit_s, lambda graph: graph.search_nodes(query)
+            )
+        except remote.Unreachable as error:
+            position.leave_alone(engine.now_ms(), str(error))
+            position.keep()
+        else:
+            return found
+    raise Fault(
+        "graph_unavailable",
+        f"{WARNING}: {position.why}",
+        f"holdfast sync, when it is back; it is left alone until {moment.iso(position.until_ms)}",
+    )
+
+
+def _approved(engine: Engine, name: str) -> Server:
+    server = servers.find(engine.workspace, name)
+    trust.check(engine.workspace, f"mcp:{name}", server.text, servers.FILE)
+    return server
 
 
 def _delivered(
@@ -120,9 +154,8 @@ def _delivered(
                 lambda graph: applying.apply(graph, lacking.operations, lacking.gone),
             )
         except remote.Unreachable as error:
-            position.why = found.why = str(error)
-            left_alone_ms = (moment.duration_s(LEFT_ALONE) or 0) * 1_000
-            position.until_ms = engine.now_ms() + left_alone_ms
+            position.leave_alone(engine.now_ms(), str(error))
+            found.why = position.why
         else:
             found.events = lacking.events
             position.marks = {**position.marks, **lacking.marks}
@@ -140,8 +173,5 @@ def _delivered(
 
 def position_of(engine: Engine, name: str) -> tuple[int, str]:
     """The last event that the server has had, and its trouble; without asking it anything."""
-    try:
-        position = Position(engine, servers.find(engine.workspace, name))
-    except (Fault, OSError):
-        return 0, ""
+    position = Position(engine, servers.find(engine.workspace, name))
     return position.seq, position.why

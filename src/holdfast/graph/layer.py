@@ -11,13 +11,13 @@ import os
 
 from holdfast.errors import Fault
 from holdfast.graph import applying, database, history
+from holdfast.graph.auditing import NAME
 from holdfast.graph.store import GraphStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.engine import Engine
 
-NAME = "graph.db"
 _DAMAGED = "graph_damaged"
 
 
@@ -36,6 +36,17 @@ class CaughtUp:
 
 def place(engine: Engine) -> str:
     return os.path.join(engine.workspace.home, NAME)
+
+
+def as_it_stands(engine: Engine) -> CaughtUp | None:
+    """The graph as it was left, whatever the ledger says or whether there is one; for a reader
+    who lost everything else. ``None`` where there is no graph.
+    """
+    if not os.path.lexists(place(engine)):
+        return None
+    found = CaughtUp(GraphStore(place(engine), disk=engine.disk, durable=False))
+    found.seq = int(found.store.marks().get("seq", "0"))
+    return found
 
 
 def caught_up(

@@ -41,7 +41,13 @@ class RemoteGraph:
         self._deadline = deadline
 
     def open_nodes(self, names: list[str]) -> Graph:
-        told = self._call("open_nodes", {"names": names})
+        return self._graph("open_nodes", {"names": names})
+
+    def search_nodes(self, query: str) -> Graph:
+        return self._graph("search_nodes", {"query": query})
+
+    def _graph(self, tool: str, arguments: dict[str, Any]) -> Graph:
+        told = self._call(tool, arguments)
         graph = told.structured_content
         if graph is None:  # a server from before answers had structure
             graph = jsontext.loads(_text_of(told))

@@ -41,10 +41,12 @@ class Server:
         kind = _text(name, told, "type", "http" if self.url else "stdio")
         if kind in _REMOTE and self.url:
             self.command = ""
-            self.text = _line("connect", self.url, *_pairs(self.headers))
+            # No command reads like this: its words would stand in quotes.
+            self.text = f"connect to <{self.url}> {_line(*_pairs(self.headers))}".rstrip()
         elif kind == "stdio" and self.command:
             self.url = ""
-            self.text = _line(*_pairs(self.environment), self.command, *self.args)
+            env = ["env", *_pairs(self.environment)] if self.environment else []
+            self.text = _line(*env, self.command, *self.args)
         else:
             raise _unusable(f"is of the type {kind[:40]!r}: stdio or http is needed", name)
 
