@@ -177,16 +177,16 @@ def test_sync_keeps_the_real_server_up_to_date(tmp_path):
     place.write(".claude/holdfast.toml", 'graph = "mcp:memory"\n')
     place.holdfast("start", "apex", "a login page")
     refused = place.run("holdfast", "sync", "--json", check=False)
-    assert json.loads(refused.stdout)["layers"][0]["error"]["code"] == "untrusted"
+    assert json.loads(refused.stdout)["layers"][-1]["error"]["code"] == "untrusted"
     assert not memory.exists()
     trusted = place.home / ".config" / "holdfast"
     trusted.mkdir(parents=True)
     (trusted / "config.toml").write_text(f'[trust]\nfolders = ["{place.path}"]\n')
-    (row,) = place.holdfast("sync")["layers"]
+    row = place.holdfast("sync")["layers"][-1]
     assert (row["target"], row["status"], row["entities"]) == ("mcp:memory", "delivered", 1)
     place.holdfast("advance")
-    assert place.holdfast("sync")["layers"][0]["entities"] == 1
-    assert place.holdfast("sync", "--everything")["layers"][0]["entities"] == 0
+    assert place.holdfast("sync")["layers"][-1]["entities"] == 1
+    assert place.holdfast("sync", "--everything")["layers"][-1]["entities"] == 0
     (line,) = memory.read_text("utf-8").splitlines()
     entity = json.loads(line)
     assert (entity["name"], entity["entityType"]) == ("workflow-state", "WorkflowState")

@@ -325,7 +325,7 @@ class Evidence:
         """
         from holdfast import syncing
 
-        rows = syncing.sync(self._engine, everything=everything, foreground=foreground)
+        rows = syncing.sync(self._loop, everything=everything, foreground=foreground)
         return rows, self._loop.notes()
 
     def clean(self, *, dry_run: bool = False) -> tuple[list[Fields], list[str]]:

@@ -1,6 +1,6 @@
 """``sync``: every layer beside the records is brought up to date, and says what it was given.
 
-A layer is a function that takes the engine and gives its row, or ``None`` where it has none. One
+A layer is a function that takes the loop and gives its row, or ``None`` where it has none. One
 that cannot be reached is a row that says so: the others, and L1, are none the worse.
 """
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.shapes import Fields
-    from holdfast.engine import Engine
+    from holdfast.loop import Loop
 
-    Layer = Callable[[Engine, "Wish"], Fields]
+    Layer = Callable[[Loop, "Wish"], Fields]
 
 DELIVERED, CURRENT, UNAVAILABLE, OFF = "delivered", "current", "unavailable", "off"
 
@@ -32,57 +32,77 @@ class Wish:
         """Whether a person or their agent asks, not an agent in the background."""
 
 
-def sync(engine: Engine, *, everything: bool = False, foreground: bool = True) -> list[Fields]:
+def sync(loop: Loop, *, everything: bool = False, foreground: bool = True) -> list[Fields]:
     """A row for each layer."""
     wish = Wish(everything=everything, foreground=foreground)
-    return [{"layer": name, **_tried(engine, wish, layer)} for name, layer in LAYERS.items()]
+    return [{"layer": name, **_tried(loop, wish, layer)} for name, layer in LAYERS.items()]
 
 
-def _tried(engine: Engine, wish: Wish, layer: Layer) -> Fields:
+def _tried(loop: Loop, wish: Wish, layer: Layer) -> Fields:
     try:
-        return layer(engine, wish)
+        return layer(loop, wish)
     except HoldfastError as error:
         why = _trouble(error.code, error.message, error.hint)
         return {"target": "", "status": UNAVAILABLE, "error": why}
 
 
-def _graph(engine: Engine, wish: Wish) -> Fields:
+def _memory(loop: Loop, _wish: Wish) -> Fields:
+    """L2: our section of the ``MEMORY.md`` that the client loads."""
+    from holdfast.memory.layer import UNAVAILABLE as WARNING
+    from holdfast.memory.layer import Memory
+
+    memory = Memory(loop)
+    if memory.path is None:
+        return {"target": OFF, "status": OFF}
+    loop.engine.refresh()
+    row: Fields = {"target": memory.path, "status": CURRENT}
+    if loop.engine.ledger.head_seq and memory.write():
+        row["status"] = DELIVERED
+    trouble = [note for note in loop.engine.notes if note.startswith(WARNING)]
+    if trouble:
+        hint = "make the file and its folder writable, then run the same command again"
+        why = _trouble("memory_unavailable", trouble[0], hint)
+        row |= {"status": UNAVAILABLE, "error": why}
+    return row
+
+
+def _graph(loop: Loop, wish: Wish) -> Fields:
     """L3: the embedded graph, or the server that the settings name."""
     from holdfast import settings
 
-    kept_by = settings.load(engine.workspace.root).graph()
+    kept_by = settings.load(loop.engine.workspace.root).graph()
     keep = _kept(kept_by)
-    return {**_tried(engine, wish, keep), "target": kept_by}
+    return {**_tried(loop, wish, keep), "target": kept_by}
 
 
 def _kept(by: str) -> Layer:
     if by == "off":
-        return lambda _engine, _wish: {"status": OFF}
+        return lambda _loop, _wish: {"status": OFF}
     if by == "embedded":
         return _embedded
-    return lambda engine, wish: _server(engine, by.removeprefix("mcp:"), wish)
+    return lambda loop, wish: _server(loop, by.removeprefix("mcp:"), wish)
 
 
-def _embedded(engine: Engine, wish: Wish) -> Fields:
+def _embedded(loop: Loop, wish: Wish) -> Fields:
     from holdfast.graph import layer
 
-    found = layer.caught_up(engine, everything=wish.everything)
+    found = layer.caught_up(loop.engine, everything=wish.everything)
     if found is None:
         return _row(0, 0, 0)
     found.store.close()
     return _row(found.events, found.entities, found.seq)
 
 
-def _server(engine: Engine, name: str, wish: Wish) -> Fields:
+def _server(loop: Loop, name: str, wish: Wish) -> Fields:
     from holdfast.graph import delivery
 
     if not wish.foreground:
         why = _trouble("background", "an agent in the background never writes L3", "holdfast sync")
         return {"status": UNAVAILABLE, "error": why}
-    engine.refresh()
-    if not engine.ledger.head_seq:
+    loop.engine.refresh()
+    if not loop.engine.ledger.head_seq:
         return _row(0, 0, 0)
-    found = delivery.deliver(engine, name, everything=wish.everything)
+    found = delivery.deliver(loop.engine, name, everything=wish.everything)
     row = _row(found.events, found.entities, found.seq)
     if found.why:
         hint = f"holdfast sync, when it is back; it is left alone until {found.until}"
@@ -101,5 +121,5 @@ def _trouble(code: str, message: str, hint: str) -> Fields:
     return {"code": code, "message": message, "hint": hint}
 
 
-LAYERS: dict[str, Layer] = {"L3": _graph}
+LAYERS: dict[str, Layer] = {"L2": _memory, "L3": _graph}
 """In the order in which they are delivered to."""

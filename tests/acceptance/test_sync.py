@@ -5,23 +5,48 @@ import os
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def no_memory(folder):
+    """The graph alone; one test has both."""
+    folder.environment["HOLDFAST_MEMORY"] = "off"
+
+
 def test_people_are_told_what_was_delivered(repo):
     repo.ok("start", "apex", "a login page")
     assert repo.run("sync").out == (
-        "✓ L3 embedded  2 events delivered, 1 entity changed; at event 2\n"
+        "○ L2 off  off\n✓ L3 embedded  2 events delivered, 1 entity changed; at event 2\n"
     )
-    assert repo.run("sync").out == "✓ L3 embedded  up to date, at event 2\n"
+    assert repo.run("sync").out == "○ L2 off  off\n✓ L3 embedded  up to date, at event 2\n"
+
+
+def test_the_projects_memory_is_brought_up_to_date_too(repo):
+    repo.ok("start", "apex", "a login page")
+    repo.ok("advance")
+    page = os.path.join(repo.environment["HOME"], "MEMORY.md")
+    repo.environment["HOLDFAST_MEMORY"] = page
+    first, second = repo.ok("sync")["layers"]
+    assert (first["layer"], first["target"], first["status"]) == ("L2", page, "delivered")
+    assert second["layer"] == "L3"
+    with open(page, encoding="utf-8") as file:
+        assert "Active APEX workflow: analyze completed, planning a login page" in file.read()
+    assert [row["status"] for row in repo.ok("sync")["layers"]] == ["current", "current"]
+    os.remove(page)
+    os.mkdir(page)
+    answer = repo.run("sync", "--json")
+    assert answer.code == 3
+    assert answer.json["layers"][0]["error"]["code"] == "memory_unavailable"
+    assert answer.json["layers"][1]["status"] == "current"
 
 
 def test_where_nothing_was_recorded_nothing_is_made(folder):
-    (row,) = folder.ok("sync")["layers"]
+    _, row = folder.ok("sync")["layers"]
     assert (row["status"], row["seq"]) == ("current", 0)
     assert not folder.has(".claude")
 
 
 def test_the_environment_comes_before_the_person_and_the_person_before_the_team(repo):
     def target(**variables):
-        (row,) = repo.ok("sync", env={**repo.environment, **variables})["layers"]
+        _, row = repo.ok("sync", env={**repo.environment, **variables})["layers"]
         return row["target"]
 
     assert target() == "embedded"
@@ -54,7 +79,7 @@ def test_a_server_that_nobody_approved_is_not_started_and_can_be_approved(repo):
     )
     answer = repo.run("sync")
     assert answer.code == 3
-    assert answer.out.startswith("✗ L3 mcp:memory  unavailable\n")
+    assert "✗ L3 mcp:memory  unavailable\n" in answer.out
     assert "next: let a person read it and approve it: holdfast trust" in answer.out
     assert not repo.has("started")
     (wish,) = repo.ok("trust", "--list")["commands"]

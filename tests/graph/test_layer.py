@@ -38,7 +38,7 @@ def database(place):
 
 def test_where_nothing_was_recorded_there_is_no_graph_and_none_is_made(place, keeper):
     assert layer.caught_up(keeper()._engine) is None
-    (row,), notes = keeper().sync()
+    (_, row), notes = keeper().sync()
     assert (row["status"], row["seq"], notes) == ("current", 0, [])
     assert not os.path.exists(os.path.join(place, ".claude"))
 
@@ -190,8 +190,10 @@ def test_interviews_and_delegations_are_in_it_edits_of_their_records_too(place, 
     keeper().interviews().record("plan", 0.5, dimensions={"clarity": 1})
     keeper().delegations().record("tester", outcome="ok", duration_ms=3)
     keeper().interviews().skip("plan", "no time")
+    keeper().remember("tests first", kind="pattern")
     graph = entities(keeper())
-    assert sorted(graph) == ["delegation-log", "interview-state", "workflow-state"]
+    assert sorted(graph) == ["delegation-log", "interview-state", "learnings", "workflow-state"]
+    assert graph["learnings"] == ["pattern: tests first"]
     assert graph["interview-state"][:2] == ["skill: plan", "confidence: 0.5"]
     assert [line.partition(":")[0] for line in graph["delegation-log"]] == [
         "delegation",

@@ -57,7 +57,7 @@ def memory(place, monkeypatch):
 
 
 def synced(keeper, **options):
-    (row,), notes = keeper.sync(**options)
+    (_, row), notes = keeper.sync(**options)
     return row, notes
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper
 
 UNDELIVERED = 3
+_WORDS = {"delivered": "brought up to date", "current": "up to date"}
 _MARKS = {"delivered": "completed", "current": "completed", "unavailable": "blocked"}
 
 
@@ -36,6 +37,8 @@ def layer_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
 
 
 def _said(row: Fields) -> str:
+    if "seq" not in row:
+        return _WORDS.get(row["status"], str(row["status"]))
     if row["status"] == "delivered":
         return (
             f"{_counted(row['events'], 'event')} delivered, "

@@ -63,7 +63,7 @@ UPKEEP: dict[str, Command] = {
         "examples": ("holdfast clean --dry-run", "holdfast clean"),
     },
     "sync": {
-        "help": "bring the memory graph up to date, and say what was delivered",
+        "help": "bring MEMORY.md and the memory graph up to date, and say what was delivered",
         "call": "layers.sync",
         "options": (
             flag("--everything", "as if nothing had been delivered yet: for one that was emptied"),

@@ -2,8 +2,9 @@
 
 Names, types and sentences are those that agents know from the Memory server: one ``WorkflowState``
 for each workflow, with current values only; ``interview-state`` with those of the newest interview;
-``delegation-log`` as a history that is only added to. ``workflow-state`` is the verb workflow whose
-record has the main worktree's one place; every other workflow is ``workflow-state:ID``.
+``delegation-log`` and ``learnings`` as histories that are only added to. ``workflow-state`` is the
+verb workflow whose record has the main worktree's one place; every other workflow is
+``workflow-state:ID``.
 
 An initiative's ``initiative-checkpoint`` is one more row in ``_EVENTS`` when there are such events.
 """
@@ -26,6 +27,7 @@ VERSION = "1"
 SLOT = "workflow-state"
 INTERVIEW = "interview-state"
 LOG = "delegation-log"
+LEARNINGS = "learnings"
 _MAIN = "."
 _WORKFLOW = (
     "type: ",
@@ -110,7 +112,7 @@ def of_event(event: Event) -> list[Operation]:
 
 
 def of_small(state: Fields) -> list[Operation]:
-    """What a record of interviews or delegations means that was adopted or edited whole."""
+    """What a record of interviews, delegations or learnings means, adopted or edited whole."""
     found: list[Operation] = []
     for entry in state.get("entries", []):
         found += _ENTRIES.get(entry.get("kind", "delegation"), _of_delegation)(entry)
@@ -118,6 +120,8 @@ def of_small(state: Fields) -> list[Operation]:
         found += _of_interview(entry)
     for entry in state.get("skips", []):
         found += _of_skip(entry)
+    for entry in state.get("learnings", []):
+        found += _of_learning(entry)
     return found
 
 
@@ -201,6 +205,11 @@ def _of_routing(data: Fields) -> list[Operation]:
     return _logged("routing_correction: suggested {}, user chose {} for {} at {}".format(*told))
 
 
+def _of_learning(data: Fields) -> list[Operation]:
+    text = f"{data['kind']}: {data['text']}" if data.get("kind") else str(data["text"])
+    return [{"name": LEARNINGS, "entityType": "Learnings", "replaces": (), "observations": [text]}]
+
+
 def _told(data: Fields, *names: str) -> list[Json]:
     return [data.get(name, "unknown") for name in names]
 
@@ -218,4 +227,5 @@ _EVENTS: dict[str, Callable[[Fields], list[Operation]]] = {
     "delegation_escalated": _of_escalation,
     "delegation_overridden": _of_override,
     "routing_corrected": _of_routing,
+    "learning_recorded": _of_learning,
 }
