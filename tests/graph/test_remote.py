@@ -199,6 +199,20 @@ def test_a_kill_before_the_position_is_kept_delivers_again_and_changes_nothing(
     assert json.loads(memory.file.read_text()) == json.loads(before)
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"target": 3}', None])
+def test_a_position_that_makes_no_sense_delivers_everything_again(memory, keeper, place, text):
+    memory.set()
+    keeper().start("apex", "one")
+    limited(keeper(), 10)
+    kept = place / ".claude" / "holdfast" / delivery.NAME
+    held = json.loads(kept.read_text())
+    marks = {**held["marks"], "seq": "many"}
+    kept.write_text(json.dumps({**held, "marks": marks}) if text is None else text)
+    reached = []
+    found = limited(keeper(), reach=lambda *_: reached.append(1) or 0)
+    assert (found.events, len(reached)) == (2, 1)
+
+
 def test_an_agent_in_the_background_never_writes_there(memory, keeper):
     memory.set()
     keeper().start("apex", "one")

@@ -69,7 +69,7 @@ class Position:
         except jsontext.BadJson:
             return {}
         is_ours = isinstance(held, dict) and held.get("target") == self._target
-        return held if is_ours and isinstance(held.get("marks"), dict) else {}
+        return held if is_ours and _is_position(held) else {}
 
     @property
     def seq(self) -> int:
@@ -86,6 +86,18 @@ class Position:
             held |= {"left_alone_until_ms": self.until_ms, "why": self.why}
         data = f"{jsontext.pretty(held)}\n".encode()
         self._disk.replace_view(self._path, data, durable=True)
+
+
+def _is_position(held: Fields) -> bool:
+    """Whether a file says what one of ours does; else everything is delivered again."""
+    marks = held.get("marks")
+    return (
+        isinstance(marks, dict)
+        and all(isinstance(value, str) for value in marks.values())
+        and marks.get("seq", "0").isdecimal()
+        and isinstance(held.get("left_alone_until_ms", 0), int)
+        and isinstance(held.get("why", ""), str)
+    )
 
 
 def deliver(

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from holdfast import small
 from holdfast.core import workflow
-from holdfast.errors import Fault
+from holdfast.engine import NeedsLock
+from holdfast.errors import HoldfastError
 from holdfast.graph import projection
 from holdfast.layers.catalog import has_no_workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holdfast.core.shapes import Event, Workflow
     from holdfast.engine import Engine
     from holdfast.graph.projection import Seen
@@ -30,26 +33,54 @@ class Outstanding:
 
     __slots__ = ("events", "gone", "is_whole", "marks", "operations")
 
-    def __init__(self, engine: Engine, events: list[Event], holder: str, *, whole: bool) -> None:
+    def __init__(
+        self, engine: Engine, events: Iterable[Event], holder: str, *, whole: bool
+    ) -> None:
         self.is_whole = whole
         """Whether it is everything, so that what the graph said before no longer counts."""
-        self.events = len(events)
-        seen = _all_seen(events) if whole else _touched(engine, events)
-        before = None if whole else _one(engine, holder, seen)
-        now = projection.holder_of([*seen, *([before] if before else [])])
-        made, self.gone = projection.of_workflows(seen, before, now)
+        read = _Read(engine, events, whole=whole)
+        self.events = read.events
+        before = None if whole else _one(engine, holder, read.seen)
+        now = projection.holder_of([*read.seen, *([before] if before else [])])
+        made, self.gone = projection.of_workflows(read.seen, before, now)
         if holder and now is None:
             self.gone.append(projection.SLOT)
-        told = [one for event in events for one in _told(engine, event)]
-        self.operations: list[Operation] = projection.merged([*made, *told])
+        self.operations: list[Operation] = projection.merged([*made, *read.told])
         self.marks: Marks = {
             "shape": projection.VERSION,
             "ledger": engine.ledger.identity(),
             "holder": "" if now is None else now.state["id"],
         }
-        if events:
-            self.marks["seq"] = str(events[-1]["seq"])
-            self.marks["hash"] = events[-1]["hash"]
+        if read.last is not None:
+            self.marks["seq"] = str(read.last["seq"])
+            self.marks["hash"] = read.last["hash"]
+
+
+class _Read:
+    """Events, gone through once: a ledger may be long."""
+
+    def __init__(self, engine: Engine, events: Iterable[Event], *, whole: bool) -> None:
+        self.events = 0
+        self.last: Event | None = None
+        self.told: list[Operation] = []
+        states: dict[str, Workflow | None] = {}
+        seqs: dict[str, int] = {}
+        for event in events:
+            self.events += 1
+            self.last = event
+            stream = event["stream"]
+            if has_no_workflow(stream):
+                self.told += _told(engine, event)
+            else:
+                known = states.get(stream)
+                states[stream] = workflow.carried(known, event) if whole else None
+                seqs[stream] = event["seq"]
+        self.seen: list[Seen] = []
+        for stream, state in states.items():
+            if whole:
+                self.seen += [] if state is None else _sound(state, seqs[stream])
+            else:
+                self.seen += _shown(engine, stream)
 
 
 def is_current(engine: Engine, marks: Marks) -> bool:
@@ -70,7 +101,7 @@ def outstanding(engine: Engine, marks: Marks) -> Outstanding:
             # Whoever held the place may be somewhere else now; who had it before, all of it tells.
             if found.marks["holder"] or not holder:
                 return found
-    return Outstanding(engine, list(engine.ledger.scan()), holder, whole=True)
+    return Outstanding(engine, engine.ledger.scan(), holder, whole=True)
 
 
 def _is_of(engine: Engine, marks: Marks) -> bool:
@@ -93,43 +124,27 @@ def _told(engine: Engine, event: Event) -> list[Operation]:
         return []
 
 
-def _all_seen(events: list[Event]) -> list[Seen]:
-    states: dict[str, Workflow] = {}
-    last: dict[str, int] = {}
-    for event in events:
-        stream = event["stream"]
-        if has_no_workflow(stream):
-            continue
-        state = workflow.carried(states.get(stream), event)
-        if state is not None:
-            states[stream], last[stream] = state, event["seq"]
-    return [found for key in states for found in _sound(states[key], last[key])]
-
-
-def _touched(engine: Engine, events: list[Event]) -> list[Seen]:
-    streams = dict.fromkeys(event["stream"] for event in events)
-    return [
-        found
-        for stream in streams
-        if not has_no_workflow(stream)
-        for found in _replayed(engine, stream)
-    ]
-
-
 def _one(engine: Engine, stream: str, seen: list[Seen]) -> Seen | None:
     """Who held the place before: as it is now, if it changed too."""
     if not stream:
         return None
-    known = [one for one in seen if one.state["id"] == stream] or _replayed(engine, stream)
+    known = [one for one in seen if one.state["id"] == stream] or _shown(engine, stream)
     return known[0] if known else None
 
 
-def _replayed(engine: Engine, stream: str) -> list[Seen]:
+def _shown(engine: Engine, stream: str) -> list[Seen]:
+    """A workflow as its record shows it; where somebody has to see to that first, as the ledger."""
     try:
-        state, last = engine.replay(stream)
-    except (Fault, *_ODD):
+        position = engine.position(stream)
+        if position is None:
+            return []
+        try:
+            state = engine.replay(stream)[0] if engine.locked else engine.load(position)
+        except NeedsLock:
+            state = engine.replay(stream)[0]
+    except (HoldfastError, *_ODD):
         return []
-    return _sound(state, last["seq"])
+    return _sound(state, position.seq)
 
 
 def _sound(state: Workflow, seq: int) -> list[Seen]:
