@@ -203,7 +203,7 @@ def test_a_kill_before_the_position_is_kept_delivers_again_and_changes_nothing(
 def test_a_position_that_makes_no_sense_delivers_everything_again(memory, keeper, place, text):
     memory.set()
     keeper().start("apex", "one")
-    limited(keeper(), 10)
+    limited(keeper(), reach=lambda *_: 0)
     kept = place / ".claude" / "holdfast" / delivery.NAME
     held = json.loads(kept.read_text())
     marks = {**held["marks"], "seq": "many"}

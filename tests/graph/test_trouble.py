@@ -215,3 +215,19 @@ def test_a_graph_that_was_put_anew_in_its_place_is_opened_anew(path):
         store.create_entities([entity("b")])
     with GraphStore(path) as again:
         assert len(again.read_graph()["entities"]) == 3
+
+
+def test_a_graph_that_was_deleted_begins_anew(path):
+    filled(path, 2)
+    with GraphStore(path, wait_s=0) as store:
+        os.unlink(path)
+        store.create_entities([entity("b")])
+        assert [one["name"] for one in store.read_graph()["entities"]] == ["b"]
+
+
+def test_a_sqlite_that_cannot_search_is_said(path, monkeypatch):
+    monkeypatch.setattr(sql, "SCHEMA", sql.SCHEMA.replace("'trigram case_sensitive 1'", "'none'"))
+    with pytest.raises(Fault) as caught:
+        GraphStore(path)
+    assert "FTS5 with trigrams" in caught.value.hint
+    assert not os.path.exists(path)

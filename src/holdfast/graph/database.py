@@ -29,6 +29,7 @@ _AT_ONCE = 500
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL)
+_TOO_OLD = ("no such module", "no such tokenizer")
 _NO_PLACE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
@@ -159,10 +160,10 @@ class Database:
             self._depth += 1
             return
         try:
+            self._follow()
             if is_writing:
                 self._check_writable()
-                self._lock = self._locked()
-            self._follow()
+                self._take_lock()
             self._connection.execute("BEGIN IMMEDIATE" if is_writing else "BEGIN")
         except sqlite3.Error as error:
             raise fault(error, self.path, "written" if is_writing else "read") from error
@@ -187,6 +188,15 @@ class Database:
             self._unlock()
         if error is not None:
             self._raise(error, "written" if is_writing else "read")
+
+    def _take_lock(self) -> None:
+        """The writers' lock, on the file that we have open."""
+        self._lock = self._locked()
+        while self._inode != inode_of(self.path):
+            # Another process put one in its place while we waited; making one needs the lock too.
+            self._unlock()
+            self._follow()
+            self._lock = self._locked()
 
     def _locked(self) -> int:
         try:
@@ -318,11 +328,10 @@ def fault(error: sqlite3.Error, path: str, doing: str) -> Fault:
         )
     if code in _NOT_WRITABLE:
         return not_written(path, str(error))
-    return Fault(
-        "storage",
-        f"the graph {path} cannot be {doing} ({error})",
-        "see to that, then run the same command again",
-    )
+    hint = "see to that, then run the same command again"
+    if any(part in str(error) for part in _TOO_OLD):
+        hint = "use a Python whose SQLite has FTS5 with trigrams: 3.34 or newer"
+    return Fault("storage", f"the graph {path} cannot be {doing} ({error})", hint)
 
 
 def inode_of(path: str) -> int:

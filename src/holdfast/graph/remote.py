@@ -122,7 +122,8 @@ async def _over_http(server: Server, deadline: float, work: Callable[[RemoteGrap
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    async with httpx2.AsyncClient(headers=server.headers) as http:
+    # The deadline is around all of it, so no call has a limit of its own.
+    async with httpx2.AsyncClient(headers=server.headers, timeout=None) as http:
         return await _worked(streamable_http_client(server.url, http_client=http), deadline, work)
 
 
