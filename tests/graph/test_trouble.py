@@ -225,6 +225,19 @@ def test_a_graph_that_was_deleted_begins_anew(path):
         assert [one["name"] for one in store.read_graph()["entities"]] == ["b"]
 
 
+def test_a_journal_without_its_database_is_not_played_into_a_new_one(path):
+    with GraphStore(path) as store:
+        store.create_entities([entity(f"n{one}", "text " * 50) for one in range(200)])
+        journal = content(f"{path}-wal")
+        os.unlink(path)
+    overwrite(f"{path}-wal", journal)
+    with GraphStore(path) as store:
+        assert store.read_graph()["entities"] == []
+        store.create_entities([entity("b")])
+        assert store.database.rows("PRAGMA integrity_check") == [("ok",)]
+    assert content(f"{path}.orphan-wal") == journal
+
+
 def test_a_sqlite_that_cannot_search_is_said(path, monkeypatch):
     monkeypatch.setattr(sql, "SCHEMA", sql.SCHEMA.replace("'trigram case_sensitive 1'", "'none'"))
     with pytest.raises(Fault) as caught:

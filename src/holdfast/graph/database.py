@@ -84,6 +84,8 @@ class Database:
                 connection.executescript(f"BEGIN;{sql.SCHEMA}COMMIT;")
             finally:
                 connection.close()
+            # A journal whose database was taken away would be played into the new one.
+            _moved(self._disk, self.path, f"{self.path}.orphan")
             self._disk.move(fresh, self.path)
             self._disk.sync_folder(os.path.dirname(self.path))
         finally:
@@ -287,14 +289,19 @@ def set_aside(path: str, disk: Disk, at: str, inode: int | None = None) -> str |
         while os.path.lexists(kept):
             number += 1
             kept = f"{base}-{number}"
-        for end in BESIDE:
-            try:
-                disk.move(path + end, kept + end)
-            except FileNotFoundError:
-                continue
+        _moved(disk, path, kept)
     finally:
         disk.close(fd)
     return kept
+
+
+def _moved(disk: Disk, path: str, target: str) -> None:
+    """Moves a database, or what is left of one."""
+    for end in BESIDE:
+        try:
+            disk.move(path + end, target + end)
+        except FileNotFoundError:
+            continue
 
 
 def damaged(path: str, why: str) -> Fault:
