@@ -44,6 +44,11 @@ def _tried(loop: Loop, wish: Wish, layer: Layer) -> Fields:
     except HoldfastError as error:
         why = _trouble(error.code, error.message, error.hint)
         return {"target": "", "status": UNAVAILABLE, "error": why}
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        message = f"the system refused: {error.strerror or error}{where}"
+        why = _trouble("storage", message, "see to that, then run the same command again")
+        return {"target": "", "status": UNAVAILABLE, "error": why}
 
 
 def _memory(loop: Loop, _wish: Wish) -> Fields:

@@ -238,6 +238,46 @@ def test_a_journal_without_its_database_is_not_played_into_a_new_one(path):
     assert content(f"{path}.orphan-wal") == journal
 
 
+WITHOUT_ROOM = """\
+import resource, sys
+from holdfast.errors import Fault
+from holdfast.graph.store import GraphStore
+
+def entity(name, text):
+    return {"name": name, "entityType": "T", "observations": [text]}
+
+with GraphStore(sys.argv[1]) as store:
+    store.create_entities([entity("before", "x")])
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, most))
+    codes = set()
+    for number in range(200):
+        try:
+            store.create_entities([entity(f"n{number}", f"text {number} " * 2_000)])
+        except Fault as fault:
+            codes.add(fault.code)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    kept = len(store.read_graph()["entities"])
+    store.create_entities([entity("after", "y")])
+    sound = store.database.rows("PRAGMA integrity_check")
+    print(sorted(codes), 1 < kept < 201, len(store.read_graph()["entities"]) - kept, sound)
+"""
+
+
+def test_without_room_nothing_of_a_call_is_kept_and_with_room_it_goes_on(path):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_ROOM, path],
+        env={**os.environ, "PYTHONPATH": SOURCE},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    codes, sound = done.stdout.split("] ", 1)
+    assert sound == "True 1 [('ok',)]\n"
+    assert codes.strip("[") in ("'not_written'", "'storage'", "'not_written', 'storage'")
+
+
 def test_a_sqlite_that_cannot_search_is_said(path, monkeypatch):
     monkeypatch.setattr(sql, "SCHEMA", sql.SCHEMA.replace("'trigram case_sensitive 1'", "'none'"))
     with pytest.raises(Fault) as caught:

@@ -159,6 +159,7 @@ class Database:
 
     def begin(self, *, is_writing: bool) -> None:
         if self._depth:
+            assert self._lock >= 0 or not is_writing, "a look cannot become a change"
             self._depth += 1
             return
         try:
@@ -183,13 +184,19 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK" if error else "COMMIT")
         except sqlite3.Error as trouble:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
             error = error or trouble
+            self._give_up()
         finally:
             self._unlock()
         if error is not None:
             self._raise(error, "written" if is_writing else "read")
+
+    def _give_up(self) -> None:
+        """Leaves a transaction that could not be ended; SQLite may have done so itself."""
+        try:
+            self._connection.rollback()
+        except sqlite3.Error:
+            return
 
     def _take_lock(self) -> None:
         """The writers' lock, on the file that we have open."""
@@ -212,6 +219,7 @@ class Database:
             fresh = Database(self.path, disk=self._disk, durable=self._durable, wait_s=self._wait_s)
             self._connection.close()
             self._connection, self._inode = fresh._connection, fresh._inode
+            self.is_read_only = fresh.is_read_only
 
     def _check_writable(self) -> None:
         if self.is_read_only:

@@ -110,11 +110,16 @@ def deliver(
 ) -> Delivered:
     """Brings the server up to date, unless it is being left alone."""
     server = _approved(engine, name)
-    lock = engine.disk.lock(os.path.join(engine.workspace.home, f"{NAME}.lock"), limit_s)
+    lock = _locked(engine, limit_s)
     try:
         return _delivered(engine, server, limit_s, reach, everything=everything)
     finally:
         engine.disk.close(lock)
+
+
+def _locked(engine: Engine, limit_s: float) -> int:
+    """One delivery at a time; and nobody overwrites what another one has delivered."""
+    return engine.disk.lock(os.path.join(engine.workspace.home, f"{NAME}.lock"), limit_s)
 
 
 def search(
@@ -129,8 +134,13 @@ def search(
                 server, engine.workspace.root, limit_s, lambda graph: graph.search_nodes(query)
             )
         except remote.Unreachable as error:
-            position.leave_alone(engine.now_ms(), str(error))
-            position.keep()
+            lock = _locked(engine, limit_s)
+            try:
+                position = Position(engine, server)
+                position.leave_alone(engine.now_ms(), str(error))
+                position.keep()
+            finally:
+                engine.disk.close(lock)
         else:
             return found
     raise Fault(
