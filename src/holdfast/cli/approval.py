@@ -12,6 +12,9 @@ from holdfast.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.cli.screen import Screen
     from holdfast.cli.shapes import Answer, Arguments
     from holdfast.keeper import Keeper
     from holdfast.trust import Wish
@@ -33,6 +36,20 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
         wishes, _ = keeper.wishes()
     data = {"wishes": wishes, "notes": notes, "not_covered": NOT_COVERED}
     return {"kind": "wishes", "data": data}
+
+
+def wish_lines(screen: Screen, wishes: list[Wish], not_covered: str) -> Iterator[str]:
+    """A line for each command, and what an approval does not cover."""
+    for wish in wishes:
+        said = f"{wish.gate}: {wish.command}"
+        facts = "approved" if wish.approved else "not approved"
+        mark = screen.mark("completed" if wish.approved else "pending")
+        about = screen.paint(clean(f"{facts}{screen.dot()}{wish.source}"), "dim")
+        yield f"{mark} {clean(said)}  {about}"
+    if not wishes:
+        yield "This repository wants no command run."
+    else:
+        yield screen.paint(f"  note: {not_covered}", "warn")
 
 
 def _is_approved(wish: Wish) -> bool:

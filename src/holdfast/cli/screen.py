@@ -192,16 +192,9 @@ def _gates(screen: Screen, data: Any) -> Iterator[str]:
 
 
 def _wishes(screen: Screen, data: Any) -> Iterator[str]:
-    for wish in data["wishes"]:
-        said = f"{wish.gate}: {wish.command}"
-        facts = "approved" if wish.approved else "not approved"
-        mark = screen.mark("completed" if wish.approved else "pending")
-        about = screen.paint(clean(f"{facts}{screen.dot()}{wish.source}"), "dim")
-        yield f"{mark} {clean(said)}  {about}"
-    if not data["wishes"]:
-        yield "This repository wants no command run."
-    else:
-        yield screen.paint(f"  note: {data['not_covered']}", "warn")
+    from holdfast.cli.approval import wish_lines
+
+    yield from wish_lines(screen, data["wishes"], data["not_covered"])
     yield from _notes(screen, data["notes"])
 
 
