@@ -20,7 +20,7 @@ def discover(engine: Engine) -> bool:
     """Adopts every record of this worktree that is not known; says whether there was one."""
     known = _known_records(engine)
     found = False
-    for record in _records_here(engine.workspace.root):
+    for record in records_here(engine.workspace.root):
         if record not in known:
             found = adopt_file(engine, record) is not None or found
     return found
@@ -34,7 +34,7 @@ def _known_records(engine: Engine) -> set[str]:
     }
 
 
-def _records_here(root: str) -> list[str]:
+def records_here(root: str) -> list[str]:
     """The paths, from the root, of all files that stand where records stand."""
     found = [".claude/workflow-state.json"]
     active = ".claude/workflow-state/active"
@@ -71,6 +71,10 @@ def adopt_file(engine: Engine, record: str) -> Workflow | None:
             return None
         origin = engine.origin(record, worktree)
         parsed = records.parse(records.format_of(record), sealed, None, origin)
+        if not engine.ledger.head_seq:
+            from holdfast import readback
+
+            parsed = readback.newest_of(engine, parsed)
     except jsontext.BadJson as bad:
         engine.note(f"{record} is not a record (line {bad.line}: {bad.why}); left as it is")
         return None

@@ -56,6 +56,13 @@ class Beside:
         args = {"text": text, "kind": kind, "section": section}
         return Small(self._loop, "learning").do("remember", args, id=id)
 
+    def learnings(self) -> list[Fields]:
+        """What was learned, oldest first."""
+        from holdfast.small import Small
+
+        found: list[Fields] = Small(self._loop, "learning").state()["learnings"]
+        return found
+
     def delegations(self) -> Delegations:
         """Which agent was given what, and how that went."""
         from holdfast.delegations import Delegations
@@ -96,6 +103,19 @@ class Evidence:
             )
         )
 
+    def context(self) -> tuple[Fields, list[str]]:
+        """All that is known here, and which layers know it, as they were found; and notes."""
+        from holdfast import readback
+
+        self._engine.refresh()
+        found = readback.found(self._loop)
+        return found, self._loop.notes()
+
+    def _look_further(self) -> None:
+        from holdfast import readback
+
+        readback.look_further(self._loop)
+
     # What hooks ask
 
     def mine(self) -> Workflow | Refusal:
@@ -103,7 +123,7 @@ class Evidence:
 
         def look() -> Workflow | Refusal:
             picked = self._loop.chosen(self._loop.rows())
-            if isinstance(picked, Refusal) and self._loop.discover():
+            if isinstance(picked, Refusal) and (self._loop.discover() or self._loop.restored()):
                 picked = self._loop.chosen(self._loop.rows())
             if isinstance(picked, Refusal):
                 return picked

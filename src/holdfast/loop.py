@@ -192,11 +192,19 @@ class Loop:
 
     def _mine(self) -> Position | None:
         picked = self.chosen(self.rows())
-        if isinstance(picked, Refusal) and self.discover():
+        if isinstance(picked, Refusal) and (self.discover() or self.restored()):
             picked = self.chosen(self.rows())
         if isinstance(picked, Refusal):
             raise Refused(picked.code, picked.message, picked.hint, **picked.details)
         return self.engine.position(picked["id"])
+
+    def restored(self) -> bool:
+        """Whether a layer still knew a workflow, where the ledger and all records are gone."""
+        if self.engine.ledger.head_seq:
+            return False
+        from holdfast import readback
+
+        return readback.restore(self) is not None
 
     def _asker(self) -> choice.Asker:
         here = self.engine.workspace

@@ -61,6 +61,7 @@ STORY = [
     ("violation add", "violation add V-1 LOW slow"),
     ("violation list", "violation list"),
     ("violation clear", "violation clear V-1"),
+    ("context", "context"),
     ("remember", "remember short-commits --kind preference"),
     ("interview record", "interview record --skill plan --confidence 0.8 --questions 3"),
     ("interview skip", "interview skip fix --reason hurry"),

@@ -111,8 +111,15 @@ def _duration(ms: int) -> str:
     return f"{ms / 1_000:.1f} s" if ms < 60_000 else f"{ms / 60_000:.1f} min"
 
 
+def _context(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.context_page import context_page
+
+    return context_page(screen, data)
+
+
 _PAGES: dict[str, Callable[[Screen, Any], Iterator[str]]] = {
     "noted": _noted,
+    "context": _context,
     "violations": _violations,
     "interviews": _interviews,
     "delegations": _delegations,

@@ -16,6 +16,11 @@ _SUGGESTED = option("--suggested", "NAME", "what was suggested", required=True)
 _CHOSEN = option("--chosen", "NAME", "what the person chose", required=True)
 
 BESIDE: dict[str, Command] = {
+    "context": {
+        "help": "show all that is going on here, and which layers know of it",
+        "call": "contexts.context",
+        "examples": ("holdfast context", "holdfast context --json"),
+    },
     "remember": {
         "help": "keep a pattern, a preference or an insight for all later sessions",
         "call": "beside.remember",

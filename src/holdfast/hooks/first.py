@@ -100,7 +100,7 @@ def _may_matter(event: Fields, root: str) -> bool:
 
 
 def _has_ledger(root: str) -> bool:
-    """Whether there is a ledger, or its mirror after the work tree was cleaned.
+    """Whether there is a ledger, its mirror after the work tree was cleaned, or its graph at least.
 
     In a linked worktree, or a bare repository's, it lies elsewhere.
     """
@@ -108,6 +108,7 @@ def _has_ledger(root: str) -> bool:
     return (
         os.path.exists(os.path.join(root, LEDGER, ".gitignore"))
         or os.path.isdir(os.path.join(git, "holdfast"))
+        or os.path.exists(os.path.join(root, LEDGER, "graph.db"))
         or os.path.isfile(git)
     )
 

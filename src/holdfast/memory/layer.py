@@ -62,6 +62,10 @@ class Memory:
         raw = self._engine.disk.read(path) if path else None
         return section.Section(raw or b"", self._key).lines or []
 
+    def sentences(self) -> list[str]:
+        """The same without headings and marks."""
+        return section.bullets(self.lines())
+
     def write(self) -> bool:
         """Brings the section up to date; says whether something changed.
 

@@ -1,0 +1,77 @@
+"""What can be resumed from which layers: the eight ways in which they can be there or not."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields, Phase, Recipe
+
+_ROWS = {
+    (True, True, True): (
+        "Full",
+        "yes",
+        "complete state from the record, history from the graph, learnings from memory",
+    ),
+    (True, True, False): (
+        "Standard",
+        "yes",
+        "complete state from the record, learnings from memory, no history to ask",
+    ),
+    (True, False, True): (
+        "Standard",
+        "yes",
+        "complete state from the record, history from the graph, no learnings",
+    ),
+    (True, False, False): ("Minimal", "yes", "complete state from the record alone"),
+    (False, True, True): (
+        None,
+        "partial",
+        "no record: the position comes from the graph, memory has hints",
+    ),
+    (False, True, False): (
+        None,
+        "no",
+        "memory tells the last known position; the work has to be started again",
+    ),
+    (False, False, True): (
+        None,
+        "partial",
+        "no record: the position comes from the graph, and may be old",
+    ),
+    (False, False, False): (None, "no", "nothing is known: a fresh start"),
+}
+
+
+def tier(*, record: bool, memory: bool, graph: bool) -> Fields:
+    """The name of the tier, whether one can resume, and what from."""
+    name, resume, behaviour = _ROWS[record, memory, graph]
+    return {"tier": name, "resume": resume, "behaviour": behaviour}
+
+
+def is_newer(graph_updated: str, record_updated: str) -> bool:
+    """Whether the graph knows something later than the record: a tie goes to the record."""
+    return graph_updated > record_updated
+
+
+def told(observations: list[str]) -> dict[str, str]:
+    """What an entity's observations say, by their names."""
+    pairs = (observation.partition(": ") for observation in observations)
+    return {name: value for name, found, value in pairs if found}
+
+
+def phases_at(recipe: Recipe, phase: str, at: str) -> list[Phase] | None:
+    """The phases of a workflow that stands in this one; ``None`` where the recipe has no such."""
+    names = [declared["name"] for declared in recipe["phases"]]
+    if phase not in names:
+        return None
+    place = names.index(phase)
+    found: list[Phase] = []
+    for number, name in enumerate(names):
+        status = "completed" if number < place else "in_progress" if number == place else "pending"
+        entry: Phase = {"name": name, "status": status}  # type: ignore[typeddict-item]
+        if number == place:
+            entry["started_at"] = at
+        if number < place and recipe["phases"][number].get("approval"):
+            entry["approved"] = True
+        found.append(entry)
+    return found

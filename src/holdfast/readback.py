@@ -1,0 +1,227 @@
+"""Reading back: what each layer has when somebody comes back, and a workflow from what is left.
+
+The layers are looked at as they are found, before anything is healed. With the ledger there is one
+truth, and every layer follows it. Without it, a record is enough; without that, the graph tells a
+position, and the project's memory a sentence.
+"""
+
+from __future__ import annotations
+
+from holdfast import discovery, jsontext, settings
+from holdfast.core import tiers
+from holdfast.core.workflow.state import blank, is_active
+from holdfast.digest import md5_of
+from holdfast.errors import HoldfastError, Refused
+from holdfast.layers import records
+from holdfast.layers.records import envelope, fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.core.shapes import Fields, Workflow
+    from holdfast.engine import Engine
+    from holdfast.graph.shapes import Graph
+    from holdfast.loop import Loop
+
+DEGRADED = "degraded mode"
+_SLOT = "workflow-state"
+
+
+def found(loop: Loop) -> Fields:
+    """The tier, and each layer: whether it is there, where, and which position it has."""
+    layers = [_record(loop), _memory(loop), _graph(loop)]
+    there = [layer["available"] for layer in layers]
+    named = tiers.tier(record=there[0], memory=there[1], graph=there[2])
+    return {**named, "layers": layers}
+
+
+def _record(loop: Loop) -> Fields:
+    """L1: the newest active record of this worktree, as it stands."""
+    states = sorted(standing(loop), key=lambda state: state["updated_at"])
+    layer: Fields = {"layer": "L1", "available": bool(states), "target": None, "position": None}
+    if states:
+        newest = states[-1]
+        layer |= {"target": newest["record"], "position": position_of(newest)}
+    return layer
+
+
+def standing(loop: Loop) -> Iterator[Workflow]:
+    """The active workflows whose records stand in this worktree, whatever the ledger says."""
+    engine = loop.engine
+    for record in discovery.records_here(engine.workspace.root):
+        try:
+            path = engine.workspace.inside(engine.workspace.root, record)
+            sealed = envelope.unseal(engine.store.read(path) or b"")
+            origin = engine.origin(record, engine.workspace.name)
+            state = records.parse(records.format_of(record), sealed, None, origin)
+        except (jsontext.BadJson, fields.Invalid, HoldfastError, OSError):
+            continue
+        if is_active(state):
+            yield {**state, "record": record}
+
+
+def position_of(state: Workflow) -> Fields:
+    names = [phase["name"] for phase in state["phases"]]
+    place = names.index(state["phase"]) + 1 if state["phase"] in names else 0
+    return {
+        "type": state["recipe"]["name"].upper(),
+        "phase": state["phase"],
+        "phase_index": f"{place}/{len(names)}",
+        "context": state["title"] or state["subject"],
+        "updated": state["updated_at"],
+    }
+
+
+def _memory(loop: Loop) -> Fields:
+    """L2: what our section of the project's memory says."""
+    from holdfast.memory.layer import Memory
+
+    layer: Fields = {"layer": "L2", "available": False, "target": None, "position": None}
+    try:
+        memory = Memory(loop)
+        layer["target"] = memory.path
+        lines = memory.sentences()
+    except (HoldfastError, OSError) as error:
+        return {**layer, "why": str(error)}
+    active = [line for line in lines if line.startswith("Active ")]
+    return {**layer, "available": bool(lines), "position": active[0] if active else None}
+
+
+def _graph(loop: Loop) -> Fields:
+    """L3: the entity of the newest active workflow, as the graph has it."""
+    layer: Fields = {"layer": "L3", "available": False, "target": None, "position": None}
+    try:
+        layer["target"] = settings.load(loop.engine.workspace.root).graph()
+        entities = _entities(loop, layer["target"])
+    except (HoldfastError, OSError) as error:
+        return {**layer, "why": getattr(error, "message", None) or str(error)}
+    told = _newest(entities)
+    if told is None:
+        return {**layer, "available": bool(entities)}
+    names = ("type", "phase", "phase_index", "context", "updated")
+    return {**layer, "available": True, "position": {name: told.get(name) for name in names}}
+
+
+def _entities(loop: Loop, kept_by: str, *, remote: bool = True) -> list[Fields]:
+    """Every entity of a workflow, ended ones too; a server is asked only where that is meant."""
+    if kept_by == "off" or (kept_by != "embedded" and not remote):
+        return []
+    if kept_by == "embedded":
+        return _embedded(loop.engine)
+    from holdfast.graph import delivery
+
+    return _workflows(delivery.search(loop.engine, kept_by.removeprefix("mcp:"), _SLOT))
+
+
+def _embedded(engine: Engine) -> list[Fields]:
+    from holdfast.graph import layer
+
+    standing = layer.as_it_stands(engine)
+    if standing is None:
+        return []
+    with standing.store as store:
+        return _workflows(store.search_nodes(_SLOT))
+
+
+def _workflows(graph: Graph) -> list[Fields]:
+    return [
+        {"name": entity["name"], **tiers.told(entity["observations"])}
+        for entity in graph["entities"]
+        if entity["entityType"] == "WorkflowState"
+    ]
+
+
+def _newest(entities: list[Fields]) -> Fields | None:
+    active = [told for told in entities if "status" not in told and told.get("phase")]
+    return max(active, key=lambda told: str(told.get("updated", "")), default=None)
+
+
+def restore(loop: Loop, *, remote: bool = False) -> Workflow | None:
+    """The workflow that the graph still knows, where ledger and records are gone; adopted."""
+    engine = loop.engine
+    if engine.ledger.head_seq:
+        return None
+    try:
+        kept_by = settings.load(engine.workspace.root).graph()
+        told = _newest(_entities(loop, kept_by, remote=remote))
+    except HoldfastError as error:
+        engine.note(error.message)
+        return None
+    state = None if told is None else _rebuilt(loop, told)
+    if state is None:
+        return None
+    engine.needs_lock()
+    from holdfast import reconcile
+
+    engine.note(
+        f"its record and the ledger are gone: {state['id']} goes on from the graph, as of "
+        f"{state['updated_at']}; tasks, gates and reminders are lost"
+    )
+    return reconcile.adopt(engine, state, state["record"], None)
+
+
+def _rebuilt(loop: Loop, told: Fields) -> Workflow | None:
+    """A workflow at the position that an entity tells."""
+    engine = loop.engine
+    name, context = str(told.get("type", "")).lower(), str(told.get("context", ""))
+    recipe = engine.recipe(name)
+    at = str(told.get("started") or engine.now())
+    listed = None if recipe is None else tiers.phases_at(recipe, str(told["phase"]), at)
+    if recipe is None or listed is None:
+        return None
+    known = str(told["name"]).partition(":")[2]
+    workflow_id = known or f"{name}-{md5_of(f'{context}{chr(10)}')[:8]}"
+    if not fields.is_safe(workflow_id):
+        return None
+    record = records.active_path(recipe["format"], workflow_id, engine.now())
+    return {
+        **blank(workflow_id, recipe, at),
+        "updated_at": str(told.get("updated") or at),
+        "subject": context,
+        "title": context,
+        "branch": engine.workspace.branch(),
+        "worktree": engine.workspace.name,
+        "record": record,
+        "phase": str(told["phase"]),
+        "phases": listed,
+    }
+
+
+def newest_of(engine: Engine, parsed: Workflow) -> Workflow:
+    """A record that is all that is left; at the position of the graph, if that is later."""
+    if engine.ledger.head_seq or parsed["recipe"]["format"] != "verb" or not is_active(parsed):
+        return parsed
+    try:
+        if settings.load(engine.workspace.root).graph() != "embedded":
+            return parsed
+        entities = _embedded(engine)
+    except HoldfastError as error:
+        engine.note(error.message)
+        return parsed
+    told = _newest([one for one in entities if one["name"] in (_SLOT, f"{_SLOT}:{parsed['id']}")])
+    if told is None or not tiers.is_newer(str(told.get("updated", "")), parsed["updated_at"]):
+        return parsed
+    same = told.get("type") == parsed["recipe"]["name"].upper()
+    listed = tiers.phases_at(parsed["recipe"], str(told["phase"]), str(told["updated"]))
+    if not same or told.get("context") != (parsed["title"] or parsed["subject"]) or listed is None:
+        return parsed
+    engine.note(
+        f"the graph is newer than {parsed['record'] or 'the record'}: {parsed['id']} goes on in "
+        f"{told['phase']}, as of {told['updated']}"
+    )
+    return {**parsed, "phase": str(told["phase"]), "phases": listed}
+
+
+def look_further(loop: Loop) -> None:
+    """Goes down the read order where there is no ledger: records, the graph, the memory."""
+    if loop.discover() or restore(loop, remote=True) is not None:
+        return
+    said = _memory(loop)["position"]
+    if isinstance(said, str):
+        raise Refused(
+            "not_found",
+            f"no record and no ledger is left; the project's memory says: {said}",
+            "start it again: holdfast start RECIPE SUBJECT",
+            candidates=[],
+        )
