@@ -54,7 +54,7 @@ def leave(repo, *kept, ledger=False):
     if "L1" not in kept:
         os.remove(os.path.join(repo.path, RECORD))
     if "L2" not in kept:
-        memory(repo).unlink()
+        memory(repo).unlink(missing_ok=True)
     if "L3" not in kept:
         for name in os.listdir(home):
             if name.startswith("graph.db"):

@@ -21,7 +21,10 @@ FILES = {
     "README.md",
     "bin/holdfast-hook",
     "hooks/hooks.json",
-    *(f"skills/{name}/SKILL.md" for name in ("dev", "iterate", "resume", "tdd", "workflow")),
+    *(
+        f"skills/{name}/SKILL.md"
+        for name in ("context", "dev", "iterate", "resume", "tdd", "workflow")
+    ),
 }
 
 

@@ -87,7 +87,7 @@ def covered(command, rules):
 
 
 def test_the_skills_are_these_five():
-    assert list(SKILLS) == ["dev", "iterate", "resume", "tdd", "workflow"]
+    assert list(SKILLS) == ["context", "dev", "iterate", "resume", "tdd", "workflow"]
 
 
 @each_skill
