@@ -49,7 +49,18 @@ HEAVY = (
 
 PACKAGES = {
     "holdfast": (
-        *("cli", "core", "digest", "disk", "engine", "errors", "indexes", "jsontext", "keeper"),
+        *(
+            "beside",
+            "cli",
+            "core",
+            "digest",
+            "disk",
+            "engine",
+            "errors",
+            "indexes",
+            "jsontext",
+            "keeper",
+        ),
         *("keeping", "layers", "ledger", "loop", "register", "workspace"),
     ),
     "holdfast.cli": (
@@ -100,7 +111,7 @@ def loaded(folder, *words):
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", PROGRAM, SOURCE, *words],
         cwd=folder,
-        env={"PATH": os.environ["PATH"]},
+        env={"PATH": os.environ["PATH"], "HOME": str(folder)},
         capture_output=True,
         text=True,
         check=False,

@@ -8,12 +8,8 @@ import sys
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from holdfast import Keeper, Refused
-from holdfast.memory import merge
-from holdfast.memory.section import Section
 
 AT_MS = 1_775_000_000_000
 DAY_MS = 86_400_000
@@ -245,6 +241,20 @@ def test_how_many_lines_there_may_be_is_set(project):
     assert project.lines() == ["## Learnings", "- Learning 8", "- Learning 7", "- Learning 6"]
 
 
+def test_what_people_prefer_is_learned(project):
+    log = project.keeper().delegations()
+    log.override("tester", "reviewer")
+    log.override("tester", "reviewer")
+    log.routing("oneshot", "apex", "feature")
+    project.keeper().interviews().skip("plan", "no time")
+    assert project.lines() == [
+        "## Preferences",
+        "- The user chose reviewer instead of tester (2 times)",
+        "- The user chose apex instead of oneshot for feature",
+        "- The user wanted no interview for plan",
+    ]
+
+
 def test_stored_text_cannot_break_out_of_its_line(project):
     project.keeper().start("apex", "Login <!-- holdfast:end x -->\u2028# Heading")
     project.keeper().advance()
@@ -361,32 +371,6 @@ def test_an_agent_that_saves_at_the_same_time_loses_nothing(project):
         thread.join()
     project.keeper().memory().write()
     assert project.read().startswith("# Notes\n")
-
-
-words = st.text("abc <>-!#\n\r é", max_size=12)
-
-
-@given(before=words, after=words, lines=st.lists(st.text("abcé", min_size=1), max_size=4))
-def test_a_section_that_is_written_is_found_and_leaves_the_rest(before, after, lines):
-    raw = Section(before.encode(), "k").with_lines([f"- {line}" for line in lines])
-    assert raw.startswith(before.encode())
-    found = Section(raw + after.encode(), "k")
-    if lines:
-        assert found.lines == [f"- {line}".strip() for line in lines]
-        assert found.with_lines(found.lines) == raw + after.encode()
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(["A", "B"]), st.lists(st.sampled_from("abcdefgh")))),
-    st.lists(st.sampled_from("abcxyz")),
-    st.integers(0, 9),
-)
-def test_no_sentence_stands_twice_and_room_is_kept(wanted, standing, room):
-    last = {"written": [f"- {line}" for line in standing], "dropped": []}
-    lines, _ = merge.merged([], wanted, last, room)
-    assert len(lines) <= room
-    bullets = [line for line in lines if line.startswith("- ")]
-    assert len(bullets) == len(set(bullets))
 
 
 def test_settings_that_make_no_sense_do_not_undo_what_was_recorded(project, monkeypatch):

@@ -176,7 +176,7 @@ class Engine:
         fresh = self._touched_rows()
         named = {row["stream"] for row in fresh}
         listed = [row for row in self.register.rows() if row["stream"] not in named]
-        return [row for row in (*listed, *fresh) if not catalog.is_bare(row)]
+        return [*listed, *[row for row in fresh if not catalog.is_bare(row)]]
 
     def _touched_rows(self) -> list[Fields]:
         found = []

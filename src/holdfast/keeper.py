@@ -9,13 +9,14 @@ import time
 
 from holdfast import indexes
 from holdfast import workspace as workspaces
+from holdfast.beside import Beside
 from holdfast.core import choice
 from holdfast.core.workflow import features
 from holdfast.core.workflow.state import is_active
 from holdfast.disk import Disk
 from holdfast.engine import Engine
 from holdfast.errors import HoldfastError, Refused
-from holdfast.keeping import Beside, Evidence, plain
+from holdfast.keeping import Evidence, plain
 from holdfast.layers import records
 from holdfast.loop import Loop, Receipt
 
@@ -142,16 +143,13 @@ class Keeper(Evidence, Beside):
                 args["branch"] = self.workspace.branch()
                 self._engine.note(f"{state['id']} moved here, to branch {args['branch']}")
             if not is_active(state) or state["worktree"] != self.workspace.name:
-                self._check_slot(state)
+                from holdfast import opening
+
+                opening.check_slot(self._loop, state["recipe"]["format"], state["id"])
             receipt = self._loop.record(state, "resume_workflow", args, id)
             receipt.resumed = True
             self._clean_at_times()
         return self._beside_tree(receipt)
-
-    def _check_slot(self, state: Workflow) -> None:
-        from holdfast import opening
-
-        opening.check_slot(self._loop, state["recipe"]["format"], state["id"])
 
     def complete(
         self,

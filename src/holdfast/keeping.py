@@ -18,62 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.core.shapes import Fields, Recipe, Workflow
-    from holdfast.delegations import Delegations
     from holdfast.engine import Engine
-    from holdfast.interviews import Interviews
     from holdfast.loop import Loop
-    from holdfast.loops.keeping import Loops
-    from holdfast.memory.layer import Memory
-    from holdfast.small import Noted
     from holdfast.trust import Wish
     from holdfast.workspace import Workspace
-
-
-class Beside:
-    """What a workspace keeps beside its workflows."""
-
-    _loop: Loop
-
-    def interviews(self) -> Interviews:
-        """How sure the skills were of what they were asked to do."""
-        from holdfast.interviews import Interviews
-
-        return Interviews(self._loop)
-
-    def memory(self) -> Memory:
-        """The project's ``MEMORY.md``."""
-        from holdfast.memory.layer import Memory
-
-        return Memory(self._loop)
-
-    def remember(
-        self, text: str, *, kind: str | None = None, section: str | None = None,
-        id: str | None = None,
-    ) -> Noted:  # fmt: skip
-        """Keeps a pattern, a preference or an insight for all later sessions."""
-        from holdfast.small import Small
-
-        args = {"text": text, "kind": kind, "section": section}
-        return Small(self._loop, "learning").do("remember", args, id=id)
-
-    def learnings(self) -> list[Fields]:
-        """What was learned, oldest first."""
-        from holdfast.small import Small
-
-        found: list[Fields] = Small(self._loop, "learning").state()["learnings"]
-        return found
-
-    def delegations(self) -> Delegations:
-        """Which agent was given what, and how that went."""
-        from holdfast.delegations import Delegations
-
-        return Delegations(self._loop)
-
-    def loops(self) -> Loops:
-        """The loops of this workspace: units in iterations, confirmed and verified."""
-        from holdfast.loops.keeping import Loops
-
-        return Loops(self)  # type: ignore[arg-type]
 
 
 class Evidence:

@@ -14,6 +14,7 @@ from holdfast.core.refusal import Refusal
 from holdfast.engine import NeedsLock
 from holdfast.errors import Fault, Refused
 from holdfast.layers import records
+from holdfast.workspace import person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+PENDING = "pending"
+"""A person's own folder with a mark for each workspace that could not be written."""
 SESSION_LIVES = "1h"
 """How long a session whose process is unknown counts as live after its last word."""
 
@@ -59,11 +62,25 @@ class Loop:
         self._told: list[str] | None = None
         """The notes of the answer that is being made."""
         self._is_spreading = False
+        self._is_bringing_home = False
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
         """Carries out one command on one workflow: the way every change goes."""
+        try:
+            return self._do(kind, args, workflow, id)
+        except Fault as fault:
+            if fault.code != "not_writable" or self._is_bringing_home:
+                raise
+            from holdfast import primary
+
+            server = primary.server_of(self)
+            if server is None:
+                raise
+            return primary.carry_out(self, server, kind, args, workflow, id)
+
+    def _do(self, kind: str, args: Fields, workflow: str | None, id: str | None) -> Receipt:
         with self.locked():
             repeated = self.once(id)
             if repeated is not None:
@@ -135,6 +152,14 @@ class Loop:
         return None if event_id is None else self._repeated(event_id)
 
     def locked(self) -> _Locked:
+        if os.path.isdir(os.path.join(person_folder(), PENDING)) and not self._is_bringing_home:
+            from holdfast import primary
+
+            self._is_bringing_home = True
+            try:
+                primary.bring_home(self)
+            finally:
+                self._is_bringing_home = False
         return _Locked(self, self.wait_s)
 
     def notes(self) -> list[str]:

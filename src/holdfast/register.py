@@ -88,7 +88,8 @@ class Register:
         return self._asked(lambda found: found.row(stream))
 
     def rows(self) -> list[Fields]:
-        return self._asked(lambda found: found.rows())
+        """The rows of all workflows; other streams have none that anybody lists."""
+        return self._asked(lambda found: [r for r in found.rows() if not catalog.is_bare(r)])
 
     def built(self) -> bytes:
         """The catalog as nothing but the ledger gives it."""

@@ -10,6 +10,7 @@ import os
 
 from holdfast.core.moment import duration_s
 from holdfast.errors import Fault, Refused
+from holdfast.workspace import person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,14 +121,6 @@ def _check_within(team: Fields, root: str) -> None:
     full = os.path.realpath(os.path.join(top, told))
     if told != "off" and (told.startswith("~") or os.path.commonpath((top, full)) != top):
         raise BadSettings(TEAM, "memory", "leads out of the workspace")
-
-
-def person_folder() -> str:
-    """Where a person's own settings and approvals are; a repository has no say in it."""
-    base = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "holdfast")
 
 
 def _read(path: str, shown: str, within: str | None = None) -> Fields:

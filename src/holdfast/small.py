@@ -23,9 +23,14 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Command, Draft, Event, Fields, Origin
     from holdfast.loop import Loop
 
-KINDS = ("interview", "delegation", "learning")
+KINDS = ("interview", "delegation", "learning", "forge")
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
 _NOWHERE: Origin = {"at": "", "path": "", "worktree": "", "recipe": lambda _: None}
+_NEWS = (
+    *("learning_recorded", "interview_skipped", "delegation_overridden", "routing_corrected"),
+    *("record_adopted", "record_edited"),
+)
+"""What the project's memory should know of."""
 _MARK = "_"
 """How the names of their streams begin; no workflow's id does."""
 
@@ -315,7 +320,7 @@ class Small:
                 raise behind from error
             engine.note(behind.message)
             left = None
-        engine.has_news = engine.has_news or self._kind == "learning"
+        engine.has_news = engine.has_news or any(event["type"] in _NEWS for event in events)
         return (state if left is None else self._saved_meanwhile(state, left)), events
 
     def _prepared(self, state: Fields, last: Event | Fields) -> str:

@@ -11,7 +11,8 @@ import os
 from holdfast import jsontext, recipes
 from holdfast.disk import Disk
 from holdfast.errors import Refused
-from holdfast.settings import TEAM, bad_command, load, person_folder
+from holdfast.settings import TEAM, bad_command, load
+from holdfast.workspace import person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

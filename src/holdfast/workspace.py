@@ -22,6 +22,7 @@ _IGNORED = (
     ".claude/interview-state.json*",
     ".claude/delegation-log.json*",
     ".claude/learnings.json*",
+    ".claude/forge-context.json*",
     ".claude/iterative/*/state.json*",
     "untracked/workflow-state/",
 )
@@ -30,6 +31,14 @@ _RECORDS = tuple(line.partition("*")[0] for line in _IGNORED[1:])
 """What the path of every record begins with."""
 _SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/*/.*.json.holdfast*")
 """What a killed writer leaves beside a record, where not all of the folder is ignored."""
+
+
+def person_folder() -> str:
+    """Where a person's own settings and approvals are; a repository has no say in it."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "holdfast")
 
 
 class Workspace:

@@ -63,6 +63,8 @@ STORY = [
     ("violation clear", "violation clear V-1"),
     ("context", "context"),
     ("remember", "remember short-commits --kind preference"),
+    ("forge add", "forge add build make"),
+    ("forge show", "forge show build"),
     ("interview record", "interview record --skill plan --confidence 0.8 --questions 3"),
     ("interview skip", "interview skip fix --reason hurry"),
     ("interview show", "interview show"),

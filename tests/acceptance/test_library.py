@@ -47,6 +47,8 @@ METHODS = {
     "files add": "add_file",
     "files sync": "sync_files",
     "context": "context learnings",
+    "forge add": "note_forge",
+    "forge show": "forge",
     "remember": "remember memory.write memory.lines memory.sentences memory.is_available",
     "interview record": "interviews.record",
     "interview skip": "interviews.skip",

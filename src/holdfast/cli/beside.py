@@ -21,6 +21,15 @@ def remember(keeper: Keeper, args: Arguments) -> Answer:
     return _noted(noted, said, {"memory": keeper.memory().path})
 
 
+def forge_add(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.note_forge(args["key"], args["text"], id=args["id"])
+    return _noted(noted, f"{args['key']}: {args['text']}", {"entry": noted.state["entries"][-1]})
+
+
+def forge_show(keeper: Keeper, args: Arguments) -> Answer:
+    return page("forge", {"entries": keeper.forge(key=args["key"])})
+
+
 def interview_record(keeper: Keeper, args: Arguments) -> Answer:
     noted = keeper.interviews().record(
         args["skill"],

@@ -111,6 +111,14 @@ def _duration(ms: int) -> str:
     return f"{ms / 1_000:.1f} s" if ms < 60_000 else f"{ms / 60_000:.1f} min"
 
 
+def _forge(screen: Screen, data: Any) -> Iterator[str]:
+    for entry in data["fields"]["entries"]:
+        about = screen.paint(clean(entry.get("text", "")), "dim")
+        yield f"{screen.mark('completed')} {clean(entry['key'])}  {about}"
+    if not data["fields"]["entries"]:
+        yield "The forge context is empty."
+
+
 def _context(screen: Screen, data: Any) -> Iterator[str]:
     from holdfast.cli.context_page import context_page
 
@@ -119,6 +127,7 @@ def _context(screen: Screen, data: Any) -> Iterator[str]:
 
 _PAGES: dict[str, Callable[[Screen, Any], Iterator[str]]] = {
     "noted": _noted,
+    "forge": _forge,
     "context": _context,
     "violations": _violations,
     "interviews": _interviews,

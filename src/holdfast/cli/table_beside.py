@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "interview": "record how sure a skill was, or that nobody let it ask",
+    "forge": "add to the forge context, or show it",
     "delegation": "record which agent was given what, and see what can be learned from it",
 }
 _SUGGESTED = option("--suggested", "NAME", "what was suggested", required=True)
@@ -30,6 +31,18 @@ BESIDE: dict[str, Command] = {
             option("--section", "NAME", "the heading it stands under (default: Learnings)"),
         ),
         "examples": ("holdfast remember 'Ada wants short commits' --kind preference",),
+    },
+    "forge add": {
+        "help": "add a line to the forge context",
+        "call": "beside.forge_add",
+        "takes": (argument("KEY", "what it is about"), argument("TEXT", "what was found out")),
+        "examples": ("holdfast forge add build 'Uses make, not npm'",),
+    },
+    "forge show": {
+        "help": "show the forge context",
+        "call": "beside.forge_show",
+        "takes": (argument("KEY", "only lines about this", count="maybe"),),
+        "examples": ("holdfast forge show", "holdfast forge show build"),
     },
     "interview record": {
         "help": "record how sure a skill was of what it was asked to do",

@@ -6,10 +6,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.core.shapes import Workflow
+    from holdfast.core.shapes import Fields, Workflow
     from holdfast.core.small_shapes import LearningEntry
 
 LONGEST = 200
+PREFERENCES = 5
 _REACHED = {
     ("apex", "plan"): "analyze completed, planning",
     ("apex", "implement"): "plan approved, implementing",
@@ -19,8 +20,8 @@ _REACHED = {
     ("brainstorm", "design"): "exploring → designing",
 }
 """What is said when a workflow of this recipe has reached this phase."""
-BEGINNINGS = ("Active ", "Completed ", "Expired workflow: ")
-"""How the sentences of workflows begin."""
+BEGINNINGS = ("Active ", "Completed ", "Expired workflow: ", "The user chose ", "The user wanted ")
+"""How sentences begin that change with time: one of them that is not wanted any more was ours."""
 
 
 def position(recipe: str, title: str, begun: Sequence[str]) -> str | None:
@@ -43,6 +44,25 @@ def expiry(recipe: str, title: str, phase: str | None) -> str:
 def learned(entry: LearningEntry) -> str:
     kind = entry.get("kind")
     return f"{kind.capitalize()}: {one_line(entry['text'])}" if kind else one_line(entry["text"])
+
+
+def preferences(delegations: Fields, interviews: Fields) -> list[str]:
+    """What people did otherwise than was suggested, the most frequent first."""
+    counts: dict[str, int] = {}
+    for entry in delegations["entries"]:
+        if entry.get("kind") in ("override", "routing"):
+            said = f"chose {one_line(entry['chosen'])} instead of {one_line(entry['suggested'])}"
+            intent = entry.get("intent")
+            said += f" for {one_line(intent)}" if intent else ""
+            counts[said] = counts.get(said, 0) + 1
+    for entry in interviews["skips"]:
+        said = f"wanted no interview for {one_line(entry['skill'])}"
+        counts[said] = counts.get(said, 0) + 1
+    ranked = sorted(counts.items(), key=lambda pair: -pair[1])
+    return [
+        f"The user {said}{f' ({times} times)' if times > 1 else ''}"
+        for said, times in ranked[:PREFERENCES]
+    ]
 
 
 def begun(state: Workflow) -> list[str]:

@@ -96,6 +96,15 @@ class Learning(TypedDict):
     extra: Fields
 
 
+class Forge(TypedDict):
+    """What was found out, by key."""
+
+    entries: list[Fields]
+    """``key``, ``text`` and ``timestamp``: the newest 200, oldest first; all are in the ledger."""
+    entries_earlier: int
+    extra: Fields
+
+
 DelegationEntry = Fields
 """``timestamp`` and, by ``kind``, the fields of ``FIELDS`` in ``core.delegation``.
 

@@ -150,6 +150,23 @@ def search(
     )
 
 
+def reached(
+    engine: Engine,
+    name: str,
+    work: Callable[[remote.RemoteGraph], Any],
+    *,
+    limit_s: float = LIMIT_S,
+    reach: Reach = remote.reach,
+) -> Any:
+    """What the work with the server gives, for somebody who has no other place to write to."""
+    server = _approved(engine, name)
+    try:
+        return reach(server, engine.workspace.root, limit_s, work)
+    except remote.Unreachable as error:
+        hint = "make the folder writable, then run the same command again"
+        raise Fault("graph_unavailable", f"the server mcp:{name} failed: {error}", hint) from error
+
+
 def _approved(engine: Engine, name: str) -> Server:
     server = servers.find(engine.workspace, name)
     trust.check(engine.workspace, f"mcp:{name}", server.text, servers.FILE)

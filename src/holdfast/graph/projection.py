@@ -28,6 +28,7 @@ SLOT = "workflow-state"
 INTERVIEW = "interview-state"
 LOG = "delegation-log"
 LEARNINGS = "learnings"
+FORGE = "forge-context"
 _MAIN = "."
 _WORKFLOW = (
     "type: ",
@@ -115,6 +116,9 @@ def of_small(state: Fields) -> list[Operation]:
     """What a record of interviews, delegations or learnings means, adopted or edited whole."""
     found: list[Operation] = []
     for entry in state.get("entries", []):
+        if "key" in entry:
+            found += _of_forge(entry)
+            continue
         found += _ENTRIES.get(entry.get("kind", "delegation"), _of_delegation)(entry)
     for entry in state.get("interviews", [])[-1:]:
         found += _of_interview(entry)
@@ -210,6 +214,11 @@ def _of_learning(data: Fields) -> list[Operation]:
     return [{"name": LEARNINGS, "entityType": "Learnings", "replaces": (), "observations": [text]}]
 
 
+def _of_forge(data: Fields) -> list[Operation]:
+    text = f"{data['key']}: {data.get('text', '')}"
+    return [{"name": FORGE, "entityType": "ForgeContext", "replaces": (), "observations": [text]}]
+
+
 def _told(data: Fields, *names: str) -> list[Json]:
     return [data.get(name, "unknown") for name in names]
 
@@ -228,4 +237,5 @@ _EVENTS: dict[str, Callable[[Fields], list[Operation]]] = {
     "delegation_overridden": _of_override,
     "routing_corrected": _of_routing,
     "learning_recorded": _of_learning,
+    "forge_noted": _of_forge,
 }

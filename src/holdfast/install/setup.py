@@ -18,8 +18,7 @@ from holdfast.install.agents import AGENTS, LOCAL, TEAM, USER, agent_named
 from holdfast.install.diffs import unified
 from holdfast.install.journal import Journal, following
 from holdfast.install.places import Place, all_of, settings_of, skills_of
-from holdfast.settings import person_folder
-from holdfast.workspace import Workspace, find
+from holdfast.workspace import Workspace, find, person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

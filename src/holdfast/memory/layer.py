@@ -140,6 +140,10 @@ class Memory:
             heading = sentences.one_line(entry.get("section", learning.SECTION))
             learned.setdefault(heading, []).insert(0, sentences.learned(entry))
         yield from learned.items()
+        delegations, interviews = (
+            Small(self._loop, kind).look() for kind in ("delegation", "interview")
+        )
+        yield merge.PREFERRED, sentences.preferences(delegations, interviews)
         rows = sorted(self._loop.rows(), key=lambda row: str(row["updated_at"]), reverse=True)
         active = [row for row in rows if row["status"] in choice.ACTIVE and row["format"] == "verb"]
         yield merge.ACTIVE, [line for row in active if (line := self._active(row))]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Parts = list[tuple[str, list[str]]]
 
-ACTIVE, ENDED = "Active workflows", "Ended workflows"
+ACTIVE, ENDED, PREFERRED = "Active workflows", "Ended workflows", "Preferences"
 
 
 def merged(
@@ -33,7 +33,12 @@ def merged(
 
 def _theirs(current: list[str], written: list[str], wanted: Parts) -> list[str]:
     """Lines that somebody else put into the section."""
-    known = {"", *written, *laid_out(wanted), f"## {ACTIVE}", f"## {ENDED}"}
+    known = {
+        "",
+        *written,
+        *laid_out(wanted),
+        *[f"## {name}" for name in (ACTIVE, ENDED, PREFERRED)],
+    }
     left = [line for line in current if line not in known]
     old = [f"- {line}" for line in bullets(left) if line.startswith(sentences.BEGINNINGS)]
     return [line for line in left if line not in old]

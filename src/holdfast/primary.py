@@ -1,0 +1,165 @@
+"""Where the workspace cannot be written: the user's Memory server takes the state meanwhile.
+
+What was asked for is kept there as an observation each, beside the workflow's new position. When
+the folder can be written again, the next command carries all of it out in its order, once.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import glance, jsontext, settings
+from holdfast.core import workflow as core
+from holdfast.core.refusal import Refusal
+from holdfast.digest import digest
+from holdfast.errors import Fault, HoldfastError, Refused
+from holdfast.loop import PENDING, Receipt
+from holdfast.workspace import person_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.core.shapes import Command, Event, Fields, Workflow
+    from holdfast.graph.remote import RemoteGraph
+    from holdfast.loop import Loop
+
+WARNING = "ERROR: Cannot write state files — workflow state will not persist"
+_KIND = "HoldfastPending"
+
+
+def server_of(loop: Loop) -> str | None:
+    """The server that stands in; ``None`` where there is none."""
+    try:
+        kept_by = settings.load(loop.engine.workspace.root).graph()
+    except HoldfastError:
+        return None
+    return kept_by.removeprefix("mcp:") if kept_by.startswith("mcp:") else None
+
+
+def carry_out(
+    loop: Loop, server: str, kind: str, args: Fields, workflow: str | None, id: str | None
+) -> Receipt:
+    """Decides the command on what is known, and keeps it on the server."""
+    from holdfast.graph import delivery
+
+    _, state = glance.glance(loop, workflow)
+    if state is None:
+        raise Refused("not_found", "there is no such workflow", "holdfast status")
+    wanted = {"id": id or os.urandom(12).hex(), "do": kind, "args": args, "on": state["id"]}
+
+    def work(graph: RemoteGraph) -> Workflow:
+        pending = _pending(loop, graph)
+        after = state
+        for one in pending:
+            if one["on"] == state["id"] and one["id"] != wanted["id"]:
+                after = _done(loop, after, one)
+        after = _done(loop, after, wanted)
+        if all(one["id"] != wanted["id"] for one in pending):
+            _keep(loop, graph, [*pending, wanted])
+        _show(loop, graph, after)
+        return after
+
+    after: Workflow = delivery.reached(loop.engine, server, work)
+    _mark(loop, server)
+    loop.engine.note(WARNING)
+    loop.engine.note(f"kept on the server mcp:{server} until the folder can be written again")
+    return Receipt(after, [], loop.notes())
+
+
+def _done(loop: Loop, state: Workflow, one: Fields) -> Workflow:
+    """The state after the command, nowhere recorded yet."""
+    now = loop.engine.now()
+    command: Command = {"type": one["do"], "at": now, "args": one["args"]}
+    outcome = core.decide(state, command)
+    if isinstance(outcome, Refusal):
+        raise Refused(outcome.code, outcome.message, outcome.hint, **outcome.details)
+    for draft in outcome:
+        event: Any = {**draft, "at": now, "stream": state["id"]}
+        told: Event = event
+        state = core.evolve(state, told)
+    return state
+
+
+def bring_home(loop: Loop) -> None:
+    """Carries out what was kept on the server, if anything was; what is refused now is said."""
+    path = _mark_path(loop)
+    server = (loop.engine.disk.read(path) or b"").decode(errors="replace").strip()
+    if not server or not os.access(loop.engine.workspace.home, os.W_OK):
+        return
+    from holdfast.graph import delivery
+
+    try:
+        pending: list[Fields] = delivery.reached(
+            loop.engine, server, lambda graph: _pending(loop, graph)
+        )
+        for one in pending:
+            _once(loop, one)
+        delivery.reached(loop.engine, server, lambda graph: graph.delete_entities([_name(loop)]))
+    except HoldfastError as error:
+        loop.engine.note(f"what was kept on mcp:{server} is still there: {error.message}")
+        return
+    loop.engine.disk.remove(path)
+    loop.engine.disk.remove_folder(os.path.dirname(path))
+    loop.engine.note(f"brought home from mcp:{server}: {len(pending)} commands")
+
+
+def _once(loop: Loop, one: Fields) -> None:
+    try:
+        loop.do(one["do"], one["args"], workflow=one["on"], id=one["id"])
+    except Refused as refused:
+        loop.engine.note(f"{one['do']} of {one['on']} was refused: {refused.message}")
+
+
+def _pending(loop: Loop, graph: RemoteGraph) -> list[Fields]:
+    found = graph.open_nodes([_name(loop)])["entities"]
+    lines = [line for entity in found for line in entity["observations"]]
+    commands = [_parsed(line) for line in lines]
+    return sorted((one for one in commands if one is not None), key=lambda one: int(one["n"]))
+
+
+def _parsed(line: str) -> Fields | None:
+    try:
+        found = jsontext.loads(line.encode())
+    except jsontext.BadJson:
+        return None
+    names = {"n": int, "id": str, "do": str, "on": str, "args": dict}
+    fits = isinstance(found, dict) and all(isinstance(found.get(k), names[k]) for k in names)
+    return found if fits and found["do"] in core.DECIDE else None
+
+
+def _keep(loop: Loop, graph: RemoteGraph, commands: list[Fields]) -> None:
+    line = jsontext.dumps({**commands[-1], "n": len(commands)})
+    graph.create_entities([{"name": _name(loop), "entityType": _KIND, "observations": []}])
+    graph.add_observations([{"entityName": _name(loop), "contents": [line]}])
+
+
+def _show(loop: Loop, graph: RemoteGraph, state: Workflow) -> None:
+    from holdfast.graph import applying, projection
+
+    is_holder = projection.Seen(state, loop.engine.ledger.head_seq).has_place
+    applying.apply(graph, [projection.of_workflow(state, is_holder=is_holder)], [])
+
+
+def _name(loop: Loop) -> str:
+    return f"holdfast-pending:{_key(loop)}"
+
+
+def _key(loop: Loop) -> str:
+    return digest(os.path.realpath(loop.engine.workspace.home).encode())[:12]
+
+
+def _mark(loop: Loop, server: str) -> None:
+    """Beside the person's own settings, because the workspace cannot be written."""
+    disk = loop.engine.disk
+    path = _mark_path(loop)
+    try:
+        disk.make_folder(os.path.dirname(path), 0o700)
+        disk.replace_view(path, f"{server}\n".encode())
+    except OSError as error:
+        hint = f"when the folder can be written again: holdfast sync ({error.strerror})"
+        raise Fault("not_writable", f"{WARNING}; only mcp:{server} has it", hint) from error
+
+
+def _mark_path(loop: Loop) -> str:
+    return os.path.join(person_folder(), PENDING, _key(loop))

@@ -1,0 +1,106 @@
+"""A workspace that cannot be written: the Memory server has the state, until it can be again."""
+
+import errno
+import os
+
+import pytest
+
+from graph.test_remote import Memory
+from holdfast import Keeper
+from holdfast.disk import Disk
+from holdfast.errors import Fault, Refused
+
+pytest.importorskip("mcp")
+
+
+class Stuck(Disk):
+    """A disk on which the workspace's lock cannot be taken."""
+
+    def lock(self, path, wait_s):
+        if os.path.basename(path) == "lock":
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return super().lock(path, wait_s)
+
+
+@pytest.fixture
+def memory(place, monkeypatch):
+    return Memory(place, monkeypatch)
+
+
+@pytest.fixture
+def stuck(place):
+    return lambda: Keeper(str(place), disk=Stuck())
+
+
+def pending(memory):
+    return [name for name in memory.entities() if name.startswith("holdfast-pending:")]
+
+
+def test_without_a_server_it_is_an_error_and_nothing_changes(keeper, stuck, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_GRAPH", "embedded")
+    keeper().start("apex", "one")
+    with pytest.raises(Fault, match="workflow state will not persist") as caught:
+        stuck().advance()
+    assert caught.value.code == "not_writable"
+    assert keeper().show().state["phase"] == "analyze"
+
+
+def test_the_server_has_the_state_and_it_comes_home(memory, keeper, stuck):
+    memory.set()
+    keeper().start("apex", "one", tasks=["First"])
+    receipt = stuck().advance()
+    assert receipt.state["phase"] == "plan"
+    assert receipt.notes[0] == "ERROR: Cannot write state files — workflow state will not persist"
+    assert "phase: plan" in memory.entities()["workflow-state"]
+    # Another command goes on from there, though nothing of it is on the disk.
+    stuck().approve_phase("plan")
+    receipt = stuck().advance()
+    assert receipt.state["phase"] == "implement"
+    stuck().complete_task(1)
+    assert "phase: implement" in memory.entities()["workflow-state"]
+    assert len(memory.entities()[pending(memory)[0]]) == 4
+
+    home = keeper().remind("home again")
+    assert any("brought home from mcp:memory: 4 commands" in note for note in home.notes)
+    assert (home.state["phase"], home.state["tasks"][0]["status"]) == ("implement", "completed")
+    assert home.state["reminders"] == ["home again"]
+    assert pending(memory) == []
+    types = [event["type"] for event in keeper().log()]
+    keeper().remind("once more")
+    assert [event["type"] for event in keeper().log()] == [*types, "reminder_added"]
+
+
+def test_a_refusal_is_one_and_is_not_kept(memory, keeper, stuck):
+    memory.set()
+    keeper().start("apex", "one")
+    stuck().advance()
+    with pytest.raises(Refused, match="is not approved"):
+        stuck().advance()
+    assert len(memory.entities()[pending(memory)[0]]) == 1
+
+
+def test_the_same_request_is_kept_once(memory, keeper, stuck):
+    memory.set()
+    keeper().start("apex", "one")
+    for _ in range(2):
+        stuck().remind("look", id="r1")
+    assert keeper().show().state["reminders"] == []
+    assert keeper().add_task("more").state["reminders"] == ["look"]
+
+
+def test_a_server_that_is_gone_too_is_an_error(memory, keeper, stuck):
+    memory.set("--refuse")
+    keeper().start("apex", "one")
+    with pytest.raises(Fault, match="the server mcp:memory failed"):
+        stuck().advance()
+
+
+def test_what_cannot_be_fetched_yet_stays_and_holds_nobody_up(memory, keeper, stuck):
+    memory.set()
+    keeper().start("apex", "one")
+    stuck().advance()
+    memory.set("--refuse")
+    receipt = keeper().remind("go on")
+    assert any("is still there" in note for note in receipt.notes)
+    memory.set()
+    assert keeper().remind("now").state["phase"] == "plan"
