@@ -175,8 +175,11 @@ def test_bytes_that_are_no_text_survive(project):
 def test_what_the_agent_wrote_into_the_section_is_kept(project):
     project.keeper().remember("One")
     project.write(project.read().replace("- One\n", "- One\n- my own line\n## my heading\n"))
-    project.keeper().remember("Two")
-    assert project.lines() == ["## Learnings", "- Two", "- One", "- my own line", "## my heading"]
+    for word in ("Two", "Three"):
+        project.keeper().remember(word)
+    assert project.lines() == [
+        *("## Learnings", "- Three", "- Two", "- One", "- my own line", "## my heading")
+    ]
 
 
 def test_what_the_agent_took_out_stays_out(project):

@@ -99,9 +99,9 @@ class Memory:
                 raise OSError(EFBIG, f"it has more than {_LARGEST:,} bytes")
             wanted = self._loop.reading(lambda: list(self._wanted()))
             found = section.Section(raw or b"", self._key)
-            lines, dropped = merge.merged(found.lines, wanted, remembered, room)
-            after = found.with_lines(lines) or raw
-            made.append({"path": path, "written": lines, "dropped": dropped})
+            lines, theirs, told = merge.merged(found.lines, wanted, remembered, room)
+            after = found.with_lines([*lines, *theirs]) or raw
+            made.append({"path": path, **told})
             changed.append(after != raw)
             return after
 

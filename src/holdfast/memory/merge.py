@@ -16,10 +16,11 @@ ACTIVE, ENDED, PREFERRED = "Active workflows", "Ended workflows", "Preferences"
 
 def merged(
     current: list[str] | None, wanted: Parts, last: Fields, room: int
-) -> tuple[list[str], list[str]]:
-    """The section's next lines, and the sentences that somebody took out and that stay out.
+) -> tuple[list[str], list[str], Fields]:
+    """The section's next lines, ours and then theirs, and what is to be remembered of that.
 
-    ``last`` has what was ``written`` the last time, and what was ``dropped`` until then.
+    ``last`` is what was remembered: the lines of ours that were ``written`` the last time, and the
+    sentences that somebody took out until then and that stay out (``dropped``).
     """
     ours = [line for _, lines in wanted for line in lines]
     standing = bullets(current or [])
@@ -28,7 +29,8 @@ def merged(
     dropped = [line for line in dict.fromkeys([*last["dropped"], *taken_out]) if line in ours]
     theirs = _theirs(current or [], last["written"], wanted)
     parts = [(name, [line for line in lines if line not in dropped]) for name, lines in wanted]
-    return [*laid_out(_fitted(_without_doubles(parts), room - len(theirs))), *theirs], dropped
+    lines = laid_out(_fitted(_without_doubles(parts), room - len(theirs)))
+    return lines, theirs, {"written": lines, "dropped": dropped}
 
 
 def _theirs(current: list[str], written: list[str], wanted: Parts) -> list[str]:
