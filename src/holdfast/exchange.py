@@ -50,11 +50,14 @@ def settle(disk: Disk, path: str, prepare: Prepare, pause: Pause = time.sleep) -
 
 def _when_written(disk: Disk, path: str, pause: Pause) -> bytes | None:
     """What stands there, once nobody has it open for writing any more; waited for, not for ever."""
+    found = disk.read(path)
     for _ in range(_LOOKS):
-        if not disk.is_being_written(path):
+        # Whoever empties it to write it anew may have come and gone since it was read.
+        if not disk.is_being_written(path) and found == disk.read(path):
             break
         pause(_PAUSE_S)
-    return disk.read(path)
+        found = disk.read(path)
+    return found
 
 
 def _put(disk: Disk, path: str, data: bytes | None, spare: str, *, is_new: bool) -> bytes | None:
