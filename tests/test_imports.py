@@ -75,6 +75,7 @@ PACKAGES = {
     ),
     "holdfast.core": ("choice", "edits", "moment", "refusal", "workflow"),
     "holdfast.core.workflow": (
+        "course",
         "evidence",
         "features",
         "lifecycle",

@@ -125,6 +125,33 @@ def test_a_blocked_unit_goes_on_where_it_was():
     assert loop.unit("T2")["status"] == "pending"
 
 
+def test_an_iteration_that_cannot_go_on_is_one_commit_with_its_block():
+    loop = Loop().planned("T1")
+    loop.do("record_iteration", task="T1", did="looked", remaining="all", blocked="no access")
+    assert [event["type"] for event in loop.events[-2:]] == ["iteration_recorded", "task_blocked"]
+    unit = loop.unit("T1")
+    assert (unit["status"], unit["iterations_used"], unit["reason"]) == ("blocked", 1, "no access")
+
+
+def test_who_blocks_the_last_unit_to_be_reviewed_ends_the_review():
+    loop = Loop().planned("T1")
+    loop.do("record_iteration", task="T1", did="all", signal="T1_DONE")
+    assert loop.state["phase"] == "verify"
+    loop.do("block_task", task="T1", reason="no access")
+    assert loop.state["phase"] == "execute"
+
+
+def test_more_iterations_by_a_new_plan_are_told_in_the_log_too():
+    loop = Loop().planned("T1", max_iterations=1)
+    for _ in range(2):
+        loop.do("record_iteration", task="T1", did="some", remaining="more")
+    assert loop.unit("T1")["status"] == "timeout"
+    loop.do("plan_unit", task="T1", criteria="less", max_iterations=3)
+    assert loop.unit("T1")["status"] == "in_progress"
+    assert loop.events[-1]["type"] == "task_extended"
+    assert loop.events[-1]["data"] == {"task": "T1", "max_iterations": 3}
+
+
 def test_a_loops_unit_cannot_be_ticked_off():
     loop = Loop().planned("T1")
     assert loop.do("complete_task", task="T1").code == "wrong_order"

@@ -51,6 +51,7 @@ def test_any_walk_is_rebuilt_from_its_pages(steps, mode, tick):
     assert [as_shown(task) for task in state["tasks"]] == [as_shown(t) for t in loop.state["tasks"]]
     assert state.get("current_task") == loop.state.get("current_task")
     assert state["commits"] == loop.state["commits"]
+    assert state["phase"] == loop.state["phase"]
     assert (state["title"], state["subject"]) == ("Try it", "try")
     assert state["created_at"] == loop.state["created_at"]
 

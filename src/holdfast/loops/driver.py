@@ -128,14 +128,10 @@ class Driver:
         before = git.head(self._root)
         outcome = self._work(prompts.prompt(state, task, "iterate"))
         said = prompts.worked(task, outcome.output, outcome.exit_code)
-        blocked = said.pop("blocked", None)
         after = git.head(self._root)
         if after is not None and after != before:
             said["commit"] = after[:12]
-        name = str(task["id"])
-        self._record(self._loops.iterate(name, slug=self._slug, **said))
-        if blocked is not None:
-            self._record(self._loops.block(name, blocked, slug=self._slug))
+        self._record(self._loops.iterate(str(task["id"]), slug=self._slug, **said))
 
     def _time_out(self, _state: Workflow, task: Task) -> None:
         """The iteration after the last that is allowed: nobody is sent for it."""

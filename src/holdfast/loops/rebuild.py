@@ -10,6 +10,7 @@ import re
 
 from holdfast.core.moment import epoch_ms
 from holdfast.core.workflow import tasks
+from holdfast.core.workflow.course import phase_of
 from holdfast.core.workflow.state import blank
 from holdfast.core.workflow.units import EVOLVE as UNITS
 from holdfast.core.workflow.units import signal_of
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _EVOLVE = {**tasks.EVOLVE, **UNITS}
 _PLANNED = ("criteria", "files", "output", "max_iterations", "depends", "model")
 _KEYS = {"development": ("tasks", "current_task"), "knowledge": ("phases", "current_phase")}
-_LATER = ("confirming", "verifying", "completed")
 _EXPECTED = {
     "iteration": ("pending", "in_progress"),
     "timeout": ("pending", "in_progress"),
@@ -238,7 +238,7 @@ class _Story:
             document["domain"] = said["domain"]
         if self._created:
             document |= {"created": self._created, "updated": self._at}
-        document["phase"] = self._phase()
+        document["phase"] = "complete" if self._is_over else phase_of(list(self._tasks.values()))
         if self._current:
             document[current_key] = self._current
             document["current_iteration"] = self._tasks[self._current]["iterations_used"]
@@ -257,15 +257,3 @@ class _Story:
             fields["max_iterations"] = most
         unit: Fields = fields
         return unit
-
-    def _phase(self) -> str:
-        statuses = [task["status"] for task in self._tasks.values()]
-        if self._is_over:
-            return "complete"
-        if not statuses:
-            return "discover"
-        if all(status == "pending" for status in statuses):
-            return "plan"
-        if all(status == "completed" for status in statuses):
-            return "deliver"
-        return "verify" if all(status in _LATER for status in statuses) else "execute"

@@ -6,6 +6,7 @@ from holdfast.core import edits
 from holdfast.core.moment import duration_s
 from holdfast.core.refusal import Refusal, word
 from holdfast.core.workflow import features
+from holdfast.core.workflow.course import move
 from holdfast.core.workflow.evidence import with_claims, with_stale_gates
 from holdfast.core.workflow.state import (
     awaits_approval,
@@ -18,7 +19,6 @@ from holdfast.core.workflow.state import (
     unit_mark,
 )
 from holdfast.core.workflow.texts import bad_values, first_bad_text
-from holdfast.core.workflow.units import move
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, word
+from holdfast.core.workflow import course
 from holdfast.core.workflow.state import find_task, unit_mark, with_task
 from holdfast.core.workflow.texts import bad_text
 
@@ -115,7 +116,10 @@ def block(state: Workflow, command: Command) -> list[Draft] | Refusal:
     if refusal is not None:
         return refusal
     data = {"task": task["id"], "reason": command["args"]["reason"]}
-    return [{"type": "task_blocked", "data": data}]
+    drafts: list[Draft] = [{"type": "task_blocked", "data": data}]
+    if state["recipe"]["format"] == "loop":
+        drafts += course.move(state, "execute", only_from=course.REVIEWED)
+    return drafts
 
 
 def _is_done(state: Workflow, task_id: object) -> bool:

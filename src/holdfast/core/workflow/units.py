@@ -8,6 +8,7 @@ pending -> in_progress -> confirming -> verifying -> completed
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, word
+from holdfast.core.workflow.course import DECLARED, REVIEWED, move, phase_of
 from holdfast.core.workflow.state import find_task, with_task
 from holdfast.core.workflow.texts import bad_text, first_bad_text
 
@@ -21,8 +22,6 @@ CHOICES = (
     "allow more (loop extend), simplify its criteria (loop plan --criteria --max), "
     "or see to it yourself"
 )
-_MOVING = ("pending", "in_progress")
-_LATER = ("confirming", "verifying", "completed")
 
 
 def signal_of(task: Task) -> str:
@@ -44,14 +43,27 @@ def plan(state: Workflow, command: Command) -> list[Draft] | Refusal:
     known = find_task(state, args["task"])
     if known is not None:
         # What was never said can still be; what was said is what was confirmed.
-        if known["status"] in _LATER and any(known.get(key) for key in fields):
+        if known["status"] in DECLARED and any(known.get(key) for key in fields):
             return _wrong(state, "plan", known, f"it is {known['status']}", "loop status")
-        return [{"type": "unit_planned", "data": {"task": known["id"], **fields}}]
+        planned: Draft = {"type": "unit_planned", "data": {"task": known["id"], **fields}}
+        return [planned, *_more_allowed(known, fields)]
     data = {"task": args["task"], "description": args.get("description") or ""}
     drafts: list[Draft] = [{"type": "task_added", "data": data}]
-    planned = {"task": args["task"], "max_iterations": MAX_ITERATIONS, **fields}
-    drafts.append({"type": "unit_planned", "data": planned})
-    return [*move(state, "plan", only_from=("discover",)), *drafts]
+    told = {"task": args["task"], "max_iterations": MAX_ITERATIONS, **fields}
+    drafts.append({"type": "unit_planned", "data": told})
+    # There is work again where all of it was to be reviewed or delivered.
+    moves = move(state, "plan", only_from=("discover",)) or move(
+        state, "execute", only_from=REVIEWED
+    )
+    return [*moves, *drafts]
+
+
+def _more_allowed(task: Task, fields: Fields) -> list[Draft]:
+    """That a unit goes on which had run out of iterations: it stands in the log as well."""
+    most = fields.get("max_iterations", 0)
+    if task["status"] != "timeout" or most <= task.get("iterations_used", 0):
+        return []
+    return [{"type": "task_extended", "data": {"task": task["id"], "max_iterations": most}}]
 
 
 _PLANNED = (
@@ -126,8 +138,15 @@ def iterate(state: Workflow, command: Command) -> list[Draft] | Refusal:
     data = {key: args[key] for key in _SAID if args.get(key) is not None}
     number = task.get("iterations_used", 0) + 1
     kind = "iteration_recorded" if number <= limit_of(task) else "task_timed_out"
-    draft: Draft = {"type": kind, "data": {"task": task["id"], "iteration": number, **data}}
-    return [*move(state, "execute"), draft]
+    drafts: list[Draft] = [
+        {"type": kind, "data": {"task": task["id"], "iteration": number, **data}}
+    ]
+    reason = args.get("blocked")
+    if reason is not None:
+        drafts.append({"type": "task_blocked", "data": {"task": task["id"], "reason": reason}})
+    is_declared = signal is not None and len(drafts) == 1 and number <= limit_of(task)
+    status = "confirming" if is_declared else "in_progress"
+    return [*move(state, _phase_after(state, task, status, number)), *drafts]
 
 
 _SAID = ("did", "remaining", "blockers", "commit", "signal")
@@ -145,6 +164,8 @@ def _bad_words(args: Fields) -> Refusal | None:
             "loop iterate: say what remains, or give the unit's signal when nothing does",
             "loop iterate --did TEXT --remaining TEXT",
         )
+    if args.get("blocked") is not None:
+        given["reason"] = args["blocked"]
     return first_bad_text(**given)
 
 
@@ -152,13 +173,11 @@ def _cannot_iterate(state: Workflow, task: Task) -> Refusal | None:
     name = word(task["id"])
     status = task["status"]
     if status == "confirming":
-        return _wrong(
-            state, "iterate", task, "it waits to be confirmed", f"loop confirm {name} --clean"
-        )
+        hint = f"loop confirm {name} --clean"
+        return _wrong(state, "iterate", task, "it waits to be confirmed", hint)
     if status == "verifying":
-        return _wrong(
-            state, "iterate", task, "it waits to be verified", f"loop verify {name} --passed"
-        )
+        hint = f"loop verify {name} --passed"
+        return _wrong(state, "iterate", task, "it waits to be verified", hint)
     if status == "completed":
         return _wrong(state, "iterate", task, "it is done", "loop next")
     if status == "blocked":
@@ -211,14 +230,10 @@ def _status_after(kind: str, *, clean: bool) -> str:
     return "verifying" if kind == "confirmation_recorded" else "completed"
 
 
-def _phase_after(state: Workflow, changed: Task, status: str) -> str:
-    """Where in its life the loop stands, once a unit has this status."""
-    statuses = {str(task["id"]): task["status"] for task in state["tasks"]}
-    statuses[str(changed["id"])] = status  # type: ignore[assignment]
-    if all(one == "completed" for one in statuses.values()):
-        return "deliver"
-    reviewing = all(one in _LATER for one in statuses.values())
-    return "verify" if reviewing else "execute"
+def _phase_after(state: Workflow, task: Task, status: str, used: int | None = None) -> str:
+    """Where in its life the loop stands, once a unit has this status and used so many."""
+    number = task.get("iterations_used", 0) if used is None else used
+    return phase_of(with_task(state, task["id"], {"status": status, "iterations_used": number}))
 
 
 def unblock(state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -244,21 +259,6 @@ def extend(state: Workflow, command: Command) -> list[Draft] | Refusal:
             f"holdfast loop extend {word(task['id'])} --max {limit_of(task) + 5}",
         )
     return [{"type": "task_extended", "data": {"task": task["id"], "max_iterations": most}}]
-
-
-def move(state: Workflow, to: str, only_from: tuple[str, ...] = ()) -> list[Draft]:
-    """The events that bring the loop's own phase there; it follows its units."""
-    names = [phase["name"] for phase in state["phases"]]
-    current = state["phase"]
-    if to not in names or current == to or (only_from and current not in only_from):
-        return []
-    if current not in names or names.index(to) < names.index(str(current)):
-        return [{"type": "phase_started", "data": {"phase": to}}]
-    drafts: list[Draft] = []
-    for place in range(names.index(str(current)), names.index(to)):
-        drafts.append({"type": "phase_completed", "data": {"phase": names[place]}})
-        drafts.append({"type": "phase_started", "data": {"phase": names[place + 1]}})
-    return drafts
 
 
 def _no_such_unit(state: Workflow, tried: str, name: object) -> Refusal:
@@ -336,15 +336,11 @@ def _confirmed(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 
 def _verified(state: Workflow, data: Fields, at: str) -> Workflow:
-    changed: Fields = {"status": "completed", "verification_passed": True, "completed_at": at}
-    if not data["clean"]:
-        changed = {
-            "status": "in_progress",
-            "verification_passed": False,
-            "remaining": data.get("found"),
-        }
+    changed: Fields = {"verification_passed": data["clean"]}
+    if data["clean"]:
+        changed |= {"status": "completed", "completed_at": at, "remaining": None, "blockers": None}
     else:
-        changed |= {"remaining": None, "blockers": None}
+        changed |= {"status": "in_progress", "remaining": data.get("found")}
     return {**state, "tasks": with_task(state, data["task"], changed)}
 
 
