@@ -147,8 +147,19 @@ def test_a_record_that_disagrees_gives_way_to_log_and_git_and_it_is_logged(shop)
     assert receipt.state["phase"] == "execute"
     said = "T1: status is 'done' in the state and 'in_progress' by the log"
     assert f"discrepancy: {said}" in receipt.notes
+    moved = "phase is 'deliver' in the state and 'execute' by the log"
+    assert f"discrepancy: {moved}" in receipt.notes
     assert said in shop.read(PROGRESS).decode()
     assert loops.rebuild("user-auth").notes == ["user-auth: its state, its pages and git agree"]
+
+
+def test_a_phase_that_a_person_chose_is_no_disagreement(shop):
+    loops = opened(shop, "development", "T1: One", "T2: Two")
+    loops.iterate("T1", did="the model", remaining="its tests")
+    loops.phase("verify")
+    receipt = loops.rebuild("user-auth")
+    assert receipt.notes == ["user-auth: its state, its pages and git agree"]
+    assert receipt.state["phase"] == "verify"
 
 
 # Rebuilding
@@ -239,3 +250,43 @@ def test_an_unreadable_record_with_the_ledger_gone_is_kept_aside(shop):
     shop.keeper().loops().rebuild("user-auth")
     assert told(shop.document(STATE)) == before
     assert list(shop.beside(STATE).values()) == [b'{"torn": ']
+
+
+def test_a_log_cut_inside_a_character_still_tells_all_before(shop):
+    loops = opened(shop, "development", "T1: One", "T2: Two")
+    loops.iterate("T1", did="all", signal="T1_DONE")
+    loops.confirm("T1")
+    loops.verify("T1")
+    loops.iterate("T2", did="größer", remaining="müde")
+    whole, before = shop.read(PROGRESS), shop.document(STATE)
+    shop.write(PROGRESS, whole[: whole.index("ü".encode()) + 1])
+    loops.rebuild("user-auth")
+    assert told(shop.document(STATE)) == told(before)
+    shop.write(PROGRESS, whole[: whole.index("ü".encode()) + 1])
+    without_ledger(shop, record=False)
+    done = units(shop.keeper().loops().rebuild("user-auth").state)
+    assert (done["T1"]["status"], done["T2"]["iterations_used"]) == ("completed", 1)
+
+
+def test_a_log_of_any_length_is_told_again(shop):
+    loops = opened(shop, "development", "T1: One")
+    loops.iterate("T1", did="all", signal="T1_DONE")
+    shop.write(PROGRESS, shop.read(PROGRESS) + b"\n" + b"A note. " * 600_000)
+    assert loops.rebuild("user-auth").notes == ["user-auth: its state, its pages and git agree"]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_without_a_log_that_can_be_read_nothing_is_taken_back(shop, is_known):
+    loops = opened(shop, "development", "T1: One")
+    before = loops.iterate("T1", did="all", signal="T1_DONE").state
+    os.rename(shop.path(PROGRESS), shop.path("log.md"))
+    os.mkdir(shop.path(PROGRESS))
+    if not is_known:
+        without_ledger(shop, record=False)
+    with pytest.raises(Refused, match=r"progress.md is no file that can be read") as caught:
+        shop.keeper().loops().rebuild("user-auth")
+    assert caught.value.hint.endswith("then: holdfast loop rebuild user-auth")
+    os.rmdir(shop.path(PROGRESS))
+    os.rename(shop.path("log.md"), shop.path(PROGRESS))
+    after = shop.keeper().loops().rebuild("user-auth").state
+    assert units(after)["T1"]["status"] == units(before)["T1"]["status"] == "confirming"

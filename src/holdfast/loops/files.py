@@ -29,6 +29,7 @@ ARCHIVE = f"{HOME}/archive"
 PROGRESS = "progress.md"
 CONTEXT = "context.md"
 GUARDRAILS = "guardrails.md"
+NO_FILE = "is no file that can be read (a link is not followed)"
 _MAX_BYTES = 4 * 1024 * 1024
 
 
@@ -109,10 +110,11 @@ def _patch(
 ) -> Page | None:
     """Changes a page; gives its text and whether all of it is known, or nothing if it is none."""
     path = os.path.join(folder, name)
-    raw = engine.disk.read(path)
+    raw = _raw(engine, folder, name)
     text = _decoded(raw)
     if text is None:
-        engine.note(f"{name} is no UTF-8 text, or too large; it is left as it is")
+        why = NO_FILE if raw in (FOLDER, ODD) else "is no UTF-8 text, or too large"
+        engine.note(f"{name} {why}; it is left as it is")
         return None
     after, is_known = change(text)
     if after == text and raw is not None:
@@ -125,6 +127,15 @@ def _patch(
     engine.disk.move(left, path)
     engine.note(f"{name} was saved meanwhile, and is taken in by the next command")
     return None
+
+
+def _raw(engine: Engine, folder: str, name: str) -> bytes | None:
+    """What stands in a page's place. A link is not followed: it may lead out of the workspace."""
+    path = os.path.join(folder, name)
+    try:
+        return ODD if os.path.islink(path) else engine.disk.read(path)
+    except OSError:
+        return ODD
 
 
 def _decoded(raw: bytes | None) -> str | None:
@@ -141,17 +152,23 @@ def _decoded(raw: bytes | None) -> str | None:
 
 def page(engine: Engine, folder: str, name: str) -> str:
     """A page's text; empty when there is none that can be read."""
-    return _decoded(engine.disk.read(os.path.join(folder, name))) or ""
+    return _decoded(_raw(engine, folder, name)) or ""
+
+
+def log(engine: Engine, folder: str) -> str | None:
+    """The text of ``progress.md``, however long; ``None`` when no file that can be read is there.
+
+    A cut in the middle of a character is a cut like any other.
+    """
+    raw = _raw(engine, folder, PROGRESS)
+    return None if raw in (FOLDER, ODD) else (raw or b"").decode(errors="replace")
 
 
 def append_progress(engine: Engine, state: Workflow, folder: str) -> None:
     """Every event has its entry; an earlier one is never touched."""
-    path = os.path.join(folder, PROGRESS)
-    raw = engine.disk.read(path)
-    # A cut in the middle of a character is a cut like any other.
-    text = None if raw in (FOLDER, ODD) else (raw or b"").decode(errors="replace")
+    text = log(engine, folder)
     if text is None:
-        engine.note(f"{PROGRESS} is no file; it is left as it is")
+        engine.note(f"{PROGRESS} {NO_FILE}; it is left as it is, and the ledger has it")
         return
     events = engine.ledger.since(state["id"], ("workflow_started", "record_adopted"))
     for heading in entries.changed(text, events):
@@ -162,7 +179,7 @@ def append_progress(engine: Engine, state: Workflow, folder: str) -> None:
     if not text:
         wanted = pages.progress_header() + wanted
     if wanted:
-        engine.disk.extend(path, wanted.encode())
+        engine.disk.extend(os.path.join(folder, PROGRESS), wanted.encode())
 
 
 # What the pages said when they were last written
@@ -217,10 +234,14 @@ def names(folder: str) -> list[str]:
 
 def offered(engine: Engine, state: Workflow) -> list[tuple[str, Fields]]:
     """Lessons of archived loops that match this one's domain or words, and that it lacks."""
+    if not engine.workspace.contains(ARCHIVE):
+        return []
     top = os.path.join(engine.workspace.root, ARCHIVE)
     lessons: list[tuple[str, Fields]] = []
     for name in names(top):
         folder = os.path.join(top, name)
+        if os.path.islink(folder):
+            continue
         told = reading.read_guardrails(page(engine, folder, GUARDRAILS))
         if told:
             domain = reading.read_brief(page(engine, folder, "brief.md"))["domain"]

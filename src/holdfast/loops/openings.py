@@ -63,7 +63,8 @@ def _check_folder(engine: Engine, slug: str) -> None:
     folder = os.path.join(engine.workspace.root, files.HOME, slug)
     if os.path.lexists(os.path.join(folder, "state.json")):
         return
-    if files.page(engine, folder, files.PROGRESS).strip() not in ("", _EMPTY_LOG):
+    log = files.log(engine, folder)
+    if log is None or log.strip() not in ("", _EMPTY_LOG):
         raise Refused(
             "exists",
             f"loop new: {files.HOME}/{slug} has the log of a loop that is not known here",

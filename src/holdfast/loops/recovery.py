@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.engine import Engine
     from holdfast.loop import Loop
 
-_PAGES = ("brief.md", "tasks.md", "plan.md", "progress.md", "guardrails.md")
+_PAGES = ("brief.md", "tasks.md", "plan.md", "guardrails.md")
 _UNITS = {"development": "tasks.md", "knowledge": "plan.md"}
 _OF_UNITS = (
     "status", "iterations_used", "confirmations_used", "verification_passed", "completed_at",
@@ -78,6 +78,9 @@ def _compared(engine: Engine, before: Workflow) -> tuple[Workflow, list[int]]:
     shown, _ = records.module("loop").render(before)
     found += _differences(shown, document, "the state")
     target = _corrected(before, parsed)
+    if target["phase"] != before["phase"]:
+        was, now = before["phase"], target["phase"]
+        found.append(f"phase is {was!r} in the state and {now!r} by the log")
     changes = core_edits.diff(before, target)  # type: ignore[arg-type]
     if not found and not changes:
         engine.note(f"{before['id']}: its state, its pages and git agree")
@@ -107,15 +110,11 @@ def _corrected(before: Workflow, parsed: Workflow) -> Workflow:
         kept = {key: value for key, value in task.items() if key not in _OF_UNITS}
         tasks.append({**kept, **{key: said[key] for key in _OF_UNITS if key in said}})
     changed: Json = {"tasks": tasks, "commits": parsed["commits"]}
-    if parsed["phase"] != before["phase"] and _is_begun(parsed):
+    if tasks != before["tasks"]:
+        # Else the phase is where the units brought it, or where a person moved it.
         changed |= {"phase": parsed["phase"], "phases": parsed["phases"]}
     after: Workflow = {**before, **changed}
     return after
-
-
-def _is_begun(state: Workflow) -> bool:
-    """Before the first iteration the phase is a person's to say."""
-    return any(task["status"] != "pending" for task in state["tasks"])
 
 
 def _told(
@@ -125,7 +124,8 @@ def _told(
     root = engine.workspace.root
     folder = os.path.dirname(engine.workspace.inside(root, record))
     texts = {name: files.page(engine, folder, name) for name in _PAGES}
-    if not any(texts[name] for name in ("tasks.md", "plan.md", "progress.md")):
+    log = _log(engine, slug, folder)
+    if not (log or texts["tasks.md"] or texts["plan.md"]):
         raise Refused(
             "not_found",
             f"loop rebuild: {files.HOME}/{slug} has neither units nor a log",
@@ -137,9 +137,8 @@ def _told(
         mode = "knowledge" if texts["plan.md"] and not texts["tasks.md"] else "development"
     units = texts[_UNITS[mode]]
     document, found = rebuilt(
-        texts["brief.md"], units, texts["progress.md"], texts["guardrails.md"], slug, mode,
-        _commits_of(root),
-    )  # fmt: skip
+        texts["brief.md"], units, log, texts["guardrails.md"], slug, mode, _commits_of(root)
+    )
     origin = engine.origin(record, engine.workspace.name)
     try:
         parsed = records.parse("loop", Sealed(document, None, intact=False), None, origin)
@@ -149,6 +148,19 @@ def _told(
         ) from invalid
     said = {key: brief[key] for key in _BRIEF if brief[key]}
     return document, found, {**parsed, "context": {**parsed["context"], **said}}
+
+
+def _log(engine: Engine, slug: str, folder: str) -> str:
+    """The log; without one that can be read, it would tell that nothing was ever done."""
+    log = files.log(engine, folder)
+    if log is None:
+        page = f"{files.HOME}/{slug}/{files.PROGRESS}"
+        raise Refused(
+            "invalid",
+            f"loop rebuild: {page} {files.NO_FILE}, and nothing else tells what was done",
+            f"put the log back in its place, then: holdfast loop rebuild {slug}",
+        )
+    return log
 
 
 def _commits_of(root: str) -> Callable[[str], bool]:
