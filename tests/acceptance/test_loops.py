@@ -97,6 +97,16 @@ LACKING = [
 ]  # fmt: skip
 
 
+def test_a_unit_can_be_told_to_wait_for_nobody_any_more(repo):
+    planned(repo, "T1: One", "T2: Two")
+    repo.ok("loop", "plan", "--unit", "T2", "--depends", "T1")
+    assert "  - Depends: T1\n" in read(repo, "tasks.md")
+    repo.ok("loop", "plan", "--unit", "T2", "--depends", "none")
+    assert unit(repo, "T2").get("depends") is None
+    assert "  - Depends: T1\n" not in read(repo, "tasks.md")
+    assert "T1 (independent)\nT2 (independent)\n" in read(repo, "tasks.md")
+
+
 def test_a_command_line_that_lacks_something_is_explained(repo):
     for line in LACKING:
         error = repo.refused(*line.split(), exit_code=2)

@@ -29,7 +29,9 @@ def plan(keeper: Keeper, args: Arguments) -> Answer:
     names = ("criteria", "max", "model", "output", "verify", "id")
     options: Fields = {name: args[name] for name in names}
     options["files"] = _split([args["files"] or ""])
-    options["depends"] = _split(args["depends"])
+    depends = _split(args["depends"])
+    if depends:
+        options["depends"] = [] if depends == ["none"] else depends
     receipt = keeper.loops().plan(_slug(args), args["unit"], **options)
     return changed(args, receipt, f"planned: {args['unit']}")
 

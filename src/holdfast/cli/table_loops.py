@@ -60,7 +60,11 @@ LOOPS: dict[str, Command] = {
             option("--output", "PATH", "what it makes (knowledge mode)"),
             option("--max", "N", "how many iterations it may take (default 5)", kind="count"),
             option(
-                "--depends", "UNIT", "a unit that has to be done before", many=True, values="unit"
+                "--depends",
+                "UNIT",
+                "a unit that has to be done before, or none",
+                many=True,
+                values="unit",
             ),
             option("--model", "NAME", "the model that should do it"),
             option("--verify", "COMMAND", "what verifies it; runs once a person approved it"),

@@ -82,7 +82,7 @@ class Loops:
         criteria: str | None = None,
         files: Sequence[str] = (),
         max: int | None = None,
-        depends: Sequence[str] = (),
+        depends: Sequence[str] | None = None,
         model: str | None = None,
         output: str | None = None,
         verify: str | None = None,
@@ -94,7 +94,8 @@ class Loops:
         name, title = unit_of(unit, "R" if mode == "knowledge" else "T")
         args: Fields = {
             "task": name, "description": title or None, "criteria": criteria,
-            "files": list(files) or None, "max_iterations": max, "depends": list(depends) or None,
+            "files": list(files) or None, "max_iterations": max,
+            "depends": None if depends is None else list(depends),
             "model": model, "output": output, "verify": verify,
         }  # fmt: skip
         return self._do(workflow, "plan_unit", args, id)
@@ -110,14 +111,18 @@ class Loops:
         blockers: str | None = None,
         commit: str | None = None,
         signal: str | None = None,
+        blocked: str | None = None,
         slug: str | None = None,
         id: str | None = None,
     ) -> Receipt:
-        """Records an iteration; with the unit's signal it goes on to be confirmed."""
+        """Records an iteration; with the unit's signal it goes on to be confirmed.
+
+        ``blocked`` says why it cannot go on at all: both are recorded, or nothing.
+        """
         plain = signal.removeprefix("<signal>").removesuffix("</signal>") if signal else signal
         args = {
             "task": unit, "did": did, "remaining": remaining, "blockers": blockers,
-            "commit": commit, "signal": plain,
+            "commit": commit, "signal": plain, "blocked": blocked,
         }  # fmt: skip
         receipt = self._do(slug, "record_iteration", args, id)
         task = find_task(receipt.state, unit)

@@ -25,6 +25,8 @@ _STATUS = re.compile(
     r"[0-9]+ done, [0-9]+ in progress, [0-9]+ pending(?:, [0-9]+ (?:blocked|timed out))*"
 )
 _BOX = re.compile(r"\[[ xX]\]")
+_LISTS = ("files", "depends")
+"""Of these, none is a value as well."""
 _OWN = ("files", "criteria", "output", "max_iterations", "depends", "model", "verify")
 
 
@@ -118,10 +120,10 @@ class _Patch:
     def _settle_bullet(self, unit: Unit, task: Task, key: str, drawn: list[str]) -> None:
         value: Json = task.get(key)
         bullet = unit.bullet(key)
-        if value is None:
+        if value is None and key not in _LISTS:
             return
-        if key == "depends":
-            value = [str(one) for one in value]
+        if key in _LISTS:
+            value = [str(one) for one in value or []]
         if bullet is not None:
             # What is not read is one line of Holdfast's: others below it were never taken in.
             is_read = key in reading.READ
