@@ -160,6 +160,8 @@ def _weigh(engine: Engine, state: Workflow, found: Found, sealed: envelope.Seale
     try:
         jsontext.loads(found.raw, strict=True)
         parsed = records.parse(records.format_of(position.record), sealed, rest, origin)
+        if not sealed.intact:
+            records.check_edit(base, parsed)
     except jsontext.BadJson as bad:
         return found.refuse(f"line {bad.line}: {bad.why}")
     except fields.Invalid as invalid:

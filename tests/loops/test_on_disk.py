@@ -16,7 +16,7 @@ PROGRESS = f"{HOME}/user-auth/progress.md"
 
 @pytest.fixture
 def shop(tmp_path):
-    return Workshop(tmp_path / "work")
+    return Workshop(tmp_path)
 
 
 def opened(shop, *units, slug="user-auth", mode="development", **options):
@@ -192,35 +192,6 @@ def test_a_page_that_is_none_any_more_stops_nothing(shop, data):
     shop.write(TASKS, data)
     assert units(loops.iterate("T1", did="some", remaining="more"))["T1"]["iterations_used"] == 1
     assert data in shop.read(TASKS)
-
-
-@pytest.mark.parametrize("name", ["progress", "tasks", "context", "guardrails", "brief"])
-def test_a_page_that_is_a_link_is_neither_read_nor_written_through(shop, name):
-    loops = opened(shop, "T1: One")
-    page, outside = f"{HOME}/user-auth/{name}.md", shop.path("..", "outside.md")
-    told = b"- [ ] **T7**: theirs\n\n## Theirs\n\n- **When**: always\n"
-    shop.write("../outside.md", told)
-    os.remove(shop.path(page))
-    os.symlink(outside, shop.path(page))
-    receipt = loops.iterate("T1", did="some", remaining="more")
-    assert shop.read("../outside.md") == told
-    assert os.readlink(shop.path(page)) == outside
-    assert any(f"{name}.md is no file that can be read" in note for note in receipt.notes)
-    assert list(units(receipt)) == ["T1"]
-    assert receipt.state.get("guardrails", []) == []
-
-
-def test_lessons_are_not_read_through_a_link_out_of_the_workspace(shop):
-    lesson = b"# Guardrails\n\n## Theirs\n- **When**: log in\n- **Problem**: p\n"
-    shop.write("../away/theirs-20260101/guardrails.md", lesson)
-    os.makedirs(shop.path(HOME))
-    os.symlink(shop.path("..", "away"), shop.path(HOME, "archive"))
-    loops = shop.keeper().loops()
-    assert loops.new("one", outcome="log in").notes == []
-    os.remove(shop.path(HOME, "archive"))
-    os.mkdir(shop.path(HOME, "archive"))
-    os.symlink(shop.path("..", "away/theirs-20260101"), shop.path(HOME, "archive/theirs-20260101"))
-    assert loops.new("two", outcome="log in").notes == []
 
 
 def test_a_page_that_a_killed_process_left_behind_is_no_edit(shop):

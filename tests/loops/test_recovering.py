@@ -135,7 +135,7 @@ def test_a_record_that_disagrees_gives_way_to_log_and_git_and_it_is_logged(shop)
     loops.iterate("T1", did="the model", remaining="its tests")
 
     def lie(document):
-        document["tasks"]["T1"] = {"status": "done", "iterations_used": 7, "max_iterations": 3}
+        document["tasks"]["T1"] = {"status": "timeout", "iterations_used": 7, "max_iterations": 3}
         document["phase"] = "deliver"
 
     shop.edit(STATE, lie)
@@ -145,7 +145,7 @@ def test_a_record_that_disagrees_gives_way_to_log_and_git_and_it_is_logged(shop)
         "in_progress", 1, "its tests",
     )  # fmt: skip
     assert receipt.state["phase"] == "execute"
-    said = "T1: status is 'done' in the state and 'in_progress' by the log"
+    said = "T1: status is 'timeout' in the state and 'in_progress' by the log"
     assert f"discrepancy: {said}" in receipt.notes
     moved = "phase is 'deliver' in the state and 'execute' by the log"
     assert f"discrepancy: {moved}" in receipt.notes

@@ -90,7 +90,7 @@ class Loops:
     ) -> Receipt:
         """Plans a unit, ``T1: title``, or says anew what it is about."""
         workflow = self._named(slug)
-        mode = self._keeper.show(workflow=workflow).state["recipe"].get("mode")
+        mode = self._glanced(self._keeper.show(workflow=workflow))["recipe"].get("mode")
         name, title = unit_of(unit, "R" if mode == "knowledge" else "T")
         args: Fields = {
             "task": name, "description": title or None, "criteria": criteria,
@@ -154,7 +154,7 @@ class Loops:
         """Runs what verifies a unit, its own command unless another is given, and records it."""
         from holdfast.loops import verification
 
-        state = self.show(slug).state
+        state = self._glanced(self.show(slug))
         evidence, failed = verification.run(self._keeper, state, unit, list(command), timeout)
         return self.verify(unit, failed=failed, evidence=evidence, slug=state["id"], id=id)
 
@@ -188,7 +188,7 @@ class Loops:
         return self._do(workflow, "add_guardrail", args, id)
 
     def _learned_in(self, workflow: str) -> str | None:
-        state = self._keeper.show(workflow=workflow).state
+        state = self._glanced(self._keeper.show(workflow=workflow))
         task = find_task(state, state.get("current_task"))
         return f"{task['id']} iteration {task.get('iterations_used', 0)}" if task else None
 
@@ -292,6 +292,11 @@ class Loops:
             files.write_pages(self._engine, receipt.state, seen=seen)
             return self._with_notes(receipt)
 
+    def _glanced(self, receipt: Receipt) -> Workflow:
+        """The state of a look on the way to an answer, which tells what that look noticed too."""
+        self._engine.notes += receipt.notes
+        return receipt.state
+
     def _with_notes(self, receipt: Receipt) -> Receipt:
         """The receipt with what was noticed since; in the list that the lock's end adds to."""
         notes = self._loop.notes()
@@ -316,7 +321,8 @@ class Loops:
             if self._engine.position(slug) is None:
                 check_slug(slug)
             return slug
-        listed = self._keeper.workflows()[0]
+        listed, notes = self._keeper.workflows()
+        self._engine.notes += notes
         rows = [row for row in listed if row["format"] == "loop" and row["status"] in choice.ACTIVE]
         if len(rows) == 1:
             return str(rows[0]["id"])

@@ -90,7 +90,7 @@ def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
                 f"loop plan: {args['task']} cannot depend on {name[:40]!r}, which is not planned",
                 f"holdfast loop plan {word(state['subject'])} --unit '{name[:40]}: title'",
             )
-    if _is_circular(state, str(args["task"]), depends):
+    if is_circular(state, str(args["task"]), depends):
         return Refusal(
             "invalid",
             f"loop plan: {args['task']} would wait for itself, through {', '.join(depends)}",
@@ -99,7 +99,8 @@ def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
     return None
 
 
-def _is_circular(state: Workflow, name: str, depends: list[str]) -> bool:
+def is_circular(state: Workflow, name: str, depends: list[str]) -> bool:
+    """Whether a unit that waits for these would wait for itself."""
     waiting, seen = list(depends), set()
     while waiting:
         found = waiting.pop()

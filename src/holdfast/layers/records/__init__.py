@@ -43,6 +43,12 @@ def parse(name: str, sealed: envelope.Sealed, rest: Fields | None, origin: Origi
     return parsed
 
 
+def check_edit(base: Workflow, edited: Workflow) -> None:
+    """``fields.Invalid`` where an edit of a record says what only a command may."""
+    if base["recipe"]["format"] == edited["recipe"]["format"] == "loop":
+        module("loop").check_edit(base, edited)
+
+
 def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
     """The edited state; in its next cycle, if the edit began one."""
     if "cycles_at" not in edited["recipe"]:

@@ -176,6 +176,36 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     return state
 
 
+def check_edit(base: Workflow, edited: Workflow) -> None:
+    """Whether a record that somebody edited leaves to commands what is theirs.
+
+    A unit is declared done, confirmed and verified by its commands, which the log tells of. What
+    waits for itself or for nobody's unit would never get its turn.
+    """
+    from holdfast.core.workflow.course import DECLARED
+    from holdfast.core.workflow.units import is_circular
+
+    units_key = UNITS[_mode(edited["recipe"])][0]
+    before = {str(task["id"]): task for task in base["tasks"]}
+    names = {str(task["id"]) for task in edited["tasks"]}
+    for task in edited["tasks"]:
+        name = str(task["id"])
+        was = before.get(name, _NEW)
+        if task["status"] in DECLARED and task["status"] != was["status"]:
+            commands = "loop iterate, loop confirm and loop verify"
+            raise Invalid([units_key, name, "status"], f"gets there by {commands} only")
+        depends = [str(one) for one in task.get("depends", [])]
+        if depends == [str(one) for one in was.get("depends", [])]:
+            continue
+        if not names.issuperset(depends) or is_circular(edited, name, depends):
+            raise Invalid(
+                [units_key, name, "depends"], "must name other units, and go in no circle"
+            )
+
+
+_NEW: Task = {"id": "", "description": "", "status": "pending"}
+
+
 def _lifecycle(
     document: Fields, rest: Fields, origin: Origin, mode: str
 ) -> tuple[Recipe, str | None, list[Phase]]:
