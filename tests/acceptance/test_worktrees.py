@@ -93,6 +93,29 @@ def test_an_edit_in_the_new_place_is_taken_in(trees):
     assert answer["workflow"]["subject"] == "the one"
 
 
+def test_a_loop_is_driven_verified_and_rebuilt_in_its_own_worktree(trees):
+    main, left, _ = trees
+    left.ok("loop", "new", "ours")
+    left.ok("loop", "plan", "--unit", "T1: One")
+    worker = "cat >/dev/null; pwd >>../where; echo '<signal>T1_DONE</signal>'"
+    words = ("loop", "run", "ours", "--verify", "pwd >>../where; false", "--json")
+    main.run(*words, "--", "sh", "-c", f"test -e stop && exit 1; touch stop; {worker}")
+    main.ok("loop", "extend", "T1", "--max", "9")
+    main.ok("loop", "iterate", "T1", "--did", "all", "--signal", "T1_DONE")
+    main.ok("loop", "confirm", "T1", "--clean")
+    main.ok("loop", "verify", "T1", "--run", "--", "sh", "-c", "pwd >>../where")
+    with open(os.path.join(left.path, "../where"), encoding="utf-8") as file:
+        assert {os.path.realpath(line.rstrip()) for line in file} == {os.path.realpath(left.path)}
+    answer = main.ok("loop", "rebuild", "ours")
+    assert answer["notes"] == ["ours: its state, its pages and git agree"]
+    main.git("worktree", "remove", "--force", "../left")
+    for words in (("loop", "rebuild", "ours"), ("loop", "run", "ours", "--", "true")):
+        error = main.refused(*words)
+        assert (error["code"], error["hint"]) == (
+            "not_found", "holdfast resume ours brings it here",
+        )  # fmt: skip
+
+
 def test_what_was_in_a_removed_worktree_is_not_lost(trees):
     main, left, _ = trees
     started = left.ok("start", "tdd", "one", "--task", "a")["workflow"]

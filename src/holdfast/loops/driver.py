@@ -52,7 +52,7 @@ class Driver:
         self._slug = slug
         self._command = command
         self._verify = verify
-        self._root = keeper.workspace.root
+        self._root = ""
         self._held = -1
         self._notes: list[str] = []
 
@@ -60,6 +60,7 @@ class Driver:
         """Goes on until every unit is done, one gets stuck, or none is ready."""
         state = self._show()
         self._check(state)
+        self._root = files.root_of(self._engine, state, "loop run")
         self._held = self._hold()
         try:
             return self._drive(tell)

@@ -12,6 +12,7 @@ import os
 from holdfast import jsontext
 from holdfast.digest import digest
 from holdfast.disk import FOLDER, ODD
+from holdfast.errors import Refused
 from holdfast.loops import entries, matching, pages, reading
 
 TYPE_CHECKING = False
@@ -47,6 +48,18 @@ def folder_of(engine: Engine, state: Workflow) -> str | None:
     if root is None:
         return None
     return os.path.dirname(engine.workspace.inside(root, state["record"]))
+
+
+def root_of(engine: Engine, state: Workflow, tried: str) -> str:
+    """Where the loop's worktree is: its work is done there, whoever asks from elsewhere."""
+    root = engine.workspace.root_of(state["worktree"])
+    if root is None:
+        raise Refused(
+            "not_found",
+            f"{tried}: the worktree of {state['id']} is gone",
+            f"holdfast resume {state['id']} brings it here",
+        )
+    return root
 
 
 def write_pages(engine: Engine, state: Workflow, *, seen: str | None = None) -> None:

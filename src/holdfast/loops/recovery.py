@@ -59,7 +59,7 @@ def rebuild(engine: Engine, loop: Loop, slug: str) -> Receipt:
 
 def _from_pages_alone(engine: Engine, slug: str) -> tuple[Workflow, list[int]]:
     record = records.active_path("loop", slug, engine.now())
-    document, found, parsed = _told(engine, slug, record)
+    document, found, parsed = _told(engine, slug, engine.workspace.root, record)
     path = engine.workspace.inside(engine.workspace.root, record)
     raw = engine.store.read(path)
     if raw is not None:
@@ -74,7 +74,10 @@ def _from_pages_alone(engine: Engine, slug: str) -> tuple[Workflow, list[int]]:
 
 def _compared(engine: Engine, before: Workflow) -> tuple[Workflow, list[int]]:
     files.write_pages(engine, before)
-    document, found, parsed = _told(engine, before["id"], before["record"], files.mode_of(before))
+    root = files.root_of(engine, before, "loop rebuild")
+    document, found, parsed = _told(
+        engine, before["id"], root, before["record"], files.mode_of(before)
+    )
     shown, _ = records.module("loop").render(before)
     found += _differences(shown, document, "the state")
     target = _corrected(before, parsed)
@@ -118,10 +121,9 @@ def _corrected(before: Workflow, parsed: Workflow) -> Workflow:
 
 
 def _told(
-    engine: Engine, slug: str, record: str, mode: str = ""
+    engine: Engine, slug: str, root: str, record: str, mode: str = ""
 ) -> tuple[Fields, list[str], Workflow]:
     """The document that the pages tell, what did not fit in them, and the state of it."""
-    root = engine.workspace.root
     folder = os.path.dirname(engine.workspace.inside(root, record))
     texts = {name: files.page(engine, folder, name) for name in _PAGES}
     log = _log(engine, slug, folder)

@@ -11,6 +11,7 @@ from holdfast.core.refusal import word
 from holdfast.core.workflow.state import find_task
 from holdfast.errors import Refused
 from holdfast.evidence.run import run as run_command
+from holdfast.loops import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def run(
             f"loop verify: nothing says what verifies {unit[:40]}",
             f"holdfast loop verify {word(unit)} --run -- COMMAND",
         )
-    outcome = run_command(command, keeper.workspace.root, limit_s=seconds_of(limit))
+    root = files.root_of(keeper._engine, state, "loop verify")  # noqa: SLF001 - a room of its own
+    outcome = run_command(command, root, limit_s=seconds_of(limit))
     return evidence_of(command, outcome)
 
 
