@@ -59,8 +59,8 @@ def patch_all(text, loop):
     once = pages.patched_guardrails(text, state)
     assert once.startswith(text)
     assert pages.patched_guardrails(once, state) == once
-    log = text + entries.missing(text, loop.events)
-    assert entries.missing(log, loop.events) == ""
+    log = text + entries.Comparison(text, loop.events).addition()
+    assert entries.Comparison(log, loop.events).addition() == ""
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -70,7 +70,7 @@ def test_a_megabyte_of_nonsense_is_answered_in_time(name):
     read_all(text, "development")
     assert pages.patched_units(text, SMALL.state)
     assert pages.patched_guardrails(text, SMALL.state) == text
-    assert entries.missing(text, SMALL.events)
+    assert entries.Comparison(text, SMALL.events).addition()
     assert time.process_time() - started < LONGEST_S
 
 

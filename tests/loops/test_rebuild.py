@@ -16,7 +16,7 @@ def pages_of(loop):
     return {
         "brief": pages.brief(loop.state),
         "units": pages.units(loop.state),
-        "progress": entries.missing("", loop.events),
+        "progress": entries.Comparison("", loop.events).addition(),
         "guardrails": pages.guardrails(loop.state),
     }
 
@@ -62,7 +62,7 @@ def test_a_log_that_was_cut_and_made_whole_gives_the_same(steps, data):
     loop = walks.walked(steps)
     whole = pages_of(loop)["progress"]
     cut = whole[: data.draw(st.integers(0, len(whole)))]
-    mended = cut + entries.missing(cut, loop.events)
+    mended = cut + entries.Comparison(cut, loop.events).addition()
     assert rebuilt_of(loop, progress=mended)[0] == rebuilt_of(loop)[0]
 
 

@@ -180,19 +180,22 @@ class Ledger:
         yield from segment.damaged_ends(OPEN_NAME, self._tail, self._ends)
         yield from segment.placed(OPEN_NAME, self._tail, stream, max(after, seen), None)
 
-    def since(self, stream: str, types: tuple[str, ...], upto: int | None = None) -> list[Event]:
+    def since(
+        self, stream: str, types: tuple[str, ...], upto: int | None = None, after: int = 0
+    ) -> list[Event]:
         """The stream's events up to a seq; none is missing after the newest one of these types.
 
-        Read backwards, a segment at a time: streams are short, and ledgers are long.
+        Read backwards, a segment at a time: streams are short, and ledgers are long. What is not
+        ``after`` a seq is left out.
         """
         closed = self.closed.segments()
         limit = self.head_seq if upto is None else upto
         newest = segment.placed("", self._tail, stream, closed[-1][2] if closed else 0, limit)
         found = [event for _, event in newest if isinstance(event, dict)]
-        while closed and not any(event["type"] in types for event in found):
+        while closed and closed[-1][2] > after and not any(e["type"] in types for e in found):
             earlier = self.closed.events(closed.pop(), stream)
             found = [*(event for event in earlier if event["seq"] <= limit), *found]
-        return found
+        return [event for event in found if event["seq"] > after]
 
     def find(self, event_id: str) -> list[Event]:
         """The commit whose first event has this id, newest segments first."""

@@ -176,50 +176,60 @@ def _value(key: str, lines: list[str]) -> str | None:
     return None if key in _MAY_BE_NOTHING and value == NOTHING else value
 
 
-def missing(text: str, events: list[Event]) -> str:
-    """What has to be appended so that every event has its entry."""
-    wanted, _ = _compared(text, events)
-    if not wanted:
-        return ""
-    newline = newline_of(lines_of(text))
-    if not text.strip():
-        gap = f"{HEADER}\n"
-    else:
-        left_open = closing(text)
-        gap = "\n" if text.endswith(("\r", "\n")) else "\n\n"
-        gap += f"{left_open}\n\n" if left_open else ""
-    return (gap + "\n".join(wanted)).replace("\n", newline)
+class Comparison:
+    """A log beside the events that it should tell of."""
 
+    def __init__(self, text: str, events: list[Event]) -> None:
+        told = [(event, whole) for event in events if (whole := entry(event)) is not None]
+        self._text = text
+        self._told = told
+        self.missing, self.changed = _compared(text, told)
+        """Entries that the log lacks, and the headings of those that say something else by now."""
 
-def changed(text: str, events: list[Event]) -> list[str]:
-    """The headings of earlier entries that no longer say what was written."""
-    return _compared(text, events)[1]
+    def addition(self) -> str:
+        """What has to be appended so that every event has its entry."""
+        if not self.missing:
+            return ""
+        if not self._text.strip():
+            gap = f"{HEADER}\n"
+        else:
+            left_open = closing(self._text)
+            gap = "\n" if self._text.endswith(("\r", "\n")) else "\n\n"
+            gap += f"{left_open}\n\n" if left_open else ""
+        return self._in_lines(gap + "\n".join(self.missing))
 
+    def last(self) -> str:
+        """The last entry of the addition."""
+        return self._in_lines(self.missing[-1])
 
-def removed(text: str, events: list[Event]) -> list[str]:
-    """The headings of entries that are gone, though later ones stand there."""
-    wanted = [_title(whole) for whole in _compared(text, events)[0]]
-    told = [_title(whole) for event in events if (whole := entry(event)) is not None]
-    standing = [place for place, title in enumerate(told) if title not in wanted]
-    last = max(standing, default=-1)
-    return [title for title in wanted if told.index(title) < last]
+    def _in_lines(self, text: str) -> str:
+        return text.replace("\n", newline_of(lines_of(self._text)))
+
+    def removed(self) -> list[str]:
+        """The headings of entries that are gone, though later ones stand there."""
+        lacking = set(self.missing)
+        places = [place for place, (_, whole) in enumerate(self._told) if whole not in lacking]
+        earlier = self._told[: max(places, default=0)]
+        return [_title(whole) for _, whole in earlier if whole in lacking]
+
+    def newest_missing(self) -> Event | None:
+        """The last event of all, if its entry is among those that the log lacks."""
+        is_missing = bool(self.missing) and self._told[-1][1] == self.missing[-1]
+        return self._told[-1][0] if is_missing else None
 
 
 def _title(whole: str) -> str:
     return whole.removeprefix("## ").partition("\n")[0].strip()
 
 
-def _compared(text: str, events: list[Event]) -> tuple[list[str], list[str]]:
+def _compared(text: str, told: list[tuple[Event, str]]) -> tuple[list[str], list[str]]:
     """The entries that the log lacks, and the headings of those it tells otherwise."""
     found = settled(read(text))
     standing: dict[str, list[Entry]] = {}
     for one in found:
         standing.setdefault(one.heading, []).append(one)
     unmatched: list[tuple[str, str]] = []
-    for event in events:
-        whole = entry(event)
-        if whole is None:
-            continue
+    for _, whole in told:
         heading, _, body = whole.removeprefix("## ").partition("\n")
         alike = standing.get(heading.strip(), [])
         same = next((one for one in alike if _says(one, body)), None)

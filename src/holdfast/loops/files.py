@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Fields, Workflow
+    from holdfast.core.shapes import Fields, Json, Workflow
     from holdfast.engine import Engine
 
     Page = tuple[str, bool]
@@ -90,8 +90,8 @@ def _write_pages(engine: Engine, state: Workflow, folder: str, seen: str | None)
     )
     units = _patch(engine, folder, units_name(state), lambda text: _units(state, text, seen))
     _patch(engine, folder, GUARDRAILS, lambda text: _guardrails(state, text))
-    append_progress(engine, state, folder)
-    _remember(engine, state, said, context, units)
+    known = append_progress(engine, state, folder, said.get("log"))
+    _remember(engine, state, said, context, units, known)
     count = reading.words(context[0] if context else "")
     if count >= pages.MOST_WORDS:
         engine.note(too_long(count))
@@ -174,32 +174,65 @@ def log(engine: Engine, folder: str) -> str | None:
     A cut in the middle of a character is a cut like any other.
     """
     raw = _raw(engine, folder, PROGRESS)
-    return None if raw in (FOLDER, ODD) else (raw or b"").decode(errors="replace")
+    return None if raw in (FOLDER, ODD) else _log_text(raw or b"")
 
 
-def append_progress(engine: Engine, state: Workflow, folder: str) -> None:
-    """Every event has its entry; an earlier one is never touched."""
-    text = log(engine, folder)
-    if text is None:
+def _log_text(raw: bytes) -> str:
+    return raw.decode(errors="replace")
+
+
+def append_progress(
+    engine: Engine, state: Workflow, folder: str, known: list[Json] | None = None
+) -> list[Json] | None:
+    """Every event has its entry; an earlier one is never touched.
+
+    ``known`` is how far the log was whole the last time: so many bytes, their digest, the last
+    event that they tell of, and the ledger that has it. As long as they are the same, only what
+    follows is compared, or every command on a long log would take its time. Gives how far it is
+    whole now.
+    """
+    raw = _raw(engine, folder, PROGRESS)
+    if raw in (FOLDER, ODD):
         engine.note(f"{PROGRESS} {NO_FILE}; it is left as it is, and the ledger has it")
-        return
-    events = engine.ledger.since(state["id"], ("workflow_started", "record_adopted"))
-    for heading in entries.changed(text, events):
+        return None
+    raw = raw or b""
+    ledger = engine.ledger.identity()
+    size, seq = _known_part(raw, known, ledger)
+    text = _log_text(raw[size:])
+    events = engine.ledger.since(state["id"], ("workflow_started", "record_adopted"), after=seq)
+    compared = entries.Comparison(text or pages.progress_header(), events)
+    for heading in compared.changed:
         engine.note(f"{PROGRESS}: {heading!r} was changed since; the ledger has it as it was")
-    for heading in entries.removed(text, events):
+    for heading in compared.removed():
         engine.note(f"{PROGRESS}: {heading!r} was gone, and is written again at the end")
-    wanted = entries.missing(text or pages.progress_header(), events)
-    if not text:
-        wanted = pages.progress_header() + wanted
-    if wanted:
-        engine.disk.extend(os.path.join(folder, PROGRESS), wanted.encode())
+    added = compared.addition() if text else pages.progress_header() + compared.addition()
+    if added:
+        engine.disk.extend(os.path.join(folder, PROGRESS), added.encode())
+    newest = compared.newest_missing()
+    if newest is None or compared.changed:
+        return known if size else None
+    # The last entry is compared again: somebody may write on right below it.
+    whole = raw + added.removesuffix(compared.last()).encode()
+    return [len(whole), digest(whole), newest["seq"] - 1, ledger]
+
+
+def _known_part(raw: bytes, known: list[Json] | None, ledger: str) -> tuple[int, int]:
+    """How many bytes of the log need no second look, and the event up to which they tell."""
+    match known:
+        case [int(size), str(mark), int(seq), str(identity)] if 0 < size < len(raw):
+            is_same = identity == ledger and digest(raw[:size]) == mark
+            return (size, seq) if is_same else (0, 0)
+    return 0, 0
 
 
 # What the pages said when they were last written
 
 
 def last_said(engine: Engine, state: Workflow) -> Fields:
-    """``units`` by their names, and the digest of ``context``; empty when nobody remembers."""
+    """``units`` by their names, the digest of ``context``, how far the ``log`` is known.
+
+    Empty when nobody remembers.
+    """
     raw = engine.disk.read(_memory(engine, state))
     try:
         said = jsontext.loads(raw or b"{}", strict=True)
@@ -214,11 +247,16 @@ def _memory(engine: Engine, state: Workflow) -> str:
 
 
 def _remember(
-    engine: Engine, state: Workflow, before: Fields, context: Page | None, units: Page | None
+    engine: Engine,
+    state: Workflow,
+    before: Fields,
+    context: Page | None,
+    units: Page | None,
+    log: list[Json] | None,
 ) -> None:
     """Keeps what the pages said, of those that are known: else it is an edit the next time, too."""
     said: Fields = {"created_at": state["created_at"], "units": before.get("units", {})}
-    said["context"] = before.get("context")
+    said |= {"context": before.get("context"), "log": log}
     if context is not None and context[1]:
         said["context"] = digest(context[0].encode())
     if units is not None and units[1]:

@@ -1,0 +1,104 @@
+"""Logs that grow: what was compared once is not compared again, and still nothing is missed."""
+
+import os
+
+import pytest
+
+from holdfast.loops import entries
+from workshop import Workshop
+
+PROGRESS = ".claude/iterative/user-auth/progress.md"
+MEMORY = ".claude/holdfast/pages/user-auth.json"
+
+
+@pytest.fixture
+def shop(tmp_path):
+    return Workshop(tmp_path)
+
+
+@pytest.fixture
+def loops(shop):
+    loops = shop.keeper().loops()
+    loops.new("user-auth")
+    loops.plan(None, "T1: One", max=900)
+    for number in range(6):
+        loops.iterate("T1", did=f"part {number}", remaining="more")
+    return loops
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """How many entries were read, each time that a log was."""
+    counts = []
+    whole = entries.read
+
+    def counting(text):
+        found = whole(text)
+        counts.append(len(found))
+        return found
+
+    monkeypatch.setattr(entries, "read", counting)
+    return counts
+
+
+def edited(shop, before, after):
+    text = shop.read(PROGRESS)
+    assert before in text
+    shop.write(PROGRESS, text.replace(before, after, 1))
+
+
+def test_only_the_end_of_a_log_that_stayed_is_compared(loops, read):
+    loops.show()
+    loops.iterate("T1", did="more", remaining="more")
+    loops.show()
+    assert read == [1, 1, 1]
+
+
+def test_a_change_far_above_is_still_noticed(shop, loops):
+    edited(shop, b"part 1", b"part X")
+    for _ in range(2):
+        (note,) = loops.show().notes
+        assert "T1 - Iteration 2" in note
+        assert "was changed since" in note
+    assert "was changed since" in loops.iterate("T1", did="a", remaining="b").notes[0]
+    edited(shop, b"part X", b"part 1")
+    assert loops.show().notes == []
+
+
+def test_what_is_written_right_below_the_last_entry_is_noticed(shop, loops):
+    shop.write(PROGRESS, shop.read(PROGRESS) + b"**Signal:** T1_DONE\n")
+    (note,) = loops.show().notes
+    assert "T1 - Iteration 6" in note
+
+
+@pytest.mark.parametrize("place", [0, 2, 5])
+def test_an_entry_that_is_gone_is_written_again_once(shop, loops, place):
+    first, *others = shop.read(PROGRESS).split(b"## ")
+    shop.write(PROGRESS, b"## ".join([first, *others[:place], *others[place + 1 :]]))
+    loops.show()
+    loops.iterate("T1", did="part 6", remaining="more")
+    loops.show()
+    log = shop.read(PROGRESS).decode()
+    assert sorted(one.number for one in entries.read(log)) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_log_cut_off_anywhere_is_whole_again(shop, loops):
+    whole = shop.read(PROGRESS)
+    for size in range(0, len(whole), 13):
+        shop.write(PROGRESS, whole[:size])
+        loops.show()
+        log = shop.read(PROGRESS)
+        assert log.startswith(whole[:size])
+        found = entries.settled(entries.read(log.decode()))
+        assert [one.number for one in found] == [1, 2, 3, 4, 5, 6], size
+
+
+def test_a_memory_of_another_ledger_hides_no_event(shop, loops):
+    os.remove(shop.path(".claude/holdfast/ledger.ndjson"))
+    os.remove(shop.path(".git/holdfast/ledger.ndjson"))
+    others = shop.keeper().loops()
+    assert "came from elsewhere and is adopted" in others.show().notes[0]
+    others.iterate("T1", did="part 6", remaining="more")
+    log = shop.read(PROGRESS).decode()
+    assert [one.number for one in entries.read(log)] == [1, 2, 3, 4, 5, 6, 7]
+    assert b'"log":' in shop.read(MEMORY)
