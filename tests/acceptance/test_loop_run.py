@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_a_unit_is_worked_on_confirmed_and_verified(repo):
     assert answer.code == 0, answer
     assert answer.json["run"] == {
         "loop": slug, "turns": 4, "done": ["T1"], "left": [], "stuck": {}, "finished": True,
-        "next": "holdfast loop archive",
+        "next": "holdfast loop archive -w user-auth",
     }  # fmt: skip
     assert asked(repo) == ["T1 iterate 1", "T1 iterate 2", "T1 confirm", "T1 verify"]
     unit = units(repo, slug)["T1"]
@@ -101,7 +102,7 @@ def test_a_run_stops_at_a_block_and_the_next_one_takes_the_next_unit(repo):
     assert answer.json["run"]["stuck"] == {"T1": "blocked: no access"}
     assert asked(repo) == ["T1 iterate 1"]
     assert drive(repo, slug).json["run"]["done"] == ["T2"]
-    assert "T1 is blocked: no access" in repo.run("loop", "next").out
+    assert "T1 blocked: no access" in repo.run("loop", "next").out
 
 
 def test_a_worker_that_fails_is_an_iteration_that_says_so(repo):
@@ -215,14 +216,16 @@ def test_killed_three_times_a_run_ends_in_the_same_state_as_an_undisturbed_one(r
     shutil.rmtree(other)
 
 
-def test_after_ctrl_c_nothing_of_the_turn_is_recorded_and_the_worker_is_gone(repo):
+@pytest.mark.parametrize(("name", "code"), [("INT", 130), ("TERM", 143), ("HUP", 129)])
+def test_after_ctrl_c_nothing_of_the_turn_is_recorded_and_the_worker_is_gone(repo, name, code):
     slug = planned(repo, "one")
-    script = "cat >/dev/null; echo $$ >pid; kill -INT $PPID; exec sleep 600"
+    script = f"cat >/dev/null; echo $$ >pid; kill -{name} $PPID; exec sleep 600"
     command = [sys.executable, "-m", "holdfast", "loop", "run", slug, "--", "sh", "-c", script]
     done = subprocess.run(
         command, cwd=repo.path, env=repo.environment, capture_output=True, timeout=60, check=False
     )
-    assert done.returncode == 130
+    assert done.returncode == code
+    assert b"Traceback" not in done.stderr
     with open(os.path.join(repo.path, "pid"), encoding="utf-8") as file:
         worker = int(file.read())
     with pytest.raises(ProcessLookupError):
@@ -259,9 +262,11 @@ def test_a_turn_that_somebody_else_took_meanwhile_is_not_counted_again(repo):
     assert any("not recorded: loop iterate: T1" in note for note in answer.json["notes"])
 
 
-def test_on_a_terminal_a_bar_shows_how_far_it_is(repo):
+@pytest.mark.parametrize("columns", [80, 45])
+def test_on_a_terminal_a_bar_shows_how_far_it_is(repo, columns):
     slug = planned(repo, "one", "two")
     main, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, columns))
     command = [sys.executable, "-m", "holdfast", "loop", "run", slug, "--", sys.executable, WORKER]
     env = {**repo.environment, "TERM": "xterm"}
     done = subprocess.run(
@@ -271,6 +276,8 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(repo):
     shown = os.read(main, 65_536).decode()
     os.close(main)
     assert done.returncode == 0
-    assert "[------------------------] 0/2 units, T1 iterate 1/5" in shown
-    assert "[############------------] 1/2 units, T2 confirm 1/5" in shown
+    lines = re.findall(r"\[[#-]+\][^\r]*", shown)
+    wanted = "[############------------] 1/2 units, T2 confirm 1/5"
+    assert wanted in lines or (columns == 45 and f"{wanted[:43]}…" in lines)
+    assert all(len(line) < columns for line in lines)
     assert b"[##" not in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -112,7 +113,8 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
     else:
         receipt = loops.show(slug)
         states, notes = [receipt.state], receipt.notes
-    return {"kind": "loops", "data": {"states": states, "notes": notes}}
+    following = "" if states else loops.opening()[1]
+    return {"kind": "loops", "data": {"states": states, "notes": notes, "next": following}}
 
 
 def archive(keeper: Keeper, args: Arguments) -> Answer:
@@ -130,6 +132,8 @@ def run(keeper: Keeper, args: Arguments) -> Answer:
     watched = sys.stderr is not None and sys.stderr.isatty()
     if watched:
         options["tell"] = _tell
+    _end_workers_too()
+    gc.enable()  # this one may live for hours
     try:
         result = keeper.loops().run(args["slug"], args["words"], **options)
     finally:
@@ -142,13 +146,27 @@ def run(keeper: Keeper, args: Arguments) -> Answer:
     return answer
 
 
+def _end_workers_too() -> None:
+    """Whoever ends the run, or closes its terminal, ends the worker with it, as Ctrl-C does."""
+    import signal
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, end)
+
+
 def _tell(state: Workflow, task: Task, turn: str) -> None:
     """A bar that stays in its line, for whoever watches."""
+    from holdfast.cli.screen import Screen
     from holdfast.cli.text import clean
     from holdfast.loops.driver import bar
 
     start = "\n" if _is_dumb() else "\r\x1b[K"
-    sys.stderr.write(f"{start}{clean(bar(state, task, turn))}")
+    line = Screen.of(sys.stderr).fitted(clean(bar(state, task, turn)), 1)
+    sys.stderr.write(f"{start}{line}")
     sys.stderr.flush()
 
 

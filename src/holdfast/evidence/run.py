@@ -10,7 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import select
+import signal
 import subprocess
+import threading
 import time
 
 from holdfast.evidence.plain import decoded, last_lines
@@ -19,6 +21,7 @@ from holdfast.evidence.processes import Family
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
     from typing import Self
 
 FIRST = 256 * 1024
@@ -92,11 +95,17 @@ def run(
     """
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     begin = time.monotonic()
+    signals = _Signals()
     try:
         process = _start(words, folder, env, given[:MOST_GIVEN], held)
-    except (OSError, ValueError) as error:
-        return Outcome(started=False, why=_why_not(error, folder))
-    with _Watch(process, echo) as watch:
+        watch = _Watch(process, echo)
+    except BaseException as error:
+        signals.let_go()
+        if isinstance(error, OSError | ValueError):
+            return Outcome(started=False, why=_why_not(error, folder))
+        raise
+    with watch:
+        signals.let_go()
         has_ended = watch.read_until(watch.family.has_ended, begin + limit_s)
         duration_ms = int((time.monotonic() - begin) * 1000)
         if has_ended:
@@ -152,6 +161,28 @@ def _why_not(error: OSError | ValueError, folder: str) -> str:
     if error.errno in _NOT_EXECUTABLE:
         return "its folder cannot be entered" if error.filename == folder else "not executable"
     return (error.strerror or str(error)).lower()
+
+
+class _Signals:
+    """Signals that have to wait: between a start and its watch nobody would end the command."""
+
+    def __init__(self) -> None:
+        self._came: list[int] = []
+        self._handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            handler = signal.getsignal(number)
+            if callable(handler) and threading.current_thread() is threading.main_thread():
+                signal.signal(number, self._wait)
+                self._handlers[number] = handler
+
+    def _wait(self, number: int, _frame: FrameType | None) -> None:
+        self._came.append(number)
+
+    def let_go(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        for number in self._came:
+            signal.raise_signal(number)
 
 
 class _Watch:
