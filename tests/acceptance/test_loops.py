@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -156,6 +157,34 @@ def test_without_a_name_the_active_loop_is_meant_and_several_are_named(repo):
     mine = repo.as_session("s-1")
     mine.ok("resume", "user-auth")
     assert mine.ok("loop", "next")["next"]["loop"] == "user-auth"
+
+
+def test_a_command_that_is_offered_can_be_pasted_and_means_the_loop_that_was_named(repo):
+    planned(repo)
+    assert repo.ok("loop", "next")["next"]["command"] == "holdfast loop plan --unit 'T1: TITLE'"
+    planned(repo, "T1: Other", slug="search")
+    for words in (("search",), ("-w", "search")):
+        command = repo.ok("loop", "next", *words)["next"]["command"]
+        assert command.startswith("holdfast loop iterate T1 -w search --did TEXT")
+    repo.ok("loop", "block", "T1", "-w", "search", "--reason", "no access")
+    offered = repo.ok("loop", "next", "search")["next"]["command"]
+    assert offered == "holdfast loop unblock T1 -w search"
+    repo.ok(*offered.split()[1:])
+
+
+def test_where_only_the_folder_of_a_loop_is_left_its_rebuild_is_offered(repo):
+    planned(repo, "T1: One")
+    repo.ok("loop", "iterate", "T1", "--did", "some", "--remaining", "more")
+    for path in (".claude/holdfast", ".git/holdfast"):
+        shutil.rmtree(os.path.join(repo.path, path))
+    os.remove(os.path.join(repo.path, FOLDER, "user-auth", "state.json"))
+    os.makedirs(os.path.join(repo.path, FOLDER, "No Slug"))
+    assert "holdfast loop rebuild user-auth" in repo.run("loop", "status").out
+    error = repo.refused("loop", "next")
+    assert error["hint"] == "holdfast loop rebuild user-auth"
+    assert "has the log of one" in error["message"]
+    repo.ok("loop", "rebuild", "user-auth")
+    assert repo.ok("loop", "next")["next"]["remaining"] == "more"
 
 
 def test_the_next_turn_is_told_with_all_it_needs(repo):

@@ -24,7 +24,7 @@ def turn_panel(screen: Screen, data: Fields) -> Iterator[str]:
     """What to do now, as an agent needs it: terse, and everything at hand."""
     turn = data["next"]
     for name, why in turn["stuck"].items():
-        yield f"{screen.mark('blocked')} {clean(f'{name} is {why}')}"
+        yield f"{screen.mark('blocked')} {clean(f'{name} {why}')}"
     if "unit" not in turn:
         yield f"{screen.mark('pending')} {_ASKED[turn['turn']]}"
     else:
@@ -54,7 +54,7 @@ def loops_panel(screen: Screen, data: Fields) -> Iterator[str]:
     """Every loop with its units."""
     if not data["states"]:
         yield "No loop is active here."
-        yield screen.paint("  next: holdfast loop new SLUG", "dim")
+        yield screen.paint(f"  next: {clean(data['next'])}", "dim")
     for state in data["states"]:
         yield from _loop(screen, state)
     yield from _notes(screen, data["notes"])
@@ -84,8 +84,9 @@ def _unit(screen: Screen, task: Task) -> str:
         facts.append(task["status"])
     if task.get("iterations_used"):
         facts.append(f"iteration {task.get('iterations_used')} of {task.get('max_iterations', 5)}")
-    if task.get("confirmations_used"):
-        facts.append(f"confirmed {task.get('confirmations_used')}x")
+    passes = task.get("confirmations_used", 0)
+    if passes:
+        facts.append(f"{passes} confirmation{'s' * (passes != 1)}")
     if task.get("reason"):
         facts.append(str(task.get("reason")))
     if task.get("depends"):
@@ -98,9 +99,10 @@ def driven_panel(screen: Screen, result: Fields) -> Iterator[str]:
     """How a run ended."""
     mark = screen.mark("completed" if result["finished"] else "blocked")
     done = ", ".join(result["done"]) or "none"
-    yield f"{mark} {clean(result['loop'])}: {result['turns']} turns; done: {clean(done)}"
+    count = f"{result['turns']} turn{'s' * (result['turns'] != 1)}"
+    yield f"{mark} {clean(result['loop'])}: {count}; done: {clean(done)}"
     for name, why in result["stuck"].items():
-        yield f"  {screen.mark('blocked')} {clean(f'{name} is {why}')}"
+        yield f"  {screen.mark('blocked')} {clean(f'{name} {why}')}"
     yield from _notes(screen, result["notes"])
     yield f"  next: {clean(result['next'])}"
 

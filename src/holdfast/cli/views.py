@@ -141,7 +141,7 @@ def _driven(data: Any) -> Fields:
     run = {key: value for key, value in data.items() if key != "notes"}
     fields: Fields = {"run": run, **_notes(data["notes"])}
     if not data["finished"]:
-        stuck = "; ".join(f"{name} is {why}" for name, why in data["stuck"].items())
+        stuck = "; ".join(f"{name} {why}" for name, why in data["stuck"].items())
         message = f"loop run: {data['loop']} is not finished" + (f": {stuck}" if stuck else "")
         fields["error"] = {"code": "failed", "message": message, "hint": data["next"]}
     return fields

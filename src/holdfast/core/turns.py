@@ -6,6 +6,7 @@ blocked or out of iterations wait for a person and free the next.
 
 from __future__ import annotations
 
+from holdfast.core.refusal import word
 from holdfast.core.workflow import units
 
 TYPE_CHECKING = False
@@ -48,17 +49,18 @@ def _why(task: Task) -> str:
     if task["status"] == "blocked":
         reason = task.get("reason")
         return f"blocked: {reason}" if reason else "blocked"
-    return f"timeout: it has used its {units.limit_of(task)} iterations"
+    return f"timeout: it has used {units.allowed(task)}"
 
 
-def ahead(state: Workflow) -> Fields:
-    """What to do now, with everything that the doing needs."""
+def ahead(state: Workflow, *, is_named: bool = False) -> Fields:
+    """What to do now, with everything that the doing needs; a loop that was named is so again."""
     task, turn = turn_of(state)
+    aim = f" -w {word(state['id'])}" if is_named else ""
     found: Fields = {"loop": state["id"], "phase": state["phase"], "stuck": stuck(state)}
     if task is None:
-        left = [one for one in state["tasks"] if one["status"] != "completed"]
-        found["turn"] = "wait" if left else "archive" if state["tasks"] else "plan"
-        found["command"] = " ".join(["holdfast", *_without_unit(state, found["turn"])[1]])
+        found["turn"] = _turn_without(state)
+        words = map(word, _without_unit(state, found["turn"])[1])
+        found["command"] = " ".join(["holdfast", *words]) + aim
         return found
     used = task.get("iterations_used", 0)
     found |= {
@@ -70,7 +72,7 @@ def ahead(state: Workflow) -> Fields:
         "max_iterations": units.limit_of(task),
         "signal": units.signal_of(task),
         "guardrails": state.get("guardrails", []),
-        "command": _command(task, turn),
+        "command": _command(task, turn, aim),
     }
     found |= {key: task.get(key) for key in _SAID if task.get(key)}
     if turn == "timeout":
@@ -78,8 +80,8 @@ def ahead(state: Workflow) -> Fields:
     return found
 
 
-def _command(task: Task, turn: str) -> str:
-    name = task["id"]
+def _command(task: Task, turn: str, aim: str) -> str:
+    name = f"{word(task['id'])}{aim}"
     signal = units.signal_of(task)
     return (
         "holdfast loop "
@@ -96,8 +98,7 @@ def next_words(state: Workflow) -> tuple[str, list[str]]:
     """The next step of an active loop: what it is about, and the words after ``holdfast``."""
     task, turn = turn_of(state)
     if task is None:
-        left = [one for one in state["tasks"] if one["status"] != "completed"]
-        return _without_unit(state, "wait" if left else "archive" if state["tasks"] else "plan")
+        return _without_unit(state, _turn_without(state))
     name = str(task["id"])
     title = f"{name} ({task['description']})"
     if turn == "confirm":
@@ -111,9 +112,16 @@ def next_words(state: Workflow) -> tuple[str, list[str]]:
         return f"{title} was confirmed; verify it", ["loop", "verify", name, "--passed"]
     if turn == "timeout":
         most = str(units.limit_of(task) + units.MAX_ITERATIONS)
-        about = f"{title} has used its {units.limit_of(task)} iterations: {units.CHOICES}"
+        about = f"{title} has used {units.allowed(task)}: {units.CHOICES}"
         return about, ["loop", "extend", name, "--max", most]
     return f"{title}: what to do, and with what", ["loop", "next"]
+
+
+def _turn_without(state: Workflow) -> str:
+    """What is due when no unit is."""
+    if not state["tasks"]:
+        return "plan"
+    return "archive" if all(one["status"] == "completed" for one in state["tasks"]) else "wait"
 
 
 def _without_unit(state: Workflow, turn: str) -> tuple[str, list[str]]:

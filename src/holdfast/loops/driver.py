@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from holdfast.core import turns
+from holdfast.core.refusal import word
 from holdfast.core.workflow.state import find_task, is_active
 from holdfast.core.workflow.units import limit_of
 from holdfast.errors import Fault, Refused
@@ -119,7 +120,7 @@ class Driver:
             raise Fault(
                 "busy",
                 f"loop run: {self._slug} is driven by another process, or a worker of a run that "
-                "was killed is still at it",
+                "was killed is still at it, or what a worker started and left running",
                 "wait for it or end it, then run the same command again",
             ) from fault
 
@@ -209,9 +210,14 @@ class Driver:
             "left": left,
             "stuck": turns.stuck(state),
             "finished": bool(done) and not left,
-            "next": " ".join(["holdfast", *turns.next_words(state)[1]]),
+            "next": self._next(state),
             "notes": self._notes,
         }
+
+    def _next(self, state: Workflow) -> str:
+        """The next command; the loop was named, so it is named again."""
+        words = turns.next_words(state)[1]
+        return " ".join(["holdfast", *map(word, words), "-w", word(state["id"])])
 
 
 _TURNS = {

@@ -33,7 +33,9 @@ def take_in(engine: Engine, state: Workflow) -> tuple[Workflow, str | None]:
     if complaints:
         more = f" (and {len(complaints) - 3} more)" if len(complaints) > 3 else ""
         for complaint in complaints[:3]:
-            engine.note(f"{name}, {complaint}{more}; nothing of the page is taken in until then")
+            engine.note(
+                f"{name}, {complaint}{more}; nothing of the page is taken in until it is mended"
+            )
         return state, None
     taking = _Taking(engine, state, name)
     said = files.last_said(engine, state).get("units", {})

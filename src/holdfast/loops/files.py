@@ -14,6 +14,7 @@ from holdfast.digest import digest
 from holdfast.disk import FOLDER, ODD
 from holdfast.errors import Refused
 from holdfast.loops import entries, matching, pages, reading
+from holdfast.loops.slugs import is_slug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -274,6 +275,18 @@ def _remember(
 def folders(root: str) -> list[str]:
     """The names of loops that have a folder here, archived ones aside."""
     return [name for name in names(os.path.join(root, HOME)) if name != "archive"]
+
+
+def unknown(engine: Engine) -> list[str]:
+    """Folders with a log of which the ledger knows nothing; it may be gone."""
+    root = engine.workspace.root
+    return [
+        name
+        for name in folders(root)
+        if is_slug(name)
+        and engine.position(name) is None
+        and os.path.isfile(os.path.join(root, HOME, name, PROGRESS))
+    ]
 
 
 def names(folder: str) -> list[str]:

@@ -127,9 +127,7 @@ class Loops:
         receipt = self._do(slug, "record_iteration", args, id)
         task = find_task(receipt.state, unit)
         if task is not None and task["status"] == "timeout":
-            receipt.notes.append(
-                f"{unit} has used its {units.limit_of(task)} iterations: {units.CHOICES}"
-            )
+            receipt.notes.append(f"{unit} has used {units.allowed(task)}: {units.CHOICES}")
         return receipt
 
     def confirm(
@@ -227,6 +225,17 @@ class Loops:
         found = [self.show(row["id"]) for row in rows if row["format"] == "loop"]
         return [one.state for one in found], [*notes, *(n for one in found for n in one.notes)]
 
+    def opening(self) -> tuple[str, str]:
+        """What is said where no loop is active, and the command: a folder may be left of one."""
+        found = files.unknown(self._engine)
+        if not found:
+            return "no loop is active here", "holdfast loop new SLUG"
+        folder = f"{files.HOME}/{found[0]}"
+        return (
+            f"no loop is active here; {folder} has the log of one",
+            f"holdfast loop rebuild {found[0]}",
+        )
+
     def next(self, slug: str | None = None) -> tuple[Fields, list[str]]:
         """What to do now, for the unit that is moving or the first that is ready; and notes."""
         receipt = self.show(slug)
@@ -236,7 +245,7 @@ class Loops:
                 f"loop next: {receipt.state['id']} has ended ({receipt.state['status']})",
                 f"holdfast resume {receipt.state['id']}",
             )
-        return turns.ahead(receipt.state), receipt.notes
+        return turns.ahead(receipt.state, is_named=slug is not None), receipt.notes
 
     # Driving and ending
 
@@ -327,7 +336,7 @@ class Loops:
         if len(rows) == 1:
             return str(rows[0]["id"])
         if not rows:
-            raise Refused("not_found", "no loop is active here", "holdfast loop new SLUG")
+            raise Refused("not_found", *self.opening())
         picked = self._loop.chosen(rows)
         if isinstance(picked, Refusal):
             names = ", ".join(str(row["id"]) for row in rows)

@@ -10,8 +10,18 @@ _TAKEN = ("archive",)
 _MOST_DIGITS = 4
 
 
+def is_slug(name: str) -> bool:
+    return _why_not(name) is None
+
+
 def check_slug(slug: str) -> None:
     """Refuses what cannot be the name of a loop's folder."""
+    why = _why_not(slug)
+    if why is not None:
+        raise Refused("invalid", f"loop: the name {slug[:60]!r} {why}", "holdfast loop new my-loop")
+
+
+def _why_not(slug: str) -> str | None:
     why = None
     if not slug or len(slug) > MAX_SLUG:
         why = f"must have 1 to {MAX_SLUG} characters"
@@ -21,8 +31,7 @@ def check_slug(slug: str) -> None:
         why = "must not begin or end with -, nor have two in a row"
     elif slug in _TAKEN:
         why = "is the folder of what has ended"
-    if why is not None:
-        raise Refused("invalid", f"loop: the name {slug[:60]!r} {why}", "holdfast loop new my-loop")
+    return why
 
 
 def unit_of(text: str, mark: str) -> tuple[str, str]:

@@ -33,6 +33,11 @@ def limit_of(task: Task) -> int:
     return task.get("max_iterations", MAX_ITERATIONS)
 
 
+def allowed(task: Task) -> str:
+    """How many iterations a unit may take, in words."""
+    return "its one iteration" if limit_of(task) == 1 else f"its {limit_of(task)} iterations"
+
+
 def plan(state: Workflow, command: Command) -> list[Draft] | Refusal:
     """Adds a unit, or says anew what a unit is about."""
     args = command["args"]
@@ -185,7 +190,7 @@ def _cannot_iterate(state: Workflow, task: Task) -> Refusal | None:
         why = f"it is blocked ({task.get('reason', '')})"
         return _wrong(state, "iterate", task, why, f"loop unblock {name}")
     if status == "timeout":
-        why = f"it has used its {limit_of(task)} iterations; {CHOICES}"
+        why = f"it has used {allowed(task)}; {CHOICES}"
         return _wrong(state, "iterate", task, why, f"loop extend {name} --max {limit_of(task) + 5}")
     waiting = waits_for(state, task)
     if waiting:
