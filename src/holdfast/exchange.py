@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import time
+from errno import EINVAL, EISDIR
 
+from holdfast.disk import FOLDER, ODD
 from holdfast.errors import Fault
 
 TYPE_CHECKING = False
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.disk import Disk
-    from holdfast.install.journal import Entry
 
     Prepare = Callable[[bytes | None], bytes | None]
     """From what stands there to what shall stand there; ``None`` is no file."""
@@ -27,20 +28,29 @@ _LOOKS = 50
 _PAUSE_S = 0.02
 
 
-def settle(disk: Disk, path: str, prepare: Prepare, pause: Pause = time.sleep) -> None:
-    """Puts what ``prepare`` makes of a file in its place, whoever else writes it meanwhile."""
+def settle(
+    disk: Disk, path: str, prepare: Prepare, pause: Pause = time.sleep, owner: str = ""
+) -> None:
+    """Puts what ``prepare`` makes of a file in its place, whoever else writes it meanwhile.
+
+    ``owner`` tells the spares of those apart who write the same file and share no lock.
+    """
     expected = _when_written(disk, path, pause)
+    if expected in (FOLDER, ODD):
+        is_folder = expected == FOLDER
+        why = "it is a folder" if is_folder else "it is a pipe or a device"
+        raise OSError(EISDIR if is_folder else EINVAL, why, path)
     after = prepare(expected)
     for turn in range(_TURNS):
         if after == expected:
-            _drop_spares(disk, path)
+            _drop_spares(disk, path, owner)
             return
-        spare = _spare(path, turn)
+        spare = _spare(path, turn, owner)
         stood = _put(disk, path, after, spare, is_new=expected is None)
         if stood is not None:
             stood = _when_written(disk, spare, pause)
         if stood == expected:
-            _drop_spares(disk, path)
+            _drop_spares(disk, path, owner)
             disk.sync_folder(os.path.dirname(path))
             return
         # Somebody saved it since it was read: theirs is the file to begin from.
@@ -74,18 +84,20 @@ def _put(disk: Disk, path: str, data: bytes | None, spare: str, *, is_new: bool)
     return disk.replace(path, spare, is_new=is_new, durable=True)
 
 
-def _spare(path: str, turn: int) -> str:
+def _spare(path: str, turn: int, owner: str) -> str:
     """A name beside the file; git's exclude file has its pattern."""
     folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.holdfast-{turn}")
+    return os.path.join(folder, f".{name}.holdfast-{owner and f'{owner}-'}{turn}")
 
 
-def _drop_spares(disk: Disk, path: str) -> None:
+def _drop_spares(disk: Disk, path: str, owner: str) -> None:
     for turn in range(_TURNS):
-        disk.remove(_spare(path, turn))
+        disk.remove(_spare(path, turn, owner))
 
 
-def clear_spares(disk: Disk, path: str, entry: Entry | None) -> list[str]:
+def clear_spares(
+    disk: Disk, path: str, is_known: Callable[[bytes], bool], owner: str = ""
+) -> list[str]:
     """Sees to what a killed run left beside the file; gives the names of what had to be kept.
 
     It holds a text of ours, or what stood there before. What nobody knows was saved by somebody in
@@ -93,11 +105,21 @@ def clear_spares(disk: Disk, path: str, entry: Entry | None) -> list[str]:
     """
     kept = []
     for turn in range(_TURNS):
-        spare = _spare(path, turn)
+        spare = _spare(path, turn, owner)
         found = disk.read(spare)
-        if not found or (entry is not None and entry.knows(found)) or found == disk.read(path):
+        if found is None:
+            continue
+        if not found or found == disk.read(path) or is_known(found):
             disk.remove(spare)
         else:
-            kept.append(f"{path}.found-{turn}")
+            kept.append(_free(f"{path}.found-{turn}"))
             disk.move(spare, kept[-1])
     return kept
+
+
+def _free(name: str) -> str:
+    """The name, or one like it that nothing has yet."""
+    free, number = name, 2
+    while os.path.lexists(free):
+        free, number = f"{name}-{number}", number + 1
+    return free

@@ -194,7 +194,10 @@ class _Run:
             target = place.target()
         except Refused:
             return  # Whatever stands there now, nothing of ours can be beside it.
-        kept = clear_spares(self._disk, target, self._journal.entries.get(place.key))
+        entry = self._journal.entries.get(place.key)
+        kept = clear_spares(
+            self._disk, target, lambda found: entry is not None and entry.knows(found)
+        )
         self._notes += [f"a file that somebody saved during an earlier run is {k}" for k in kept]
 
     def _locked(self, write: Callable[[], None], folders: list[str]) -> None:

@@ -60,7 +60,8 @@ class Memory:
         """The lines of our section as they stand; none when there is no section."""
         path = self.path
         raw = self._engine.disk.read(path) if path else None
-        return section.Section(raw or b"", self._key).lines or []
+        lines = section.Section(raw or b"", self._key).lines or []
+        return [section.encoded(line).decode(errors="replace") for line in lines]
 
     def sentences(self) -> list[str]:
         """The same without headings and marks."""
@@ -106,10 +107,27 @@ class Memory:
             return after
 
         disk.make_folder(os.path.dirname(path))
-        exchange.settle(disk, path, prepare, self._engine.pause)
+        self._clear_spares(path, remembered["written"])
+        exchange.settle(disk, path, prepare, self._engine.pause, self._key)
         if made[-1] != remembered:
             disk.replace_view(self._state_path, jsontext.pretty(made[-1]).encode() + b"\n")
         return any(changed)
+
+    def _clear_spares(self, path: str, written: list[str]) -> None:
+        """Sees to what a writer that was killed left beside the file."""
+
+        def is_known(left: bytes) -> bool:
+            wanted = self._loop.reading(lambda: list(self._wanted()))
+            ours = section.Section(b"", self._key).with_lines(section.laid_out(wanted))
+            standing = self._engine.disk.read(path) or b""
+            known = {b"", *standing.splitlines(), *ours.splitlines()}
+            *whole, last = left.splitlines()
+            return any(row.startswith(last) for row in known) and all(
+                row in known or merge.is_ours(section.decoded(row), written, []) for row in whole
+            )
+
+        for kept in exchange.clear_spares(self._engine.disk, path, is_known, self._key):
+            self._engine.note(f"what was saved as {path} when a writer died is kept as {kept}")
 
     @property
     def _key(self) -> str:

@@ -34,16 +34,23 @@ def merged(
 
 
 def _theirs(current: list[str], written: list[str], wanted: Parts) -> list[str]:
-    """Lines that somebody else put into the section."""
-    known = {
-        "",
-        *written,
-        *laid_out(wanted),
-        *[f"## {name}" for name in (ACTIVE, ENDED, PREFERRED)],
-    }
-    left = [line for line in current if line not in known]
-    old = [f"- {line}" for line in bullets(left) if line.startswith(sentences.BEGINNINGS)]
-    return [line for line in left if line not in old]
+    """Lines that somebody else put into the section, with what is empty between them."""
+    left: list[str] = []
+    for line in current:
+        is_blank = not line.strip()
+        if not is_blank and not is_ours(line.strip(), written, wanted):
+            left.append(line)
+        elif is_blank and left and left[-1]:
+            left.append("")
+    return left if not left or left[-1] else left[:-1]
+
+
+def is_ours(line: str, written: list[str], wanted: Parts) -> bool:
+    """Whether a line is, or was, one that Holdfast writes."""
+    headings = [f"## {name}" for name in (ACTIVE, ENDED, PREFERRED)]
+    if line in written or line in headings or line in laid_out(wanted):
+        return True
+    return any(said.startswith(sentences.BEGINNINGS) for said in bullets([line]))
 
 
 def _without_doubles(parts: Parts) -> Parts:

@@ -16,31 +16,48 @@ _BULLET = "- "
 
 
 class Section:
-    """A document split at our marks. ``lines`` is what stands between them; ``None``: no marks."""
+    """A document split at our marks. ``lines`` is what stands between them; ``None``: no marks.
+
+    Bytes that are no text stay what they are. A second section of the same name, from a merge or a
+    copy, is one with the first.
+    """
 
     def __init__(self, raw: bytes, key: str) -> None:
         self._begin, self._end = _BEGIN.format(key).encode(), _END.format(key).encode()
         self._newline = b"\r\n" if raw.count(b"\r\n") * 2 > raw.count(b"\n") else b"\n"
         rows = raw.splitlines(keepends=True)
-        bare = [row.strip() for row in rows]
         self.lines: list[str] | None = None
         self._before, self._after = raw, b""
-        if self._begin not in bare:
+        start = self._next_begin(rows)
+        if start is None:
             return
-        start = bare.index(self._begin)
+        self._before = b"".join(rows[:start])
+        found, rest = self._taken(rows[start + 1 :])
+        while (start := self._next_begin(rest)) is not None:
+            again, after = self._taken(rest[start + 1 :])
+            found += [row for row in again if row not in found]
+            rest = [*rest[:start], *after]
+        self.lines = [decoded(row) for row in found]
+        self._after = b"".join(rest)
+
+    def _next_begin(self, rows: list[bytes]) -> int | None:
+        return next((n for n, row in enumerate(rows) if row.strip() == self._begin), None)
+
+    def _taken(self, rows: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+        """The lines of a section that begins above these rows, and the rows below it."""
+        ends = [n for n, row in enumerate(rows) if row.strip() == self._end]
         # Without its end, the section ends where lines end that can be ours.
-        ends = [number for number in range(start + 1, len(rows)) if bare[number] == self._end]
-        other = [number for number in range(start + 1, len(rows)) if not _may_be_ours(bare[number])]
-        stop = ends[0] if ends else (other[0] if other else len(rows))
-        after = stop + 1 if ends else stop
-        self.lines = [row.decode(errors="replace") for row in bare[start + 1 : stop]]
-        self._before, self._after = b"".join(rows[:start]), b"".join(rows[after:])
+        other = [n for n, row in enumerate(rows) if not row.startswith((b"- ", b"## "))]
+        stop = next(iter([*ends, *other]), len(rows))
+        inside = [row.rstrip(b"\r\n") for row in rows[:stop]]
+        lines = [row for row in inside if row.strip() != self._begin]
+        return lines, rows[stop + 1 if ends else stop :]
 
     def with_lines(self, lines: Sequence[str]) -> bytes:
         """The document with these lines in the section; without any there is no section."""
         if not lines:
             return self._before + self._after if self.lines is not None else self._before
-        rows = [self._begin, *[line.encode() for line in lines], self._end]
+        rows = [self._begin, *[encoded(line) for line in lines], self._end]
         body = b"".join([row + self._newline for row in rows])
         return self._before + self._gap() + body + self._after
 
@@ -51,8 +68,12 @@ class Section:
         return self._newline if self._before.endswith((b"\n", b"\r")) else self._newline * 2
 
 
-def _may_be_ours(row: bytes) -> bool:
-    return not row or row.startswith((b"- ", b"## "))
+def decoded(row: bytes) -> str:
+    return row.decode(errors="surrogateescape")
+
+
+def encoded(line: str) -> bytes:
+    return line.encode(errors="surrogateescape")
 
 
 def bullets(lines: Iterable[str]) -> list[str]:
