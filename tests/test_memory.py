@@ -1,5 +1,6 @@
 """L2: the project's MEMORY.md says what a next session should know; what is others' stays."""
 
+import json
 import os
 import re
 import stat
@@ -113,6 +114,22 @@ def test_an_expiry_is_written_in_its_words(project):
         "## Ended workflows",
         "- Expired workflow: APEX at implement for Login",
     ]
+
+
+def test_an_abandoned_workflow_is_no_longer_said_to_be_active(project):
+    abandoned = apex(project, "implement").abandon("no time").state["id"]
+    assert "Active APEX" not in project.read()
+    project.keeper().resume(workflow=abandoned)
+    assert "- Active APEX workflow: plan approved, implementing Login" in project.lines()
+
+
+def test_a_position_that_was_edited_by_hand_is_said_too(project):
+    apex(project, "plan")
+    record = project.root / ".claude" / "workflow-state.json"
+    document = json.loads(record.read_text())
+    record.write_text(json.dumps({**document, "phase": "review"}))
+    project.keeper().show()
+    assert "- Active APEX workflow: implementation done, reviewing Login" in project.lines()
 
 
 def test_learnings_stand_under_their_headings_and_never_twice(project):

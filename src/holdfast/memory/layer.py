@@ -101,7 +101,8 @@ class Memory:
             wanted = self._loop.reading(lambda: list(self._wanted()))
             found = section.Section(raw or b"", self._key)
             lines, theirs, told = merge.merged(found.lines, wanted, remembered, room)
-            after = found.with_lines([*lines, *theirs]) or raw
+            after: bytes | None = found.with_lines([*lines, *theirs])
+            after = None if raw is None and not after else after
             made.append({"path": path, **told})
             changed.append(after != raw)
             return after

@@ -11,6 +11,10 @@ ENDED = ("completed", "abandoned", "expired")
 TERMINAL = ("git-commit", "x-archive")
 """The phases in which the work of a workflow is handed over, by their names."""
 BLOCKING = ("CRITICAL", "HIGH")
+_MOVES = (
+    "phase_started", "workflow_abandoned", "workflow_resumed", "record_adopted", "record_edited",
+)  # fmt: skip
+"""What can change where a workflow stands, or whether it is active."""
 
 
 def blank(workflow_id: str, recipe: Recipe, at: str) -> Workflow:
@@ -115,7 +119,7 @@ def is_news(event: Event, state: Workflow) -> bool:
     """Whether the project's memory should know of it, whatever becomes of the other layers."""
     if event["type"] in ("workflow_completed", "workflow_expired"):
         return True
-    return event["type"] == "phase_started" and state["recipe"]["format"] == "verb"
+    return event["type"] in _MOVES and state["recipe"]["format"] == "verb"
 
 
 def awaits_approval(state: Workflow, phase: Phase) -> bool:
