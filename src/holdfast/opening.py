@@ -245,6 +245,8 @@ def place(loop: Loop, wanted: Wanted, *, replace: bool = False) -> Workflow | No
     for taken in _in_its_place(loop, recipe["format"], wanted.id):
         if not replace:
             raise _occupied(taken)
+        # What is going to be refused costs nobody their place.
+        engine.decide(wanted.before, "start_workflow", wanted.args)
         reason = f"replaced by {wanted.id}"
         drafts = engine.decide(taken, "abandon_workflow", {"reason": reason})
         engine.commit(taken["id"], taken, drafts)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from holdfast import Keeper
+from holdfast import Keeper, Refused
 
 RECORD = ".claude/workflow-state.json"
 DAY_MS = 86_400_000
@@ -87,6 +87,13 @@ def test_the_one_place_is_taken_and_there_are_three_ways_out(repo):
     assert repo.ok("resume", first)["workflow"]["phase"] == "analyze"
 
 
+def test_a_start_that_is_refused_replaces_nothing(repo):
+    before = start(repo, "apex", "Login")
+    repo.refused("start", "oneshot", "Typo", "--replace", "--ttl", "banana")
+    assert repo.state()["id"] == before
+    assert repo.state()["status"] == "in_progress"
+
+
 def test_replacing_where_nothing_is_replaced_is_no_different(repo):
     answer = repo.ok("start", "apex", "Login", "--replace")
     assert "notes" not in answer
@@ -156,6 +163,24 @@ def test_one_that_is_found_after_the_handing_over_began_holds_back_the_end(repo)
     assert error["details"]["pending"] == {"violations": ["V-SEC-01"]}
     repo.ok("violation", "clear", "V-SEC-01")
     repo.ok("complete")
+
+
+def test_force_is_for_the_violations_that_were_known(repo):
+    at_the_last_but_one(repo)
+    repo.ok("violation", "add", "V-1", "HIGH", "no test")
+    repo.ok("advance", "--force", "--reason", "a known flake")
+    repo.ok("violation", "add", "V-1", "HIGH", "no test")
+    repo.ok("violation", "add", "V-2", "CRITICAL", "leaks")
+    assert "pending violations V-1, V-2" in repo.refused("complete")["message"]
+
+
+def test_force_that_nothing_asked_for_excuses_nothing_later(repo):
+    at_the_last_but_one(repo)
+    with pytest.raises(Refused):
+        Keeper(repo.path).advance(force=True, reason="half a pair \ud800")
+    repo.ok("advance", "--force", "--reason", "just so")
+    repo.ok("violation", "add", "V-1", "HIGH", "no test")
+    assert repo.refused("complete")["code"] == "pending"
 
 
 def test_a_violation_of_no_severity_or_no_name_is_refused(repo):

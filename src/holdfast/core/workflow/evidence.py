@@ -163,7 +163,11 @@ def _gate_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
 
 def _violation_found(state: Workflow, data: Fields, _at: str) -> Workflow:
     others = [found for found in state["violations"] if found["code"] != data["code"]]
-    return {**state, "violations": [*others, dict(data)]}  # type: ignore[list-item]
+    after: Workflow = {**state, "violations": [*others, dict(data)]}  # type: ignore[list-item]
+    if data["severity"].upper() in BLOCKING and data not in state["violations"]:
+        # Whoever went on by force knew nothing of this one.
+        after["phases"] = with_phase(state, state["phase"] or "", {"forced": None})
+    return after
 
 
 def _violation_cleared(state: Workflow, data: Fields, _at: str) -> Workflow:

@@ -47,7 +47,7 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
     if refusal is not None:
         return refusal
     if current is None:
-        return _begun(name, fields, command)
+        return _begun(state, name, fields, command)
     if current["status"] == "blocked":
         return _blocked_refusal(state, "phase start", current)
     following = next_phases(state, current["name"])
@@ -58,9 +58,9 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
             if refusal is not None:
                 return refusal
             drafts.append(_completion(state, current["name"], {}, command))
-        return [*drafts, *_begun(name, fields, command)]
+        return [*drafts, *_begun(state, name, fields, command)]
     if _comes_before(state, name, current["name"]) or current is phase:
-        return _begun(name, fields, command)
+        return _begun(state, name, fields, command)
     return Refusal(
         "wrong_order",
         f"phase start: {name} does not follow {current['name']}, where {state['id']} stands; "
@@ -109,7 +109,7 @@ def _complete_current(state: Workflow, command: Command, tried: str) -> list[Dra
         refusal = _held_back(state, following[0], command, tried)
         if refusal is not None:
             return refusal
-        drafts += _begun(following[0], {}, command)
+        drafts += _begun(state, following[0], {}, command)
     return drafts
 
 
@@ -118,7 +118,7 @@ def _held_back(state: Workflow, name: str, command: Command, tried: str) -> Refu
     args = command["args"]
     found = blocking(state) if is_terminal(name) else []
     if not found:
-        return None
+        return bad_text("reason", args["reason"]) if args.get("reason") else None
     if not args.get("force"):
         return Refusal(
             "blocking",
@@ -144,10 +144,10 @@ def _completion(state: Workflow, name: str, fields: Fields, command: Command) ->
     return {"type": "phase_completed", "data": data}
 
 
-def _begun(name: str, fields: Fields, command: Command) -> list[Draft]:
+def _begun(state: Workflow, name: str, fields: Fields, command: Command) -> list[Draft]:
     data: Fields = {"phase": name}
-    if is_terminal(name) and command["args"].get("force"):
-        data["forced"] = command["args"].get("reason")
+    if is_terminal(name) and blocking(state):
+        data["forced"] = command["args"]["reason"]
     return [{"type": "phase_started", "data": data}, *_told(name, fields)]
 
 
@@ -319,7 +319,7 @@ def _started(state: Workflow, data: Fields, at: str) -> Workflow:
 
 def _reopened(state: Workflow, name: str) -> list[Phase]:
     """Going back: what comes after the phase has to be done again."""
-    cleared = dict.fromkeys(("started_at", "completed_at", "approved", "reason"))
+    cleared = dict.fromkeys(("started_at", "completed_at", "approved", "reason", "forced"))
     after: Workflow = state
     for phase in state["phases"]:
         if not _comes_before(state, phase["name"], name):
