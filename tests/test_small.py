@@ -249,3 +249,26 @@ def test_delegations_tell_what_can_be_learned(here):
     assert told["overrides"] == [{"suggested": "tester", "chosen": "reviewer", "count": 1}]
     assert told["routings"] == [{"suggested": "oneshot", "chosen": "apex", "count": 1}]
     assert len(log.list(agent="architect")["entries"]) == 2
+
+
+def test_an_id_of_another_command_is_refused_and_nothing_is_recorded(here):
+    here.keeper().remember("One", id="abc")
+    with pytest.raises(Refused, match="another command: learning_recorded"):
+        here.keeper().interviews().record("plan", 0.5, id="abc")
+    with pytest.raises(Refused, match="another command: learning_recorded"):
+        here.keeper().start("apex", "Login", id="abc")
+    here.keeper().start("apex", "Login", id="def")
+    with pytest.raises(Refused, match="another command: workflow_started"):
+        here.keeper().remember("Two", id="def")
+    assert [entry["text"] for entry in here.keeper().learnings()] == ["One"]
+
+
+def test_a_retry_after_the_list_was_emptied_has_an_answer(here, capsys):
+    from holdfast.cli.main import main
+
+    words = ["delegation", "override", "--suggested", "a", "--chosen", "b", "--id", "abc"]
+    os.chdir(here.root)
+    assert main(words) == 0
+    here.write({**here.document(DELEGATION), "delegations": []}, DELEGATION)
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["entry"] is None

@@ -14,6 +14,7 @@ from holdfast.core.refusal import Refusal
 from holdfast.engine import NeedsLock
 from holdfast.errors import Fault, Refused
 from holdfast.layers import records
+from holdfast.layers.catalog import has_no_workflow
 from holdfast.workspace import person_folder
 
 TYPE_CHECKING = False
@@ -122,8 +123,11 @@ class Loop:
         )
         return self.engine.commit(state["id"], state, drafts)[0]
 
-    def recorded(self, event_id: str) -> list[Event]:
-        """What a command recorded that was carried out before, under the same id."""
+    def recorded(self, event_id: str, stream: str | None = None) -> list[Event]:
+        """What a command recorded that was carried out before, under the same id.
+
+        ``stream``: the small aggregate that it is about; a workflow otherwise.
+        """
         if not event_id.replace("-", "").isalnum() or not event_id.isascii() or len(event_id) > 64:
             raise Refused(
                 "invalid",
@@ -131,6 +135,9 @@ class Loop:
                 "use up to 64 letters, digits and hyphens",
             )
         events = self.engine.ledger.find(event_id)
+        if events and not _is_about(events[0], stream):
+            message = f"the id {event_id} is that of another command: {events[0]['type']}"
+            raise Refused("invalid", message, "give every command an id of its own")
         if events:
             self.engine.ledger.make_sure()
             self.engine.note(f"{event_id} was recorded before; nothing was recorded again")
@@ -323,6 +330,10 @@ class _Locked:
         if isinstance(error, OSError):
             raise _storage(error) from error
         self._loop.spread()
+
+
+def _is_about(event: Event, stream: str | None) -> bool:
+    return not has_no_workflow(event["stream"]) if stream is None else event["stream"] == stream
 
 
 def _storage(error: OSError) -> Fault:

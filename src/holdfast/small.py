@@ -128,7 +128,7 @@ class Small:
         """Carries out one command."""
         with self._loop.locked():
             state = self._load()
-            if id is not None and (before := self._loop.recorded(id)):
+            if id is not None and (before := self._loop.recorded(id, self._stream)):
                 return Noted(state, [event["seq"] for event in before], self._loop.notes())
             asked: Command = {"type": command, "at": self._engine.now(), "args": args}
             outcome = self._core.decide(state, asked)

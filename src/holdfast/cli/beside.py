@@ -23,7 +23,7 @@ def remember(keeper: Keeper, args: Arguments) -> Answer:
 
 def forge_add(keeper: Keeper, args: Arguments) -> Answer:
     noted = keeper.note_forge(args["key"], args["text"], id=args["id"])
-    return _noted(noted, f"{args['key']}: {args['text']}", {"entry": noted.state["entries"][-1]})
+    return _noted(noted, f"{args['key']}: {args['text']}", {"entry": _newest(noted, "entries")})
 
 
 def forge_show(keeper: Keeper, args: Arguments) -> Answer:
@@ -38,18 +38,21 @@ def interview_record(keeper: Keeper, args: Arguments) -> Answer:
         questions=args["questions"] or 0,
         id=args["id"],
     )
-    newest = noted.state["interviews"][-1]
+    newest = _newest(noted, "interviews")
     return _noted(noted, f"interview of {args['skill']} recorded", {"interview": newest})
 
 
 def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
     noted = keeper.interviews().skip(args["skill"], args["reason"], id=args["id"])
-    return _noted(noted, f"{args['skill']} went without an interview", {"skip": _last_skip(noted)})
+    return _noted(
+        noted, f"{args['skill']} went without an interview", {"skip": _newest(noted, "skips")}
+    )
 
 
-def _last_skip(noted: Noted) -> Fields:
-    newest: Fields = noted.state["skips"][-1]
-    return newest
+def _newest(noted: Noted, name: str) -> Fields | None:
+    """The last of a list; nothing where somebody emptied it before the command came again."""
+    entries: list[Fields] = noted.state[name]
+    return entries[-1] if entries else None
 
 
 def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
@@ -98,7 +101,7 @@ def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
 
 
 def _entry(noted: Noted, said: str) -> Answer:
-    return _noted(noted, said, {"entry": noted.state["entries"][-1]})
+    return _noted(noted, said, {"entry": _newest(noted, "entries")})
 
 
 def _noted(noted: Noted, said: str, fields: Fields) -> Answer:
