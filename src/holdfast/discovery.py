@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 
-from holdfast import jsontext, reconcile
+from holdfast import expiry, jsontext, reconcile
+from holdfast.core import choice
 from holdfast.layers import records
 from holdfast.layers.records import envelope, fields
 
@@ -84,7 +85,11 @@ def adopt_file(engine: Engine, record: str) -> Workflow | None:
     if engine.position(parsed["id"]) is not None:
         return _known_elsewhere(engine, parsed, record, sealed)
     engine.expect(parsed["id"], raw)
-    return reconcile.adopt(engine, {**parsed, "worktree": worktree}, record, None)
+    adopted = reconcile.adopt(engine, {**parsed, "worktree": worktree}, record, None)
+    if records.format_of(record) == "verb" and choice.has_run_out(parsed, engine.now_ms()):
+        # Nobody was there to see it run out: adopting it is no sign of life.
+        return expiry.expire(engine, adopted)
+    return adopted
 
 
 def _known_elsewhere(

@@ -57,6 +57,7 @@ class Evidence:
 
         self._engine.refresh()
         found = readback.found(self._loop)
+        readback.heal(self._loop)
         return found, self._loop.notes()
 
     def _look_further(self) -> None:

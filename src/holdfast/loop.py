@@ -105,23 +105,13 @@ class Loop:
         state = self.engine.load(position)
         if self.is_expired(state):
             self.engine.needs_lock()
-            state = self._expire(state)
+            from holdfast import expiry
+
+            state = expiry.expire(self.engine, state)
         return state
 
     def is_expired(self, row: Fields | Workflow) -> bool:
-        return (
-            row["status"] in choice.ACTIVE
-            and row["ttl"] is not None
-            and moment.is_past(self.engine.now_ms(), row["updated_at"], row["ttl"])
-        )
-
-    def _expire(self, state: Workflow) -> Workflow:
-        drafts = self.engine.decide(state, "expire_workflow", {})
-        self.engine.note(
-            f"Workflow state expired (inactive > {state['ttl']}): "
-            f"holdfast resume {state['id']} brings it back"
-        )
-        return self.engine.commit(state["id"], state, drafts)[0]
+        return choice.has_run_out(row, self.engine.now_ms())
 
     def recorded(self, event_id: str, stream: str | None = None) -> list[Event]:
         """What a command recorded that was carried out before, under the same id.

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from holdfast import discovery, jsontext, settings
 from holdfast.core import tiers
+from holdfast.core.moment import epoch_ms
+from holdfast.core.sentences import one_line
 from holdfast.core.workflow.state import blank, is_active
+from holdfast.core.workflow.texts import bad_text
 from holdfast.digest import md5_of
 from holdfast.errors import HoldfastError, Refused
 from holdfast.layers import records
@@ -24,8 +27,9 @@ if TYPE_CHECKING:
     from holdfast.graph.shapes import Graph
     from holdfast.loop import Loop
 
-DEGRADED = "degraded mode"
 _SLOT = "workflow-state"
+_PATIENCE_S = 1.0
+"""Whoever only looks does not wait long for somebody who writes."""
 
 
 def found(loop: Loop) -> Fields:
@@ -34,6 +38,21 @@ def found(loop: Loop) -> Fields:
     there = [layer["available"] for layer in layers]
     named = tiers.tier(record=there[0], memory=there[1], graph=there[2])
     return {**named, "layers": layers}
+
+
+def heal(loop: Loop) -> None:
+    """Brings the embedded graph up to date for the next look; where it cannot be, it stays."""
+    try:
+        if settings.load(loop.engine.workspace.root).graph() != "embedded":
+            return
+        from holdfast.graph import layer
+
+        made = layer.caught_up(loop.engine, wait_s=_PATIENCE_S)
+    except (HoldfastError, OSError) as error:
+        loop.engine.note(getattr(error, "message", None) or str(error))
+        return
+    if made is not None:
+        made.store.close()
 
 
 def _record(loop: Loop) -> Fields:
@@ -166,7 +185,7 @@ def _rebuilt(loop: Loop, told: Fields) -> Workflow | None:
     engine = loop.engine
     name, context = str(told.get("type", "")).lower(), str(told.get("context", ""))
     recipe = engine.recipe(name)
-    at = str(told.get("started") or engine.now())
+    at, updated = _time(told, "started") or engine.now(), _time(told, "updated")
     listed = None if recipe is None else tiers.phases_at(recipe, str(told["phase"]), at)
     if recipe is None or listed is None:
         return None
@@ -177,15 +196,21 @@ def _rebuilt(loop: Loop, told: Fields) -> Workflow | None:
     record = records.active_path(recipe["format"], workflow_id, engine.now())
     return {
         **blank(workflow_id, recipe, at),
-        "updated_at": str(told.get("updated") or at),
-        "subject": context,
-        "title": context,
+        "updated_at": updated or at,
+        "subject": context if bad_text("context", context) is None else one_line(context),
+        "title": one_line(context),
         "branch": engine.workspace.branch(),
         "worktree": engine.workspace.name,
         "record": record,
         "phase": str(told["phase"]),
         "phases": listed,
     }
+
+
+def _time(told: Fields, name: str) -> str | None:
+    """A time that an entity tells; anybody can write there, so it may be none."""
+    found = str(told.get(name, ""))
+    return None if epoch_ms(found) is None else found
 
 
 def newest_of(engine: Engine, parsed: Workflow) -> Workflow:
@@ -203,14 +228,15 @@ def newest_of(engine: Engine, parsed: Workflow) -> Workflow:
     if told is None or not tiers.is_newer(str(told.get("updated", "")), parsed["updated_at"]):
         return parsed
     same = told.get("type") == parsed["recipe"]["name"].upper()
-    listed = tiers.phases_at(parsed["recipe"], str(told["phase"]), str(told["updated"]))
+    phase, updated = str(told["phase"]), str(told["updated"])
+    listed = tiers.phases_at(parsed["recipe"], phase, updated, parsed["phases"])
     if not same or told.get("context") != (parsed["title"] or parsed["subject"]) or listed is None:
         return parsed
     engine.note(
         f"the graph is newer than {parsed['record'] or 'the record'}: {parsed['id']} goes on in "
-        f"{told['phase']}, as of {told['updated']}"
+        f"{phase}, as of {updated}"
     )
-    return {**parsed, "phase": str(told["phase"]), "phases": listed}
+    return {**parsed, "phase": phase, "phases": listed, "updated_at": updated}
 
 
 def look_further(loop: Loop) -> None:

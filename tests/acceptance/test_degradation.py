@@ -211,3 +211,77 @@ def test_in_an_empty_folder_there_is_nothing_and_nothing_is_made(folder):
     answer = folder.ok("context")
     assert (answer["tier"], answer["workflows"]) == (None, [])
     assert os.listdir(folder.path) == []
+
+
+def test_a_look_at_the_layers_brings_the_graph_up_to_date_for_the_next(repo):
+    repo.ok("start", "apex", "Login")
+    assert "L3" not in layers(repo.ok("context"))
+    assert "L3" in layers(repo.ok("context"))
+    repo.ok("advance")
+    repo.ok("context")
+    (graph,) = [one for one in repo.ok("context")["layers"] if one["layer"] == "L3"]
+    assert graph["position"]["phase"] == "plan"
+
+
+def test_a_record_found_alone_after_its_time_has_expired(repo):
+    record = {"type": "APEX", "phase": "implement", "context": "Login", "ttl": "24h"}
+    repo.environment["HOLDFAST_MEMORY"] = str(memory(repo))
+    repo.write(RECORD, json.dumps({**record, "lastUpdated": "2020-02-11T14:00:00Z"}))
+    answer = repo.ok("status")
+    assert answer["workflows"] == []
+    assert any("Workflow state expired (inactive > 24h)" in note for note in answer["notes"])
+    assert json.loads(Path(repo.path, RECORD).read_text()) == {}
+    assert "- Expired workflow: APEX at implement for Login" in memory(repo).read_text()
+
+
+def tell(repo, *observations):
+    """Another text in the graph's entity of the workflow, as anybody can write it."""
+    import sqlite3
+
+    with sqlite3.connect(os.path.join(repo.path, PLACES["L3"])) as graph:
+        for text in observations:
+            name = f"{text.partition(': ')[0]}: %"
+            graph.execute("UPDATE observations SET text = ? WHERE text LIKE ?", (text, name))
+    graph.close()
+
+
+def test_nonsense_in_the_graph_is_no_time_and_no_fault(shop):
+    tell(shop, "updated: banana", "started: soon", "context: one\n\x1b[31m" + "x" * 300_000)
+    leave(shop, "L3")
+    assert shop.run("context").code == 0
+    after = shop.ok("resume")["workflow"]
+    assert after["phase"] == "implement"
+    assert len(after["title"]) <= 200
+    shop.ok("advance")
+
+
+def test_a_graph_with_half_of_an_entity_is_shown_as_far_as_it_goes(shop):
+    tell(shop, "type: ", "phase_index: ", "updated: ")
+    leave(shop, "L3")
+    assert "MCP Memory: ✓" in shop.run("context").out
+
+
+def test_marks_that_make_no_sense_make_the_graph_anew(shop):
+    import sqlite3
+
+    with sqlite3.connect(os.path.join(shop.path, PLACES["L3"])) as graph:
+        graph.execute("UPDATE marks SET value = 'banana' WHERE key = 'seq'")
+    graph.close()
+    assert shop.run("context").code == 0
+    (row,) = [row for row in shop.ok("sync")["layers"] if row["layer"] == "L3"]
+    assert row["seq"] == shop.ok("context")["layers"][2].get("seq", row["seq"]) > 0
+
+
+def test_times_are_compared_as_times():
+    from holdfast.core import tiers
+
+    assert not tiers.is_newer("2026-02-11T14:00:00Z", "2026-02-11T14:00:00.500Z")
+    assert tiers.is_newer("2026-02-11T14:00:00Z", "2026-02-11T15:30:00+02:00")
+    assert not tiers.is_newer("zzz", "2026-02-11T14:00:00Z")
+
+
+def test_where_the_graph_is_newer_the_record_still_tells_of_what_agrees(shop):
+    begun = shop.state()["phases"][0]
+    age(shop, "plan", "2020-01-01T00:00:00.000Z")
+    leave(shop, "L1", "L3")
+    assert shop.ok("resume")["workflow"]["phases"][0] == begun

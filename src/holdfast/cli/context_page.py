@@ -86,12 +86,14 @@ def _layer(screen: Screen, layer: Fields) -> str:
     glyph = ("✓", "✗") if screen.fancy else ("yes", "no")
     if not layer["available"]:
         why = "(degraded mode)" if layer["layer"] == "L3" else f"({clean(_missing(layer))})"
+        if layer["layer"] == "L3" and layer.get("why"):
+            why += screen.paint(f"{screen.dot()}{clean(layer['why'])}", "dim")
         return f"  {name}: {screen.paint(glyph[1], 'bad')} {why}"
     said = layer["position"]
     if isinstance(said, dict):
-        said = screen.dot().join(
-            [f"{said['type']} {said['phase_index']} {said['phase']}", screen.age(said["updated"])]
-        )
+        # Anybody can write into a graph, so any of it may be missing.
+        named = " ".join(said[one] for one in ("type", "phase_index", "phase") if said[one])
+        said = screen.dot().join([named, screen.age(said["updated"] or "")])
     about = screen.dot().join([clean(text) for text in (said, layer["target"]) if text])
     return f"  {name}: {screen.paint(glyph[0], 'good')} {screen.paint(about, 'dim')}"
 

@@ -6,13 +6,23 @@ worktree and branch that no live session holds; what is merely the newest is nam
 
 from __future__ import annotations
 
+from holdfast.core.moment import is_past
 from holdfast.core.refusal import Refusal, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields
+    from holdfast.core.shapes import Fields, Workflow
 
 ACTIVE = ("in_progress", "blocked")
+
+
+def has_run_out(row: Fields | Workflow, now_ms: int) -> bool:
+    """Whether a workflow is active and has lain still for longer than its time to live."""
+    return (
+        row["status"] in ACTIVE
+        and row["ttl"] is not None
+        and is_past(now_ms, row["updated_at"], row["ttl"])
+    )
 
 
 class Asker:

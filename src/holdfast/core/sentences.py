@@ -73,5 +73,5 @@ def begun(state: Workflow) -> list[str]:
 def one_line(text: str) -> str:
     """Stored text as a part of one line of somebody else's document."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    words = words.replace("<!--", "<! --").replace("-->", "-- >")
+    words = words.replace("<!--", "<! --").replace("-->", "-- >").replace("</", "\u2039/")
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"

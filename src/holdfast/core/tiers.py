@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.core.moment import epoch_ms
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Phase, Recipe
@@ -50,7 +52,8 @@ def tier(*, record: bool, memory: bool, graph: bool) -> Fields:
 
 def is_newer(graph_updated: str, record_updated: str) -> bool:
     """Whether the graph knows something later than the record: a tie goes to the record."""
-    return graph_updated > record_updated
+    graph_ms = epoch_ms(graph_updated)
+    return graph_ms is not None and graph_ms > (epoch_ms(record_updated) or 0)
 
 
 def told(observations: list[str]) -> dict[str, str]:
@@ -59,12 +62,18 @@ def told(observations: list[str]) -> dict[str, str]:
     return {name: value for name, found, value in pairs if found}
 
 
-def phases_at(recipe: Recipe, phase: str, at: str) -> list[Phase] | None:
-    """The phases of a workflow that stands in this one; ``None`` where the recipe has no such."""
+def phases_at(
+    recipe: Recipe, phase: str, at: str, known: list[Phase] | None = None
+) -> list[Phase] | None:
+    """The phases of a workflow that stands in this one; ``None`` where the recipe has no such.
+
+    Of what is ``known`` already, a phase stays as it is where that agrees.
+    """
     names = [declared["name"] for declared in recipe["phases"]]
     if phase not in names:
         return None
     place = names.index(phase)
+    before = {(one["name"], one["status"]): one for one in known or []}
     found: list[Phase] = []
     for number, name in enumerate(names):
         status = "completed" if number < place else "in_progress" if number == place else "pending"
@@ -73,5 +82,5 @@ def phases_at(recipe: Recipe, phase: str, at: str) -> list[Phase] | None:
             entry["started_at"] = at
         if number < place and recipe["phases"][number].get("approval"):
             entry["approved"] = True
-        found.append(entry)
+        found.append(before.get((name, entry["status"]), entry))
     return found

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Marks = dict[str, str]
 
+_DIGITS = 16
 _WHOLE = ("record_adopted", "record_edited")
 _ODD = (LookupError, TypeError, ValueError, AttributeError)
 
@@ -91,7 +92,7 @@ def is_current(engine: Engine, marks: Marks) -> bool:
 
 def outstanding(engine: Engine, marks: Marks) -> Outstanding:
     """What a graph with these marks lacks."""
-    seq = int(marks.get("seq", "0")) if _is_of(engine, marks) else 0
+    seq = seq_of(marks) if _is_of(engine, marks) else 0
     holder = marks.get("holder", "")
     if seq:
         events = list(engine.ledger.scan(after=seq - 1))
@@ -104,9 +105,15 @@ def outstanding(engine: Engine, marks: Marks) -> Outstanding:
     return Outstanding(engine, engine.ledger.scan(), holder, whole=True)
 
 
+def seq_of(marks: Marks) -> int:
+    """The last event that a graph shows; none where its file tells nonsense."""
+    told = marks.get("seq", "")
+    return int(told) if told.isascii() and told.isdecimal() and len(told) < _DIGITS else 0
+
+
 def _is_of(engine: Engine, marks: Marks) -> bool:
     told = (marks.get("shape"), marks.get("ledger"))
-    return told == (projection.VERSION, engine.ledger.identity())
+    return told == (projection.VERSION, engine.ledger.identity()) and seq_of(marks) > 0
 
 
 def _told(engine: Engine, event: Event) -> list[Operation]:

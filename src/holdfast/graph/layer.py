@@ -45,7 +45,7 @@ def as_it_stands(engine: Engine) -> CaughtUp | None:
     if not os.path.lexists(place(engine)):
         return None
     found = CaughtUp(GraphStore(place(engine), disk=engine.disk, durable=False))
-    found.seq = int(found.store.marks().get("seq", "0"))
+    found.seq = history.seq_of(found.store.marks())
     return found
 
 
@@ -79,13 +79,13 @@ def _caught_up(engine: Engine, wait_s: float, *, everything: bool) -> CaughtUp:
         marks = found.store.marks()
         if everything or not history.is_current(engine, marks):
             marks = _brought_up(engine, found, everything=everything)
-        found.seq = int(marks.get("seq", "0"))
+        found.seq = history.seq_of(marks)
     except Fault as fault:
         if fault.code in (_DAMAGED, "storage"):
             found.store.close()
             raise
         engine.note(f"the graph is behind: {fault.message}")
-        found.seq = int(found.store.marks().get("seq", "0"))
+        found.seq = history.seq_of(found.store.marks())
     except BaseException:
         found.store.close()
         raise
