@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 WARNING = "ERROR: Cannot write state files — workflow state will not persist"
 _KIND = "HoldfastPending"
+_NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
+"""What a command can end in that somebody else wrote on the server."""
 
 
 def server_of(loop: Loop) -> str | None:
@@ -53,7 +55,7 @@ def carry_out(
         after = state
         for one in pending:
             if one["on"] == state["id"] and one["id"] != wanted["id"]:
-                after = _done(loop, after, one)
+                after = _done_before(loop, after, one)
         after = _done(loop, after, wanted)
         if all(one["id"] != wanted["id"] for one in pending):
             _keep(loop, graph, [*pending, wanted])
@@ -81,6 +83,14 @@ def _done(loop: Loop, state: Workflow, one: Fields) -> Workflow:
     return state
 
 
+def _done_before(loop: Loop, state: Workflow, one: Fields) -> Workflow:
+    """The same for a command that is kept already: what is wrong with it is said at home."""
+    try:
+        return _done(loop, state, one)
+    except (Refused, *_NONSENSE):
+        return state
+
+
 def bring_home(loop: Loop) -> None:
     """Carries out what was kept on the server, if anything was; what is refused now is said."""
     path = _mark_path(loop)
@@ -93,22 +103,25 @@ def bring_home(loop: Loop) -> None:
         pending: list[Fields] = delivery.reached(
             loop.engine, server, lambda graph: _pending(loop, graph)
         )
-        for one in pending:
-            _once(loop, one)
+        said = [note for one in pending for note in _once(loop, one)]
         delivery.reached(loop.engine, server, lambda graph: graph.delete_entities([_name(loop)]))
     except HoldfastError as error:
         loop.engine.note(f"what was kept on mcp:{server} is still there: {error.message}")
         return
     loop.engine.disk.remove(path)
     loop.engine.disk.remove_folder(os.path.dirname(path))
-    loop.engine.note(f"brought home from mcp:{server}: {len(pending)} commands")
+    for note in (*said, f"brought home from mcp:{server}: {len(pending)} commands"):
+        loop.engine.note(note)
 
 
-def _once(loop: Loop, one: Fields) -> None:
+def _once(loop: Loop, one: Fields) -> list[str]:
+    """Carries out a command that was kept; gives what there is to say of it."""
     try:
-        loop.do(one["do"], one["args"], workflow=one["on"], id=one["id"])
+        return loop.do(one["do"], one["args"], workflow=one["on"], id=one["id"]).notes
     except Refused as refused:
-        loop.engine.note(f"{one['do']} of {one['on']} was refused: {refused.message}")
+        return [f"{one['do']} of {one['on']} was refused: {refused.message}"]
+    except _NONSENSE:
+        return [f"{one['do']} of {one['on']} makes no sense and is left out"]
 
 
 def _pending(loop: Loop, graph: RemoteGraph) -> list[Fields]:

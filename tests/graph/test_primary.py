@@ -1,6 +1,7 @@
 """A workspace that cannot be written: the Memory server has the state, until it can be again."""
 
 import errno
+import json
 import os
 
 import pytest
@@ -104,3 +105,32 @@ def test_what_cannot_be_fetched_yet_stays_and_holds_nobody_up(memory, keeper, st
     assert any("is still there" in note for note in receipt.notes)
     memory.set()
     assert keeper().remind("now").state["phase"] == "plan"
+
+
+def test_a_server_that_fails_is_asked_once_and_then_left_alone(memory, keeper, stuck):
+    memory.set()
+    keeper().start("apex", "one")
+    stuck().advance()
+    memory.set("--refuse")
+    keeper().remind("go on")
+    asked = memory.calls()
+    for number in range(3):
+        assert any("still there" in note for note in keeper().remind(f"again {number}").notes)
+    assert memory.calls() == asked
+
+
+@pytest.mark.parametrize("args", ["{}", '{"phase": 5}'])
+def test_nonsense_among_what_was_kept_is_said_and_left_out(memory, keeper, stuck, args):
+    memory.set()
+    started = keeper().start("apex", "one").state["id"]
+    stuck().advance()
+    line = f'{{"n": 1, "id": "x1", "do": "start_phase", "on": "{started}", "args": {args}}}'
+    held = json.loads(memory.file.read_text())
+    (entity,) = [one for one in held["entities"] if one["name"] in pending(memory)]
+    entity["observations"].append(line)
+    memory.file.write_text(json.dumps(held))
+    stuck().remind("kept all the same")
+    home = keeper().remind("home")
+    assert home.state["reminders"] == ["kept all the same", "home"]
+    assert any("makes no sense" in note or "was refused" in note for note in home.notes)
+    assert pending(memory) == []

@@ -9,6 +9,7 @@ limit once, then it is left alone for a while.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from holdfast import jsontext, trust
 from holdfast.core import moment
@@ -134,16 +135,26 @@ def search(
                 server, engine.workspace.root, limit_s, lambda graph: graph.search_nodes(query)
             )
         except remote.Unreachable as error:
-            lock = _locked(engine, limit_s)
-            try:
-                position = Position(engine, server)
-                position.leave_alone(engine.now_ms(), str(error))
-                position.keep()
-            finally:
-                engine.disk.close(lock)
+            position = _left_alone(engine, server, str(error), limit_s)
         else:
             return found
-    raise Fault(
+    raise _unavailable(position)
+
+
+def _left_alone(engine: Engine, server: Server, why: str, limit_s: float) -> Position:
+    """Remembers that a server failed, beside how far it has got."""
+    lock = _locked(engine, limit_s)
+    try:
+        position = Position(engine, server)
+        position.leave_alone(engine.now_ms(), why)
+        position.keep()
+    finally:
+        engine.disk.close(lock)
+    return position
+
+
+def _unavailable(position: Position) -> Fault:
+    return Fault(
         "graph_unavailable",
         f"{WARNING}: {position.why}",
         f"holdfast sync, when it is back; it is left alone until {moment.iso(position.until_ms)}",
@@ -160,9 +171,14 @@ def reached(
 ) -> Any:
     """What the work with the server gives, for somebody who has no other place to write to."""
     server = _approved(engine, name)
+    position = Position(engine, server)
+    if position.until_ms > engine.now_ms():
+        raise _unavailable(position)
     try:
         return reach(server, engine.workspace.root, limit_s, work)
     except remote.Unreachable as error:
+        with suppress(OSError):  # Where nothing can be written, the next one finds out for itself.
+            _left_alone(engine, server, str(error), limit_s)
         hint = "make the folder writable, then run the same command again"
         raise Fault("graph_unavailable", f"the server mcp:{name} failed: {error}", hint) from error
 
