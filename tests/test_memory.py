@@ -299,11 +299,6 @@ def test_unavailable_memory_is_a_warning_and_nothing_else(project):
     assert "planning Login" in project.read()
 
 
-def test_a_folder_in_its_place_is_unavailable_too(project):
-    project.memory.mkdir(parents=True)
-    assert any("unavailable" in note for note in project.keeper().remember("One").notes)
-
-
 def test_a_link_stays_a_link_and_rights_stay(project, tmp_path):
     real = tmp_path / "real.md"
     real.write_text("# Mine\n")

@@ -263,12 +263,24 @@ def test_an_id_of_another_command_is_refused_and_nothing_is_recorded(here):
     assert [entry["text"] for entry in here.keeper().learnings()] == ["One"]
 
 
-def test_a_retry_after_the_list_was_emptied_has_an_answer(here, capsys):
+def test_a_retry_after_the_list_was_emptied_has_an_answer(here, capsys, monkeypatch):
     from holdfast.cli.main import main
 
     words = ["delegation", "override", "--suggested", "a", "--chosen", "b", "--id", "abc"]
-    os.chdir(here.root)
+    monkeypatch.chdir(here.root)
     assert main(words) == 0
     here.write({**here.document(DELEGATION), "delegations": []}, DELEGATION)
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["entry"] is None
+
+
+@pytest.mark.parametrize("words", [["interview", "show"], ["context"]])
+def test_whoever_looks_is_told_that_an_edit_was_refused(here, capsys, monkeypatch, words):
+    from holdfast.cli.main import main
+
+    here.record()
+    here.write("{", INTERVIEW)
+    monkeypatch.chdir(here.root)
+    assert main([*words, "--json"]) == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert "an edit of .claude/interview-state.json was refused (line " in note

@@ -21,6 +21,10 @@ class Beside:
 
     _loop: Loop
 
+    def noticed(self) -> list[str]:
+        """What was noticed since the last answer: edits that were adopted or refused, and more."""
+        return self._loop.notes()
+
     def interviews(self) -> Interviews:
         """How sure the skills were of what they were asked to do."""
         from holdfast.interviews import Interviews

@@ -46,7 +46,7 @@ METHODS = {
     "tests record": "record_tests",
     "files add": "add_file",
     "files sync": "sync_files",
-    "context": "context learnings",
+    "context": "context learnings noticed",
     "forge add": "note_forge",
     "forge show": "forge",
     "remember": "remember memory.write memory.lines memory.sentences memory.is_available",

@@ -27,7 +27,8 @@ def forge_add(keeper: Keeper, args: Arguments) -> Answer:
 
 
 def forge_show(keeper: Keeper, args: Arguments) -> Answer:
-    return page("forge", {"entries": keeper.forge(key=args["key"])})
+    entries = keeper.forge(key=args["key"])
+    return page("forge", {"entries": entries}, keeper.noticed())
 
 
 def interview_record(keeper: Keeper, args: Arguments) -> Answer:
@@ -58,7 +59,7 @@ def _newest(noted: Noted, name: str) -> Fields | None:
 def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
     state = keeper.interviews().show()
     fields = {name: state[name] for name in state if name != "extra"}  # type: ignore[literal-required]
-    return page("interviews", fields)
+    return page("interviews", fields, keeper.noticed())
 
 
 def delegation_record(keeper: Keeper, args: Arguments) -> Answer:
@@ -97,7 +98,8 @@ def delegation_routing(keeper: Keeper, args: Arguments) -> Answer:
 
 
 def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
-    return page("delegations", keeper.delegations().list(agent=args["agent"]))
+    found = keeper.delegations().list(agent=args["agent"])
+    return page("delegations", found, keeper.noticed())
 
 
 def _entry(noted: Noted, said: str) -> Answer:

@@ -27,7 +27,7 @@ def context(keeper: Keeper, _args: Arguments) -> Answer:
         "delegations": delegations["summary"] if delegations["entries"] else None,
         "learnings": list(reversed(learnings))[:_LEARNINGS],
     }
-    return page("context", fields, [*notes, *noticed])
+    return page("context", fields, [*notes, *noticed, *keeper.noticed()])
 
 
 _SHOWN = (
