@@ -125,3 +125,23 @@ def test_without_its_end_a_section_takes_no_paragraph_of_others():
     found = Section(raw, "k")
     assert found.lines == ["## Learnings", "- One"]
     assert found.with_lines(found.lines).endswith(b"<!-- holdfast:end k -->\n\n## Mine\n\n- x\n")
+
+
+def test_a_line_about_the_position_reads_no_whole_ledger(shop, monkeypatch, memory):
+    for number in range(3):
+        shop.start("oneshot", f"Typo {number}")
+        shop.advance()
+        shop.complete(f"mended {number}")
+    whole = []
+    ledger = shop._engine.ledger
+    scan = ledger.scan
+
+    def seen(stream=None, after=None):
+        whole.extend([] if after else [stream])
+        return scan(stream, after or 0)
+
+    monkeypatch.setattr(ledger, "scan", seen)
+    shop.start("apex", "Login")
+    shop.advance()
+    assert "- Completed ONESHOT for Typo 1: mended 1" in memory.read_text()
+    assert whole == []

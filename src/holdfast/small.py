@@ -185,10 +185,11 @@ class Small:
 
     def _gone(self, last: Fields | None, raw: bytes | None) -> Fields:
         """Nothing is there: never written, deleted, or new in this worktree."""
+        if last is None:
+            blank: Fields = self._core.blank()
+            return blank
         state = self._replay()
-        if last is None or not self._engine.locked:
-            return state
-        return self._show(state, raw)
+        return self._show(state, raw) if self._engine.locked else state
 
     def _weighed(self, raw: bytes, found_at: str) -> Fields:
         """An older copy, one from elsewhere, or an edit; the record is current afterwards."""

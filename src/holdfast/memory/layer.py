@@ -179,8 +179,15 @@ class Memory:
     def _ended(self, row: Fields) -> str:
         if row["status"] == "expired":
             return sentences.expiry(row["recipe"], row["title"], row["phase"])
-        outcome = self._engine.replay(row["id"])[0].get("outcome")
-        return sentences.completion(row["recipe"], row["title"], outcome)
+        return sentences.completion(row["recipe"], row["title"], self._outcome(row))
+
+    def _outcome(self, row: Fields) -> str | None:
+        """How a workflow ended: most say so in their last event, which spares reading the rest."""
+        last = next(self._engine.ledger.scan(row["id"], row["seq"] - 1), None)
+        if last is not None and last["type"] == "workflow_completed":
+            told: str | None = last["data"].get("outcome")
+            return told
+        return self._engine.replay(row["id"])[0].get("outcome")
 
 
 def _texts(found: object) -> list[str]:
