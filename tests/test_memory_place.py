@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from holdfast import Refused
+from holdfast import Keeper, Refused
 from holdfast.memory import place
 from holdfast.workspace import find
 
@@ -78,3 +78,11 @@ def test_our_own_settings_come_first(home):
             at(home)
     team.write_text('memory = "off"\n')
     assert at(home) is None
+
+
+def test_settings_that_make_no_sense_do_not_undo_what_was_recorded(home):
+    (home / "a_b.c" / ".claude").mkdir()
+    (home / "a_b.c" / ".claude" / "holdfast.toml").write_text("memory = 3\n")
+    noted = Keeper(str(home / "a_b.c")).remember("One")
+    assert noted.seqs == [1]
+    assert any("memory: must be the path of a file" in note for note in noted.notes)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _TURNS = 8
 _LOOKS = 50
+_EMPTY_LOOKS = 20
 _PAUSE_S = 0.02
 
 
@@ -61,9 +62,11 @@ def settle(
 def _when_written(disk: Disk, path: str, pause: Pause) -> bytes | None:
     """What stands there, once nobody has it open for writing any more; waited for, not for ever."""
     found = disk.read(path)
-    for _ in range(_LOOKS):
-        # Whoever empties it to write it anew may have come and gone since it was read.
-        if not disk.is_being_written(path) and found == disk.read(path):
+    for look in range(_LOOKS):
+        # Whoever empties it to write it anew may have come and gone since it was read; so an empty
+        # file is looked at for a while before it counts as one.
+        is_settled = found != b"" or look >= _EMPTY_LOOKS
+        if is_settled and not disk.is_being_written(path) and found == disk.read(path):
             break
         pause(_PAUSE_S)
         found = disk.read(path)

@@ -111,6 +111,30 @@ def test_the_graph_alone_gives_the_position_and_says_what_is_lost(shop, kept):
     assert shop.ok("context")["tier"] in ("Full", "Standard")
 
 
+@pytest.mark.parametrize(
+    ("recipe", "way", "statuses"),
+    [
+        ("debug", ["implement"], ["completed", "pending", "in_progress", "pending"]),
+        ("brainstorm", ["research", "design"], ["completed", "pending", "in_progress"]),
+        ("tdd", [], None),
+    ],
+)
+def test_a_position_of_any_recipe_comes_back_from_the_graph(repo, recipe, way, statuses):
+    repo.environment["HOLDFAST_MEMORY"] = "off"
+    repo.ok("start", recipe, "Crash")
+    for phase in way:
+        repo.ok("phase", "start", phase)
+    before = repo.state()
+    repo.ok("sync")
+    os.remove(os.path.join(repo.path, before["record"]))
+    repo.write(RECORD, "{}")
+    leave(repo, "L3")
+    after = repo.ok("resume")["workflow"]
+    assert (after["id"], after["phase"]) == (before["id"], before["phase"])
+    if statuses:
+        assert [phase["status"] for phase in after["phases"]] == statuses
+
+
 def test_any_command_and_a_new_session_go_on_from_the_graph(shop):
     leave(shop, "L3")
     told = {"hook_event_name": "SessionStart", "source": "startup", "cwd": shop.path}

@@ -69,7 +69,7 @@ METHODS = {
     "loop extend": "loops.extend",
     "loop guardrail add": "loops.guardrail",
     "loop phase": "loops.phase",
-    "loop status": "loops.show loops.all",
+    "loop status": "loops.show loops.all loops.opening",
     "loop archive": "loops.archive",
     "loop rebuild": "loops.rebuild",
     "loop run": "loops.run",

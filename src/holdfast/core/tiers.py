@@ -69,18 +69,33 @@ def phases_at(
 
     Of what is ``known`` already, a phase stays as it is where that agrees.
     """
-    names = [declared["name"] for declared in recipe["phases"]]
-    if phase not in names:
+    way = _way_to(recipe, phase)
+    if way is None:
         return None
-    place = names.index(phase)
     before = {(one["name"], one["status"]): one for one in known or []}
     found: list[Phase] = []
-    for number, name in enumerate(names):
-        status = "completed" if number < place else "in_progress" if number == place else "pending"
-        entry: Phase = {"name": name, "status": status}  # type: ignore[typeddict-item]
-        if number == place:
-            entry["started_at"] = at
-        if number < place and recipe["phases"][number].get("approval"):
+    for declared in recipe["phases"]:
+        name = declared["name"]
+        entry: Phase = {"name": name, "status": "completed" if name in way else "pending"}
+        if name == phase:
+            entry = {"name": name, "status": "in_progress", "started_at": at}
+        elif name in way and declared.get("approval"):
             entry["approved"] = True
         found.append(before.get((name, entry["status"]), entry))
     return found
+
+
+def _way_to(recipe: Recipe, phase: str) -> list[str] | None:
+    """The phases on the shortest way from the first one to this, both with it."""
+    names = [declared["name"] for declared in recipe["phases"]]
+    following = {
+        declared["name"]: declared.get("next", names[number + 1 : number + 2])
+        for number, declared in enumerate(recipe["phases"])
+    }
+    ways = [[name] for name in names[:1]]
+    for way in ways:
+        if way[-1] == phase:
+            return way
+        ahead = [name for name in following[way[-1]] if name in names]
+        ways += [[*way, name] for name in ahead if not any(name in other for other in ways)]
+    return None

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _BEGIN = "<!-- holdfast:begin {} -->"
 _END = "<!-- holdfast:end {} -->"
 _BULLET = "- "
+_LOADED = 200
+"""So many lines of it are loaded."""
 
 
 class Section:
@@ -59,6 +61,9 @@ class Section:
             return self._before + self._after if self.lines is not None else self._before
         rows = [self._begin, *[encoded(line) for line in lines], self._end]
         body = b"".join([row + self._newline for row in rows])
+        if self.lines is None and self._before.count(b"\n") > _LOADED - len(rows):
+            # Clients load the first lines alone: at the end of a long file nobody would see it.
+            return body + self._newline + self._before
         return self._before + self._gap() + body + self._after
 
     def _gap(self) -> bytes:
