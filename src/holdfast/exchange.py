@@ -56,7 +56,7 @@ def settle(
             return
         # Somebody saved it since it was read: theirs is the file to begin from.
         expected, after = after, prepare(stood)
-    raise Fault("busy", f"{path} is being written all the time", "run the command again", path=path)
+    raise _busy(path)
 
 
 def _when_written(disk: Disk, path: str, pause: Pause) -> bytes | None:
@@ -67,10 +67,15 @@ def _when_written(disk: Disk, path: str, pause: Pause) -> bytes | None:
         # file is looked at for a while before it counts as one.
         is_settled = found != b"" or look >= _EMPTY_LOOKS
         if is_settled and not disk.is_being_written(path) and found == disk.read(path):
-            break
+            return found
         pause(_PAUSE_S)
         found = disk.read(path)
-    return found
+    raise _busy(path)
+
+
+def _busy(path: str) -> Fault:
+    why = f"{path} is being written all the time"
+    return Fault("busy", why, "run the command again", path=path)
 
 
 def _put(disk: Disk, path: str, data: bytes | None, spare: str, *, is_new: bool) -> bytes | None:
