@@ -11,8 +11,6 @@ from holdfast import Keeper
 from holdfast.disk import Disk
 from holdfast.errors import Fault, Refused
 
-pytest.importorskip("mcp")
-
 
 class Stuck(Disk):
     """A disk on which the workspace's lock cannot be taken."""

@@ -16,8 +16,6 @@ from holdfast.errors import Fault, Refused
 from holdfast.graph import delivery, remote, servers
 from holdfast.workspace import find
 
-pytest.importorskip("mcp")
-
 SERVER = str(Path(__file__).resolve().parent.parent / "memory_server.py")
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from holdfast.core import edits
+from holdfast.core import adopting
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.texts import first_bad_text
 
@@ -41,24 +41,22 @@ COMMANDS = {
 """The event that each command makes, and how to ask for it on the command line."""
 
 
-def decide(_state: Delegation | None, command: Command) -> list[Draft] | Refusal:
+def decide(state: Delegation | None, command: Command) -> list[Draft] | Refusal:
     """What happens when this is asked; what came before has no say in it."""
-    return DECIDE[command["type"]](command)
+    return DECIDE[command["type"]](state, command)
 
 
 def evolve(state: Delegation | None, event: Event) -> Delegation:
     """The log after this event."""
     after = EVOLVE[event["type"]](state or blank(), event)
-    overflow = max(0, len(after["entries"]) - KEPT)
-    earlier = after["entries_earlier"] + overflow
-    return {**after, "entries": after["entries"][overflow:], "entries_earlier": earlier}
+    return adopting.newest(after, "entries", KEPT)  # type: ignore[no-any-return]
 
 
 def blank() -> Delegation:
     return {"entries": [], "entries_earlier": 0, "extra": {}}
 
 
-def note(command: Command) -> Answer:
+def note(_state: Delegation | None, command: Command) -> Answer:
     """One more entry of the log, whatever its kind."""
     event_type, usage = COMMANDS[command["type"]]
     names = FIELDS[KINDS[event_type]]
@@ -131,30 +129,11 @@ def _counted(words: list[str]) -> dict[str, int]:
     return {word: words.count(word) for word in sorted(set(words), key=lambda w: -words.count(w))}
 
 
-def adopt_record(command: Command) -> Answer:
-    return [{"type": "record_adopted", "data": command["args"]}]
-
-
-def _adopted(_state: Delegation, event: Event) -> Delegation:
-    adopted: Delegation = event["data"]["state"]
-    return adopted
-
-
-def adopt_edit(command: Command) -> Answer:
-    return [{"type": "record_edited", "data": command["args"]}]
-
-
-def _edited(state: Delegation, event: Event) -> Delegation:
-    return edits.apply(dict(state), event["data"]["changes"])  # type: ignore[return-value]
-
-
-DECIDE: dict[str, Callable[[Command], Answer]] = {
+DECIDE: dict[str, Callable[[Delegation | None, Command], Answer]] = {
     **dict.fromkeys(COMMANDS, note),
-    "adopt_record": adopt_record,
-    "adopt_edit": adopt_edit,
+    **adopting.DECIDE,
 }
 EVOLVE: dict[str, Callable[[Delegation, Event], Delegation]] = {
     **dict.fromkeys(KINDS, _noted),
-    "record_adopted": _adopted,
-    "record_edited": _edited,
+    **adopting.EVOLVE,
 }

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from holdfast.core import edits
+from holdfast.core import adopting
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.texts import first_bad_text
 
@@ -22,24 +22,22 @@ KEPT = 200
 ADD = "holdfast forge add KEY TEXT"
 
 
-def decide(_state: Forge | None, command: Command) -> list[Draft] | Refusal:
+def decide(state: Forge | None, command: Command) -> list[Draft] | Refusal:
     """What happens when this is asked; what came before has no say in it."""
-    return DECIDE[command["type"]](command)
+    return DECIDE[command["type"]](state, command)
 
 
 def evolve(state: Forge | None, event: Event) -> Forge:
     """The log after this event."""
     after = EVOLVE[event["type"]](state or blank(), event)
-    overflow = max(0, len(after["entries"]) - KEPT)
-    earlier = after["entries_earlier"] + overflow
-    return {**after, "entries": after["entries"][overflow:], "entries_earlier": earlier}
+    return adopting.newest(after, "entries", KEPT)  # type: ignore[no-any-return]
 
 
 def blank() -> Forge:
     return {"entries": [], "entries_earlier": 0, "extra": {}}
 
 
-def add(command: Command) -> Answer:
+def add(_state: Forge | None, command: Command) -> Answer:
     key, text = command["args"]["key"], command["args"]["text"]
     bad = first_bad_text(key=key, text=text)
     if bad:
@@ -52,30 +50,11 @@ def _noted(state: Forge, event: Event) -> Forge:
     return {**state, "entries": [*state["entries"], entry]}
 
 
-def adopt_record(command: Command) -> Answer:
-    return [{"type": "record_adopted", "data": command["args"]}]
-
-
-def _adopted(_state: Forge, event: Event) -> Forge:
-    adopted: Forge = event["data"]["state"]
-    return adopted
-
-
-def adopt_edit(command: Command) -> Answer:
-    return [{"type": "record_edited", "data": command["args"]}]
-
-
-def _edited(state: Forge, event: Event) -> Forge:
-    return edits.apply(dict(state), event["data"]["changes"])  # type: ignore[return-value]
-
-
-DECIDE: dict[str, Callable[[Command], Answer]] = {
+DECIDE: dict[str, Callable[[Forge | None, Command], Answer]] = {
     "note_forge": add,
-    "adopt_record": adopt_record,
-    "adopt_edit": adopt_edit,
+    **adopting.DECIDE,
 }
 EVOLVE: dict[str, Callable[[Forge, Event], Forge]] = {
     "forge_noted": _noted,
-    "record_adopted": _adopted,
-    "record_edited": _edited,
+    **adopting.EVOLVE,
 }

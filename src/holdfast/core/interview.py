@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from holdfast.core import edits
+from holdfast.core import adopting
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.texts import first_bad_text
 
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Command, Draft, Event, Fields
+    from holdfast.core.shapes import Command, Draft, Event
     from holdfast.core.small_shapes import Interview, InterviewEntry, InterviewSkip
 
     Answer = list[Draft] | Refusal
@@ -23,22 +23,16 @@ RECORD = "holdfast interview record --skill SKILL --confidence 0.8 --questions 3
 SKIP = "holdfast interview skip SKILL --reason TEXT"
 
 
-def decide(_state: Interview | None, command: Command) -> list[Draft] | Refusal:
+def decide(state: Interview | None, command: Command) -> list[Draft] | Refusal:
     """What happens when this is asked; what came before has no say in it."""
-    return DECIDE[command["type"]](command)
+    return DECIDE[command["type"]](state, command)
 
 
 def evolve(state: Interview | None, event: Event) -> Interview:
     """The interviews after this event."""
-    after = EVOLVE[event["type"]](state or blank(), event["data"], event["at"])
-    interviews, skips = after["interviews"], after["skips"]
-    return {
-        **after,
-        "interviews": interviews[-KEPT:],
-        "interviews_earlier": after["interviews_earlier"] + max(0, len(interviews) - KEPT),
-        "skips": skips[-KEPT:],
-        "skips_earlier": after["skips_earlier"] + max(0, len(skips) - KEPT),
-    }
+    after = EVOLVE[event["type"]](state or blank(), event)
+    after = adopting.newest(after, "interviews", KEPT)
+    return adopting.newest(after, "skips", KEPT)  # type: ignore[no-any-return]
 
 
 def blank() -> Interview:
@@ -51,7 +45,7 @@ def blank() -> Interview:
     }
 
 
-def record(command: Command) -> Answer:
+def record(_state: Interview | None, command: Command) -> Answer:
     skill, confidence = command["args"]["skill"], command["args"]["confidence"]
     dimensions = command["args"].get("dimensions", {})
     questions_asked = command["args"].get("questions_asked", 0)
@@ -75,12 +69,12 @@ def record(command: Command) -> Answer:
     return [{"type": "interview_recorded", "data": data}]
 
 
-def _recorded(state: Interview, data: Fields, at: str) -> Interview:
-    entry: InterviewEntry = {**data, "timestamp": at}  # type: ignore[typeddict-item]
+def _recorded(state: Interview, event: Event) -> Interview:
+    entry: InterviewEntry = {**event["data"], "timestamp": event["at"]}  # type: ignore[typeddict-item]
     return {**state, "interviews": [*state["interviews"], entry]}
 
 
-def skip(command: Command) -> Answer:
+def skip(_state: Interview | None, command: Command) -> Answer:
     skill, reason = command["args"]["skill"], command["args"]["reason"]
     bad = first_bad_text(skill=skill, reason=reason)
     if bad:
@@ -88,37 +82,18 @@ def skip(command: Command) -> Answer:
     return [{"type": "interview_skipped", "data": {"skill": skill, "reason": reason}}]
 
 
-def _skipped(state: Interview, data: Fields, at: str) -> Interview:
-    entry: InterviewSkip = {**data, "timestamp": at}  # type: ignore[typeddict-item]
+def _skipped(state: Interview, event: Event) -> Interview:
+    entry: InterviewSkip = {**event["data"], "timestamp": event["at"]}  # type: ignore[typeddict-item]
     return {**state, "skips": [*state["skips"], entry]}
 
 
-def adopt_record(command: Command) -> Answer:
-    return [{"type": "record_adopted", "data": command["args"]}]
-
-
-def _adopted(_state: Interview, data: Fields, _at: str) -> Interview:
-    adopted: Interview = data["state"]
-    return adopted
-
-
-def adopt_edit(command: Command) -> Answer:
-    return [{"type": "record_edited", "data": command["args"]}]
-
-
-def _edited(state: Interview, data: Fields, _at: str) -> Interview:
-    return edits.apply(dict(state), data["changes"])  # type: ignore[return-value]
-
-
-DECIDE: dict[str, Callable[[Command], Answer]] = {
+DECIDE: dict[str, Callable[[Interview | None, Command], Answer]] = {
     "record_interview": record,
     "skip_interview": skip,
-    "adopt_record": adopt_record,
-    "adopt_edit": adopt_edit,
+    **adopting.DECIDE,
 }
-EVOLVE: dict[str, Callable[[Interview, Fields, str], Interview]] = {
+EVOLVE: dict[str, Callable[[Interview, Event], Interview]] = {
     "interview_recorded": _recorded,
     "interview_skipped": _skipped,
-    "record_adopted": _adopted,
-    "record_edited": _edited,
+    **adopting.EVOLVE,
 }

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from holdfast.core import edits
+from holdfast.core import adopting
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.texts import first_bad_text
 
@@ -32,9 +32,7 @@ def decide(state: Learning | None, command: Command) -> list[Draft] | Refusal:
 def evolve(state: Learning | None, event: Event) -> Learning:
     """What is known after this event."""
     after = EVOLVE[event["type"]](state or blank(), event)
-    overflow = max(0, len(after["learnings"]) - KEPT)
-    earlier = after["learnings_earlier"] + overflow
-    return {**after, "learnings": after["learnings"][overflow:], "learnings_earlier": earlier}
+    return adopting.newest(after, "learnings", KEPT)  # type: ignore[no-any-return]
 
 
 def blank() -> Learning:
@@ -69,30 +67,11 @@ def _remembered(state: Learning, event: Event) -> Learning:
     return {**state, "learnings": [*state["learnings"], entry]}
 
 
-def adopt_record(_state: Learning, command: Command) -> Answer:
-    return [{"type": "record_adopted", "data": command["args"]}]
-
-
-def _adopted(_state: Learning, event: Event) -> Learning:
-    adopted: Learning = event["data"]["state"]
-    return adopted
-
-
-def adopt_edit(_state: Learning, command: Command) -> Answer:
-    return [{"type": "record_edited", "data": command["args"]}]
-
-
-def _edited(state: Learning, event: Event) -> Learning:
-    return edits.apply(dict(state), event["data"]["changes"])  # type: ignore[return-value]
-
-
 DECIDE: dict[str, Callable[[Learning, Command], Answer]] = {
     "remember": remember,
-    "adopt_record": adopt_record,
-    "adopt_edit": adopt_edit,
+    **adopting.DECIDE,
 }
 EVOLVE: dict[str, Callable[[Learning, Event], Learning]] = {
     "learning_recorded": _remembered,
-    "record_adopted": _adopted,
-    "record_edited": _edited,
+    **adopting.EVOLVE,
 }

@@ -7,6 +7,7 @@ has one of that name already or has changed ours: then it is theirs, and stays.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 
 from holdfast import jsontext
 from holdfast.errors import Refused
@@ -29,7 +30,7 @@ _OURS = b"holdfast"
 """What no settings with our hooks lack."""
 
 
-class Place:
+class Place(ABC):
     """A file of a client. ``shown`` is what people know it by."""
 
     def __init__(self, agent: Agent, scope: str, workspace: Workspace, path: str) -> None:
@@ -41,12 +42,13 @@ class Place:
         self.key = path if self.root is None else os.path.join(workspace.name, path)
         """Its name in the journal: all worktrees share one."""
 
+    @abstractmethod
     def with_ours(self, raw: bytes | None, entry: Entry | None) -> bytes:
-        raise NotImplementedError
+        """What the file is with what is ours in it."""
 
+    @abstractmethod
     def without_ours(self, raw: bytes | None, entry: Entry | None) -> bytes | None:
         """What the file is without us: what it was, or what somebody has made of it since."""
-        raise NotImplementedError
 
     def target(self) -> str:
         """The file itself, behind links; refused where none can be, or not one of the project's."""
