@@ -23,6 +23,7 @@ MAX_COMMAND = 1_000
 _GAP = " " * 20
 COMPLETED_KEPT = "24h"
 MEMORY_LINES = 40
+MILESTONES = "documentation/milestones/_active"
 ENFORCEABLE = ("reading", "stop")
 GRAPH_VARIABLE = "HOLDFAST_GRAPH"
 EMBEDDED = "embedded"
@@ -77,6 +78,15 @@ class Settings:
         told = self._said("memory")
         return told if told is None else str(told)
 
+    def milestones(self) -> str:
+        """The folder that has a folder for each initiative, from the root."""
+        return str(self._said("milestones") or MILESTONES)
+
+    def workflow_status(self) -> str | None:
+        """Where ``WORKFLOW-STATUS.yaml`` is, from the root, where that is set."""
+        told = self._said("workflow_status")
+        return told if told is None else str(told)
+
     def memory_lines(self) -> int:
         """How many lines of a project's memory may be ours."""
         told = self._said("memory_lines")
@@ -116,11 +126,12 @@ def load(root: str) -> Settings:
 
 def _check_within(team: Fields, root: str) -> None:
     """What a repository says about a path must stay inside the workspace."""
-    told = team.get("memory", "off")
     top = os.path.realpath(root)
-    full = os.path.realpath(os.path.join(top, told))
-    if told != "off" and (told.startswith("~") or os.path.commonpath((top, full)) != top):
-        raise BadSettings(TEAM, "memory", "leads out of the workspace")
+    for key in ("memory", *_PATHS):
+        told = team.get(key, "off")
+        full = os.path.realpath(os.path.join(top, told))
+        if told != "off" and (told.startswith("~") or os.path.commonpath((top, full)) != top):
+            raise BadSettings(TEAM, key, "leads out of the workspace")
 
 
 def _read(path: str, shown: str, within: str | None = None) -> Fields:
@@ -148,7 +159,8 @@ def _read(path: str, shown: str, within: str | None = None) -> Fields:
 
 
 _TABLES = ("gates", "ttl", "clean")
-_VALUES = ("enforce", "graph", "memory", "memory_lines")
+_PATHS = ("milestones", "workflow_status")
+_VALUES = ("enforce", "graph", "memory", "memory_lines", *_PATHS)
 
 
 def _check(settings: Fields, path: str, tables: tuple[str, ...], values: tuple[str, ...]) -> None:
@@ -177,6 +189,10 @@ def _check_values(settings: Fields, path: str) -> None:
     memory = settings.get("memory", "off")
     if not isinstance(memory, str) or not memory or not memory.isprintable():
         raise BadSettings(path, "memory", "must be the path of a file, or off")
+    for key in _PATHS:
+        place = settings.get(key, MILESTONES)
+        if not isinstance(place, str) or not place.strip("/.") or not place.isprintable():
+            raise BadSettings(path, key, "must be a path from the workspace's root")
     lines = settings.get("memory_lines", MEMORY_LINES)
     if not isinstance(lines, int) or isinstance(lines, bool) or not 5 <= lines <= 200:
         raise BadSettings(path, "memory_lines", "must be a number from 5 to 200")

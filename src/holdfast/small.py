@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Command, Draft, Event, Fields, Origin
     from holdfast.loop import Loop
 
-KINDS = ("interview", "delegation", "learning", "forge")
+KINDS = ("interview", "delegation", "learning", "forge", "initiatives")
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
 _NOWHERE: Origin = {"at": "", "path": "", "worktree": "", "recipe": lambda _: None}
 _NEWS = (
@@ -239,6 +239,11 @@ class Small:
         self, state: Fields, command: str, args: Fields, raw: bytes, found_at: str
     ) -> Fields:
         drafts = self._core.decide(state, {"type": command, "at": self._engine.now(), "args": args})
+        if isinstance(drafts, Refusal):
+            return self._refused(raw, found_at, drafts.message)
+        if not drafts:
+            self._done_with(found_at)
+            return self._show(state, raw)
         after, _ = self._commit(state, drafts, expected=raw if found_at == self._path else None)
         self._done_with(found_at)
         return after

@@ -81,10 +81,24 @@ def create(state: Initiative | None, command: Command) -> Answer:
         why = f"{name} needs milestones, and each of them an id that is one word"
     elif len(set(ids)) < len(ids):
         why = f"{name} has milestone {max(ids, key=ids.count)} twice"
+    elif (behind := out_of_order(ids)) is not None:
+        why = f"milestone {behind[1]} stands behind {behind[0]}: give them in their order"
     if why:
         return Refusal("already" if state else "invalid", f"initiative create: {why}", CREATE)
     milestones = [{"id": milestone["id"], "title": milestone["title"]} for milestone in given]
-    return [{"type": "initiative_created", "data": {"name": name, "milestones": milestones}}]
+    data: Fields = {"name": name, "milestones": milestones}
+    if command["args"].get("files"):
+        data["files"] = True
+    return [{"type": "initiative_created", "data": data}]
+
+
+def out_of_order(ids: list[str]) -> tuple[str, str] | None:
+    """The first two neighbours that are numbered the wrong way round."""
+    numbered = [each for each in ids if each[:1] in "Mm" and each[1:].isdecimal()]
+    for one, other in zip(numbered, numbered[1:], strict=False):
+        if int(other[1:]) < int(one[1:]):
+            return one, other
+    return None
 
 
 def _created(data: Fields, at: str) -> Initiative:
@@ -92,7 +106,7 @@ def _created(data: Fields, at: str) -> Initiative:
         {"id": given["id"], "title": given["title"], "status": "pending", "tasks": []}
         for given in data["milestones"]
     ]
-    return {
+    created: Initiative = {
         "name": data["name"],
         "status": "created",
         "created_at": at,
@@ -101,6 +115,7 @@ def _created(data: Fields, at: str) -> Initiative:
         "milestones": milestones,
         "extra": {},
     }
+    return {**created, "files": True} if data.get("files") else created
 
 
 def _refused(state: Initiative, code: str, message: str) -> Refusal:
@@ -246,7 +261,7 @@ def _status_changed(state: Initiative, data: Fields, at: str) -> Initiative:
 def adopt_record(state: Initiative | None, command: Command) -> Answer:
     status = command["args"]["state"]["status"]
     drafts: list[Draft] = [{"type": "record_adopted", "data": command["args"]}]
-    return _gone_back(state, status) or drafts
+    return gone_back(state, status) or drafts
 
 
 def _adopted(data: Fields, _at: str) -> Initiative:
@@ -258,10 +273,11 @@ def _adopted(data: Fields, _at: str) -> Initiative:
 def adopt_edit(state: Initiative, command: Command) -> Answer:
     edited = edits.apply(dict(state), command["args"]["changes"])
     drafts: list[Draft] = [{"type": "record_edited", "data": command["args"]}]
-    return _gone_back(state, edited["status"]) or drafts
+    return gone_back(state, edited["status"]) or drafts
 
 
-def _gone_back(state: Initiative | None, status: str) -> Refusal | None:
+def gone_back(state: Initiative | None, status: str) -> Refusal | None:
+    """A refusal where this status lies behind the one that was reached."""
     if state is None or STATUSES[status] >= STATUSES[state["status"]]:
         return None
     why = f"{state['name']} is {state['status']} and cannot be {status} again"

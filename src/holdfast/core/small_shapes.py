@@ -44,8 +44,19 @@ class Initiative(TypedDict):
     current_milestone: str | None
     """Stays on the last milestone when all are completed; ``None`` where there are none."""
     milestones: list[Milestone]
+    files: NotRequired[bool]
+    """Whether its page was written by Holdfast, which then adds tasks to it."""
+    folder: NotRequired[str]
+    """Where its files are, where that is not its key."""
     extra: Fields
     """What the record holds that Holdfast does not know."""
+
+
+class Initiatives(TypedDict):
+    """All initiatives of a workspace, by their keys."""
+
+    current: str | None
+    all: dict[str, Initiative]
 
 
 class InterviewEntry(TypedDict):

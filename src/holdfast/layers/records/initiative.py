@@ -1,4 +1,4 @@
-"""The record of the current initiative, ``.claude/initiative.json``.
+"""One initiative as the document of a record. Where several stand is ``records.initiatives``.
 
 The document tells how far each milestone is; titles, tasks and times are in the rest. A document
 of another tool needs a name and a status, and may list only those milestones that were begun.
@@ -43,11 +43,6 @@ _TRUE_OF_MILESTONE_WHILE = {
 """A status that was changed by hand leaves behind what was said of the one before."""
 
 
-def path() -> str:
-    """Where the record stands, from the worktree's root."""
-    return ".claude/initiative.json"
-
-
 def render(state: Initiative) -> tuple[Fields, Fields]:
     """The document, and the rest of the state."""
     document = {
@@ -58,7 +53,7 @@ def render(state: Initiative) -> tuple[Fields, Fields]:
         "progress": {milestone["id"]: milestone["status"] for milestone in state["milestones"]},
         **state["extra"],
     }
-    names = ("created_at", *_TRUE_WHILE)
+    names = ("created_at", "files", "folder", *_TRUE_WHILE)
     rest: Fields = {name: value for name, value in state.items() if name in names}
     rest["milestones"] = [
         {name: value for name, value in milestone.items() if name != "status"}
@@ -83,6 +78,10 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Initiative:
         "milestones": milestones,
         "extra": {key: value for key, value in document.items() if key not in KEYS},
     }
+    if flag(rest, "files", PLACE, default=False):
+        state["files"] = True
+    if (folder := text(rest, "folder", PLACE, None)) is not None:
+        state["folder"] = folder
     return {**state, **_notes(rest, PLACE, status, _TRUE_WHILE)}  # type: ignore[typeddict-item]
 
 

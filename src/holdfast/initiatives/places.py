@@ -1,0 +1,142 @@
+"""Where the files of initiatives are, and that they are inside the workspace."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import settings
+from holdfast.disk import FOLDER, ODD
+from holdfast.errors import Refused
+from holdfast.initiatives.pages import BadPage, Page
+from holdfast.initiatives.status import NAME, BadStatus, Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from holdfast.core.small_shapes import Initiative
+    from holdfast.engine import Engine
+
+README = "README.md"
+_MOST_PAGES = 100
+
+
+class Places:
+    """The files of the initiatives of one worktree. Paths are given from its root."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._workspace = engine.workspace
+        told = settings.load(engine.workspace.root)
+        self._top = told.milestones()
+        self._status = told.workflow_status()
+
+    def folder(self, key: str, one: Initiative | None = None) -> str:
+        return f"{self._top}/{(one or {}).get('folder') or key}"
+
+    def status(self, key: str, one: Initiative | None = None) -> str:
+        """The place of ``WORKFLOW-STATUS.yaml``: the settings' word, else one at the root."""
+        if self._status is not None:
+            return self._status
+        if os.path.lexists(os.path.join(self._workspace.root, NAME)):
+            return NAME
+        return f"{self.folder(key, one)}/{NAME}"
+
+    def path(self, place: str) -> str:
+        """The absolute path; one that a link leads out of the workspace is refused."""
+        if not self._workspace.contains(place):
+            raise Refused(
+                "outside",
+                f"{place} leads out of the workspace {self._workspace.root}",
+                "remove the symbolic link, or move the folder into the workspace",
+            )
+        return os.path.realpath(os.path.join(self._workspace.root, place))
+
+    def read(self, place: str) -> bytes | None:
+        """What stands there; a folder or a pipe in a file's place is refused."""
+        raw = self._engine.disk.read(self.path(place), 2_000_000)
+        if raw in (FOLDER, ODD):
+            raise Refused(
+                "in_the_way", f"{place} is no file", f"move {place} away, then run it again"
+            )
+        return raw
+
+    def read_status(self, place: str) -> Status | None:
+        """``WORKFLOW-STATUS.yaml``; ``None`` where there is none, refused where it is broken."""
+        raw = self.read(place)
+        try:
+            return None if raw is None else Status(raw)
+        except BadStatus as bad:
+            raise bad_file(place, bad) from None
+
+    def read_pages(
+        self, key: str, one: Initiative | None = None, known: Collection[str] = ()
+    ) -> list[tuple[str, Page]]:
+        """The pages of an initiative: its README, then the others beside and below it."""
+        found = []
+        for place in self._pages(self.folder(key, one)):
+            raw = self.read(place)
+            folder, name = os.path.split(place)
+            told = os.path.basename(folder) if name == README else name
+            try:
+                found.append((place, Page(raw or b"", told, known)))
+            except BadPage as bad:
+                raise bad_file(place, bad) from None
+        return found
+
+    def _pages(self, folder: str) -> list[str]:
+        names = self._names(folder)
+        pages = [f"{folder}/{name}" for name in names if name.endswith(".md") and name != README]
+        below = [f"{folder}/{name}/{README}" for name in names]
+        inner = [page for page in below if os.path.isfile(os.path.join(self._workspace.root, page))]
+        first = [f"{folder}/{README}"] if README in names else []
+        found = [*first, *sorted([*pages, *inner], key=_natural)]
+        if len(found) > _MOST_PAGES:
+            why = f"{folder} has {len(found)} pages; {_MOST_PAGES} are the most"
+            raise Refused("too_many", f"initiative: {why}", "move what is no milestone elsewhere")
+        return found
+
+    def folders(self) -> list[str]:
+        """The names of all folders that may be an initiative's."""
+        return [name for name in self._names(self._top) if self._is_one(name)]
+
+    def _is_one(self, name: str) -> bool:
+        folder = os.path.join(self._workspace.root, self._top, name)
+        return os.path.isdir(folder) and bool(
+            self._names(f"{self._top}/{name}")
+        )
+
+    def _names(self, folder: str) -> list[str]:
+        if not os.path.isdir(os.path.join(self._workspace.root, folder)):
+            return []
+        try:
+            listed = os.listdir(self.path(folder))
+        except FileNotFoundError:
+            return []
+        return sorted([name for name in listed if not name.startswith(".")], key=_natural)
+
+
+def bad_file(place: str, bad: BadStatus | BadPage) -> Refused:
+    return Refused(
+        "bad_file",
+        f"{place}: line {bad.line}: {bad.why}; nothing was changed",
+        f"mend line {bad.line} of {place}, then run the same command again",
+        path=place,
+        line=bad.line,
+        why=bad.why,
+    )
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """M2 comes before M10."""
+    parts: list[tuple[int, str]] = []
+    number = ""
+    for letter in f"{name}\0":
+        if letter.isdecimal():
+            number += letter
+            continue
+        if number:
+            parts.append((int(number), ""))
+            number = ""
+        parts.append((-1, letter))
+    return parts

@@ -1,0 +1,107 @@
+"""An initiative from what is left when neither the ledger nor the record knows it.
+
+Milestone pages tell the most; ``WORKFLOW-STATUS.yaml`` beside them what boxes cannot say; where
+there is neither, the graph still has the checkpoint.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.initiative import CREATE, STATUSES
+from holdfast.core.initiatives import key_of
+from holdfast.core.milestones import rebuilt
+from holdfast.core.refusal import word
+from holdfast.errors import Refused
+from holdfast.initiatives import pages, sources
+from holdfast.initiatives.places import Places
+from holdfast.initiatives.status import NAME, BadStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.agreement import Source
+    from holdfast.core.shapes import Fields
+    from holdfast.core.small_shapes import Initiative, Initiatives
+    from holdfast.loop import Loop
+
+
+def candidates(places: Places, state: Initiatives) -> list[str]:
+    """The folders of initiatives that nobody knows."""
+    known = {one.get("folder") or key for key, one in state["all"].items()}
+    return [folder for folder in places.folders() if folder not in known]
+
+
+def found(loop: Loop, state: Initiatives, name: str | None) -> Fields:
+    """The arguments of the command that records what was found."""
+    places = Places(loop.engine)
+    folder = _folder(places, state, name)
+    if folder is None:
+        return _from_graph(loop, state, name)
+    read = places.read_pages(folder)
+    title, told = pages.merged(read)
+    place = places.status(folder)
+    yaml = places.read_status(place)
+    called = title or (yaml.initiative if yaml else None) or folder
+    one = rebuilt(called, told, loop.engine.now())
+    used = [place for place, page in read if page.spots]
+    if yaml is not None and yaml.initiative in (None, called, folder):
+        one = _with_status(loop, one, yaml.source(NAME, place))
+        used.append(place)
+    if not one["milestones"]:
+        where = places.folder(folder)
+        raise Refused(
+            "not_found",
+            f"initiative recover: {where} tells of no milestone",
+            f"write headings such as '## M1: title' with boxes in {where}/README.md, or {CREATE}",
+        )
+    key = folder if key_of(folder) == folder else key_of(called)
+    if key != folder:
+        one["folder"] = folder
+    return {"initiative": key, "state": one, "sources": used}
+
+
+def _folder(places: Places, state: Initiatives, name: str | None) -> str | None:
+    listed = places.folders()
+    if name is not None:
+        if name in listed:
+            return name
+        key = key_of(name)
+        return key if key in listed else None
+    unknown = candidates(places, state)
+    if len(unknown) > 1:
+        raise Refused(
+            "ambiguous",
+            f"initiative recover: there are several folders: {', '.join(unknown[:10])}",
+            f"holdfast initiative recover {word(unknown[0])}",
+            candidates=unknown,
+        )
+    return unknown[0] if unknown else None
+
+
+def _with_status(loop: Loop, one: Initiative, source: Source) -> Initiative:
+    """What boxes cannot say: that it is blocked or has ended, and where it stands."""
+    ids = [each["id"] for each in one["milestones"]]
+    pending = {key: told for key, told in source.progress.items() if key not in ids}
+    open_ids = [each["id"] for each in one["milestones"] if each["status"] != "completed"]
+    source.progress = pending
+    if source.milestone not in (*open_ids, *pending):
+        source.milestone = None
+    if source.status is not None and STATUSES.get(source.status, 0) < STATUSES[one["status"]]:
+        source.status = None
+    try:
+        return sources.taken(one, source, loop.engine)
+    except BadStatus as bad:
+        loop.engine.note(f"{source.place} is left out: {bad.why}")
+        return one
+
+
+def _from_graph(loop: Loop, state: Initiatives, name: str | None) -> Fields:
+    told = sources.told_by_graph(loop.engine)
+    called = str((told or {}).get("initiative", ""))
+    if told is None or name not in (None, called, key_of(called)) or key_of(called) in state["all"]:
+        what = f"a folder for {name[:80]!r}" if name else "a folder with milestones"
+        known = next(iter(state["all"].values()), None)
+        hint = "holdfast initiative show" if known else CREATE
+        raise Refused("not_found", f"initiative recover: there is no {what} to recover from", hint)
+    source = sources.source_of(told)
+    one = sources.taken(rebuilt(called, [], loop.engine.now()), source, loop.engine)
+    loop.engine.note(f"rebuilt from the memory graph as of {source.at}; tasks and titles are lost")
+    return {"initiative": key_of(called), "state": one, "sources": [sources.GRAPH]}
