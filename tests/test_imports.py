@@ -70,6 +70,7 @@ PACKAGES = {
         "steps",
         "table",
         "table_beside",
+        "table_initiatives",
         "table_loops",
         "table_upkeep",
     ),

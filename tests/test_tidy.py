@@ -210,7 +210,6 @@ def test_shapes_are_imported_for_typing_alone(path):
 CLIENTS_RUN = "holdfast.hooks.entry"
 """Named in a client's settings, by its path."""
 PURE_AGGREGATES = {
-    "holdfast.core.initiative",
     "holdfast.core.interview",
     "holdfast.core.delegation",
 }

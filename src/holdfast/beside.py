@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields
     from holdfast.delegations import Delegations
+    from holdfast.initiatives.keeping import Initiatives
     from holdfast.interviews import Interviews
     from holdfast.loop import Loop
     from holdfast.loops.keeping import Loops
@@ -72,6 +73,26 @@ class Beside:
         from holdfast.delegations import Delegations
 
         return Delegations(self._loop)
+
+    def initiatives(self) -> Initiatives:
+        """Goals that last for months, with their milestones."""
+        from holdfast.initiatives.keeping import Initiatives
+
+        return Initiatives(self._loop)
+
+    def initiative_line(self) -> str:
+        """The current initiative in two lines, for a session without a workflow."""
+        from holdfast.initiatives.belonging import in_a_line
+
+        return in_a_line(self._loop)
+
+    def resume_initiative(self) -> list[str]:
+        """Compares the sources of the current initiative, if there is one; what was noticed."""
+        from holdfast.initiatives.belonging import is_known
+
+        if is_known(self._loop):
+            self.initiatives().resume()
+        return self._loop.notes()
 
     def loops(self) -> Loops:
         """The loops of this workspace: units in iterations, confirmed and verified."""

@@ -80,6 +80,8 @@ class Keeper(Evidence, Beside):
         branch: str | None = None,
         ttl: str | None = None,
         replace: bool = False,
+        initiative: str | None = None,
+        milestone: str | None = None,
         workflow: str | None = None,
         id: str | None = None,
     ) -> Receipt:
@@ -90,9 +92,9 @@ class Keeper(Evidence, Beside):
             raise Refused("invalid", "start makes its own id", "holdfast resume ID")
         request = opening.Request(
             recipe, subject, title, list(tasks), list(phases), list(reading), list(reminders),
-            plain(context or {}), branch, ttl,
+            plain(context or {}), branch, ttl, initiative, milestone,
         )  # fmt: skip
-        wanted = opening.prepare(self._engine, request)
+        wanted = opening.prepare(self._loop, request)
         with self._loop.locked():
             repeated = self._loop.once(id)
             if repeated is not None:

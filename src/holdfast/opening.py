@@ -41,6 +41,8 @@ class Request:
         context: Fields,
         branch: str | None,
         ttl: str | None,
+        initiative: str | None,
+        milestone: str | None,
     ) -> None:
         self.recipe = recipe
         self.subject = subject
@@ -52,6 +54,8 @@ class Request:
         self.context = context
         self.branch = branch
         self.ttl = ttl
+        self.initiative = initiative
+        self.milestone = milestone
 
 
 class Wanted:
@@ -66,8 +70,9 @@ class Wanted:
         self.before: Workflow | None = None
 
 
-def prepare(engine: Engine, request: Request) -> Wanted:
+def prepare(loop: Loop, request: Request) -> Wanted:
     """The command's arguments, as far as they don't depend on what is there already."""
+    engine = loop.engine
     recipe = _recipe(engine, request)
     subject = request.subject
     if subject is None:
@@ -94,6 +99,10 @@ def prepare(engine: Engine, request: Request) -> Wanted:
         "reminders": list(dict.fromkeys(request.reminders)),
         "context": context,
     }
+    if request.initiative is not None or request.milestone is not None:
+        from holdfast.initiatives.belonging import belonging
+
+        args["initiative"] = belonging(loop, request.initiative, request.milestone)
     commit = engine.workspace.commit()
     if commit is not None:
         args["base"] = commit

@@ -7,6 +7,7 @@ import pytest
 from holdfast import Keeper, Refused
 from holdfast.cli.table import COMMANDS
 from holdfast.delegations import Delegations
+from holdfast.initiatives.keeping import Initiatives
 from holdfast.interviews import Interviews
 from holdfast.loops.keeping import Loops
 from holdfast.memory.layer import Memory
@@ -73,10 +74,22 @@ METHODS = {
     "loop archive": "loops.archive",
     "loop rebuild": "loops.rebuild",
     "loop run": "loops.run",
+    "initiative create": "initiatives.create",
+    "initiative start": "initiatives.start",
+    "initiative task": "initiatives.task",
+    "initiative complete": "initiatives.complete",
+    "initiative block": "initiatives.block",
+    "initiative unblock": "initiatives.unblock",
+    "initiative finish": "initiatives.finish",
+    "initiative archive": "initiatives.archive",
+    "initiative show": "initiatives.show initiatives.all initiatives.current",
+    "initiative use": "initiatives.use",
+    "initiative sync": "initiatives.sync initiatives.resume",
+    "initiative recover": "initiatives.recover",
     "trust": "wishes approve revoke_trust",
     "clean": "clean",
     "sync": "sync",
-    "hook": "mine held take_in_notes enforced awaits_briefing",
+    "hook": "initiative_line resume_initiative mine held take_in_notes enforced awaits_briefing",
     "doctor": "examine",
     "verify": "verify",
     "repair": "repair",
@@ -89,6 +102,7 @@ DAY_MS = 86_400_000
 
 
 BESIDE = {
+    "initiatives": Initiatives,
     "interviews": Interviews,
     "delegations": Delegations,
     "loops": Loops,

@@ -207,6 +207,19 @@ def _task_phases(reader: Reader, _current: str) -> Found:
     return [(name, "") for name in _state(reader)["recipe"].get("task_phases", [])]
 
 
+def _initiatives(reader: Reader, _current: str) -> Found:
+    found = open_keeper(_session(reader)).initiatives().all()["all"]
+    return [(key, _short(one["name"])) for key, one in found.items()]
+
+
+def _milestones(reader: Reader, _current: str) -> Found:
+    """Those that are not completed."""
+    one = open_keeper(_session(reader)).initiatives().current()
+    listed = [] if one is None else one["milestones"]
+    open_ones = [each for each in listed if each["status"] != "completed"]
+    return [(each["id"], _short(each["title"])) for each in open_ones]
+
+
 def _gates(reader: Reader, _current: str) -> Found:
     gates = _state(reader)["gates"]
     return [(name, _short(gate.get("status", ""))) for name, gate in gates.items()]
@@ -281,6 +294,8 @@ _FINDERS: dict[str, Callable[[Reader, str], Found]] = {
     "task phase": _task_phases,
     "loop": _loops,
     "unit": _units,
+    "initiative": _initiatives,
+    "milestone": _milestones,
     "gate": _gates,
     "file": _files,
     "@file": _marked_files,

@@ -19,7 +19,7 @@ _NAMES = {"L1": "File state", "L2": "Auto-memory", "L3": "MCP Memory"}
 def context_page(screen: Screen, data: Any) -> Iterator[str]:
     fields = data["fields"]
     yield from _work(screen, fields["workflows"])
-    yield _line(screen, "Initiative", _initiative(fields["initiative"]))
+    yield _line(screen, "Initiative", _initiative(screen, fields["initiative"]))
     yield _line(screen, "Interview", _interview(screen, fields["interview"]))
     yield _line(screen, "Delegations", _delegations(screen, fields["delegations"]))
     learnings = [clean(entry["text"]) for entry in fields["learnings"]]
@@ -55,8 +55,15 @@ def _line(screen: Screen, label: str, text: str) -> str:
     return f"  {label:{_LABEL}}" + screen.paint(text, "dim")
 
 
-def _initiative(found: Fields | None) -> str:
-    return "none" if found is None else clean(found["name"])
+def _initiative(screen: Screen, found: Fields | None) -> str:
+    if found is None:
+        return "none"
+    facts = [clean(found["name"]), found["status"].replace("_", " ")]
+    if found["current_milestone"] and found["status"] not in ("completed", "archived"):
+        facts.append(clean(found["current_milestone"]))
+    facts.append(f"milestones {found['completed']}/{found['total']}")
+    facts.append(screen.age(found["updated_at"]))
+    return screen.dot().join(facts)
 
 
 def _interview(screen: Screen, found: Fields | None) -> str:

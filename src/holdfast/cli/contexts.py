@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from holdfast.cli.beside import page
+from holdfast.initiatives import overview
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.shapes import Answer, Arguments
+    from holdfast.core.shapes import Fields
     from holdfast.keeper import Keeper
 
 _LEARNINGS = 5
@@ -22,12 +24,18 @@ def context(keeper: Keeper, _args: Arguments) -> Answer:
     fields = {
         **found,
         "workflows": [_row(row) for row in rows],
-        "initiative": None,
+        "initiative": _initiative(keeper),
         "interview": interviews[-1] if interviews else None,
         "delegations": delegations["summary"] if delegations["entries"] else None,
         "learnings": list(reversed(learnings))[:_LEARNINGS],
     }
     return page("context", fields, [*notes, *noticed, *keeper.noticed()])
+
+
+def _initiative(keeper: Keeper) -> Fields | None:
+    state = keeper.initiatives().all()
+    one = state["all"].get(state["current"] or "")
+    return None if one is None else overview.view(str(state["current"]), one)
 
 
 _SHOWN = (

@@ -55,7 +55,7 @@ def _interviews(screen: Screen, data: Any) -> Iterator[str]:
 
 def _interview(screen: Screen, entry: Fields) -> str:
     score = entry.get("confidence")
-    drawn = "" if score is None else f"  {_bar(screen, score)} {score:.2f}"
+    drawn = "" if score is None else f"  {bar(screen, score)} {score:.2f}"
     asked = entry.get("questions_asked")
     told = [f"{asked} questions"] if asked else []
     told += [f"{name} {value}" for name, value in (entry.get("dimensions") or {}).items()]
@@ -63,7 +63,7 @@ def _interview(screen: Screen, entry: Fields) -> str:
     return f"{screen.mark('completed')} {clean(entry['skill'])}{drawn}  {about}".rstrip()
 
 
-def _bar(screen: Screen, share: float) -> str:
+def bar(screen: Screen, share: float) -> str:
     full = round(max(0.0, min(1.0, share)) * _BAR)
     on, off = ("█", "░") if screen.fancy else ("#", "-")
     return screen.paint(on * full, "good") + screen.paint(off * (_BAR - full), "dim")
@@ -125,10 +125,17 @@ def _context(screen: Screen, data: Any) -> Iterator[str]:
     return context_page(screen, data)
 
 
+def _initiatives(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.initiative_page import initiative_page
+
+    return initiative_page(screen, data)
+
+
 _PAGES: dict[str, Callable[[Screen, Any], Iterator[str]]] = {
     "noted": _noted,
     "forge": _forge,
     "context": _context,
+    "initiative": _initiatives,
     "violations": _violations,
     "interviews": _interviews,
     "delegations": _delegations,

@@ -309,13 +309,22 @@ def _summary(name: str, value: Json) -> Fields:
         return {name: value}
 
 
+def _state(state: Json) -> Fields:
+    """A workflow, one initiative or all of them, in a few words."""
+    if "all" in state:
+        return {"initiatives": ", ".join(state["all"]), "current": state["current"]}
+    if "milestones" in state:
+        return {"status": state["status"], "milestone": state["current_milestone"]}
+    return {"recipe": state["recipe"]["name"], "title": state["title"]}
+
+
 def _edited(changes: list[Json]) -> Fields:
     return {"changed": ", ".join([path_text(change[0]) for change in changes])}
 
 
 _SUMMARIES: dict[str, Callable[[Json], Fields]] = {
     "recipe": lambda recipe: {"recipe": recipe["name"]},
-    "state": lambda state: {"recipe": state["recipe"]["name"], "title": state["title"]},
+    "state": _state,
     "session": lambda held: {"session": held["id"] if isinstance(held, dict) else held},
     "commit": lambda commit: {"commit": str(commit)[:_COMMIT]},
     "changes": _edited,

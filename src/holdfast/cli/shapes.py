@@ -18,6 +18,8 @@ Values = Literal[
     "task phase",
     "loop",
     "unit",
+    "initiative",
+    "milestone",
     "gate",
     "file",
     "@file",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.cli import table_beside
 from holdfast.cli.grammar import argument, flag, option
+from holdfast.cli.table_initiatives import INITIATIVE_GROUPS, INITIATIVES
 from holdfast.cli.table_loops import LOOP_GROUPS, LOOPS
 from holdfast.cli.table_upkeep import SETUP, UPKEEP
 
@@ -20,6 +21,7 @@ GROUPS: dict[str, str] = {
     "violation": "record what a review found, clear it, or list what is there",
     **table_beside.GROUPS,
     **LOOP_GROUPS,
+    **INITIATIVE_GROUPS,
 }
 
 _WORKFLOW = argument(
@@ -85,6 +87,8 @@ _WORKFLOWS: dict[str, Command] = {
             option("--branch", "NAME", "the branch it belongs to (default: the current one)"),
             option("--ttl", "TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
             flag("--replace", "abandon the one that has the only place for such a record"),
+            option("--initiative", "NAME", "the initiative it is for (default: none)"),
+            option("--milestone", "ID", "its milestone (alone: of the current initiative)"),
         ),
         "examples": (
             "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
@@ -367,6 +371,7 @@ SECTIONS = {
     "Progress": _PROGRESS,
     "Evidence": _EVIDENCE,
     "Loops": LOOPS,
+    "Initiatives": INITIATIVES,
     "Beside workflows": table_beside.BESIDE,
     "Setting up": SETUP,
     "Upkeep": UPKEEP,

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper, Receipt
 
 
-_STARTING = ("title", "tasks", "phases", "reading", "reminders", "branch", "ttl", "replace")
+_STARTING = ("title", "tasks", "phases", "reading", "reminders", "branch", "ttl", "replace",
+             "initiative", "milestone")  # fmt: skip
 
 
 def start(keeper: Keeper, args: Arguments) -> Answer:
@@ -42,6 +43,7 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
 
 def resume(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.resume(**aim(args))
+    receipt.notes += keeper.resume_initiative()
     answer = _answer("briefing", args, receipt, "")
     answer["data"]["briefing"] = keeper.briefing(state=receipt.state)
     answer["data"]["branch"] = keeper.workspace.branch()

@@ -21,7 +21,7 @@ APART_MS = 5 * 60 * 1_000
 class Source:
     """What one place says. What it does not say is ``None``, and disagrees with nothing."""
 
-    __slots__ = ("at", "milestone", "name", "place", "progress", "status")
+    __slots__ = ("at", "initiative", "milestone", "name", "place", "progress", "status")
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class Source:
         status: str | None,
         progress: dict[str, str],
         place: str = "",
+        initiative: str | None = None,
     ) -> None:
         self.name = name
         self.at = at
@@ -38,11 +39,18 @@ class Source:
         self.status = status
         self.progress = progress
         self.place = place
-        """Where people find it; its name, where nothing else is told."""
+        """The path of the file, where it is one."""
+        self.initiative = initiative
+        """Whom it speaks of, where that is another one."""
 
     def content(self) -> Fields:
         """All that it says, for the event that keeps it."""
-        told = {"milestone": self.milestone, "status": self.status, "updated": self.at}
+        told = {
+            "initiative": self.initiative,
+            "milestone": self.milestone,
+            "status": self.status,
+            "updated": self.at,
+        }
         said: Fields = {name: value for name, value in told.items() if value is not None}
         return {**said, "progress": self.progress} if self.progress else said
 

@@ -121,6 +121,7 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
             f"holdfast abandon -w {state['id']} and start anew."
         )
     lines.append(f"WORKFLOW: {quoted(state['title'] or state['subject'])}")
+    lines += _initiative(state)
     lines.append(f"id {state['id']} · recipe {quoted(state['recipe']['name'])} · {state['status']}")
     if state["phase"] is not None:
         phase = find_phase(state, state["phase"])
@@ -143,6 +144,15 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
         lines.append(f"FEATURE {number}/{total}: {feature}")
     lines.append(f"last activity {moment.age(now, state['updated_at'])}")
     return [*lines, *_resuming(state)]
+
+
+def _initiative(state: Workflow) -> list[str]:
+    """What larger goal the work belongs to."""
+    told = state.get("initiative")
+    if not told:
+        return []
+    milestone = f", milestone {quoted(told['milestone'])}" if told.get("milestone") else ""
+    return [f"INITIATIVE: {quoted(told['name'])}{milestone} (holdfast initiative show)"]
 
 
 def _resuming(state: Workflow) -> list[str]:

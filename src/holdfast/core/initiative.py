@@ -95,9 +95,9 @@ def create(state: Initiative | None, command: Command) -> Answer:
 def out_of_order(ids: list[str]) -> tuple[str, str] | None:
     """The first two neighbours that are numbered the wrong way round."""
     numbered = [each for each in ids if each[:1] in "Mm" and each[1:].isdecimal()]
-    for one, other in zip(numbered, numbered[1:], strict=False):
-        if int(other[1:]) < int(one[1:]):
-            return one, other
+    for place, other in enumerate(numbered[1:]):
+        if int(other[1:]) < int(numbered[place][1:]):
+            return numbered[place], other
     return None
 
 

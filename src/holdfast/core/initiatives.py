@@ -169,7 +169,10 @@ def _correct(state: Initiatives, command: Command) -> Answer:
 def _corrected(state: Initiatives, event: Event) -> Initiatives:
     data = event["data"]
     one: Initiative = data.get("state") or state["all"][data["initiative"]]
-    return {**state, "all": {**state["all"], data["initiative"]: {**one, "updated_at": event["at"]}}}
+    return {
+        **state,
+        "all": {**state["all"], data["initiative"]: {**one, "updated_at": event["at"]}},
+    }
 
 
 def _recover(state: Initiatives, command: Command) -> Answer:
@@ -184,7 +187,8 @@ def _recover(state: Initiatives, command: Command) -> Answer:
 
 def _recovered(state: Initiatives, event: Event) -> Initiatives:
     data = event["data"]
-    one: Initiative = {**data["state"], "updated_at": event["at"]}
+    told: Initiative = data["state"]
+    one: Initiative = {**told, "updated_at": event["at"]}
     return {"current": data["initiative"], "all": {**state["all"], data["initiative"]: one}}
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 KEPT = 200
 KINDS = ("pattern", "preference", "insight")
 SECTION = "Learnings"
+INITIATIVES = "Initiative Patterns"
+"""What is kept under this heading has to be one of the kinds."""
 REMEMBER = "holdfast remember TEXT --kind pattern"
 
 
@@ -46,6 +48,8 @@ def remember(state: Learning, command: Command) -> Answer:
     why = bad.message if bad else None
     if why is None and kind is not None and kind not in KINDS:
         why = f"{str(kind)[:40]!r} is no kind; there are {', '.join(KINDS)}"
+    if why is None and kind is None and section == INITIATIVES:
+        why = f"under {INITIATIVES} there are only a {', a '.join(KINDS)}; say which with --kind"
     if why is None and (len(text.splitlines()) > 1 or len(section.splitlines()) > 1):
         why = "a learning is one line"
     if why:

@@ -131,6 +131,8 @@ class Workflow(TypedDict):
     branch: str | None
     base: NotRequired[str]
     """The commit that was checked out when it began, where git tells."""
+    initiative: NotRequired[Fields]
+    """``name`` and ``milestone`` of the initiative it belongs to."""
     worktree: str
     """``.`` is the main worktree; a linked one goes by its name in git."""
     record: str

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 16
 _WHOLE = ("record_adopted", "record_edited")
+_INITIATIVES = small.stream_of("initiatives")
 _ODD = (LookupError, TypeError, ValueError, AttributeError)
 
 
@@ -44,6 +45,7 @@ class Outstanding:
         before = None if whole else _one(engine, holder, read.seen)
         now = projection.holder_of([*read.seen, *([before] if before else [])])
         made, self.gone = projection.of_workflows(read.seen, before, now)
+        self.gone += read.gone
         if holder and now is None:
             self.gone.append(projection.SLOT)
         self.operations: list[Operation] = projection.merged([*made, *read.told])
@@ -64,18 +66,27 @@ class _Read:
         self.events = 0
         self.last: Event | None = None
         self.told: list[Operation] = []
+        self.gone: list[str] = []
+        initiatives = 0
         states: dict[str, Workflow | None] = {}
         seqs: dict[str, int] = {}
         for event in events:
             self.events += 1
             self.last = event
             stream = event["stream"]
-            if has_no_workflow(stream):
+            if stream == _INITIATIVES:
+                # A task that is done is no news to a graph.
+                is_task = event["type"] == "milestone_task_recorded"
+                initiatives = initiatives if is_task else event["seq"]
+            elif has_no_workflow(stream):
                 self.told += _told(engine, event)
             else:
                 known = states.get(stream)
                 states[stream] = workflow.carried(known, event) if whole else None
                 seqs[stream] = event["seq"]
+        if initiatives:
+            told, self.gone = _initiatives(engine, initiatives)
+            self.told += told
         self.seen: list[Seen] = []
         for stream, state in states.items():
             if whole:
@@ -129,6 +140,16 @@ def _told(engine: Engine, event: Event) -> list[Operation]:
         return projection.of_small(state or {})
     except _ODD:
         return []
+
+
+def _initiatives(engine: Engine, upto: int) -> tuple[list[Operation], list[str]]:
+    """The initiatives as of the last event that a graph hears of."""
+    events = engine.ledger.scan(_INITIATIVES)
+    state, _ = small.replayed("initiatives", (one for one in events if one["seq"] <= upto))
+    try:
+        return ([], []) if state is None else projection.of_initiatives(state)
+    except _ODD:
+        return [], []
 
 
 def _one(engine: Engine, stream: str, seen: list[Seen]) -> Seen | None:

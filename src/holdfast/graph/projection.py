@@ -6,7 +6,7 @@ for each workflow, with current values only; ``interview-state`` with those of t
 verb workflow whose record has the main worktree's one place; every other workflow is
 ``workflow-state:ID``.
 
-An initiative's ``initiative-checkpoint`` is one more row in ``_EVENTS`` when there are such events.
+``initiative-checkpoint`` is the current initiative, and ``initiative-checkpoint:KEY`` another one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ INTERVIEW = "interview-state"
 LOG = "delegation-log"
 LEARNINGS = "learnings"
 FORGE = "forge-context"
+CHECKPOINT = "initiative-checkpoint"
 _MAIN = "."
 _WORKFLOW = (
     "type: ",
@@ -39,6 +40,7 @@ _WORKFLOW = (
     "status: ",
     "updated: ",
 )
+_INITIATIVE = ("initiative: ", "milestone: ", "status: ", "progress: ", "updated: ")
 _INTERVIEW = ("skill: ", "confidence: ", "dimensions: ", "questions_asked: ", "timestamp: ")
 
 
@@ -127,6 +129,30 @@ def of_small(state: Fields) -> list[Operation]:
     for entry in state.get("learnings", []):
         found += _of_learning(entry)
     return found
+
+
+def of_initiatives(state: Fields) -> tuple[list[Operation], list[str]]:
+    """The entities of all initiatives, and one that is no longer any."""
+    current = state["current"]
+    found: list[Operation] = []
+    for key, one in state["all"].items():
+        progress = {each["id"]: each["status"] for each in one["milestones"]}
+        values = {
+            "initiative": one["name"],
+            "milestone": one["current_milestone"] or "none",
+            "status": one["status"],
+            "progress": jsontext.dumps(progress),
+            "updated": one["updated_at"],
+        }
+        found.append(
+            {
+                "name": CHECKPOINT if key == current else f"{CHECKPOINT}:{key}",
+                "entityType": "InitiativeCheckpoint",
+                "replaces": _INITIATIVE,
+                "observations": _lines(values),
+            }
+        )
+    return found, [f"{CHECKPOINT}:{current}"] if len(found) > 1 else []
 
 
 def merged(operations: Iterable[Operation]) -> list[Operation]:

@@ -23,7 +23,10 @@ _ALWAYS = ("SessionStart", "PreCompact", "SessionEnd", "PreCompress", "BeforeAge
 _READS = ("Read", "read_file", "read_many_files", "NotebookRead")
 _TOOLS = ("PostToolUse", "AfterTool")
 _ENFORCED = ("Stop", "AfterAgent", "PreToolUse", "BeforeTool")
-_RECORDS = (".claude/workflow-state.json", ".claude/workflow-state", "untracked/workflow-state")
+_RECORDS = (
+    *(".claude/workflow-state.json", ".claude/workflow-state", "untracked/workflow-state"),
+    ".claude/initiative.json",
+)
 _FOLDERS = (".claude/workflow-state/active", "untracked/workflow-state", ".claude/iterative")
 _ONE_FILE = ("file_path", "path", "absolute_path")
 _SEVERAL_FILES = ("paths", "include")

@@ -112,7 +112,8 @@ def _briefed(call: Call) -> Plan:
 def _candidates(call: Call, refusal: Refusal) -> Plan:
     """What is merely there is named, not taken."""
     if not refusal.details.get("candidates"):
-        return NOTHING
+        text = call.keeper.initiative_line() if call.name == "SessionStart" else ""
+        return Plan("tell of the initiative", answers.context(call.name, text)) if text else NOTHING
     text = f"Holdfast: {quoted(refusal.message, 1_500)}. Next: {quoted(refusal.hint, 500)}"
     return Plan("name the workflows there are", answers.context(call.name, text))
 

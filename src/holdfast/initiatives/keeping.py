@@ -8,7 +8,6 @@ sources are compared; who is wrong is mended, and what it said is kept in an eve
 from __future__ import annotations
 
 from holdfast.core import initiatives as core
-from holdfast.core.initiative import next_command
 from holdfast.errors import Refused
 from holdfast.initiatives.layers import Layers
 from holdfast.small import Noted, Small
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.core.shapes import Fields
-    from holdfast.core.small_shapes import Initiative, Initiatives as State
+    from holdfast.core.small_shapes import Initiative
+    from holdfast.core.small_shapes import Initiatives as State
     from holdfast.loop import Loop
 
 
@@ -89,10 +89,10 @@ class Initiatives:
         if source == "files":
             seqs += self._layers.take_files(id)
         self._layers.spread()
-        return self._finished(Noted(self._small.state(), seqs, []))  # type: ignore[arg-type]
+        return self._finished(Noted(self._small.state(), seqs, []))
 
     def recover(self, name: str | None = None, *, id: str | None = None) -> Noted:
-        """Makes a checkpoint from what is left: milestone files, ``WORKFLOW-STATUS.yaml``, graph."""
+        """Makes a checkpoint from what is left: milestone files, YAML, graph."""
         from holdfast.initiatives import recovery
 
         args = recovery.found(self._loop, self._small.state(), name)  # type: ignore[arg-type]
@@ -128,8 +128,7 @@ class Initiatives:
 
     def resume(self) -> Initiative | None:
         """The current initiative after its sources were compared and mended."""
-        if self._layers.is_known():
-            self._layers.agree(is_deep=True)
+        self._layers.agree(is_deep=True)
         return self.current()
 
     def show(self, name: str | None = None) -> tuple[Fields, list[str]]:
@@ -149,6 +148,3 @@ def _milestone(text: str) -> Fields:
     """``M1: title`` as its id and its title."""
     name, _, title = text.partition(":")
     return {"id": name.strip(), "title": title.strip()}
-
-
-__all__ = ["Initiatives", "next_command"]

@@ -49,12 +49,6 @@ class Layers:
             self._places = Places(self._engine)
         return self._places
 
-    def is_known(self) -> bool:
-        """Whether there is an initiative at all, by a look that costs next to nothing."""
-        record = os.path.join(self._engine.workspace.root, self._small.place)
-        self._engine.refresh()
-        return os.path.lexists(record) or bool(self._engine.register.version("_initiatives"))
-
     def repeated(self, event_id: str) -> Noted | None:
         """The answer to a request that was carried out before."""
         before = self._loop.reading(lambda: self._loop.recorded(event_id))
@@ -97,9 +91,9 @@ class Layers:
                     raise
                 self._engine.note(f"{error.message}: {error.hint}")
                 break
-            if made is None:
+            seqs += made or []
+            if not made:
                 break
-            seqs += made
         return seqs
 
     def _agree_once(self, *, is_deep: bool) -> list[int] | None:
@@ -112,14 +106,36 @@ class Layers:
         self._seen = raw
         told = self.places().read_status(place) if raw is not None else None
         asked = [sources.of_record(one)]
-        if told is not None and told.initiative in (None, one["name"]):
+        if told is not None and told.initiative not in (None, one["name"]):
+            return self._renamed(key, one, told, place)
+        if told is not None:
             asked.append(told.source(status.NAME, place))
         is_apart = any(source.differs(asked[0]) for source in asked[1:])
         graph = sources.of_graph(self._engine, one["name"]) if is_deep or is_apart else None
         verdict = agreement.weigh(asked, graph, self._engine.now())
-        if verdict is None:
+        if verdict is None or not self._can_mend(verdict.stale):
             return None
         made = self._mend(key, one, verdict, told)
+        self.spread()
+        return made
+
+    def _can_mend(self, stale: list[Source]) -> bool:
+        """Whether a stale file can be written: else there would be an event at every look."""
+        for source in stale:
+            folder = os.path.dirname(self.places().path(source.place)) if source.place else ""
+            if folder and not os.access(folder, os.W_OK):
+                self._engine.note(f"{source.place} is stale, and its folder cannot be written")
+                return False
+        return True
+
+    def _renamed(
+        self, key: str, one: Initiative, told: status.Status, place: str
+    ) -> list[int] | None:
+        """The file speaks of another initiative: it is stale, whatever its time."""
+        stale = told.source(status.NAME, place, told.initiative)
+        if not self._can_mend([stale]):
+            return None
+        made = self._correct(key, one, sources.of_record(one), [stale], {})
         self.spread()
         return made
 
@@ -252,7 +268,9 @@ class Layers:
         def prepare(raw: bytes | None) -> bytes | None:
             try:
                 ours = self._is_ours(one, place)
-                return None if raw is None else pages.Page(raw, told, known).ticked(one, is_ours=ours)
+                return (
+                    None if raw is None else pages.Page(raw, told, known).ticked(one, is_ours=ours)
+                )
             except pages.BadPage as bad:
                 raise bad_file(place, bad) from None
 

@@ -9,10 +9,15 @@ from holdfast.initiatives import pages, recovery
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative, Initiatives
     from holdfast.initiatives.places import Places
     from holdfast.loop import Loop
+
+    T = TypeVar("T")
 
 RECOVER = "holdfast initiative recover"
 
@@ -50,7 +55,8 @@ def of(loop: Loop, places: Places, state: Initiatives, key: str | None) -> Field
     return fields
 
 
-def _tried(loop: Loop, look):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _tried(loop: Loop, look: Callable[[], T]) -> T | None:
+    """What a look at files gives; where one is broken that is a note, and nothing."""
     try:
         return look()
     except HoldfastError as error:

@@ -24,7 +24,8 @@ MOST_BYTES = 1_000_000
 _LISTS = ("bullet_list", "ordered_list")
 _BOX = re.compile(r"\[([ xX])\](?:\s+|$)")
 _NUMBERED = re.compile(
-    r"[*_`]*(?:milestone\s+m?|m)(?P<number>[0-9]{1,4})[*_`]*\s*(?:[:.)–—-]+[*_`]*(?:\s+|$)(?P<title>.*))?",
+    r"[*_`]*(?:milestone\s+m?|m)(?P<number>[0-9]{1,4})[*_`]*\s*"
+    r"(?:[:.)\u2013\u2014-]+[*_`]*(?:\s+|$)(?P<title>.*))?",
     re.IGNORECASE | re.DOTALL,
 )
 _FILE = re.compile(r"m[0-9]{1,4}(?![0-9a-z])", re.IGNORECASE)

@@ -32,7 +32,8 @@ class Places:
         self._status = told.workflow_status()
 
     def folder(self, key: str, one: Initiative | None = None) -> str:
-        return f"{self._top}/{(one or {}).get('folder') or key}"
+        told = None if one is None else one.get("folder")
+        return f"{self._top}/{told or key}"
 
     def status(self, key: str, one: Initiative | None = None) -> str:
         """The place of ``WORKFLOW-STATUS.yaml``: the settings' word, else one at the root."""
@@ -102,9 +103,7 @@ class Places:
 
     def _is_one(self, name: str) -> bool:
         folder = os.path.join(self._workspace.root, self._top, name)
-        return os.path.isdir(folder) and bool(
-            self._names(f"{self._top}/{name}")
-        )
+        return os.path.isdir(folder) and bool(self._names(f"{self._top}/{name}"))
 
     def _names(self, folder: str) -> list[str]:
         if not os.path.isdir(os.path.join(self._workspace.root, folder)):

@@ -67,9 +67,7 @@ def source_of(told: Fields) -> Source:
         progress = {}
     said = progress.items() if isinstance(progress, dict) else ()
     statuses = {str(key): value for key, value in said if isinstance(value, str)}
-    return Source(
-        GRAPH, told.get("updated"), told.get("milestone"), told.get("status"), statuses
-    )
+    return Source(GRAPH, told.get("updated"), told.get("milestone"), told.get("status"), statuses)
 
 
 def taken(one: Initiative, source: Source, engine: Engine) -> Initiative:

@@ -57,8 +57,9 @@ class Status:
         self.initiative = told["initiative"]
         self.milestone, self.status, self.updated = (told[key] for key in KEYS[1:])
 
-    def source(self, name: str, place: str) -> Source:
-        return Source(name, self.updated, self.milestone, self.status, self.progress, place)
+    def source(self, name: str, place: str, initiative: str | None = None) -> Source:
+        told = (self.updated, self.milestone, self.status, self.progress)
+        return Source(name, *told, place, initiative)
 
     def line_of(self, *keys: str) -> int:
         """Where a value stands, for people."""
@@ -144,7 +145,7 @@ class Status:
             if name in there and _scalar(there[name][1], name) != value:
                 yield self._in_place(*there[name], value)
         added = {name: value for name, value in progress.items() if name not in there}
-        if added and node.flow_style:
+        if added and getattr(node, "flow_style", False):
             end = node.end_mark.index - 1
             lead = ", " if there else ""
             yield end, end, lead + ", ".join(_rows(added, ""))

@@ -101,7 +101,10 @@ def opened(event: Event) -> Workflow:
 
 
 def _started(state: Workflow, data: Fields, _at: str) -> Workflow:
-    names = ("subject", "title", "branch", "base", "worktree", "record", "ttl", "session")
+    names = (
+        *("subject", "title", "branch", "base", "worktree", "record", "ttl", "session"),
+        "initiative",
+    )
     after: Workflow = {**state, **{name: data[name] for name in names if name in data}}  # type: ignore[typeddict-item]
     after["required_reading"] = list(data.get("required_reading", []))
     after["reminders"] = list(data.get("reminders", []))

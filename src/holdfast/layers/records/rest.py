@@ -241,6 +241,13 @@ def _read(doc: Fields, key: str, path: Path) -> Fields:
     return found
 
 
+def _initiative(doc: Fields, key: str, path: Path) -> Fields:
+    found = table(doc, key, path)
+    named(found, "name", [*path, key])
+    text(found, "milestone", [*path, key], None)
+    return found
+
+
 def _status(doc: Fields, key: str, path: Path) -> Json:
     return one_of(doc, key, path, WORKFLOW_STATUSES)
 
@@ -273,4 +280,5 @@ _CHECKS: dict[str, Check] = {
     "commits": texts,
     "history": rows,
     "history_earlier": count,
+    "initiative": _initiative,
 }

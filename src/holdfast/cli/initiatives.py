@@ -1,0 +1,86 @@
+"""Commands on initiatives."""
+
+from __future__ import annotations
+
+from holdfast.cli.beside import page
+from holdfast.core.initiatives import current_of
+from holdfast.initiatives.overview import view
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.shapes import Answer, Arguments
+    from holdfast.core.shapes import Fields
+    from holdfast.keeper import Keeper
+    from holdfast.small import Noted
+
+
+def create(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.initiatives().create(
+        args["name"], args["milestones"], files=args["files"], id=args["id"]
+    )
+    return _noted(noted, f"initiative {args['name']} created")
+
+
+def start(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.initiatives().start(args["milestone"], id=args["id"])
+    return _noted(noted, f"milestone {args['milestone']} started")
+
+
+def task(keeper: Keeper, args: Arguments) -> Answer:
+    told = (args["milestone"], args["text"])
+    noted = keeper.initiatives().task(*told, done=args["done"], id=args["id"])
+    said = "done" if args["done"] else "added"
+    return _noted(noted, f"task of {args['milestone']} {said}: {args['text']}")
+
+
+def complete(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.initiatives().complete(args["milestone"], id=args["id"])
+    return _noted(noted, f"milestone {args['milestone']} completed")
+
+
+def block(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.initiatives().block(args["reason"], id=args["id"])
+    return _noted(noted, f"blocked: {args['reason']}")
+
+
+def unblock(keeper: Keeper, args: Arguments) -> Answer:
+    return _noted(keeper.initiatives().unblock(id=args["id"]), "it goes on")
+
+
+def finish(keeper: Keeper, args: Arguments) -> Answer:
+    options = {name: args[name] for name in ("force", "reason", "id")}
+    return _noted(keeper.initiatives().finish(**options), "initiative completed")
+
+
+def archive(keeper: Keeper, args: Arguments) -> Answer:
+    return _noted(keeper.initiatives().archive(id=args["id"]), "initiative archived")
+
+
+def use(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.initiatives().use(args["name"], id=args["id"])
+    return _noted(noted, f"{args['name']} is the current initiative")
+
+
+def sync(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.initiatives().sync(source=args["source"], id=args["id"])
+    return _noted(noted, "all sources agree")
+
+
+def recover(keeper: Keeper, args: Arguments) -> Answer:
+    noted = keeper.initiatives().recover(args["name"], id=args["id"])
+    return _noted(noted, "recovered, and a fresh checkpoint written")
+
+
+def show(keeper: Keeper, args: Arguments) -> Answer:
+    fields, notes = keeper.initiatives().show(args["name"])
+    return page("initiative", fields, notes)
+
+
+def _noted(noted: Noted, said: str) -> Answer:
+    state = noted.state
+    one = current_of(state)  # type: ignore[arg-type]
+    told = None if one is None else view(str(state["current"]), one)
+    fields: Fields = {"initiative": told, "seqs": noted.seqs}
+    answer = page("initiative", fields, noted.notes)
+    answer["data"]["said"] = said
+    return answer
