@@ -106,16 +106,6 @@ def test_what_is_final_refuses_and_points_to_a_new_initiative(status, late):
     assert refusals[0].hint.startswith("holdfast initiative create ")
 
 
-@pytest.mark.parametrize("kind", ["adopt_record", "adopt_edit"])
-def test_no_record_brings_a_completed_initiative_back(kind):
-    state = {**through()[0], "status": "completed"}
-    changes = [[["status"], "completed", "in_progress"]]
-    back = asked(kind, state={**state, "status": "in_progress"}, changes=changes)
-    after, _, refusals = run(state, back)
-    assert after == state
-    assert refusals[0].code == "wrong_order"
-
-
 def test_finishing_early_needs_force_and_a_reason_and_tells_what_was_skipped():
     state = through(asked("start_milestone", milestone="M1"))[0]
     refusals = run(state, asked("finish_initiative"))[2]

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import delegation, edits, initiative, interview
+from holdfast.core import delegation, edits, initiative, initiatives, interview
 from holdfast.core.refusal import Refusal
 from holdfast.layers.records import delegation as delegation_record
-from holdfast.layers.records import initiative as initiative_record
+from holdfast.layers.records import initiatives as initiatives_record
 from holdfast.layers.records import interview as interview_record
 from holdfast.layers.records.fields import Invalid
 
 NOON = "2026-04-02T12:00:00.000Z"
 ORIGIN = {"at": NOON, "path": "", "worktree": ".", "recipe": lambda _name: None}
 PAIRS = [
-    pytest.param(initiative, initiative_record, id="initiative"),
+    pytest.param(initiatives, initiatives_record, id="initiatives"),
     pytest.param(interview, interview_record, id="interview"),
     pytest.param(delegation, delegation_record, id="delegation"),
 ]
@@ -104,17 +104,28 @@ def asked(kind, **args):
     return {"type": kind, "args": args}
 
 
+COMMANDS[initiatives] = COMMANDS[initiative] | command(
+    "use_initiative", name=st.sampled_from(["Tidy up", "Other", "Nobody's"])
+)
+
+
 def begun(core):
-    if core is not initiative:
+    if core not in (initiative, initiatives):
         return core.blank()
     milestones = [{"id": each, "title": f"Part {each}"} for each in ("M1", "M2", "M3")]
-    return run(core, None, [asked("create_initiative", name="Tidy up", milestones=milestones)])[0]
+    names = ["Tidy up"] if core is initiative else ["Tidy up", "Other"]
+    wishes = [asked("create_initiative", name=name, milestones=milestones) for name in names]
+    return run(core, None, wishes)[0]
 
 
 @st.composite
 def reachable(draw, core):
     state = run(core, begun(core), draw(st.lists(COMMANDS[core], max_size=30)))[0]
-    return {**state, "extra": draw(unknown)}
+    extra = draw(unknown)
+    if core is not initiatives:
+        return {**state, "extra": extra}
+    current = {**state["all"][state["current"]], "extra": extra}
+    return {**state, "all": {**state["all"], state["current"]: current}}
 
 
 # Laws of all three
@@ -185,6 +196,16 @@ def test_the_same_events_give_the_same_state_and_change_nothing_behind_them(core
     assert start == untouched
 
 
+def timeless(state):
+    found = {key: {**one, "updated_at": 0} for key, one in state.get("all", {}).items()}
+    return {**state, "updated_at": 0, "all": found}
+
+
+def kept_in(state, edited):
+    """What an edit comes to: an initiative that it does not speak of stays."""
+    return {**edited, "all": {**state.get("all", {}), **edited.get("all", {})}}
+
+
 @each_pair
 @given(data=st.data())
 def test_an_edit_by_hand_becomes_the_state(core, record, data):
@@ -197,7 +218,7 @@ def test_an_edit_by_hand_becomes_the_state(core, record, data):
         assert refusals[0].code == "wrong_order"
         assert after == state
     else:
-        assert {**after, "updated_at": 0} == {**edited, "updated_at": 0}
+        assert timeless({**state, **after}) == timeless(kept_in(state, edited))
 
 
 @each_pair

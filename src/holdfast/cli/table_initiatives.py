@@ -17,7 +17,7 @@ INITIATIVES: dict[str, Command] = {
     "initiative create": {
         "help": "begin an initiative; it is the current one",
         "call": "initiatives.create",
-        "takes": (argument("NAME", "what it is called"),),
+        "takes": (argument("TITLE", "what it is called", into="name"),),
         "options": (
             option(
                 "--milestone",
@@ -93,15 +93,19 @@ INITIATIVES: dict[str, Command] = {
         "examples": ("holdfast initiative use tidy-billing",),
     },
     "initiative sync": {
-        "help": "compare record, WORKFLOW-STATUS.yaml, pages and graph, and mend what is stale",
+        "help": "compare all that tells where it stands, and mend what is stale",
         "call": "initiatives.sync",
         "options": (option("--from", "files", "take what the milestone files say", into="source"),),
         "examples": ("holdfast initiative sync", "holdfast initiative sync --from files"),
     },
     "initiative recover": {
-        "help": "make a checkpoint from milestone files, where neither record nor ledger is left",
+        "help": "make a checkpoint from milestone files, where nothing else is left",
         "call": "initiatives.recover",
-        "takes": (argument("NAME", "its folder, where there are several", count="maybe"),),
+        "takes": (
+            argument(
+                "NAME", "its folder, where there are several", count="maybe", values="initiative"
+            ),
+        ),
         "examples": ("holdfast initiative recover", "holdfast initiative recover tidy-billing"),
     },
 }

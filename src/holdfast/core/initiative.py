@@ -6,7 +6,6 @@ the state; both are pure. The status only goes forward, except from blocked back
 
 from __future__ import annotations
 
-from holdfast.core import edits
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.texts import first_bad_text
 
@@ -33,8 +32,8 @@ CREATE = 'holdfast initiative create NAME --milestone "M1: TITLE"'
 
 def decide(state: Initiative | None, command: Command) -> list[Draft] | Refusal:
     """What happens when this is asked of that initiative."""
-    if command["type"] in OPEN:
-        return OPEN[command["type"]](state, command)
+    if command["type"] == "create_initiative":
+        return create(state, command)
     if state is None:
         tried = command["type"].replace("_", " ")
         return Refusal("not_found", f"{tried}: there is no initiative", CREATE)
@@ -44,8 +43,8 @@ def decide(state: Initiative | None, command: Command) -> list[Draft] | Refusal:
 def evolve(state: Initiative | None, event: Event) -> Initiative:
     """The initiative after this event."""
     data, at = event["data"], event["at"]
-    if event["type"] in OPENING:
-        return OPENING[event["type"]](data, at)
+    if event["type"] == "initiative_created":
+        return _created(data, at)
     if state is None:
         raise ValueError(f"{event['type']} cannot be the first event of an initiative")
     return {**EVOLVE[event["type"]](state, data, at), "updated_at": at}
@@ -258,24 +257,6 @@ def _status_changed(state: Initiative, data: Fields, at: str) -> Initiative:
     return after
 
 
-def adopt_record(state: Initiative | None, command: Command) -> Answer:
-    status = command["args"]["state"]["status"]
-    drafts: list[Draft] = [{"type": "record_adopted", "data": command["args"]}]
-    return gone_back(state, status) or drafts
-
-
-def _adopted(data: Fields, _at: str) -> Initiative:
-    # It keeps the time it tells: which of several sources is the newest is decided by that.
-    adopted: Initiative = data["state"]
-    return adopted
-
-
-def adopt_edit(state: Initiative, command: Command) -> Answer:
-    edited = edits.apply(dict(state), command["args"]["changes"])
-    drafts: list[Draft] = [{"type": "record_edited", "data": command["args"]}]
-    return gone_back(state, edited["status"]) or drafts
-
-
 def gone_back(state: Initiative | None, status: str) -> Refusal | None:
     """A refusal where this status lies behind the one that was reached."""
     if state is None or STATUSES[status] >= STATUSES[state["status"]]:
@@ -284,29 +265,15 @@ def gone_back(state: Initiative | None, status: str) -> Refusal | None:
     return _refused(state, "wrong_order", f"record: {why}")
 
 
-def _edited(state: Initiative, data: Fields, _at: str) -> Initiative:
-    return edits.apply(dict(state), data["changes"])  # type: ignore[return-value]
-
-
-OPEN: dict[str, Callable[[Initiative | None, Command], Answer]] = {
-    "create_initiative": create,
-    "adopt_record": adopt_record,
-}
 DECIDE: dict[str, Callable[[Initiative, Command], Answer]] = {
     "start_milestone": start,
     "record_milestone_task": record_task,
     "complete_milestone": complete,
     **dict.fromkeys(STEPS, change_status),
-    "adopt_edit": adopt_edit,
-}
-OPENING: dict[str, Callable[[Fields, str], Initiative]] = {
-    "initiative_created": _created,
-    "record_adopted": _adopted,
 }
 EVOLVE: dict[str, Callable[[Initiative, Fields, str], Initiative]] = {
     "milestone_started": _started,
     "milestone_task_recorded": _task_recorded,
     "milestone_completed": _completed,
     "initiative_status_changed": _status_changed,
-    "record_edited": _edited,
 }

@@ -81,6 +81,8 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Initiative:
     if flag(rest, "files", PLACE, default=False):
         state["files"] = True
     if (folder := text(rest, "folder", PLACE, None)) is not None:
+        if folder in ("", ".", "..") or "/" in folder or not folder.isprintable():
+            raise Invalid([*PLACE, "folder"], "must be the name of a folder")
         state["folder"] = folder
     return {**state, **_notes(rest, PLACE, status, _TRUE_WHILE)}  # type: ignore[typeddict-item]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holdfast.core.initiatives import current_of, key_of
 from holdfast.layers.records import initiative
-from holdfast.layers.records.fields import check_object, named, table, tables, text
+from holdfast.layers.records.fields import Invalid, check_object, named, table, tables, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,10 +48,18 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Initiatives:
     key = key_of(name)
     for other, told in tables(rest, "others", PLACE).items():
         place: Path = [*PLACE, "others", other]
+        _check_key(other, place)
         one = initiative.parse(table(told, "document", place), table(told, "rest", place), origin)
         if one["name"] == name:
             key, own = other, table(told, "rest", place)
         found[other] = one
     if text(rest, "name", PLACE, None) == name:
         key, own = text(rest, "key", PLACE, key), rest
+        _check_key(key, [*PLACE, "key"])
     return {"current": key, "all": {**found, key: initiative.parse(document, own, origin)}}
+
+
+def _check_key(key: str, place: Path) -> None:
+    """A key is the name of a folder, so it is nothing that leads anywhere else."""
+    if key_of(key) != key:
+        raise Invalid(place, "must be lower case letters, digits and -")
