@@ -1,0 +1,132 @@
+"""A workspace with an initiative in it, whose clock stands still unless it is told."""
+
+import json
+import os
+
+from holdfast import Keeper
+from holdfast.core import moment
+from holdfast.graph import layer
+
+TOP = "documentation/milestones/_active"
+RECORD = ".claude/initiative.json"
+YAML = "WORKFLOW-STATUS.yaml"
+START = "2026-04-01T08:00:00.000Z"
+MINUTE_MS = 60_000
+
+
+class Ground:
+    def __init__(self, root):
+        self.root = str(root)
+        self.ms = moment.epoch_ms(START)
+        self.folder = f"{TOP}/tidy-billing"
+
+    @property
+    def now(self):
+        return moment.iso(self.ms)
+
+    def later(self, minutes=1):
+        self.ms += minutes * MINUTE_MS
+        return self.now
+
+    def keeper(self, root=None, **options):
+        return Keeper(root or self.root, clock_ms=lambda: self.ms, **options)
+
+    def initiatives(self):
+        """The library, one minute later."""
+        self.later()
+        return self.keeper().initiatives()
+
+    def begin(self, *, files=False, milestones=("M1: Map", "M2: Move", "M3: Ship")):
+        self.initiatives().create("Tidy billing", milestones, files=files)
+        return self
+
+    def one(self):
+        return self.keeper().initiatives().current()
+
+    def progress(self):
+        return {each["id"]: each["status"] for each in self.one()["milestones"]}
+
+    # Files
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    @property
+    def yaml(self):
+        return YAML if os.path.lexists(self.path(YAML)) else f"{self.folder}/{YAML}"
+
+    @property
+    def readme(self):
+        return f"{self.folder}/README.md"
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def text(self, name):
+        return self.read(name).decode()
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "wb") as file:
+            file.write(text if isinstance(text, bytes) else text.encode())
+
+    def replace(self, name, *pairs):
+        text = self.text(name)
+        for old, new in pairs:
+            assert old in text, (old, text)
+            text = text.replace(old, new, 1)
+        self.write(name, text)
+
+    def edit_yaml(self, at=None, **values):
+        """Somebody changes values, and says when; or not."""
+        lines = self.text(self.yaml).splitlines(keepends=True)
+        for key, value in {**values, **({} if at is None else {"updated": at})}.items():
+            lines = [
+                f"{line.partition(key)[0]}{key}: {value}\n"
+                if line.strip().startswith(f"{key}:")
+                else line
+                for line in lines
+            ]
+        self.write(self.yaml, "".join(lines))
+
+    def record(self):
+        return json.loads(self.read(RECORD))
+
+    def edit_record(self, *, is_theirs=False, **values):
+        """Somebody edits the record; another tool drops what it does not know."""
+        document = {**self.record(), **values}
+        if is_theirs:
+            del document["_holdfast"]
+        self.write(RECORD, json.dumps(document))
+
+    # What is known
+
+    def events(self):
+        return list(self.keeper().log())
+
+    def types(self):
+        return [event["type"] for event in self.events()]
+
+    def entity(self, name="initiative-checkpoint"):
+        """The observations in the graph as it stands."""
+        standing = layer.as_it_stands(self.keeper()._engine)
+        if standing is None:
+            return None
+        with standing.store as store:
+            found = store.open_nodes([name])["entities"]
+        return found[0]["observations"] if found else None
+
+    def set_entity(self, *observations):
+        standing = layer.as_it_stands(self.keeper()._engine)
+        with standing.store as store:
+            store.delete_entities(["initiative-checkpoint"])
+            store.create_entities(
+                [
+                    {
+                        "name": "initiative-checkpoint",
+                        "entityType": "InitiativeCheckpoint",
+                        "observations": list(observations),
+                    }
+                ]
+            )
