@@ -97,7 +97,7 @@ class Ground:
         """Somebody edits the record; another tool drops what it does not know."""
         document = {**self.record(), **values}
         if is_theirs:
-            del document["_holdfast"]
+            document.pop("_holdfast", None)
         self.write(RECORD, json.dumps(document))
 
     # What is known

@@ -8,7 +8,6 @@ import pytest
 
 from holdfast import Refused
 from holdfast.graph.delivery import WARNING
-
 from initiatives.ground import RECORD, TOP, YAML
 
 CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.json"
@@ -389,7 +388,7 @@ def test_nothing_else_about_an_initiative_reaches_the_memory(ground, monkeypatch
     ground.later(5)
     ground.edit_yaml(at=ground.now, status="in_progress")
     ground.initiatives().sync()
-    with pytest.raises(Refused, match="only a pattern, a preference, a insight"):
+    with pytest.raises(Refused, match="stands a pattern, preference, insight only"):
         ground.keeper().remember("M1 is done", section="Initiative Patterns")
     assert memory(ground) == ""
 

@@ -49,7 +49,7 @@ def remember(state: Learning, command: Command) -> Answer:
     if why is None and kind is not None and kind not in KINDS:
         why = f"{str(kind)[:40]!r} is no kind; there are {', '.join(KINDS)}"
     if why is None and kind is None and section == INITIATIVES:
-        why = f"under {INITIATIVES} there are only a {', a '.join(KINDS)}; say which with --kind"
+        why = f"under {INITIATIVES} stands a {', '.join(KINDS)} only: say which with --kind"
     if why is None and (len(text.splitlines()) > 1 or len(section.splitlines()) > 1):
         why = "a learning is one line"
     if why:

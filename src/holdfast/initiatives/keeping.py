@@ -89,6 +89,7 @@ class Initiatives:
         if source == "files":
             seqs += self._layers.take_files(id)
         self._layers.spread()
+        seqs += self._layers.mend_graph()
         return self._finished(Noted(self._small.state(), seqs, []))
 
     def recover(self, name: str | None = None, *, id: str | None = None) -> Noted:

@@ -192,7 +192,7 @@ class Layers:
 
     def spread(self) -> None:
         """Brings the files and the embedded graph to what the record says now."""
-        self._one_at_a_time(self._write_all)
+        self._write_current()
         self._tell_graph()
 
     def tick(self) -> None:
@@ -285,7 +285,26 @@ class Layers:
         disk.make_folder(os.path.dirname(path))
         exchange.settle(disk, path, prepare, self._engine.pause)
 
-    def _tell_graph(self) -> None:
+    def mend_graph(self) -> list[int]:
+        """The embedded graph is made anew where somebody changed what it says of the initiative."""
+        here = self._current()
+        if here is None:
+            return []
+        key, one = here
+        own, graph = sources.of_record(one), sources.of_graph(self._engine, one["name"])
+        if graph is None or set(graph.progress) != set(own.progress):
+            self._tell_graph(everything=True)
+        if graph is None or not graph.differs(own):
+            return []
+        made = self._correct(key, one, own, [graph], {})
+        self._write_current()
+        self._tell_graph(everything=True)
+        return made
+
+    def _write_current(self) -> None:
+        self._one_at_a_time(self._write_all)
+
+    def _tell_graph(self, *, everything: bool = False) -> None:
         """The embedded graph is brought up to date; a server hears of it with the next sync."""
         from holdfast import settings
 
@@ -294,7 +313,7 @@ class Layers:
                 return
             from holdfast.graph import layer
 
-            told = layer.caught_up(self._engine)
+            told = layer.caught_up(self._engine, everything=everything)
             if told is not None:
                 told.store.close()
         except (OSError, Fault) as error:

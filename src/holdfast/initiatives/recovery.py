@@ -96,8 +96,9 @@ def _with_status(loop: Loop, one: Initiative, source: Source) -> Initiative:
 def _from_graph(loop: Loop, state: Initiatives, name: str | None) -> Fields:
     told = sources.told_by_graph(loop.engine)
     called = str((told or {}).get("initiative", ""))
-    if told is None or name not in (None, called, key_of(called)) or key_of(called) in state["all"]:
-        what = f"a folder for {name[:80]!r}" if name else "a folder with milestones"
+    is_known = called in [one["name"] for one in state["all"].values()]
+    if told is None or is_known or name not in (None, called, key_of(called)):
+        what = f"folder for {name[:80]!r}" if name else "folder with milestones"
         known = next(iter(state["all"].values()), None)
         hint = "holdfast initiative show" if known else CREATE
         raise Refused("not_found", f"initiative recover: there is no {what} to recover from", hint)

@@ -107,7 +107,9 @@ class Status:
         if missing:
             changes.append(self._at_the_end(missing))
         text = self.text
-        for start, end, new in sorted(changes, key=lambda change: change[:2], reverse=True):
+        # From below; of two at the same place the one that was added last comes behind the other.
+        placed = sorted(enumerate(changes), key=lambda one: (one[1][0], one[0]), reverse=True)
+        for _, (start, end, new) in placed:
             text = text[:start] + new + text[end:]
         after = (self._bom + text).encode()
         _check_written(after, values, progress)
