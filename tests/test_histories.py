@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from histories import record
-from holdfast.core import workflow
+from holdfast.core import initiatives, workflow
 from holdfast.keeper import Keeper
 
 HISTORIES = sorted(
@@ -58,6 +58,7 @@ def test_the_histories_hold_every_event_type():
         with open(os.path.join(record.HERE, version, "ledger.ndjson"), encoding="utf-8") as file:
             seen |= {json.loads(line)["type"] for line in file}
     assert set(workflow.EVOLVE) | {"record_adopted"} <= seen
+    assert {*initiatives.EVOLVE, *initiatives.OTHERS} <= seen
 
 
 def test_the_recorder_still_runs(tmp_path):

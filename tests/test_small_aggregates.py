@@ -13,6 +13,7 @@ from holdfast.layers.records import delegation as delegation_record
 from holdfast.layers.records import initiatives as initiatives_record
 from holdfast.layers.records import interview as interview_record
 from holdfast.layers.records.fields import Invalid
+from initiatives.wishes import WISHES, command
 
 NOON = "2026-04-02T12:00:00.000Z"
 ORIGIN = {"at": NOON, "path": "", "worktree": ".", "recipe": lambda _name: None}
@@ -26,7 +27,6 @@ each_pair = pytest.mark.parametrize(("core", "record"), PAIRS)
 words = st.text("abcdefg -/é\n", min_size=1, max_size=12)
 skills = st.sampled_from(["plan", "review", "fix"])
 scores = st.floats(0, 1) | st.integers(0, 1)
-ids = st.sampled_from(["M1", "M2", "M3", "M9"])
 leaves = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 )
@@ -38,22 +38,8 @@ anything = st.recursive(
 unknown = st.dictionaries(st.text("xyz", min_size=1), anything, max_size=3)
 
 
-def command(kind, **args):
-    return st.fixed_dictionaries({"type": st.just(kind), "args": st.fixed_dictionaries(args)})
-
-
 COMMANDS = {
-    initiative: st.one_of(
-        command("start_milestone", milestone=ids),
-        command("record_milestone_task", milestone=ids, text=words, done=st.booleans()),
-        command("complete_milestone", milestone=ids),
-        command("complete_milestone", milestone=ids),
-        command("block_initiative", reason=words),
-        command("unblock_initiative"),
-        command("finish_initiative"),
-        command("finish_initiative", force=st.just(True), reason=words),
-        command("archive_initiative"),
-    ),
+    initiative: WISHES,
     interview: st.one_of(
         command(
             "record_interview",
@@ -239,31 +225,6 @@ def test_every_refusal_names_the_next_command(core, record, data):
         assert refusal.code
         assert ": " in refusal.message
         assert refusal.hint.startswith("holdfast ")
-
-
-# The status machine
-
-
-@given(st.lists(COMMANDS[initiative], max_size=40))
-def test_status_never_leaves_completed_but_for_the_archive(commands):
-    state = begun(initiative)
-    for each in commands:
-        before = state["status"]
-        state = run(initiative, state, [each])[0]
-        if before == "completed":
-            assert state["status"] in ("completed", "archived")
-        if before == "archived":
-            assert state["status"] == "archived"
-        if before != "created":
-            assert state["status"] != "created"
-
-
-@given(st.lists(COMMANDS[initiative], max_size=40))
-def test_the_current_milestone_is_open_while_any_is(commands):
-    state = run(initiative, begun(initiative), commands)[0]
-    statuses = {milestone["id"]: milestone["status"] for milestone in state["milestones"]}
-    completed = set(statuses.values()) == {"completed"}
-    assert (statuses[state["current_milestone"]] == "completed") == completed
 
 
 # Interviews and delegations

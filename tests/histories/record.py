@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 import holdfast
+from holdfast import small
 from holdfast.core import workflow
 from holdfast.keeper import Keeper
 
@@ -81,7 +82,31 @@ def live(root: str) -> Keeper:
     keeper.abandon(workflow=reopened)
     _adopt(root, keeper)
     _finish_folder(root, keeper)
+    _reach(root, keeper)
     return keeper
+
+
+def _reach(root: str, keeper: Keeper) -> None:
+    """Initiatives: one through its life, one recovered from a page."""
+    them = keeper.initiatives()
+    them.create("Tidy billing", ["M1: Map", "M2: Move"], files=True)
+    them.start("M1")
+    them.task("M1", "List readers", done=True)
+    path = os.path.join(root, "documentation", "milestones", "_active")
+    yaml = os.path.join(path, "tidy-billing", "WORKFLOW-STATUS.yaml")
+    with open(yaml, encoding="utf-8") as file:
+        text = file.read()
+    with open(yaml, "w", encoding="utf-8") as file:
+        file.write(text.replace("status: in_progress", "status: created"))
+    them.sync()
+    them.complete("M1")
+    them.block("no key")
+    them.unblock()
+    os.makedirs(os.path.join(path, "found"))
+    with open(os.path.join(path, "found", "README.md"), "w", encoding="utf-8") as file:
+        file.write("# Found\n\n## M1: Look\n\n- [x] here\n")
+    them.recover("found")
+    them.use("Tidy billing")
 
 
 def _iterate(keeper: Keeper, loop: str) -> None:
@@ -146,7 +171,13 @@ def states_of(events: list) -> dict:
     streams: dict[str, list] = {}
     for event in events:
         streams.setdefault(event["stream"], []).append(event)
-    return {stream: workflow.replay(found) for stream, found in streams.items()}
+    return {stream: _state_of(stream, found) for stream, found in streams.items()}
+
+
+def _state_of(stream: str, events: list) -> dict | None:
+    if small.is_small(stream):
+        return small.replayed(small.kind_of(stream), events)[0]
+    return workflow.replay(events)
 
 
 def main() -> int:

@@ -67,7 +67,9 @@ def test_a_graph_that_is_newer_than_the_files_is_right():
     newer = graph("2026-04-01T10:30:00Z", "M2")
     verdict = weigh([record(), yaml()], newer, NOW)
     assert verdict.authoritative.name == "memory graph"
-    assert [source.name for source in verdict.stale] == ["initiative.json"]
+    assert verdict.said == (
+        "Sync corrected: initiative.json, WORKFLOW-STATUS.yaml updated to match memory graph"
+    )
     older = graph("2026-04-01T09:30:00Z", "M2")
     assert weigh([record(), yaml()], older, NOW) is None
 

@@ -3,7 +3,7 @@
 import json
 import tempfile
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from holdfast import HoldfastError
@@ -66,7 +66,11 @@ def said_by_yaml(ground):
     return told.milestone, told.status, told.progress
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=40,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(st.lists(EDITS, max_size=8))
 def test_after_a_sync_all_agree_and_nothing_is_lost(edits):
     with tempfile.TemporaryDirectory() as root:

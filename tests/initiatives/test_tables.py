@@ -1,6 +1,5 @@
 """Every row of the tables: what is written when, who wins on resume, what happens in trouble."""
 
-import json
 import os
 import shutil
 
@@ -8,7 +7,7 @@ import pytest
 
 from holdfast import Refused
 from holdfast.graph.delivery import WARNING
-from initiatives.ground import RECORD, TOP, YAML
+from initiatives.ground import RECORD
 
 CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.json"
 TAKEN = "Sync corrected: initiative.json updated to match WORKFLOW-STATUS.yaml"
@@ -360,114 +359,3 @@ def test_without_record_yaml_and_files_the_graph_still_has_the_checkpoint(ground
     assert any("memory graph" in note for note in noted.notes)
     assert ground.progress() == {"M1": "completed", "M2": "in_progress", "M3": "pending"}
     assert ground.one()["name"] == "Tidy billing"
-
-
-# What the project's memory is told
-
-
-def memory(ground):
-    return ground.text("MEMORY.md") if os.path.exists(ground.path("MEMORY.md")) else ""
-
-
-@pytest.mark.parametrize("kind", ["pattern", "preference", "insight"])
-def test_the_three_kinds_of_learnings_stand_under_initiative_patterns(ground, monkeypatch, kind):
-    monkeypatch.setenv("HOLDFAST_MEMORY", ground.path("MEMORY.md"))
-    ground.begin()
-    text = "Tidy billing: small milestones work well"
-    ground.keeper().remember(text, kind=kind, section="Initiative Patterns")
-    assert f"## Initiative Patterns\n- {kind.capitalize()}: {text}\n" in memory(ground)
-
-
-def test_nothing_else_about_an_initiative_reaches_the_memory(ground, monkeypatch):
-    monkeypatch.setenv("HOLDFAST_MEMORY", ground.path("MEMORY.md"))
-    ground.begin(files=True)
-    ground.initiatives().start("M1")
-    ground.initiatives().task("M1", "one", done=True)
-    ground.initiatives().complete("M1")
-    ground.initiatives().block("no key")
-    ground.later(5)
-    ground.edit_yaml(at=ground.now, status="in_progress")
-    ground.initiatives().sync()
-    with pytest.raises(Refused, match="stands a pattern, preference, insight only"):
-        ground.keeper().remember("M1 is done", section="Initiative Patterns")
-    assert memory(ground) == ""
-
-
-# Where things are
-
-
-def test_a_yaml_at_the_root_is_used_instead(ground):
-    ground.write(YAML, "# ours\nteam: billing\n")
-    ground.begin()
-    ground.initiatives().start("M1")
-    assert ground.text(YAML).startswith("# ours\nteam: billing\ninitiative: Tidy billing\n")
-    assert not os.path.exists(ground.path(f"{TOP}/tidy-billing/{YAML}"))
-
-
-def test_the_places_can_be_configured_inside_the_workspace(ground):
-    ground.write(
-        ".claude/holdfast.toml", 'milestones = "plans"\nworkflow_status = "plans/now.yaml"\n'
-    )
-    ground.begin(files=True)
-    assert "initiative: Tidy billing" in ground.text("plans/now.yaml")
-    assert ground.text("plans/tidy-billing/README.md").startswith("# Tidy billing")
-    ground.write(".claude/holdfast.toml", 'milestones = "../elsewhere"\n')
-    with pytest.raises(Refused, match="leads out of the workspace"):
-        ground.initiatives().start("M1")
-
-
-def test_several_initiatives_and_the_current_one_is_in_the_record(ground):
-    ground.begin()
-    ground.initiatives().start("M1")
-    ground.initiatives().create("Größe", ["M1: Eins"])
-    assert ground.record()["name"] == "Größe"
-    assert ground.entity()[0] == "initiative: Größe"
-    assert "milestone: M1" in ground.entity("initiative-checkpoint:tidy-billing")
-    ground.initiatives().use("Tidy billing")
-    assert ground.record()["name"] == "Tidy billing"
-    assert ground.record()["currentMilestone"] == "M1"
-    assert ground.entity()[0] == "initiative: Tidy billing"
-    assert ground.entity("initiative-checkpoint:tidy-billing") is None
-    assert ground.keeper().verify().ok
-    shutil.rmtree(ground.path(".claude/holdfast"))
-    assert sorted(one["name"] for one in ground.initiatives().all()["all"].values()) == [
-        "Größe",
-        "Tidy billing",
-    ]
-
-
-def test_a_record_that_names_another_initiative_takes_nothing_away(ground):
-    ground.begin()
-    ground.initiatives().start("M1")
-    theirs = {"name": "Theirs", "status": "in_progress", "currentMilestone": "M7"}
-    ground.write(RECORD, json.dumps(theirs))
-    assert ground.one()["name"] == "Theirs"
-    ground.initiatives().use("Tidy billing")
-    assert ground.progress()["M1"] == "in_progress"
-
-
-def test_the_same_request_is_carried_out_once(ground):
-    ground.begin()
-    for _ in range(2):
-        ground.initiatives().start("M1", id="abc")
-    assert ground.types() == ["initiative_created", "milestone_started"]
-
-
-def test_a_retry_of_sync_is_carried_out_once(ground):
-    ground.begin()
-    ground.write(ground.readme, "## M1: Map\n\n- [x] one\n")
-    first = ground.initiatives().sync(source="files", id="abc")
-    again = ground.initiatives().sync(source="files", id="abc")
-    assert first.seqs == again.seqs
-
-
-def test_a_writer_that_died_before_the_yaml_is_made_up_for(ground):
-    """The event is in the ledger and in the record; nothing else knows of it."""
-    from holdfast.small import Small
-
-    ground.begin()
-    ground.later()
-    Small(ground.keeper()._loop, "initiatives").do("start_milestone", {"milestone": "M1"})
-    assert "status: created" in ground.text(ground.yaml)
-    assert CORRECTED in ground.initiatives().show()[1]
-    assert "status: in_progress" in ground.text(ground.yaml)

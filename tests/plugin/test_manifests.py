@@ -23,7 +23,7 @@ FILES = {
     "hooks/hooks.json",
     *(
         f"skills/{name}/SKILL.md"
-        for name in ("context", "dev", "iterate", "resume", "tdd", "workflow")
+        for name in ("context", "dev", "initiative", "iterate", "resume", "tdd", "workflow")
     ),
 }
 

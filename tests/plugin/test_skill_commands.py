@@ -26,6 +26,8 @@ MAX_DESCRIPTION = 1_536
 ASKS = {
     *("tests run", "gate run", "phase approve", "abandon", "trust", "repair"),
     *("loop verify", "loop extend", "loop run"),
+    "initiative finish",
+    "initiative archive",
 }
 """What a person decides, or what runs another program: a skill must not do it unasked."""
 
@@ -86,8 +88,9 @@ def covered(command, rules):
 # What is written
 
 
-def test_the_skills_are_these_five():
-    assert list(SKILLS) == ["context", "dev", "iterate", "resume", "tdd", "workflow"]
+def test_the_skills_are_these_seven():
+    expected = ["context", "dev", "initiative", "iterate", "resume", "tdd", "workflow"]
+    assert list(SKILLS) == expected
 
 
 @each_skill
@@ -279,6 +282,15 @@ def test_workflow_leads_through_phases_of_ones_own_to_the_signal(project):
     said = play(project, "workflow", ahead, SHA=head, SUBJECT="Migration")
     assert any(answer.startswith("▶ started migration") for answer in said)
     assert signal(said) == "CUSTOM_COMPLETE: Migration"
+
+
+def test_initiative_leads_from_nothing_to_a_completed_milestone(project):
+    filled = {"NAME": "Tidy billing", "TITLE": "Map", "TASK": "List readers", "SUBJECT": "Readers"}
+    said = play(project, "initiative", **filled)
+    assert said[0].startswith("No initiative is known here.")
+    assert any(answer.startswith("✓ milestone M1 completed") for answer in said)
+    assert "INITIATIVE: Tidy billing, milestone M1" in project("holdfast resume").stdout
+    assert project("holdfast verify").returncode == 0
 
 
 def test_iterate_leads_through_confirmation_and_verification_into_the_archive(project):

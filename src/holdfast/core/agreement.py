@@ -69,12 +69,16 @@ def _apart(one: str | None, other: str | None) -> bool:
 class Verdict:
     """Who is right, who is stale, and a warning where that is long ago."""
 
-    __slots__ = ("authoritative", "stale", "warning")
+    __slots__ = ("asked", "authoritative", "stale", "warning")
 
-    def __init__(self, authoritative: Source, stale: list[Source], warning: str | None) -> None:
+    def __init__(
+        self, authoritative: Source, stale: list[Source], warning: str | None, asked: list[Source]
+    ) -> None:
         self.authoritative = authoritative
         self.stale = stale
         self.warning = warning
+        self.asked = asked
+        """All who were heard."""
 
     @property
     def said(self) -> str:
@@ -96,8 +100,9 @@ def weigh(sources: Sequence[Source], graph: Source | None, now: str) -> Verdict 
         return None
     asked = [first, *others]
     right = _newest(asked, now) or _by_the_graph(asked, graph)
-    stale = [source for source in asked if source is not right and source.differs(right)]
-    return Verdict(right, stale, _warning(asked, now)) if stale else None
+    everyone = [*sources, *(source for source in others if source is graph)]
+    stale = [source for source in everyone if source is not right and source.differs(right)]
+    return Verdict(right, stale, _warning(asked, now), everyone) if stale else None
 
 
 def _time_of(source: Source, now: str) -> int | None:

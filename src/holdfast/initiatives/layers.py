@@ -167,8 +167,8 @@ class Layers:
         """The newer source says what cannot be: it follows the record after all."""
         self._engine.note(f"{verdict.authoritative.name} is not taken: {why}")
         own = sources.of_record(one)
-        asked = [verdict.authoritative, *verdict.stale]
-        return self._correct(key, one, own, [s for s in asked if s.name != own.name], {})
+        stale = [source for source in verdict.asked if source.differs(own)]
+        return self._correct(key, one, own, stale, {})
 
     def _correct(
         self, key: str, one: Initiative, right: Source, stale: list[Source], args: Fields,
