@@ -1,15 +1,21 @@
-"""What the project's memory is told, where things are, and several initiatives beside each other."""
+"""What the project's memory is told, where things are, and several beside each other."""
 
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
-from holdfast import Refused
+import holdfast
+from holdfast import Keeper, Refused
+from holdfast.initiatives.status import Status
 from holdfast.small import Small
 from initiatives.ground import RECORD, TOP, YAML
 
+SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
+ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE}
 CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.json"
 
 
@@ -120,3 +126,55 @@ def test_a_writer_that_died_before_the_yaml_is_made_up_for(ground):
     assert "status: created" in ground.text(ground.yaml)
     assert CORRECTED in ground.initiatives().show()[1]
     assert "status: in_progress" in ground.text(ground.yaml)
+
+
+def test_what_a_killed_writer_left_beside_a_file_is_in_nobodys_way(ground):
+    ground.begin(files=True)
+    folder, name = os.path.split(ground.yaml)
+    ground.write(f"{folder}/.{name}.holdfast-0", "half a te")
+    noted = ground.initiatives().start("M1")
+    assert "status: in_progress" in ground.text(ground.yaml)
+    assert any(f"kept as {name}.found-0" in note for note in noted.notes)
+    assert ground.text(f"{folder}/{name}.found-0") == "half a te"
+    assert not ground.initiatives().complete("M1").notes
+
+
+def test_there_is_nothing_to_sync_where_there_is_no_initiative(ground):
+    with pytest.raises(Refused, match="there is no initiative"):
+        ground.initiatives().sync()
+    assert os.listdir(ground.root) == []
+
+
+WRITER = """
+import sys
+from holdfast import HoldfastError, Keeper
+
+root, name = sys.argv[1:]
+for number in range(6):
+    keeper = Keeper(root, wait_s=60)
+    keeper.initiatives().task("M1", f"{name} {number}", done=True)
+    for change in ("block", "unblock"):
+        try:
+            them = keeper.initiatives()
+            them.block(name) if change == "block" else them.unblock()
+        except HoldfastError as error:
+            assert error.code == "wrong_order", error.message
+"""
+
+
+def test_several_writers_leave_sources_that_agree_and_lose_no_task(ground):
+    ground.begin(files=True)
+    ground.initiatives().start("M1")
+    started = [
+        subprocess.Popen([sys.executable, "-c", WRITER, ground.root, name], env=ENVIRONMENT)
+        for name in "abc"
+    ]
+    assert [process.wait(timeout=240) for process in started] == [0, 0, 0]
+    keeper = Keeper(ground.root)
+    one = keeper.initiatives().resume()
+    expected = sorted(f"{name} {number}" for name in "abc" for number in range(6))
+    assert sorted(task["text"] for task in one["milestones"][0]["tasks"]) == expected
+    told = Status(ground.read(ground.yaml))
+    assert (told.status, told.milestone) == (one["status"], "M1")
+    assert ground.text(ground.readme).count("- [x] ") == len(expected)
+    assert keeper.verify().ok

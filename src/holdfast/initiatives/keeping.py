@@ -85,6 +85,9 @@ class Initiatives:
             raise Refused("invalid", f"initiative sync: {source[:40]!r} is no source", hint)
         if id is not None and (before := self._layers.repeated(id)) is not None:
             return before
+        if self.current() is None:
+            hint = "holdfast initiative show, which names what can be recovered"
+            raise Refused("not_found", "initiative sync: there is no initiative", hint)
         seqs = self._layers.agree(is_strict=True, is_deep=True)
         if source == "files":
             seqs += self._layers.take_files(id)

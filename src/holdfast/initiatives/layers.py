@@ -283,6 +283,9 @@ class Layers:
     def _settle(self, place: str, prepare: Callable[[bytes | None], bytes | None]) -> None:
         disk, path = self._engine.disk, self.places().path(place)
         disk.make_folder(os.path.dirname(path))
+        for kept in exchange.clear_spares(disk, path, None):
+            name = os.path.basename(kept)
+            self._engine.note(f"what a killed command left beside {place} is kept as {name}")
         exchange.settle(disk, path, prepare, self._engine.pause)
 
     def mend_graph(self) -> list[int]:
@@ -327,8 +330,7 @@ class Layers:
         """The milestone files are right: the record follows them."""
         here = self._current()
         if here is None:
-            hint = "holdfast initiative recover"
-            raise Refused("not_found", "initiative sync: there is no initiative", hint)
+            return []
         key, one = here
         known = [each["id"] for each in one["milestones"]]
         read = self.places().read_pages(key, one, known)
