@@ -160,7 +160,11 @@ def test_a_folder_that_is_a_link_to_outside_is_refused(ground, tmp_path_factory)
         assert refused(change).code == "outside"
     assert ground.types() == []
     assert sorted(os.listdir(outside)) == ["README.md"]
-    assert any("leads out" in note for note in ground.initiatives().show()[1])
+    os.makedirs(os.path.join(os.fsencode(ground.path(TOP)), b"\xff"))
+    ground.write(f"{TOP}/good/README.md", "## M1: a\n")
+    assert ground.initiatives().show()[0]["recoverable"] == ["good", "tidy-billing"]
+    ground.initiatives().recover("good")
+    assert ground.one()["name"] == "good"
 
 
 def test_a_folder_in_the_place_of_the_yaml_is_refused(ground):

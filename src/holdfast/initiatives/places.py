@@ -9,6 +9,7 @@ from holdfast.disk import FOLDER, ODD
 from holdfast.errors import Refused
 from holdfast.initiatives.pages import BadPage, Page
 from holdfast.initiatives.status import NAME, BadStatus, Status
+from holdfast.jsontext import is_encodable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,8 +103,11 @@ class Places:
         return [name for name in self._names(self._top) if self._is_one(name)]
 
     def _is_one(self, name: str) -> bool:
-        folder = os.path.join(self._workspace.root, self._top, name)
-        return os.path.isdir(folder) and bool(self._names(f"{self._top}/{name}"))
+        place = f"{self._top}/{name}"
+        if not is_encodable(name) or not os.path.isdir(os.path.join(self._workspace.root, place)):
+            return False
+        # One that leads out of the workspace is named too: whoever wants it is told why not.
+        return not self._workspace.contains(place) or bool(self._names(place))
 
     def _names(self, folder: str) -> list[str]:
         if not os.path.isdir(os.path.join(self._workspace.root, folder)):
