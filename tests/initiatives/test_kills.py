@@ -1,4 +1,4 @@
-"""A command that dies after any of its writes: the next one finds the old or the new, and agrees."""
+"""A command that dies after any of its writes: the next finds the old or the new, and agrees."""
 
 import os
 
@@ -83,6 +83,8 @@ def test_whenever_a_command_dies_the_next_finds_sources_that_agree(tmp_path, nam
             one["name"], one["status"], one["current_milestone"],
         )  # fmt: skip
         assert (record["status"], record["currentMilestone"]) == (told.status, told.milestone)
+        assert [n for n in os.listdir(ground.path(ground.folder)) if "holdfast" in n] == []
+        assert [n for n in os.listdir(ground.path(ground.folder)) if ".found" in n] == []
         assert ground.keeper().verify().ok
         assert len([e for e in ground.types() if e == "milestone_completed"]) <= 1
         if name not in ("create", "task", "complete"):

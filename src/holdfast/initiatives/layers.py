@@ -16,7 +16,7 @@ from holdfast.core.milestones import taken
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.initiatives import pages, sources, status
 from holdfast.initiatives.places import Places, bad_file
-from holdfast.small import Noted
+from holdfast.small import Noted, stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LOCK = "initiatives.lock"
 WAIT_S = 5.0
 _ROUNDS = 4
+_STREAM = stream_of("initiatives")
 
 
 class Layers:
@@ -51,7 +52,7 @@ class Layers:
 
     def repeated(self, event_id: str) -> Noted | None:
         """The answer to a request that was carried out before."""
-        before = self._loop.reading(lambda: self._loop.recorded(event_id))
+        before = self._loop.reading(lambda: self._loop.recorded(event_id, _STREAM))
         seqs = [event["seq"] for event in before]
         return Noted(self._small.state(), seqs, self._loop.notes()) if before else None
 
@@ -230,17 +231,22 @@ class Layers:
         own = sources.of_record(one)
         lost: list[Source] = []
 
-        def prepare(raw: bytes | None) -> bytes | None:
+        def patched(raw: bytes | None) -> bytes | None:
             if raw is None or not raw.strip():
                 return status.fresh(values, progress)
             try:
-                there = status.Status(raw)
-                if raw != self._seen and there.source("", place).differs(own):
-                    lost.append(there.source(status.NAME, place))
-                return there.with_values(values, progress)
+                return status.Status(raw).with_values(values, progress)
             except status.BadStatus as bad:
                 raise bad_file(place, bad) from None
 
+        def prepare(raw: bytes | None) -> bytes | None:
+            after = patched(raw)
+            if raw is not None and raw != self._seen and raw.strip():
+                there = status.Status(raw).source(status.NAME, place)
+                lost.extend([there] if there.differs(own) else [])
+            return after
+
+        self._clear(place, patched)
         self._settle(place, prepare)
         if lost:
             # Somebody saved it in this very moment: what it said is kept.
@@ -251,12 +257,15 @@ class Layers:
         folder = self.places().folder(key, one)
         found = self.places().read_pages(key, one, known)
         for place, page in found:
+            ticking = self._ticking(place, one, known)
+            self._clear(place, ticking)
             if page.ticked(one, is_ours=self._is_ours(one, place)) != page.text.encode(
                 "utf-8", "surrogateescape"
             ):
-                self._settle(place, self._ticking(place, one, known))
+                self._settle(place, ticking)
         readme = f"{folder}/README.md"
         if one.get("files") and not any(place == readme for place, _ in found):
+            self._clear(readme, lambda raw: pages.fresh(one) if raw is None else raw)
             self._settle(readme, lambda raw: pages.fresh(one) if raw is None else raw)
 
     def _ticking(
@@ -283,10 +292,22 @@ class Layers:
     def _settle(self, place: str, prepare: Callable[[bytes | None], bytes | None]) -> None:
         disk, path = self._engine.disk, self.places().path(place)
         disk.make_folder(os.path.dirname(path))
-        for kept in exchange.clear_spares(disk, path, None):
+        exchange.settle(disk, path, prepare, self._engine.pause)
+
+    def _clear(self, place: str, patched: Callable[[bytes | None], bytes | None]) -> None:
+        """Sees to what a killed command left beside a file: the same with other values is ours."""
+        disk, path = self._engine.disk, self.places().path(place)
+
+        def is_known(found: bytes) -> bool:
+            there = disk.read(path)
+            try:
+                return patched(found) == there or patched(there) == found
+            except Refused:
+                return False
+
+        for kept in exchange.clear_spares(disk, path, is_known):
             name = os.path.basename(kept)
             self._engine.note(f"what a killed command left beside {place} is kept as {name}")
-        exchange.settle(disk, path, prepare, self._engine.pause)
 
     def mend_graph(self) -> list[int]:
         """The embedded graph is made anew where somebody changed what it says of the initiative."""
