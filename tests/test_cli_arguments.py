@@ -41,6 +41,8 @@ def test_every_value_of_start_arrives():
         "replace": False,
         "session": "s1",
         "id": "retry-1",
+        "initiative": None,
+        "milestone": None,
         "workflow": None,
         "json": True,
         "help": False,

@@ -61,6 +61,7 @@ class Keeper:
         return {
             "workflows": ([{"id": "dev-1"}, {"id": "dev-2"}], []),
             "briefing": "Go on with task 3.",
+            "resume_initiative": [],
             "log": list(EVENTS),
             "follow": interrupted_after([{**EVENTS[0], "seq": 3}]),
             "verify": report,
@@ -336,7 +337,7 @@ def test_a_common_command_imports_no_more_of_the_surface_than_it_needs():
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
     modules = {"main", "table", "table_beside", "table_loops", "table_upkeep", "grammar", "steps"}
-    modules |= {"arguments"}
+    modules |= {"arguments", "table_initiatives"}
     assert set(run.stdout.split()) == {f"holdfast.cli.{name}" for name in modules}
 
 

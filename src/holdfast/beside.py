@@ -5,6 +5,8 @@ Each matter has a room of its own, which is opened when somebody asks for it.
 
 from __future__ import annotations
 
+from holdfast.errors import HoldfastError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields
@@ -87,11 +89,17 @@ class Beside:
         return in_a_line(self._loop)
 
     def resume_initiative(self) -> list[str]:
-        """Compares the sources of the current initiative, if there is one; what was noticed."""
+        """Compares the sources of the current initiative, if there is one; what was noticed.
+
+        The workflow is resumed by then, so what cannot be read here is told and no more.
+        """
         from holdfast.initiatives.belonging import is_known
 
-        if is_known(self._loop):
-            self.initiatives().resume()
+        try:
+            if is_known(self._loop):
+                self.initiatives().resume()
+        except HoldfastError as error:
+            return [*self._loop.notes(), f"initiative: {error.message}: {error.hint}"]
         return self._loop.notes()
 
     def loops(self) -> Loops:

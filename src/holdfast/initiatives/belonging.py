@@ -38,9 +38,9 @@ def belonging(loop: Loop, name: str | None, milestone: str | None) -> Fields:
 
 def is_known(loop: Loop) -> bool:
     """Whether there is an initiative at all, by a look that costs next to nothing."""
-    loop.engine.refresh()
-    record = os.path.join(loop.engine.workspace.root, path())
-    return os.path.lexists(record) or bool(loop.engine.register.version(stream_of("initiatives")))
+    if os.path.lexists(os.path.join(loop.engine.workspace.root, path())):
+        return True
+    return bool(loop.reading(lambda: loop.engine.register.version(stream_of("initiatives"))))
 
 
 def in_a_line(loop: Loop) -> str:
