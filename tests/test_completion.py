@@ -18,7 +18,7 @@ from holdfast.cli.table import COMMANDS, GROUPS
 from promises.hostile import HOSTILE
 from workshop import HOME, Workshop
 
-FREE = {"TEXT", "KEY=VALUE", "COMMAND", "WORD", "CODE", "DETAILS", "SKILL", "KEY", "TITLE"}
+FREE = {"TEXT", "KEY=VALUE", "COMMAND", "WORD", "CODE", "DETAILS", "SKILL", "KEY", "TITLE", "QUERY"}
 """Arguments in which people write what they like."""
 
 

@@ -155,9 +155,10 @@ class Evidence:
     def run_gate(
         self, gate: str, words: Sequence[str] = (), *, timeout: str | None = None,
         echo: Callable[[bytes], None] | None = None,
+        is_cancelled: Callable[[], bool] = lambda: False,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Runs a gate's command and records what came of it."""
+        """Runs a gate's command and records what came of it, also that it was cancelled."""
         from holdfast import proving
 
         repeated = self._repeated(id)
@@ -165,7 +166,7 @@ class Evidence:
             return repeated
         state = self.show(workflow=workflow).state
         order = proving.gate_order(self.workspace, state, gate, list(words), timeout)
-        fields, note = proving.run_gate(self.workspace, order, echo)
+        fields, note = proving.run_gate(self.workspace, order, echo, is_cancelled)
         passed = fields["exit_code"] == 0
         args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
         receipt = self._beside_tree(self.do("record_gate", args, workflow=state["id"], id=id))

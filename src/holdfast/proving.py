@@ -23,11 +23,16 @@ if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
     Echo = Callable[[bytes], None]
+    Asked = Callable[[], bool]
 
 LIMIT = "10m"
 MAX_NAMES = 200
 """So many names of tests are kept of each kind; how many there were is kept anyway."""
 _MAX_ERROR = 500
+
+
+def _never() -> bool:
+    return False
 
 
 class Order:
@@ -77,11 +82,13 @@ def _sensible(given: list[str]) -> list[str]:
     return given
 
 
-def run_gate(workspace: Workspace, order: Order, echo: Echo | None) -> tuple[Fields, str | None]:
+def run_gate(
+    workspace: Workspace, order: Order, echo: Echo | None, is_cancelled: Asked = _never
+) -> tuple[Fields, str | None]:
     """Runs it; gives the result's fields, and what is worth saying."""
     before = tree.read(workspace)
     commit = git.head(workspace.root)
-    outcome = _run(workspace, order, echo)
+    outcome = _run(workspace, order, echo, is_cancelled)
     after = tree.read(workspace)
     changed = tree.changed(before, after)
     fields: Fields = {
@@ -96,6 +103,8 @@ def run_gate(workspace: Workspace, order: Order, echo: Echo | None) -> tuple[Fie
         fields["signal"] = outcome.signal
     if outcome.timed_out:
         fields["timed_out"] = True
+    if outcome.cancelled:
+        fields["cancelled"] = True
     note = None
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
@@ -137,7 +146,9 @@ def _error(order: Order, outcome: Outcome, told: Fields) -> str:
     return str(told.get("error") or last)[:_MAX_ERROR]
 
 
-def _run(workspace: Workspace, order: Order, echo: Echo | None) -> Outcome:
+def _run(
+    workspace: Workspace, order: Order, echo: Echo | None, is_cancelled: Asked = _never
+) -> Outcome:
     from holdfast.evidence.run import run
 
     seconds = duration_s(order.limit)
@@ -145,7 +156,9 @@ def _run(workspace: Workspace, order: Order, echo: Echo | None) -> Outcome:
         raise Refused(
             "invalid", f"{order.limit[:40]!r} is not a duration", "write it like 30s, 90m or 2h"
         )
-    outcome = run(order.command, workspace.root, limit_s=seconds, echo=echo)
+    outcome = run(
+        order.command, workspace.root, limit_s=seconds, echo=echo, is_cancelled=is_cancelled
+    )
     if not outcome.started:
         raise Refused(
             "not_started",

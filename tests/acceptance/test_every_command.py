@@ -119,15 +119,20 @@ STORY = [
     ("loop rebuild", "loop rebuild survey"),
     ("loop run", "loop run survey -- echo <signal>R2_DONE</signal>"),
     ("loop archive", "loop archive survey"),
+    ("memory search", "memory search words --file README.md"),
+    ("memory export", "memory export memory.jsonl --file README.md"),
     ("init", "init"),
     ("uninstall", "uninstall"),
     ("completion", "completion bash"),
     ("help", "help task done"),
 ]
 
+SERVERS = {"mcp", "mcp memory"}
+"""They answer a client, not a command line."""
+
 
 def test_the_story_tells_of_every_command():
-    assert {name for name, _ in STORY} | {"demo", "doctor"} == set(COMMANDS)
+    assert {name for name, _ in STORY} | {"demo", "doctor", *SERVERS} == set(COMMANDS)
     assert set(KEYS) == set(COMMANDS) | {"--version"}
 
 

@@ -72,16 +72,23 @@ def _answer(args: Arguments) -> Answer:
     return answer
 
 
-def open_keeper(args: Arguments) -> Keeper:
-    """The workspace of the folder, opened for who is asking."""
+def open_keeper(
+    args: Arguments, folder: str = ".", *, by: str = "cli", client: int | None = None
+) -> Keeper:
+    """The workspace of the folder, opened for who is asking; ``client`` is its process."""
     from holdfast.keeper import Keeper
 
     here = os.environ.get("CLAUDE_CODE_SESSION_ID", os.environ.get("CODEX_SESSION_ID"))
     session = here if args["session"] is None else args["session"]
     pid = _client() if session and session == here else None
+    pid = pid or client
+    return Keeper(path=folder, session=session or None, pid=pid, by=by, wait_s=wait_s())
+
+
+def wait_s() -> float | None:
+    """How long to wait for a lock, where the environment says so."""
     wait_ms = _number("HOLDFAST_WAIT_MS")
-    wait_s = None if wait_ms is None else wait_ms / 1_000
-    return Keeper(path=".", session=session or None, pid=pid, by="cli", wait_s=wait_s)
+    return None if wait_ms is None else wait_ms / 1_000
 
 
 def _client() -> int | None:

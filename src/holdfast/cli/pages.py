@@ -131,6 +131,27 @@ def _initiatives(screen: Screen, data: Any) -> Iterator[str]:
     return initiative_page(screen, data)
 
 
+def _memory(screen: Screen, data: Any) -> Iterator[str]:
+    fields = data["fields"]
+    ends: dict[str, list[str]] = {}
+    for one in fields["relations"]:
+        ends.setdefault(one["from"], []).append(f"{one['relationType']} {one['to']}")
+    for entity in fields["entities"]:
+        kind = screen.paint(clean(entity["entityType"]), "dim")
+        yield f"{screen.paint(clean(entity['name']), 'strong')}  {kind}"
+        for text in entity["observations"][:_SHOWN]:
+            yield f"  {clean(text)}"
+        hidden = len(entity["observations"]) - _SHOWN
+        if hidden > 0:
+            yield screen.paint(f"  and {hidden} more: --json", "dim")
+        for text in ends.get(entity["name"], [])[:_SHOWN]:
+            yield screen.paint(
+                f"  → {clean(text)}" if screen.fancy else f"  -> {clean(text)}", "dim"
+            )
+    if not fields["entities"]:
+        yield f"Nothing in {clean(fields['path'])} has all of these words."
+
+
 _PAGES: dict[str, Callable[[Screen, Any], Iterator[str]]] = {
     "noted": _noted,
     "forge": _forge,
@@ -139,4 +160,5 @@ _PAGES: dict[str, Callable[[Screen, Any], Iterator[str]]] = {
     "violations": _violations,
     "interviews": _interviews,
     "delegations": _delegations,
+    "memory": _memory,
 }

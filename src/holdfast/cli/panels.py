@@ -193,8 +193,8 @@ def gate_lines(screen: Screen, gates: dict[str, Fields], indent: str) -> Iterato
 def _gate_facts(screen: Screen, fields: Fields) -> list[str]:
     facts = []
     if fields.get("evidence") == "run":
-        ended = "timed out" if fields.get("timed_out") else f"exit {fields.get('exit_code')}"
-        facts += [f"ran {fields.get('command')}", ended, seconds(fields.get("duration_ms"))]
+        ran = f"ran {fields.get('command')}"
+        facts += [ran, _ended(fields), seconds(fields.get("duration_ms"))]
         if fields.get("commit"):
             facts.append(f"at {str(fields['commit'])[:_COMMIT]}")
     elif fields.get("evidence") == "claim":
@@ -207,8 +207,14 @@ def _gate_facts(screen: Screen, fields: Fields) -> list[str]:
 
 _GATE_FIELDS = (
     "status", "passed", "last_run", "evidence", "command", "timeout", "exit_code", "signal",
-    "timed_out", "duration_ms", "output_tail", "commit", "tree",
+    "timed_out", "cancelled", "duration_ms", "output_tail", "commit", "tree",
 )  # fmt: skip
+
+
+def _ended(fields: Fields) -> str:
+    if fields.get("cancelled"):
+        return "cancelled"
+    return "timed out" if fields.get("timed_out") else f"exit {fields.get('exit_code')}"
 
 
 def seconds(duration_ms: object) -> str:
@@ -237,8 +243,7 @@ _MOST_TESTS, _MOST_LINES = 20, 20
 
 
 def _run_facts(result: Fields) -> list[str]:
-    ended = "timed out" if result.get("timed_out") else f"exit {result.get('exit_code')}"
-    facts = [ended, seconds(result.get("duration_ms"))]
+    facts = [_ended(result), seconds(result.get("duration_ms"))]
     counts = result.get("counts", {})
     facts += [f"{count} {name}" for name, count in counts.items() if count]
     return facts

@@ -379,4 +379,7 @@ SECTIONS = {
 COMMANDS: dict[str, Command] = {
     name: command for section in SECTIONS.values() for name, command in section.items()
 }
-WITHOUT_WORKSPACE = ("completion", "demo", "help", "hook", "init", "uninstall")
+WITHOUT_WORKSPACE = (
+    *("completion", "demo", "help", "hook", "init", "mcp", "mcp memory", "memory export"),
+    *("memory search", "uninstall"),
+)

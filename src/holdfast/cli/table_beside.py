@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.grammar import argument, option
+from holdfast.cli.table_upkeep import MEMORY_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "interview": "record how sure a skill was, or that nobody let it ask",
+    "memory": "search the graph of `holdfast mcp memory`, or write it as JSONL",
     "forge": "add to the forge context, or show it",
     "delegation": "record which agent was given what, and see what can be learned from it",
 }
@@ -31,6 +33,24 @@ BESIDE: dict[str, Command] = {
             option("--section", "NAME", "the heading it stands under (default: Learnings)"),
         ),
         "examples": ("holdfast remember 'Ada wants short commits' --kind preference",),
+    },
+    "memory search": {
+        "help": "find entities of a memory graph by their words, the likeliest first",
+        "call": "memories.search",
+        "takes": (argument("QUERY", "words; all of them are in what is found"),),
+        "options": (MEMORY_FILE, option("--limit", "N", "only the first N", kind="count")),
+        "examples": ("holdfast memory search 'login page' --limit 5",),
+    },
+    "memory export": {
+        "help": "write a memory graph as JSONL, as the reference Memory server reads it",
+        "call": "memories.export",
+        "takes": (
+            argument(
+                "PATH", "where to (default: the file it came from)", count="maybe", values="file"
+            ),
+        ),
+        "options": (MEMORY_FILE,),
+        "examples": ("holdfast memory export", "holdfast memory export /tmp/memory.jsonl"),
     },
     "forge add": {
         "help": "add a line to the forge context",

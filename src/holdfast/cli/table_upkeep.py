@@ -14,6 +14,13 @@ _SCOPE = (
     flag("--user", "your own settings everywhere (~/.claude/settings.json and its like)"),
 )
 _DRY_RUN = flag("--dry-run", "only show what would change")
+MEMORY_FILE = option(
+    "--file",
+    "PATH",
+    "the memory's JSONL file (default: MEMORY_FILE_PATH, else the person's own)",
+    into="memory_file",
+    values="file",
+)
 SETUP: dict[str, Command] = {
     "init": {
         "help": "put the hooks into a client's settings, the team's unless told otherwise",
@@ -38,6 +45,17 @@ SETUP: dict[str, Command] = {
             option("--explain", "EVENT", "tell what would be done here, such as SessionStart"),
         ),
         "examples": ("holdfast hook --explain SessionStart",),
+    },
+    "mcp": {
+        "help": "serve the workflows to an agent over MCP, on standard input and output",
+        "call": "servers.workflows",
+        "examples": ("holdfast mcp",),
+    },
+    "mcp memory": {
+        "help": "serve a memory graph over MCP, in place of the reference Memory server",
+        "call": "servers.memory",
+        "options": (MEMORY_FILE,),
+        "examples": ("holdfast mcp memory", "holdfast mcp memory --file notes/memory.jsonl"),
     },
     "doctor": {
         "help": "see whether all works here; each trouble with the command that mends it",

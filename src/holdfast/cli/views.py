@@ -100,7 +100,9 @@ def failed_run(data: Any) -> Fields:
     """Why a run that was recorded is no success."""
     result = data["result"]
     how = f"exit code {result['exit_code']}"
-    if result.get("timed_out"):
+    if result.get("cancelled"):
+        how = "it was cancelled"
+    elif result.get("timed_out"):
         how = "it was ended at its time limit"
     elif result.get("signal"):
         how = f"it died of signal {result['signal']}"

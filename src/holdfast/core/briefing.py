@@ -250,7 +250,9 @@ def _outcome(gate: Fields) -> str:
     """What a failed gate came to: the end of its output, else what was said about it."""
     tail = str(gate.get("output_tail") or "").strip().rpartition("\n")[2]
     if gate.get("evidence") == "run":
-        ended = "timed out" if gate.get("timed_out") else f"exit code {gate.get('exit_code')}"
+        ended = f"exit code {gate.get('exit_code')}"
+        ended = "timed out" if gate.get("timed_out") else ended
+        ended = "cancelled" if gate.get("cancelled") else ended
         return f"{gate.get('command')}, {ended}" + (f": {tail}" if tail else "")
     return ", ".join(
         f"{key} {value}" for key, value in gate.items() if key not in ("status", "passed")

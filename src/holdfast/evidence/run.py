@@ -44,6 +44,7 @@ class Outcome:
     """How a command ended, and what it said."""
 
     __slots__ = (
+        "cancelled",
         "duration_ms",
         "exit_code",
         "output",
@@ -61,16 +62,18 @@ class Outcome:
         signal: int | None = None,
         duration_ms: int = 0,
         timed_out: bool = False,
+        cancelled: bool = False,
         output: str = "",
         started: bool = True,
         why: str = "",
     ) -> None:
         self.exit_code = exit_code
-        """As a shell would tell it; ``None`` if it did not start, or was ended at the limit."""
+        """As a shell would tell it; ``None`` if it did not start, or was ended by us."""
         self.signal = signal
         """The signal that it died of by itself."""
         self.duration_ms = duration_ms
         self.timed_out = timed_out
+        self.cancelled = cancelled
         self.tail = last_lines(output, TAIL)
         self.output = output
         self.started = started
@@ -87,11 +90,13 @@ def run(
     echo: Callable[[bytes], None] | None = None,
     given: bytes = b"",
     held: tuple[int, ...] = (),
+    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Runs words as they are, or a text with the shell; ``echo`` gets what it prints at once.
 
     ``given`` is what it reads on standard input, up to what a pipe holds. ``held`` are descriptors
     of locks that it holds as well: should we be killed, they tell that it still runs.
+    ``is_cancelled`` is asked all the time; once it says so, the command is ended.
     """
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     begin = time.monotonic()
@@ -106,7 +111,10 @@ def run(
         raise
     with watch:
         signals.let_go()
-        has_ended = watch.read_until(watch.family.has_ended, begin + limit_s)
+        is_over = watch.read_until(
+            lambda: is_cancelled() or watch.family.has_ended(), begin + limit_s
+        )
+        has_ended = is_over and watch.family.has_ended()
         duration_ms = int((time.monotonic() - begin) * 1000)
         if has_ended:
             watch.read_until(watch.is_at_end, time.monotonic() + PIPE_GRACE_S)
@@ -117,7 +125,8 @@ def run(
         exit_code=code if died_of is None else 128 + died_of,
         signal=died_of,
         duration_ms=duration_ms,
-        timed_out=not has_ended,
+        timed_out=not is_over,
+        cancelled=is_over and not has_ended,
         output=watch.kept.text(),
     )
 

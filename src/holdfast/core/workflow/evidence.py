@@ -14,8 +14,8 @@ SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 RUN, CLAIM = "run", "claim"
 """What a gate's result rests on: Holdfast ran the command, or somebody says so."""
 _OF_ONE_RUN = (
-    "evidence", "command", "exit_code", "signal", "timed_out", "duration_ms", "output_tail",
-    "commit", "tree",
+    "evidence", "command", "exit_code", "signal", "timed_out", "cancelled", "duration_ms",
+    "output_tail", "commit", "tree",
 )  # fmt: skip
 _OWN_GATE_FIELDS = ("status", "passed", "last_run", *_OF_ONE_RUN)
 _ONLY_RUN = ("evidence", "exit_code", "duration_ms", "runner", "counts")

@@ -1,0 +1,241 @@
+"""A memory graph of a person's own: what a Memory server kept in a JSONL file, in a database now.
+
+The database stands beside the file, one for each path, and is the truth from its first opening on.
+What the file holds then is taken over in the one transaction that notes it, and the file itself is
+never changed; only an export writes there, and keeps what it finds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from holdfast import jsontext
+from holdfast.digest import digest
+from holdfast.disk import FOLDER, ODD, Disk
+from holdfast.errors import Fault, Refused
+from holdfast.graph.database import inode_of
+from holdfast.graph.store import GraphStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, Self
+
+    from holdfast.core.shapes import Fields
+    from holdfast.graph.shapes import Entity, Relation
+
+FILE = "MEMORY_FILE_PATH"
+END = ".db"
+WAIT_S = 10.0
+_IMPORTED = "imported"
+_LOOKS = 40
+_PAUSE_S = 0.05
+
+
+def path_of(named: str | None, folder: str) -> str:
+    """The JSONL file that is meant: named by the caller, else by the environment, else our own."""
+    asked = named or os.environ.get(FILE, "")
+    if asked:
+        return os.path.realpath(os.path.join(folder, os.path.expanduser(asked)))
+    base = os.environ.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".local", "share")
+    return os.path.join(base, "holdfast", "memory.jsonl")
+
+
+class MemoryGraph:
+    """The graph that belongs to one path. ``notes`` says what was found when it was taken over."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        wait_s: float | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        disk: Disk | None = None,
+    ) -> None:
+        self.path = path
+        self.database = path + END
+        self.notes: list[str] = []
+        self._wait_s = WAIT_S if wait_s is None else wait_s
+        self._sleep = sleep
+        self._disk = disk or Disk()
+        self._store: GraphStore | None = None
+        self._inode = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def store(self) -> GraphStore:
+        """The store, opened at the first use and again where another file took its place."""
+        if self._store is None or inode_of(self.database) != self._inode:
+            self.close()
+            self._disk.make_folder(os.path.dirname(self.path))
+            store = GraphStore(self.database, disk=self._disk, wait_s=self._wait_s)
+            try:
+                self._take_over(store)
+            except BaseException:
+                store.close()
+                raise
+            self._store, self._inode = store, inode_of(self.database)
+        return self._store
+
+    # From JSONL
+
+    def _take_over(self, store: GraphStore) -> None:
+        noted = store.marks().get(_IMPORTED)
+        if noted is not None:
+            if jsontext.loads(noted)["seen"] != list(_look(self.path)[1:]):
+                self.notes.append(
+                    f"{self.path} was changed since it was taken over; {self.database} is what "
+                    "counts: holdfast memory export"
+                )
+            return
+        with store.database.writing():
+            if _IMPORTED in store.marks():
+                return
+            raw = self._read()
+            entities, relations, bad = parsed(raw or b"")
+            # In one call each: what stands twice there stands twice here.
+            store.create_entities(entities)
+            store.create_relations(relations)
+            self._mark(store, bad=len(bad))
+        self.notes += [f"{self.path}, line {line}: {why}; it was left out" for line, why in bad]
+
+    def _mark(self, store: GraphStore, **more: int) -> None:
+        seen = list(_look(self.path)[1:])
+        store.set_marks(**{_IMPORTED: jsontext.dumps({"seen": seen, **more})})
+
+    def _read(self) -> bytes | None:
+        """The file as it stands between two writers' visits."""
+        for _ in range(_LOOKS):
+            before = _look(self.path)
+            raw = self._disk.read(self.path)
+            if raw is FOLDER or raw is ODD:
+                raise Refused(
+                    "in_the_way", f"{self.path} is not a file", "name another one: --file PATH"
+                )
+            if before == _look(self.path) and not self._disk.is_being_written(self.path):
+                return raw
+            self._sleep(_PAUSE_S)
+        raise Fault(
+            "busy",
+            f"another process is writing {self.path}; it is taken over when that is done",
+            "end that process, then call again",
+            path=self.path,
+        )
+
+    # To JSONL
+
+    def export(self, target: str | None = None) -> Fields:
+        """Writes the graph as the reference server reads it; what stood there is kept beside it."""
+        store = self.store()
+        path = os.path.realpath(target or self.path)
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise Refused("in_the_way", f"{path} is not a file", "name another one")
+        graph = store.read_graph()
+        kept = self._put(path, rendered(graph["entities"], graph["relations"]))
+        if path == self.path and not store.database.is_read_only:
+            self._mark(store)
+        entities, relations = len(graph["entities"]), len(graph["relations"])
+        return {"path": path, "kept": kept, "entities": entities, "relations": relations}
+
+    def _put(self, path: str, raw: bytes) -> str | None:
+        """Puts the file there in one step; gives the place of what stood there, if it differs."""
+        self._disk.make_folder(os.path.dirname(path))
+        spare = f"{path}.{os.getpid()}.tmp"
+        self._disk.remove(spare)
+        self._disk.create(spare, raw, 0o600, durable=True)
+        is_new = not os.path.exists(path)
+        if not is_new:
+            self._disk.match(spare, path)
+        found = self._disk.replace(path, spare, is_new=is_new, durable=True)
+        if found is None:
+            return None
+        if found == raw:
+            self._disk.remove(spare)
+            return None
+        kept = f"{path}.before-{digest(found)[:12]}"
+        self._disk.move(spare, kept)
+        return kept
+
+
+def _look(path: str) -> tuple[int, ...]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def parsed(raw: bytes) -> tuple[list[Entity], list[Relation], list[tuple[int, str]]]:
+    """The entities and relations of a JSONL text, and the lines that are neither, each with why."""
+    entities: list[Entity] = []
+    relations: list[Relation] = []
+    bad: list[tuple[int, str]] = []
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            told = jsontext.loads(line)
+            kind = told.get("type") if isinstance(told, dict) else None
+            if kind == "entity":
+                entities.append(_entity(told))
+            elif kind == "relation":
+                relations.append(_relation(told))
+            else:
+                bad.append((number, "it is neither an entity nor a relation"))
+        except ValueError as error:
+            bad.append((number, str(error)))
+    return entities, relations, bad
+
+
+def _entity(told: Fields) -> Entity:
+    texts = told.get("observations", [])
+    return {
+        "name": _text(told, "name"),
+        "entityType": _text(told, "entityType"),
+        "observations": [
+            _checked(text, "list of observations")
+            for text in (texts if isinstance(texts, list) else [None])
+        ],
+    }
+
+
+def _relation(told: Fields) -> Relation:
+    return {
+        "from": _text(told, "from"),
+        "to": _text(told, "to"),
+        "relationType": _text(told, "relationType"),
+    }
+
+
+def _text(told: Fields, name: str) -> str:
+    return _checked(told.get(name), name)
+
+
+def _checked(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not jsontext.is_encodable(value):
+        raise ValueError(f"its {name} is not text")
+    return value
+
+
+def rendered(entities: list[Entity], relations: list[Relation]) -> bytes:
+    """The lines of the reference server: no newline at the end."""
+    return "\n".join(_lines(entities, relations)).encode()
+
+
+def _lines(entities: list[Entity], relations: list[Relation]) -> Iterator[str]:
+    for entity in entities:
+        yield jsontext.dumps({"type": "entity", **entity})
+    for relation in relations:
+        yield jsontext.dumps({"type": "relation", **relation})

@@ -1,0 +1,135 @@
+"""What is said on the wire: requests and notifications in, answers and errors out. Pure.
+
+Two eras are spoken. Since 2026-07-28 every request says in its ``_meta`` which version it is in,
+and nothing is remembered between two; before that a client says ``initialize`` once. A request
+that names no version is of the older era.
+"""
+
+from __future__ import annotations
+
+from holdfast import jsontext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Fields, Json
+
+STATELESS = ("2026-07-28",)
+HANDSHAKE = ("2025-06-18", "2025-11-25")
+VERSIONS = (*HANDSHAKE, *STATELESS)
+
+NOT_JSON = -32700
+BAD_REQUEST = -32600
+NO_METHOD = -32601
+BAD_PARAMS = -32602
+NO_RESOURCE = -32002
+UNKNOWN_VERSION = -32022
+
+_META = "io.modelcontextprotocol/"
+_VERSION_KEY = f"{_META}protocolVersion"
+_SERVER_KEY = f"{_META}serverInfo"
+SUBSCRIPTION_KEY = f"{_META}subscriptionId"
+_CACHED = (
+    "server/discover",
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+)
+"""Whose answers say how long they hold."""
+_CHANGING = ("resources/list", "resources/read")
+DEFINITIONS_HOLD_MS = 3_600_000
+
+
+class Wrong(Exception):
+    """A message that cannot be answered with a result."""
+
+    def __init__(self, code: int, message: str, data: Json = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class Message:
+    """A request; a notification has no ``id``."""
+
+    __slots__ = ("has_id", "id", "meta", "method", "params", "version")
+
+    def __init__(self, method: str, params: Fields, *, has_id: bool, id: Json = None) -> None:
+        self.method = method
+        self.params = params
+        self.has_id = has_id
+        self.id = id
+        meta = params.get("_meta")
+        self.meta: Fields = meta if isinstance(meta, dict) else {}
+        self.version: Json = self.meta.get(_VERSION_KEY)
+
+    @property
+    def is_stateless(self) -> bool:
+        return self.version is not None
+
+    def check(self) -> None:
+        """A version that is named has to be one of those we speak."""
+        if self.is_stateless and self.version not in STATELESS:
+            told = {"supported": list(VERSIONS), "requested": str(self.version)[:80]}
+            raise Wrong(UNKNOWN_VERSION, "Unsupported protocol version", told)
+
+    def text(self, name: str) -> str:
+        """A parameter that has to be text."""
+        value = self.params.get(name)
+        if not isinstance(value, str):
+            raise Wrong(BAD_PARAMS, f"{self.method}: params.{name} must be a string")
+        return value
+
+
+def parsed(line: bytes) -> Message | None:
+    """The message of a line; nothing for an answer, which nobody asked for."""
+    try:
+        told = jsontext.loads(line)
+    except jsontext.BadJson as bad:
+        raise Wrong(NOT_JSON, f"Parse error: {bad.why}") from None
+    if not isinstance(told, dict):
+        raise Wrong(BAD_REQUEST, "Invalid request: a message is one JSON object")
+    if "method" not in told and ("result" in told or "error" in told):
+        return None
+    method, params = told.get("method"), told.get("params", {})
+    number = told.get("id")
+    if "id" in told and (isinstance(number, bool) or not isinstance(number, (str, int))):
+        raise Wrong(BAD_REQUEST, "Invalid request: id must be a string or a whole number")
+    if not isinstance(method, str) or told.get("jsonrpc") != "2.0":
+        what = "method must be a string" if not isinstance(method, str) else 'jsonrpc must be "2.0"'
+        raise Identified(number, BAD_REQUEST, f"Invalid request: {what}")
+    if not isinstance(params, dict):
+        raise Identified(number, BAD_PARAMS, f"{method[:80]}: params must be an object")
+    return Message(method, params, has_id="id" in told, id=number)
+
+
+class Identified(Wrong):
+    """The same, of a message whose id could be read."""
+
+    def __init__(self, id: Json, code: int, message: str) -> None:
+        super().__init__(code, message)
+        self.id = id
+
+
+def answer(request: Message, result: Fields, server: Fields) -> Fields:
+    """The answer in the era of the request; ``server`` is its name and version."""
+    if request.is_stateless:
+        held: Fields = {}
+        if request.method in _CACHED:
+            holds_ms = 0 if request.method in _CHANGING else DEFINITIONS_HOLD_MS
+            held = {"ttlMs": holds_ms, "cacheScope": "private"}
+        meta = {**result.get("_meta", {}), _SERVER_KEY: server}
+        result = {"resultType": "complete", **held, **result, "_meta": meta}
+    return {"jsonrpc": "2.0", "id": request.id, "result": result}
+
+
+def error(id: Json, wrong: Wrong) -> Fields:
+    told: Fields = {"code": wrong.code, "message": wrong.message}
+    if wrong.data is not None:
+        told["data"] = wrong.data
+    return {"jsonrpc": "2.0", "id": id, "error": told}
+
+
+def notification(method: str, params: Fields) -> Fields:
+    return {"jsonrpc": "2.0", "method": method, "params": params}

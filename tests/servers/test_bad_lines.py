@@ -1,0 +1,162 @@
+"""Lines that are no good: each gets a clear error, and the server goes on."""
+
+import json
+import os
+import signal
+
+import pytest
+
+both = pytest.mark.parametrize("words", [(), ("memory",)], ids=["workflows", "memory"])
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+LINES = [
+    (b"{not json", -32700),
+    (b"\xff\xfe\x00", -32700),
+    (b"[]", -32600),
+    (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
+    (b"17", -32600),
+    (b"null", -32600),
+    (b'"ping"', -32600),
+    (b"{}", -32600),
+    (b'{"jsonrpc":"2.0","id":1}', -32600),
+    (b'{"id":1,"method":"ping"}', -32600),
+    (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+    (b'{"jsonrpc":"2.0","id":1,"method":7}', -32600),
+    (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600),
+    (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32602),
+    (b'{"jsonrpc":"2.0","id":1,"method":"nosuch"}', -32601),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', -32602),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":3}}', -32602),
+    (CALL + b'"params":{"name":"x","arguments":[]}}', -32602),
+    (b'{"jsonrpc":"2.0","id":1,"method":"resources/read"}', -32602),
+    (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}', -32602),
+    (b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}', -32700),
+    (b"[" * 100_000, -32700),
+    (CALL + b'"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":[]}}}', -32022),
+]  # fmt: skip
+
+
+@both
+def test_every_bad_line_is_answered_and_none_ends_the_server(shop, words):
+    client = shop.server(*words)
+    for line, code in LINES:
+        client.write(line + b"\n")
+        told = client.receive()
+        assert told["error"]["code"] == code, (line[:80], told)
+        assert told["error"]["message"]
+        assert client.result("ping") == {}
+    client.write(b"\n\r\n  \n")
+    client.write(b'{"jsonrpc":"2.0","id":5,"result":{}}\n')
+    client.write(b'{"jsonrpc":"2.0","method":"notifications/whatever"}\n')
+    client.write(
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[]}}\n'
+    )
+    assert client.result("ping") == {}
+    assert client.close() == 0
+
+
+@both
+def test_a_line_of_a_hundred_megabytes_is_passed_over(shop, words):
+    client = shop.server(*words)
+    client.write(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"')
+    piece = b"x" * (1 << 20)
+    for _ in range(100):
+        client.write(piece)
+    client.write(b'"}}\n')
+    error = client.receive()["error"]
+    assert error["code"] == -32600
+    assert "104857" in error["message"]
+    assert client.result("ping") == {}
+
+
+@both
+def test_the_last_line_needs_no_end(shop, words):
+    client = shop.server(*words)
+    client.write(b'{"jsonrpc":"2.0","id":"last","method":"ping"}')
+    client.process.stdin.close()
+    assert client.receive() == {"jsonrpc": "2.0", "id": "last", "result": {}}
+    assert client.process.wait(60) == 0
+
+
+@both
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_client_ends_its_server_with_a_signal(shop, words, number):
+    client = shop.server(*words)
+    assert client.result("ping") == {}
+    client.process.send_signal(number)
+    assert client.process.wait(60) == 0
+    assert client.err == ""
+
+
+@both
+def test_a_client_that_is_gone_is_no_error(shop, words):
+    client = shop.server(*words)
+    assert client.result("ping") == {}
+    client.process.stdout.close()
+    client.write(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n' * 3)
+    assert client.close() == 0
+
+
+WRONG = [
+    ("task", {}, "received undefined at action"),
+    ("task", {"action": "dance"}, "Invalid option"),
+    ("task", {"action": "add"}, "text is missing"),
+    ("task", {"action": "add", "text": 7}, "expected string, received number at text"),
+    ("task", {"action": "done", "task": True}, "expected integer or string, received boolean"),
+    ("task", {"action": "done", "task": 1.5}, "expected integer or string, received number"),
+    ("start", {"recipe": "dev", "tasks": ["a", None]}, "received null at tasks[1]"),
+    ("start", {"recipe": "dev", "nosuch": 1}, 'Unrecognized key: "nosuch"'),
+    ("note", {"kind": "context", "fields": []}, "expected object, received array"),
+    ("gate", {"action": "run"}, "gate is missing"),
+    ("gate", {"action": "record", "gate": "lint"}, "passed is missing"),
+    ("phase", {"action": "start"}, "name is missing"),
+    ("note", {"kind": "violation", "code": "V-1", "text": "x"}, "severity is missing"),
+]
+
+
+def test_wrong_arguments_are_refused_by_name_and_change_nothing(shop):
+    client = shop.server()
+    client.call("start", recipe="dev", subject="a.md", tasks=["one"])
+    before = shop.holdfast("log")
+    for tool, arguments, said in WRONG:
+        result = client.refused(tool, **arguments)
+        error = result["structuredContent"]["error"]
+        assert (error["code"], said in error["message"]) == ("invalid", True), error
+        assert result["content"][0]["text"].startswith("invalid: ")
+    assert shop.holdfast("log") == before
+    assert client.ask("tools/call", {"name": "nosuch"})["error"]["code"] == -32602
+
+
+def test_half_a_surrogate_pair_is_refused_or_answered_but_never_breaks_the_line(shop):
+    client = shop.server()
+    client.call("start", recipe="dev", subject="a.md")
+    broken = "\\ud800"
+    for number, text in enumerate(["subject", "tool", "id"]):
+        arguments = {"kind": "reminder", "text": "x"}
+        name = "note"
+        if text == "subject":
+            arguments["text"] = "S"
+        elif text == "tool":
+            name = "S"
+        line = {"jsonrpc": "2.0", "id": f"r{number}", "method": "tools/call"}
+        line["params"] = {"name": name, "arguments": arguments}
+        raw = json.dumps(line).replace('"S"', f'"{broken}"')
+        if text == "id":
+            raw = raw.replace(f'"r{number}"', f'"{broken}"')
+        client.write(raw.encode() + b"\n")
+        told = client.receive()
+        assert "error" in told or "result" in told
+    assert shop.holdfast("verify")["ok"]
+
+
+def test_nothing_but_the_protocol_reaches_standard_output(shop):
+    """Also not from a gate's command, nor from what is printed in this very process."""
+    shop.trusted()
+    shop.write(".claude/holdfast.toml", '[gates.lint]\ncommand = "echo loud; cat; echo err >&2"\n')
+    client = shop.server()
+    client.call("start", recipe="dev", subject="a.md")
+    told = client.call("gate", action="run", gate="lint")
+    assert told["gate"]["output_tail"] == "loud\nerr"
+    assert client.result("ping") == {}
+    os.kill(client.process.pid, signal.SIGTERM)
+    assert client.process.stdout.read() == b""
