@@ -163,6 +163,7 @@ def test_several_at_once_lose_nothing_of_each_other(repo):
     assert {file["change"] for file in undone} == {"removed"}
     assert [file["path"] for file in undone if "SKILL.md" not in file["path"]] == [
         TEAM,
+        ".mcp.json",
         ".codex/hooks.json",
         ".gemini/settings.json",
         ".claude/settings.local.json",

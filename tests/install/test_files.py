@@ -118,6 +118,7 @@ def test_a_file_and_its_folder_that_were_not_there_go_again(project):
         ".claude/holdfast/installed.json",
         TEAM,
         *skills_in(".claude/skills"),
+        ".mcp.json",
     ]
     assert project.how(project.uninstall()) == {TEAM: "removed"}
     assert project.names() == []
@@ -305,7 +306,7 @@ def test_git_does_not_see_the_journal_nor_is_its_ignore_file_touched(project):
     project.init()
     command = ["git", "status", "--porcelain", "--untracked-files=all"]
     seen = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=True)
-    assert set(seen.stdout.split()) == {"??", TEAM, *skill_files(".claude/skills")}
+    assert set(seen.stdout.split()) == {"??", TEAM, ".mcp.json", *skill_files(".claude/skills")}
 
 
 def test_a_linked_worktree_has_settings_of_its_own(project, tmp_path):

@@ -18,8 +18,10 @@ MARKETPLACES = {
 FILES = {
     ".claude-plugin/marketplace.json",
     ".claude-plugin/plugin.json",
+    ".mcp.json",
     "README.md",
     "bin/holdfast-hook",
+    "bin/holdfast-mcp",
     "hooks/hooks.json",
     *(
         f"skills/{name}/SKILL.md"

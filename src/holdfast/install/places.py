@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 
 from holdfast import jsontext
 from holdfast.errors import Refused
+from holdfast.install import servers
 from holdfast.install.agents import AGENTS, TEAM, USER
 from holdfast.install.hooks import Misfit, containers, has_ours, merged, stripped
 from holdfast.install.skills import skills
@@ -81,24 +82,23 @@ class Place(ABC):
         )
 
 
-class SettingsFile(Place):
-    """A client's settings, with our hooks among its other keys."""
+class SharedFile(Place):
+    """A JSON file that is somebody's, with something of ours among its other keys."""
 
-    def __init__(
-        self, agent: Agent, scope: str, workspace: Workspace, *, enforce: bool = False
-    ) -> None:
-        file = agent.files[scope]
-        own = scope == USER
-        super().__init__(
-            agent, scope, workspace, os.path.join(agent.own_folder(), file) if own else file
-        )
-        self._wanted = agent.hooks(scope, enforce=enforce)
+    def _merged(self, text: str) -> str:
+        raise NotImplementedError
+
+    def _stripped(self, text: str, kept: frozenset[str]) -> str:
+        raise NotImplementedError
+
+    def _containers(self, text: str) -> frozenset[str]:
+        raise NotImplementedError
 
     def with_ours(self, raw: bytes | None, entry: Entry | None) -> bytes:
         del entry
         mark, text = self._text_of(raw or b"")
         try:
-            return (mark + merged(text, self._wanted)).encode()
+            return (mark + self._merged(text)).encode()
         except Misfit as misfit:
             raise BadSettings(self.shown, f"line {misfit.line}", misfit.why) from None
 
@@ -111,22 +111,13 @@ class SettingsFile(Place):
         if _OURS not in raw:
             return raw
         mark, text = self._text_of(raw)
-        had = frozenset[str]() if original is None else containers(self._text_of(original)[1])
-        left = stripped(text, had)
+        had = frozenset[str]() if original is None else self._containers(self._text_of(original)[1])
+        left = self._stripped(text, had)
         if left == text:
             return raw
         if entry is not None and original is None and left.strip() == "{}":
             return None
         return (mark + left).encode()
-
-    def has_ours(self, disk: Disk) -> bool:
-        raw = disk.read(self.path) if os.path.isfile(self.path) else None
-        if raw is None or _OURS not in raw:
-            return False
-        try:
-            return has_ours(self._text_of(raw)[1])
-        except BadSettings:
-            return False
 
     def _text_of(self, raw: bytes) -> tuple[str, str]:
         """The byte order mark, if there is one, and the text; refused if it is not JSON."""
@@ -139,6 +130,54 @@ class SettingsFile(Place):
             raise BadSettings(self.shown, f"line {bad.line}", why) from None
         text = raw.decode()
         return (BOM, text[1:]) if text.startswith(BOM) else ("", text)
+
+
+class SettingsFile(SharedFile):
+    """A client's settings, with our hooks."""
+
+    def __init__(
+        self, agent: Agent, scope: str, workspace: Workspace, *, enforce: bool = False
+    ) -> None:
+        file = agent.files[scope]
+        own = scope == USER
+        super().__init__(
+            agent, scope, workspace, os.path.join(agent.own_folder(), file) if own else file
+        )
+        self._wanted = agent.hooks(scope, enforce=enforce)
+
+    def _merged(self, text: str) -> str:
+        return merged(text, self._wanted)
+
+    def _stripped(self, text: str, kept: frozenset[str]) -> str:
+        return stripped(text, kept)
+
+    def _containers(self, text: str) -> frozenset[str]:
+        return containers(text)
+
+    def has_ours(self, disk: Disk) -> bool:
+        raw = disk.read(self.path) if os.path.isfile(self.path) else None
+        if raw is None or _OURS not in raw:
+            return False
+        try:
+            return has_ours(self._text_of(raw)[1])
+        except BadSettings:
+            return False
+
+
+class ServersFile(SharedFile):
+    """The servers that a project offers to its team's clients, with ours among them."""
+
+    def __init__(self, agent: Agent, workspace: Workspace) -> None:
+        super().__init__(agent, TEAM, workspace, servers.FILE)
+
+    def _merged(self, text: str) -> str:
+        return servers.merged(text)
+
+    def _stripped(self, text: str, kept: frozenset[str]) -> str:
+        return servers.stripped(text, kept)
+
+    def _containers(self, text: str) -> frozenset[str]:
+        return servers.containers(text)
 
 
 class SkillFile(Place):
@@ -172,6 +211,11 @@ def settings_of(agent: Agent, scope: str, workspace: Workspace, *, enforce: bool
     return SettingsFile(agent, scope, workspace, enforce=enforce)
 
 
+def servers_of(agent: Agent, scope: str, workspace: Workspace) -> list[ServersFile]:
+    """Only Claude Code's team has such a file; the others are asked to add a server themselves."""
+    return [ServersFile(agent, workspace)] if (agent.name, scope) == ("claude", TEAM) else []
+
+
 def skills_of(agent: Agent, scope: str, workspace: Workspace) -> list[SkillFile]:
     """None where a client has no folder for them, as for a person's own in somebody's project."""
     if agent.skills_folder(scope) is None:
@@ -197,6 +241,7 @@ def all_of(
         for agent in chosen:
             if scope in agent.files:
                 places.append(SettingsFile(agent, scope, workspace))
+            places += servers_of(agent, scope, workspace)
             if agent.skills_folder(scope) not in others:
                 places += skills_of(agent, scope, workspace)
     return list({place.key: place for place in places}.values())

@@ -1,4 +1,4 @@
-"""``init`` and ``uninstall``: hooks and skills in a client's files, and those files as they were.
+"""``init`` and ``uninstall``: what is ours in a client's files, and those files as they were.
 
 Everything is looked at before anything is written: what cannot be changed is refused, untouched.
 The journal is written before a file is, and corrected after one was restored; so a run that dies
@@ -17,7 +17,7 @@ from holdfast.install.advice import notes_on, notes_on_skills
 from holdfast.install.agents import AGENTS, LOCAL, TEAM, USER, agent_named
 from holdfast.install.diffs import unified
 from holdfast.install.journal import Journal, following
-from holdfast.install.places import Place, all_of, settings_of, skills_of
+from holdfast.install.places import Place, all_of, servers_of, settings_of, skills_of
 from holdfast.workspace import Workspace, find, person_folder
 
 TYPE_CHECKING = False
@@ -66,7 +66,7 @@ def init(
     client = agent_named(agent)
     settings = settings_of(client, scope, workspace, enforce=enforce)
     skills = skills_of(client, scope, workspace)
-    places: list[Place] = [settings, *skills]
+    places: list[Place] = [settings, *servers_of(client, scope, workspace), *skills]
     disk = Disk()
     notes: list[str] = []
     run = _Run(disk, workspace, scope, notes)

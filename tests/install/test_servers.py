@@ -1,0 +1,83 @@
+"""The project's ``.mcp.json``: our server among others, in and out again, byte for byte."""
+
+import json
+
+import pytest
+
+from holdfast import install
+from holdfast.install import servers
+from holdfast.settings import BadSettings
+
+FILE = ".mcp.json"
+OURS = {"command": "holdfast", "args": ["mcp"]}
+OTHER = '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "x"]}}}\n'
+
+
+def change_of(outcome):
+    return {change.place.shown: change.how for change in outcome.changes}.get(FILE)
+
+
+def test_a_project_without_servers_gets_ours_and_loses_the_file_again(project):
+    assert change_of(install.init(project.root)) == "created"
+    assert json.loads(project.read(FILE)) == {"mcpServers": {"holdfast": OURS}}
+    assert change_of(install.init(project.root)) == "unchanged"
+    assert change_of(install.uninstall(project.root)) == "removed"
+    assert project.names() == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OTHER,
+        "{}",
+        '{\n\t"mcpServers": {}\n}\n',
+        '{"other": 1}',
+        '\ufeff{\r\n  "mcpServers": {\r\n    "a": {"command": "b"}\r\n  }\r\n}\r\n',
+        "",
+    ],
+)
+def test_a_file_is_as_it_was_afterwards(project, text):
+    project.write(FILE, text)
+    assert change_of(install.init(project.root)) == "changed"
+    told = json.loads(project.read(FILE).decode("utf-8-sig"))
+    assert told["mcpServers"]["holdfast"] == OURS
+    assert change_of(install.uninstall(project.root)) == "restored"
+    assert project.read(FILE) == text.encode()
+
+
+def test_what_others_add_since_stays(project):
+    project.write(FILE, OTHER)
+    install.init(project.root)
+    more = json.loads(project.read(FILE))
+    more["mcpServers"]["late"] = {"command": "late"}
+    project.write(FILE, json.dumps(more))
+    assert change_of(install.uninstall(project.root)) == "changed"
+    assert sorted(json.loads(project.read(FILE))["mcpServers"]) == ["late", "memory"]
+
+
+def test_a_server_of_that_name_that_is_somebody_elses_stays(project):
+    text = '{"mcpServers": {"holdfast": {"command": "docker", "args": ["run"]}}}'
+    project.write(FILE, text)
+    assert change_of(install.init(project.root)) == "unchanged"
+    assert change_of(install.uninstall(project.root)) is None
+    assert project.read(FILE) == text.encode()
+
+
+@pytest.mark.parametrize("text", ["[]", '{"mcpServers": []}', "{nonsense", '{"a": 1, "a": 2}'])
+def test_a_file_that_is_something_else_is_refused_and_nothing_is_written(project, text):
+    project.write(FILE, text)
+    with pytest.raises(BadSettings):
+        install.init(project.root)
+    assert project.names() == [FILE]
+
+
+@pytest.mark.parametrize("options", [{"scope": "local"}, {"agent": "codex"}, {"agent": "gemini"}])
+def test_only_the_team_of_claude_code_has_the_file(project, options):
+    install.init(project.root, **options)
+    assert project.read(FILE) is None
+
+
+def test_ours_is_known_by_its_command():
+    assert servers.is_ours({"command": "/usr/bin/holdfast", "args": ["mcp"], "env": {}})
+    for other in (None, {}, {"command": 3}, {"command": "holdfast", "args": ["mcp", "memory"]}):
+        assert not servers.is_ours(other)
