@@ -1,4 +1,4 @@
-"""The memory graph against the reference Memory server: one client, the same pipes, in turn."""
+"""``holdfast mcp memory`` against the reference Memory server: one client, pipes, in turn."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 import os
 import random
 import sys
+from functools import partial
 
 from fixtures import ROOT
 from measure import interleaved, middle, ratio, timed
 from results import Missing, Row
 
+from holdfast.graph.memory import END
 from holdfast.graph.store import GraphStore
 
 sys.path.append(os.path.join(ROOT, "e2e"))
@@ -30,13 +32,16 @@ AT_LEAST = {"create": 100, "add": 100, "search": 50, "open": 100}
 AIMS = {"read_graph": 1}
 BUDGETED = 50_000
 READ_ROUNDS = 3
+FEW = 20
 
 
 def measure_graph(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
     why = why_unavailable()
     if why is not None:
         return [Missing("the graph against the reference Memory server", why)]
-    rows: list[Row | Missing] = []
+    begun = os.path.join(shop.folder, "graph-start")
+    os.makedirs(begun)
+    rows: list[Row | Missing] = [_started(begun, sizes.graph_rounds)]
     for number in sizes.graph_entities:
         folder = os.path.join(shop.folder, f"graph-{number}")
         os.makedirs(folder)
@@ -94,7 +99,7 @@ def _filled(folder: str, number: int) -> dict[str, Server]:
         {"from": f"entity-{one}", "to": f"entity-{one // 2}", "relationType": "follows"}
         for one in range(0, number, 10)
     ]
-    theirs, ours = os.path.join(folder, "theirs.jsonl"), os.path.join(folder, "ours.db")
+    theirs, ours = os.path.join(folder, "theirs.jsonl"), os.path.join(folder, f"ours{END}")
     with open(theirs, "w", encoding="utf-8") as file:
         lines = [{"type": "entity", **one} for one in entities]
         lines += [{"type": "relation", **one} for one in relations]
@@ -102,9 +107,45 @@ def _filled(folder: str, number: int) -> dict[str, Server]:
     with GraphStore(ours, durable=False) as store:
         store.create_entities(entities)
         store.create_relations(relations)
-    loop = [sys.executable, os.path.join(ROOT, "bench", "graphloop.py"), ours]
+    return {"reference": reference(theirs), "ours": _ours(ours)}
+
+
+def _ours(path: str) -> Server:
+    """Our server on the database beside a file that is not there."""
     environment = {**os.environ, "PYTHONPATH": os.path.join(ROOT, "src")}
-    return {"reference": reference(theirs), "ours": Server(loop, environment)}
+    environment["MEMORY_FILE_PATH"] = path.removesuffix(END)
+    return Server([sys.executable, "-m", "holdfast", "mcp", "memory"], environment)
+
+
+def _started(folder: str, rounds: int) -> Row:
+    """From the start of the process to the answer of the first call, over a few entities."""
+    for server in _filled(folder, FEW).values():
+        server.close()
+    makers = {
+        "reference": lambda: reference(os.path.join(folder, "theirs.jsonl")),
+        "ours": lambda: _ours(os.path.join(folder, f"ours{END}")),
+    }
+
+    def sample(make: Callable[[], Server]) -> float:
+        servers: list[Server] = []
+
+        def begin() -> None:
+            servers.append(make())
+            servers[0].call("open_nodes", ["entity-1"])
+
+        took = timed(begin)
+        servers[0].close()
+        return took
+
+    times = interleaved(rounds, {name: partial(sample, make) for name, make in makers.items()})
+    return Row(
+        "Memory server, start to first answer: reference / ours",
+        ratio(times, "reference", "ours"),
+        1,
+        at_least=True,
+        detail=", ".join(f"{name} {ms:.0f} ms" for name, ms in middle(times).items()),
+        medians_ms=middle(times),
+    )
 
 
 def _questions(number: int) -> dict[str, Ask]:

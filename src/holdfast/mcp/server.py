@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Json
 
 
+_COLLECTED_AFTER = 500_000
+
+
 class App:
     """What is served: tools and resources."""
 
@@ -217,8 +220,10 @@ def serve(app: App) -> None:
     """Serves standard input and output until the client closes them, or ends us."""
     import gc
 
-    # A command is over before there is anything to collect; a server is not.
+    # A command is over before there is anything to collect, a server is not; but a large answer is
+    # no reason to look through all of it.
     gc.enable()
+    gc.set_threshold(_COLLECTED_AFTER)
     _end_like_an_interrupt()
     try:
         with Pipe() as pipe:
