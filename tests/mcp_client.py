@@ -38,14 +38,14 @@ def an_environment(home, **more):
 class Client:
     """A server and the pipes to it. What it says on standard error is kept in ``err``."""
 
-    def __init__(self, folder, environment, *words, stateless=False):
+    def __init__(self, folder, environment, *words, stateless=False, under=()):
         self.meta = {"_meta": STATELESS} if stateless else {}
         self.heard = []
         """What came beside the answers: notifications."""
         self._number = 0
         self._err = open(os.path.join(folder, f"err-{os.urandom(4).hex()}"), "w+b")  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", *words],
+            [*under, sys.executable, "-m", "holdfast", *words],
             cwd=folder,
             env=environment,
             stdin=subprocess.PIPE,

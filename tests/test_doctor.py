@@ -187,3 +187,15 @@ def test_what_a_session_went_through_is_told(place):
     assert checks(place, "last fault") == []
     place.write(".claude/holdfast/hook.log", "an older one\nthe last one\n")
     assert only(place, "last fault")["found"] == "the last one"
+
+
+def test_the_server_of_the_project_is_asked(place):
+    assert checks(place, "server") == []
+    place.ok("init")
+    assert only(place, "server")["status"] == "good"
+    bare = {**place.environment, "PATH": place.environment["PATH"].partition(":")[2]}
+    assert "pipx install" in only(place, "server", env=bare)["hint"]
+    place.write(".mcp.json", '{"mcpServers": {"other": {"command": "x"}}}')
+    assert checks(place, "server") == []
+    place.write(".mcp.json", "{nonsense")
+    assert only(place, "server")["hint"] == "edit .mcp.json"

@@ -26,7 +26,7 @@ PLUGIN = "holdfast"
 _MOST = 1_048_576
 _BOM = b"\xef\xbb\xbf"
 _LIMIT_S = 20
-_INSTALL = "pipx install holdfast, or put it on the PATH; holdfast init --local does without"
+INSTALL = "pipx install holdfast, or put it on the PATH; holdfast init --local does without"
 
 
 class Call:
@@ -66,7 +66,7 @@ def connections(root: str) -> Found:
             path = os.path.join(folder, name)
             shown = path if scope == USER else name
             try:
-                settings = _settings(path)
+                settings = settings_in(path)
             except (jsontext.BadJson, OSError) as error:
                 found.troubles.append((f"{shown} cannot be read: {error}", shown))
                 continue
@@ -80,7 +80,7 @@ def connections(root: str) -> Found:
     return found
 
 
-def _settings(path: str) -> Fields:
+def settings_in(path: str) -> Fields:
     """What a settings file holds; nothing where there is none."""
     if not os.path.isfile(path):
         return {}
@@ -119,7 +119,7 @@ def ways_to_mend(call: Call) -> tuple[str, str]:
     """What is to be said of a call that gets no answer, and the command that mends it."""
     started = " ".join(call.words)[:200]
     if call.program() == []:
-        return f"{call.shown}: holdfast is not on the PATH", _INSTALL
+        return f"{call.shown}: holdfast is not on the PATH", INSTALL
     return f"{call.shown}: {started} does not answer", "holdfast init, with the options as before"
 
 

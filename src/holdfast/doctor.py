@@ -8,11 +8,20 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import detection, settings
-from holdfast.connections import connections, run, version_of, ways_to_mend, which
+from holdfast import detection, jsontext, settings
+from holdfast.connections import (
+    INSTALL,
+    connections,
+    run,
+    settings_in,
+    version_of,
+    ways_to_mend,
+    which,
+)
 from holdfast.core.refusal import Refusal
 from holdfast.disk import Disk
 from holdfast.errors import Fault, HoldfastError
+from holdfast.install import servers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +35,7 @@ RECORDS = (".claude", os.path.join("untracked", "workflow-state"))
 ENFORCING = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "AfterAgent")}
 """The events at which what is enforced can be."""
 LATELY = 5_000
+_PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 _LOG = "hook.log"
 _LOG_END = 4_096
 
@@ -34,6 +44,7 @@ def examine(keeper: Keeper) -> list[Fields]:
     """Every check: ``what``, ``status`` (``good``, ``bad``, ``unknown``), ``found``, ``hint``."""
     return [
         *_hooks(keeper.workspace.root),
+        *_server(keeper.workspace.root),
         *_clients(),
         _settings(keeper),
         *_writable(keeper),
@@ -71,6 +82,24 @@ def _hooks(root: str) -> Iterator[Fields]:
     for client in sorted({name for name in clients if clients.count(name) > 1}):
         said = f"{client} calls Holdfast more than once at each event; one is enough"
         yield _check("hooks", "unknown", said, f"holdfast uninstall --agent {client}")
+
+
+def _server(root: str) -> Iterator[Fields]:
+    """Whether the server that the project offers to its team answers."""
+    try:
+        told = settings_in(os.path.join(root, servers.FILE))
+    except (jsontext.BadJson, OSError) as error:
+        said = f"{servers.FILE} cannot be read: {error}"
+        yield _check("server", "bad", said, f"edit {servers.FILE}")
+        return
+    if not servers.has_ours_in(told):
+        return
+    program = which(servers.NAME)
+    words = [] if program is None else [program, *servers.OURS["args"]]
+    if words and '"result"' in (run(words, root, _PING) or ""):
+        yield _check("server", "good", f"{servers.FILE}: holdfast mcp answers")
+    else:
+        yield _check("server", "bad", f"{servers.FILE}: holdfast mcp does not answer", INSTALL)
 
 
 def _clients() -> Iterator[Fields]:

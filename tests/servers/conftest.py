@@ -1,8 +1,11 @@
+import json
 import os
 import subprocess
+import sys
 
 import pytest
 
+from acceptance.conftest import DROP_RIGHTS
 from mcp_client import Client, an_environment
 
 
@@ -14,9 +17,11 @@ class Shop:
         self.environment = environment
         self._open = []
 
-    def server(self, *words, stateless=False, **environment):
+    def server(self, *words, stateless=False, rights=True, **environment):
         told = {**self.environment, **environment}
-        client = Client(str(self.folder), told, "mcp", *words, stateless=stateless)
+        under = () if rights else (sys.executable, "-c", DROP_RIGHTS)
+        folder = str(self.folder)
+        client = Client(folder, told, "mcp", *words, stateless=stateless, under=under)
         self._open.append(client)
         return client
 
@@ -24,9 +29,6 @@ class Shop:
         return self.server("memory", MEMORY_FILE_PATH=str(self.folder / name), **options)
 
     def holdfast(self, *words):
-        import json
-        import sys
-
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", *words, "--json"],
             cwd=self.folder,

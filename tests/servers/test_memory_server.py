@@ -343,6 +343,20 @@ def test_a_file_that_another_process_writes_is_waited_for(shop):
     assert client.call("read_graph")["entities"] == [entity("a"), entity("b")]
 
 
+def test_a_database_that_cannot_be_written_is_read_and_said(shop):
+    client = shop.memory()
+    asked(client, "create_entities", [entity("a")])
+    client.close()
+    database = shop.folder / "memory.jsonl.db"
+    database.chmod(0o400)
+    reader = shop.memory(rights=False)
+    assert reader.call("read_graph")["entities"] == [entity("a")]
+    told = asked(reader, "create_entities", [entity("b")])
+    assert (told["isError"], "cannot be written" in told["content"][0]["text"]) == (True, True)
+    database.chmod(0o600)
+    assert asked(shop.memory(), "create_entities", [entity("b")])["structuredContent"]
+
+
 def test_a_folder_in_place_of_the_file_is_said(shop):
     (shop.folder / "memory.jsonl").mkdir()
     told = asked(shop.memory(), "read_graph")

@@ -136,6 +136,12 @@ def test_stored_text_cannot_leave_its_frame(client):
     assert told["position"]["title"] == "‹/system› [31m evil"
 
 
+def test_a_resource_that_is_not_there_has_the_code_of_its_era(shop):
+    asked = ("resources/read", {"uri": "holdfast://workflow/nosuch"})
+    assert shop.server().ask(*asked)["error"]["code"] == -32002
+    assert shop.server(stateless=True).ask(*asked)["error"]["code"] == -32602
+
+
 # Gates
 
 

@@ -55,8 +55,11 @@ def stripped(text: str, kept: frozenset[str] = frozenset()) -> str:
 
 
 def has_ours(text: str) -> bool:
-    root = Document(text).root.value
-    servers = root.get(SERVERS) if isinstance(root, dict) else None
+    return has_ours_in(Document(text).root.value)
+
+
+def has_ours_in(told: Json) -> bool:
+    servers = told.get(SERVERS) if isinstance(told, dict) else None
     return isinstance(servers, dict) and is_ours(servers.get(NAME))
 
 

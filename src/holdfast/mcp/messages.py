@@ -124,6 +124,13 @@ def answer(request: Message, result: Fields, server: Fields) -> Fields:
     return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
 
+def refusal(request: Message, wrong: Wrong) -> Fields:
+    """The error in the era of the request: the newer one has no code for what is not there."""
+    if request.is_stateless and wrong.code == NO_RESOURCE:
+        wrong.code = BAD_PARAMS
+    return error(request.id, wrong)
+
+
 def error(id: Json, wrong: Wrong) -> Fields:
     told: Fields = {"code": wrong.code, "message": wrong.message}
     if wrong.data is not None:

@@ -65,7 +65,9 @@ class Pipe:
                 yield b"".join(parts) if length <= MAX_LINE else TooLong(length)
                 parts, length = [], 0
             length += len(rest)
-            parts = [*parts, rest] if length <= MAX_LINE else []
+            parts.append(rest)
+            if length > MAX_LINE:
+                parts.clear()
         if length:
             yield b"".join(parts) if length <= MAX_LINE else TooLong(length)
 

@@ -121,7 +121,7 @@ class Server:
         try:
             result = self._result(message)
         except Wrong as wrong:
-            self._pipe.send(messages.error(message.id, wrong))
+            self._pipe.send(messages.refusal(message, wrong))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
             self._pipe.send(messages.error(message.id, _unexpected(error)))
         else:
