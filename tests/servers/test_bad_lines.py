@@ -3,6 +3,9 @@
 import json
 import os
 import signal
+import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -95,6 +98,20 @@ def test_a_client_that_is_gone_is_no_error(shop, words):
     client.process.stdout.close()
     client.write(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n' * 3)
     assert client.close() == 0
+
+
+def test_pipes_that_do_not_wait_are_waited_for(shop):
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    done = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "mcp"],
+        cwd=shop.folder, env=shop.environment, stdin=theirs, stdout=theirs,
+    )  # fmt: skip
+    theirs.close()
+    ours.sendall(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    assert json.loads(ours.recv(1000)) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    ours.close()
+    assert done.wait(60) == 0
 
 
 WRONG = [

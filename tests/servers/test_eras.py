@@ -1,5 +1,7 @@
 """Both eras of the protocol, with both servers: what a client is told before it calls anything."""
 
+from pathlib import Path
+
 import pytest
 
 from holdfast import jsontext
@@ -81,6 +83,15 @@ def test_every_schema_is_strict(tool):
         assert set(schema.get("required", [])) <= set(schema["properties"])
     assert set(tool["annotations"]) <= {"readOnlyHint", "destructiveHint", "openWorldHint"}
     assert len(tool["description"]) < 260
+
+
+def test_the_page_tells_of_every_tool_and_of_all_that_it_does():
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text("utf-8")
+    for tool in TOOLS:
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{tool['name']}` |")]
+        for schema in tool["inputSchema"]["properties"].values():
+            for word in schema.get("enum", []):
+                assert f"`{word}`" in row or word.isupper(), (tool["name"], word)
 
 
 @both

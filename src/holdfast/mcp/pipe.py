@@ -37,6 +37,9 @@ class Pipe:
 
     def __init__(self) -> None:
         self._in, self._out = os.dup(0), os.dup(1)
+        for fd in (self._in, self._out):
+            # Some clients have pipes that do not wait, and share them with us.
+            os.set_blocking(fd, True)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.dup2(2, 1)
@@ -55,7 +58,7 @@ class Pipe:
         """Each line without its end; until the other side closes, or takes nothing any more."""
         parts: list[bytes] = []
         length, size = 0, _CHUNK
-        while not self._gone and (chunk := os.read(self._in, size)):
+        while not self._gone and (chunk := self._read(size)):
             # A long line comes in large pieces, an ordinary one needs no large buffer.
             size = min(size * 2, _LARGEST_CHUNK) if len(chunk) == size else _CHUNK
             *ended, rest = chunk.split(b"\n")
@@ -70,6 +73,12 @@ class Pipe:
                 parts.clear()
         if length:
             yield b"".join(parts) if length <= MAX_LINE else TooLong(length)
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return os.read(self._in, size)
+        except OSError:  # a client that was cut off is one that has closed
+            return b""
 
     def send(self, message: Fields) -> None:
         """Writes one message, whole, whichever thread sends; a client that is gone is no error."""
