@@ -103,6 +103,32 @@ def test_a_record_that_names_another_initiative_takes_nothing_away(ground):
     assert ground.progress()["M1"] == "in_progress"
 
 
+@pytest.mark.parametrize("is_theirs", [True, False])
+@pytest.mark.parametrize("current", ["M1", "M2", "M3"])
+def test_a_record_that_leaves_milestones_out_takes_none_away(ground, is_theirs, current):
+    """Many tools list only those that were begun."""
+    ground.begin()
+    ground.initiatives().start("M1")
+    ground.initiatives().task("M1", "list readers", done=True)
+    ground.initiatives().task("M3", "tell everybody")
+    ground.later()
+    progress = {"M2": "in_progress"}
+    ground.edit_record(
+        is_theirs=is_theirs, progress=progress, currentMilestone=current, lastUpdated=ground.now
+    )
+    ground.initiatives().sync()
+    milestones = ground.one()["milestones"]
+    assert [(each["id"], each["title"]) for each in milestones] == [
+        ("M1", "Map"), ("M2", "Move"), ("M3", "Ship"),
+    ]  # fmt: skip
+    assert milestones[0]["tasks"] == [{"text": "list readers", "done": True}]
+    assert milestones[2]["tasks"] == [{"text": "tell everybody", "done": False}]
+    assert ground.one()["current_milestone"] == current
+    assert (ground.progress()["M1"], ground.progress()["M2"]) == ("in_progress", "in_progress")
+    assert ground.record()["progress"] == Status(ground.read(ground.yaml)).progress
+    assert ground.keeper().verify().ok
+
+
 def test_the_same_request_is_carried_out_once(ground):
     ground.begin()
     for _ in range(2):

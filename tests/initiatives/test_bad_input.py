@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from holdfast import Refused
+from holdfast import HoldfastError, Refused
 from initiatives.ground import RECORD, TOP, YAML
 
 BAD_YAML = {
@@ -195,3 +195,59 @@ def test_files_that_cannot_be_written_are_noted_and_made_up_for(ground):
     os.remove(ground.path(ground.folder))
     ground.initiatives().sync()
     assert "status: in_progress" in ground.text(ground.yaml)
+
+
+def in_the_way(ground, place, kind):
+    """Something at a place that is no page, or none that may be read."""
+    if kind == "a pipe":
+        os.mkfifo(ground.path(place))
+    elif kind == "a link to itself":
+        os.symlink(os.path.basename(place), ground.path(place))
+    elif kind == "a link to outside":
+        os.symlink("/etc/hostname", ground.path(place))
+    else:
+        ground.write(place, "x\n" * 600_000)
+
+
+ODD_PAGES = ["a pipe", "a link to itself", "a link to outside", "too large"]
+
+
+@pytest.mark.parametrize("kind", ODD_PAGES)
+def test_a_page_that_cannot_be_used_is_named_and_the_others_are_ticked(ground, kind):
+    ground.begin(files=True)
+    ground.initiatives().start("M1")
+    place = f"{ground.folder}/notes.md"
+    in_the_way(ground, place, kind)
+    noted = ground.initiatives().complete("M1")
+    assert any(note.startswith(place) for note in noted.notes)
+    assert "- [x] M1: Map\n" in ground.text(ground.readme)
+    fields, notes = ground.initiatives().show()
+    assert fields["pages"] == [ground.readme]
+    assert any(note.startswith(place) for note in notes)
+    with pytest.raises(HoldfastError) as refused:
+        ground.initiatives().sync(source="files")
+    assert place in refused.value.message
+
+
+def test_a_folder_whose_name_looks_like_a_page_is_in_nobodys_way(ground):
+    ground.begin(files=True)
+    os.makedirs(ground.path(f"{ground.folder}/old.md"))
+    ground.initiatives().start("M1")
+    assert not ground.initiatives().complete("M1").notes
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a link to itself", "a link to outside"])
+def test_a_task_is_acknowledged_beside_a_yaml_that_cannot_be_read(ground, kind):
+    ground.begin()
+    ground.initiatives().start("M1")
+    os.remove(ground.path(ground.yaml))
+    in_the_way(ground, ground.yaml, kind)
+    noted = ground.initiatives().task("M1", "list readers")
+    assert any(note.startswith(ground.yaml) for note in noted.notes)
+    assert ground.one()["milestones"][0]["tasks"] == [{"text": "list readers", "done": False}]
+    before = ground.types()
+    with pytest.raises(HoldfastError) as refused:
+        ground.initiatives().complete("M1")
+    assert ground.yaml in refused.value.message
+    assert ground.types() == before
+    assert ground.initiatives().show()[0]["initiative"]["name"] == "Tidy billing"

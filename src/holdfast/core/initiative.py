@@ -257,6 +257,13 @@ def _status_changed(state: Initiative, data: Fields, at: str) -> Initiative:
     return after
 
 
+def with_those_left_out(before: Initiative, after: Initiative) -> list[Milestone]:
+    """All milestones, in the order they had: one that is not spoken of stays as it was."""
+    told = {milestone["id"]: milestone for milestone in after["milestones"]}
+    known = [told.pop(each["id"], each) for each in before["milestones"]]
+    return [*known, *told.values()]
+
+
 def gone_back(state: Initiative | None, status: str) -> Refusal | None:
     """A refusal where this status lies behind the one that was reached."""
     if state is None or STATUSES[status] >= STATUSES[state["status"]]:

@@ -112,7 +112,8 @@ def _adopt_record(state: Initiatives, command: Command) -> Answer:
         back = initiative.gone_back(state["all"].get(key), one["status"])
         if back is not None:
             return back
-    return [{"type": "record_adopted", "data": command["args"]}]
+    kept = {"state": {**told, "all": _kept(state["all"], told["all"])}}
+    return [{"type": "record_adopted", "data": {**command["args"], **kept}}]
 
 
 def _adopted(state: Initiatives, event: Event) -> Initiatives:
@@ -122,14 +123,26 @@ def _adopted(state: Initiatives, event: Event) -> Initiatives:
 
 
 def _adopt_edit(state: Initiatives, command: Command) -> Answer:
-    changes = [change for change in command["args"]["changes"] if not _takes_away(change)]
-    after: Initiatives = edits.apply(dict(state), changes)  # type: ignore[assignment]
+    told = [change for change in command["args"]["changes"] if not _takes_away(change)]
+    after: Initiatives = edits.apply(dict(state), told)  # type: ignore[assignment]
     for key, one in after["all"].items():
         back = initiative.gone_back(state["all"].get(key), one["status"])
         if back is not None:
             return back
+    after = {**after, "all": _kept(state["all"], after["all"])}
+    changes = edits.diff(dict(state), dict(after))
     data = {**command["args"], "changes": changes}
     return [{"type": "record_edited", "data": data}] if changes else []
+
+
+def _kept(before: dict[str, Initiative], after: dict[str, Initiative]) -> dict[str, Initiative]:
+    """The same with the milestones that a record left out: many tools list only what is begun."""
+    return {
+        key: {**one, "milestones": initiative.with_those_left_out(before[key], one)}
+        if key in before
+        else one
+        for key, one in after.items()
+    }
 
 
 def _takes_away(change: list[object]) -> bool:

@@ -255,7 +255,7 @@ class Layers:
     def _tick(self, key: str, one: Initiative) -> None:
         known = [each["id"] for each in one["milestones"]]
         folder = self.places().folder(key, one)
-        found = self.places().read_pages(key, one, known)
+        found = self.places().read_pages(key, one, known, is_strict=False)
         for place, page in found:
             ticking = self._ticking(place, one, known)
             self._clear(place, ticking)
@@ -264,24 +264,18 @@ class Layers:
             ):
                 self._settle(place, ticking)
         readme = f"{folder}/README.md"
-        if one.get("files") and not any(place == readme for place, _ in found):
+        if one.get("files") and not os.path.lexists(self.places().path(readme)):
             self._clear(readme, lambda raw: pages.fresh(one) if raw is None else raw)
             self._settle(readme, lambda raw: pages.fresh(one) if raw is None else raw)
 
     def _ticking(
         self, place: str, one: Initiative, known: list[str]
     ) -> Callable[[bytes | None], bytes | None]:
-        folder, name = os.path.split(place)
-        told = os.path.basename(folder) if name == "README.md" else name
-
         def prepare(raw: bytes | None) -> bytes | None:
-            try:
-                ours = self._is_ours(one, place)
-                return (
-                    None if raw is None else pages.Page(raw, told, known).ticked(one, is_ours=ours)
-                )
-            except pages.BadPage as bad:
-                raise bad_file(place, bad) from None
+            if raw is None:
+                return None
+            page = self.places().page(place, raw, known)
+            return page.ticked(one, is_ours=self._is_ours(one, place))
 
         return prepare
 

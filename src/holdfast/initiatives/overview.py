@@ -42,7 +42,7 @@ def of(loop: Loop, places: Places, state: Initiatives, key: str | None) -> Field
         return fields
     fields["status_file"] = places.status(key, one)
     known = [each["id"] for each in one["milestones"]]
-    read = _tried(loop, lambda: places.read_pages(key, one, known)) or []
+    read = _tried(loop, lambda: places.read_pages(key, one, known, is_strict=False)) or []
     _, told = pages.merged(read)
     fields["pages"] = [place for place, page in read if page.spots]
     fields["disagreements"] = milestones.disagreements(one, told)

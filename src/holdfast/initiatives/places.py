@@ -6,7 +6,7 @@ import os
 
 from holdfast import settings
 from holdfast.disk import FOLDER, ODD
-from holdfast.errors import Refused
+from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.initiatives.pages import BadPage, Page
 from holdfast.initiatives.status import NAME, BadStatus, Status
 from holdfast.jsontext import is_encodable
@@ -40,7 +40,7 @@ class Places:
         """The place of ``WORKFLOW-STATUS.yaml``: the settings' word, else one at the root."""
         if self._status is not None:
             return self._status
-        if os.path.lexists(os.path.join(self._workspace.root, NAME)):
+        if os.path.lexists(self._from_root(NAME)):
             return NAME
         return f"{self.folder(key, one)}/{NAME}"
 
@@ -52,11 +52,17 @@ class Places:
                 f"{place} leads out of the workspace {self._workspace.root}",
                 "remove the symbolic link, or move the folder into the workspace",
             )
-        return os.path.realpath(os.path.join(self._workspace.root, place))
+        return os.path.realpath(self._from_root(place))
+
+    def _from_root(self, place: str) -> str:
+        return os.path.join(self._workspace.root, place)
 
     def read(self, place: str) -> bytes | None:
         """What stands there; a folder or a pipe in a file's place is refused."""
-        raw = self._engine.disk.read(self.path(place), 2_000_000)
+        try:
+            raw = self._engine.disk.read(self.path(place), 2_000_000)
+        except OSError as error:
+            raise _unreadable(place, error) from error
         if raw in (FOLDER, ODD):
             raise Refused(
                 "in_the_way", f"{place} is no file", f"move {place} away, then run it again"
@@ -72,25 +78,43 @@ class Places:
             raise bad_file(place, bad) from None
 
     def read_pages(
-        self, key: str, one: Initiative | None = None, known: Collection[str] = ()
+        self,
+        key: str,
+        one: Initiative | None = None,
+        known: Collection[str] = (),
+        *,
+        is_strict: bool = True,
     ) -> list[tuple[str, Page]]:
-        """The pages of an initiative: its README, then the others beside and below it."""
+        """The pages of an initiative: its README, then the others beside and below it.
+
+        ``is_strict``: one that cannot be used is refused, not only noted.
+        """
         found = []
         for place in self._pages(self.folder(key, one)):
-            raw = self.read(place)
-            folder, name = os.path.split(place)
-            told = os.path.basename(folder) if name == README else name
             try:
-                found.append((place, Page(raw or b"", told, known)))
-            except BadPage as bad:
-                raise bad_file(place, bad) from None
+                found.append((place, self.page(place, self.read(place) or b"", known)))
+            except HoldfastError as error:
+                if is_strict:
+                    raise
+                self._engine.note(f"{error.message}: {error.hint}")
         return found
+
+    @staticmethod
+    def page(place: str, raw: bytes, known: Collection[str]) -> Page:
+        """What stands at a place, as a page; its name may tell whose tasks these are."""
+        folder, name = os.path.split(place)
+        try:
+            return Page(raw, os.path.basename(folder) if name == README else name, known)
+        except BadPage as bad:
+            raise bad_file(place, bad) from None
 
     def _pages(self, folder: str) -> list[str]:
         names = self._names(folder)
-        pages = [f"{folder}/{name}" for name in names if name.endswith(".md") and name != README]
-        below = [f"{folder}/{name}/{README}" for name in names]
-        inner = [page for page in below if os.path.isfile(os.path.join(self._workspace.root, page))]
+        folders = [name for name in names if os.path.isdir(self._from_root(f"{folder}/{name}"))]
+        files = [name for name in names if name not in folders and name != README]
+        pages = [f"{folder}/{name}" for name in files if name.endswith(".md")]
+        below = [f"{folder}/{name}/{README}" for name in folders]
+        inner = [page for page in below if os.path.isfile(self._from_root(page))]
         first = [f"{folder}/{README}"] if README in names else []
         found = [*first, *sorted([*pages, *inner], key=_natural)]
         if len(found) > _MOST_PAGES:
@@ -104,19 +128,26 @@ class Places:
 
     def _is_one(self, name: str) -> bool:
         place = f"{self._top}/{name}"
-        if not is_encodable(name) or not os.path.isdir(os.path.join(self._workspace.root, place)):
+        if not is_encodable(name) or not os.path.isdir(self._from_root(place)):
             return False
         # One that leads out of the workspace is named too: whoever wants it is told why not.
         return not self._workspace.contains(place) or bool(self._names(place))
 
     def _names(self, folder: str) -> list[str]:
-        if not os.path.isdir(os.path.join(self._workspace.root, folder)):
+        if not os.path.isdir(self._from_root(folder)):
             return []
         try:
             listed = os.listdir(self.path(folder))
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise _unreadable(folder, error) from error
         return sorted([name for name in listed if not name.startswith(".")], key=_natural)
+
+
+def _unreadable(place: str, error: OSError) -> Fault:
+    why = f"{place} cannot be read ({error.strerror})"
+    return Fault("unreadable", why, f"see to {place}, then run the same command again", path=place)
 
 
 def bad_file(place: str, bad: BadStatus | BadPage) -> Refused:

@@ -6,6 +6,8 @@ ends, quotes and keys that Holdfast does not know are somebody's, and stay.
 
 from __future__ import annotations
 
+import re
+
 from holdfast import jsontext
 from holdfast.core.agreement import Source
 
@@ -22,7 +24,10 @@ KEYS = ("initiative", "milestone", "status", "updated")
 PROGRESS = "progress"
 MOST_BYTES = 64 * 1024
 MOST_DEEP = 20
+_MOST_OPEN = 2 * MOST_DEEP
+"""Brackets without an end: the parser would take minutes to find that they have none."""
 _BOM = "\ufeff"
+_BRACKET = re.compile(r"[\[\]{}]")
 _WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 _HEAD = "# Where this initiative stands. Holdfast keeps it in step with .claude/initiative.json.\n"
 
@@ -50,6 +55,7 @@ class Status:
         self._bom = _BOM if text.startswith(_BOM) else ""
         self.text = text.removeprefix(_BOM)
         self._newline = "\r\n" if "\r\n" in self.text else "\n"
+        _check_brackets(self.text)
         self._root = _composed(self.text)
         self._pairs: Pairs = {} if self._root is None else _pairs(self._root)
         self.progress = self._progress()
@@ -209,6 +215,15 @@ def _shown(value: str) -> str:
         and value.lower() not in _WORDS
     )
     return value if is_plain or (is_time and value.isascii()) else jsontext.dumps(value)
+
+
+def _check_brackets(text: str) -> None:
+    opened = 0
+    for found in _BRACKET.finditer(text):
+        opened = max(0, opened + (1 if found[0] in "[{" else -1))
+        if opened > _MOST_OPEN:
+            line = text.count("\n", 0, found.start()) + 1
+            raise BadStatus(line, f"it is nested deeper than {MOST_DEEP} levels")
 
 
 def _composed(text: str) -> MappingNode | None:

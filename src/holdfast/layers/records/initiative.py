@@ -110,7 +110,7 @@ def _milestones(document: Fields, rest: Fields) -> list[Milestone]:
         place = [*PLACE, "milestones", position]
         known[named(entry, "id", place)] = (entry, place)
     if current and current not in progress:
-        if known:
+        if known and current not in known:
             raise Invalid(["currentMilestone"], "must be one of the milestones in progress")
         begun = document["status"] == "in_progress"
         progress = {**progress, current: "in_progress" if begun else "pending"}
