@@ -61,6 +61,18 @@ def test_a_yaml_at_the_root_is_used_instead(ground):
     assert not os.path.exists(ground.path(f"{TOP}/tidy-billing/{YAML}"))
 
 
+def test_two_initiatives_that_share_a_yaml_do_not_inherit_milestones(ground):
+    ground.write(YAML, "# ours\n")
+    ground.begin()
+    ground.initiatives().create("Other", ["M1: a", "X: b"])
+    ground.later(2)
+    ground.edit_yaml(at=ground.now, status="in_progress")
+    assert ground.initiatives().resume()["status"] == "in_progress"
+    assert ground.progress() == {"M1": "pending", "X": "pending"}
+    ground.initiatives().use("Tidy billing")
+    assert list(Status(ground.read(YAML)).progress) == ["M1", "M2", "M3"]
+
+
 def test_the_places_can_be_configured_inside_the_workspace(ground):
     ground.write(
         ".claude/holdfast.toml", 'milestones = "plans"\nworkflow_status = "plans/now.yaml"\n'

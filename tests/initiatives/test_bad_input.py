@@ -115,6 +115,7 @@ def test_a_page_of_two_megabytes_cannot_be_recovered_from(ground):
         ("Tidy", ["M2: b", "M1: a"], "M1 stands behind M2"),
         ("Tidy", ["M1", "M10", "M9"], "M9 stands behind M10"),
         ("Tidy", ["M1: a", "M1: b"], "has milestone M1 twice"),
+        ("Tidy", ["M1: a", "M2", "m2: b"], "has milestone M2 twice"),
         ("Tidy", [": a"], "id that is one word"),
         ("Tidy", [], "needs milestones"),
         ("", ["M1"], "name"),
@@ -132,6 +133,8 @@ def test_two_of_the_same_name_are_one_too_many(ground):
     for name in ("Tidy billing", "tidy  Billing!", "TIDY-BILLING"):
         error = refused(lambda name=name: ground.initiatives().create(name, ["M1"]))
         assert error.code == "already"
+        assert "Tidy billing exists already" in error.message
+        assert error.hint == "holdfast initiative use 'Tidy billing'"
     ground.initiatives().create("Größe", ["M1"])
     ground.initiatives().create("Grösse", ["M1"])
     ground.initiatives().create("日本", ["M1"])

@@ -47,6 +47,8 @@ def test_a_list_of_milestones_as_boxes_with_tasks_inside():
         "## [ ] M1: Map",
         "##   M1 — Map",
         "## milestone M1) Map",
+        "M1: Map\n-------",
+        "M1: Map\n=",
     ],
 )
 def test_headings_as_people_write_them(heading):
@@ -68,6 +70,15 @@ def test_headings_as_people_write_them(heading):
     ],
 )
 def test_what_only_looks_like_a_milestone_is_none(text):
+    assert told(text) == {}
+
+
+def test_an_id_alone_is_a_milestone_where_it_is_known():
+    text = "- [x] plan\n- [ ] ship\n\n## plan\n\n- [x] one\n\n## ship it\n\n- [ ] nobody's\n"
+    assert told(text, known=("plan", "ship")) == {
+        "plan": ("", "completed", {"one": True}),
+        "ship": ("", "pending", {}),
+    }
     assert told(text) == {}
 
 

@@ -1,6 +1,7 @@
 """Folders that people wrote by hand, as they are: each becomes an initiative again."""
 
 import os
+import shutil
 
 import pytest
 
@@ -109,7 +110,7 @@ FOLDERS = {
     ),
     "a list of boxes, and an example in code": (
         {"README.md": LISTED},
-        "found-here",
+        "Warehouse",
         [
             ("M1", "Count", "completed", []),
             ("M2", "Rent", "in_progress", [("ask", True), ("sign", False)]),
@@ -169,6 +170,25 @@ def test_what_boxes_cannot_say_comes_from_the_yaml_beside_them(ground):
     ground.initiatives().recover()
     assert (ground.one()["status"], ground.one()["current_milestone"]) == ("blocked", "M3")
     assert "team: x\n" in ground.text(f"{TOP}/tidy/WORKFLOW-STATUS.yaml")
+
+
+def test_what_is_going_on_is_known_from_the_yaml_and_what_is_done_from_the_boxes(ground):
+    ground.begin(files=True, milestones=("M1: Map", "plan: Plan it", "ship"))
+    ground.initiatives().start("M1")
+    ground.initiatives().task("plan", "ask", done=False)
+    ground.initiatives().complete("M1")
+    before = ground.one()
+    ground.replace(
+        ground.yaml, ("M1: completed", "M1: blocked"), ("ship: pending", "ship: blocked")
+    )
+    shutil.rmtree(ground.path(".claude"))
+    ground.initiatives().recover()
+    assert ground.progress() == {"M1": "completed", "plan": "in_progress", "ship": "blocked"}
+    for name in ("id", "title", "tasks"):
+        assert [each[name] for each in ground.one()["milestones"]] == [
+            each[name] for each in before["milestones"]
+        ]
+    assert ground.one()["current_milestone"] == "plan"
 
 
 def test_a_folder_with_nothing_but_a_yaml_is_enough(ground):

@@ -130,6 +130,31 @@ def test_any_file_is_patched_or_refused_and_its_other_lines_stay(rows, newline):
     assert [line for line in lines if line.startswith(("#", "team", "x:"))] == kept
 
 
+OTHERS = """\
+initiative: Other{0}progress: # of each{0}  M1: completed  # ours{0}  X: pending  # theirs{0}\
+  # a remark{0}  Y:{0}    blocked{0}team: billing{0}"""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_rows_of_the_initiative_before_leave_and_nothing_else(newline):
+    after = Status(OTHERS.format(newline).encode()).with_values(VALUES, PROGRESS).decode()
+    told = Status(after.encode())
+    assert told.progress == PROGRESS
+    for kept in ("progress: # of each", "  # ours", "  # a remark", "team: billing"):
+        assert f"{kept}{newline}" in after
+    assert "X" not in after
+    same = OTHERS.format(newline).replace("Other", f"'{VALUES['initiative']}'")
+    assert Status(Status(same.encode()).with_values(VALUES, PROGRESS)).progress["X"] == "pending"
+
+
+@pytest.mark.parametrize("rows", ["{M1: completed, X: pending}", "{X: pending}", "{}"])
+def test_rows_of_the_initiative_before_leave_a_map_in_one_line(rows):
+    after = Status(f"initiative: Other\nprogress: {rows}\nteam: x\n".encode())
+    text = after.with_values(VALUES, PROGRESS)
+    assert Status(text).progress == PROGRESS
+    assert b"\nteam: x\n" in text
+
+
 @pytest.mark.parametrize(
     ("raw", "line", "why"),
     [

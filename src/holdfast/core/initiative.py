@@ -6,7 +6,7 @@ the state; both are pure. The status only goes forward, except from blocked back
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal
+from holdfast.core.refusal import Refusal, word
 from holdfast.core.workflow.texts import first_bad_text
 
 TYPE_CHECKING = False
@@ -73,17 +73,20 @@ def create(state: Initiative | None, command: Command) -> Answer:
     bad = first_bad_text(name=name, title=[m["title"] for m in given if m["title"]])
     why = bad.message if bad else None
     if state is not None:
-        why = f"{name} exists already and is {state['status']}"
+        why = f"{state['name']} exists already and is {state['status']}"
     elif not name.isprintable() or len(name) > NAME_LIMIT:
         why = f"a name is one line of at most {NAME_LIMIT} printable characters"
     elif not ids or not all(each.isprintable() and each.split() == [each] for each in ids):
         why = f"{name} needs milestones, and each of them an id that is one word"
-    elif len(set(ids)) < len(ids):
-        why = f"{name} has milestone {max(ids, key=ids.count)} twice"
+    elif len(set(alike := [each.casefold() for each in ids])) < len(ids):
+        twice = ids[alike.index(max(alike, key=alike.count))]
+        why = f"{name} has milestone {twice} twice"
     elif (behind := out_of_order(ids)) is not None:
         why = f"milestone {behind[1]} stands behind {behind[0]}: give them in their order"
     if why:
-        return Refusal("already" if state else "invalid", f"initiative create: {why}", CREATE)
+        is_open = state is not None and state["status"] not in ("completed", "archived")
+        hint = f"holdfast initiative use {word(state['name'])}" if state and is_open else CREATE
+        return Refusal("already" if state else "invalid", f"initiative create: {why}", hint)
     milestones = [{"id": milestone["id"], "title": milestone["title"]} for milestone in given]
     data: Fields = {"name": name, "milestones": milestones}
     if command["args"].get("files"):

@@ -75,7 +75,7 @@ class Page:
         mark = _FILE.match(name)
         if mark is not None:
             self._owner = self._spot(mark[0].upper(), "")
-        for block in tree(self.text.removeprefix("\ufeff")):
+        for block in tree(self.text.removeprefix("\ufeff"), underlined=True):
             if block.kind == "heading":
                 self._take_heading(block)
             elif block.kind in _LISTS:
@@ -155,9 +155,9 @@ class Page:
 
     def _named(self, text: str) -> tuple[str, str] | None:
         """The id and the title of a milestone, where a text is the name of one."""
-        head, colon, rest = text.partition(":")
+        head, _, rest = text.partition(":")
         own = head.strip(" *_`")
-        if colon and own in self._known:
+        if own in self._known:
             return own, plain(rest)
         found = _NUMBERED.fullmatch(text)
         return (f"M{found['number']}", plain(found["title"] or "")) if found else None

@@ -35,10 +35,10 @@ def found(loop: Loop, state: Initiatives, name: str | None) -> Fields:
     folder = _folder(places, state, name)
     if folder is None:
         return _from_graph(loop, state, name)
-    read = places.read_pages(folder)
-    title, told = pages.merged(read)
     place = places.status(folder)
     yaml = places.read_status(place)
+    read = places.read_pages(folder, known=yaml.progress if yaml else ())
+    title, told = pages.merged(read)
     called = title or (yaml.initiative if yaml else None) or folder
     one = rebuilt(called, told, loop.engine.now())
     used = [place for place, page in read if page.spots]
@@ -78,11 +78,14 @@ def _folder(places: Places, state: Initiatives, name: str | None) -> str | None:
 
 def _with_status(loop: Loop, one: Initiative, source: Source) -> Initiative:
     """What boxes cannot say: that it is blocked or has ended, and where it stands."""
-    ids = [each["id"] for each in one["milestones"]]
-    pending = {key: told for key, told in source.progress.items() if key not in ids}
     open_ids = [each["id"] for each in one["milestones"] if each["status"] != "completed"]
-    source.progress = pending
-    if source.milestone not in (*open_ids, *pending):
+    completed = [each["id"] for each in one["milestones"] if each["id"] not in open_ids]
+    source.progress = {
+        key: told
+        for key, told in source.progress.items()
+        if key not in completed and (key not in open_ids or told in ("in_progress", "blocked"))
+    }
+    if source.milestone not in (*open_ids, *source.progress):
         source.milestone = None
     if source.status is not None and STATUSES.get(source.status, 0) < STATUSES[one["status"]]:
         source.status = None

@@ -27,6 +27,7 @@ MOST_DEEP = 20
 _MOST_OPEN = 2 * MOST_DEEP
 """Brackets without an end: the parser would take minutes to find that they have none."""
 _BOM = "\ufeff"
+_BREAK = re.compile(r"\r\n|\r|\n")
 _BRACKET = re.compile(r"[\[\]{}]")
 _WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 _HEAD = "# Where this initiative stands. Holdfast keeps it in step with .claude/initiative.json.\n"
@@ -54,7 +55,8 @@ class Status:
             raise BadStatus(line, "it is not UTF-8") from None
         self._bom = _BOM if text.startswith(_BOM) else ""
         self.text = text.removeprefix(_BOM)
-        self._newline = "\r\n" if "\r\n" in self.text else "\n"
+        ending = _BREAK.search(self.text)
+        self._newline = ending[0] if ending else "\n"
         _check_brackets(self.text)
         self._root = _composed(self.text)
         self._pairs: Pairs = {} if self._root is None else _pairs(self._root)
@@ -106,10 +108,12 @@ class Status:
             elif _scalar(pair[1], key) != value:
                 changes.append(self._in_place(*pair, value))
         pair = self._pairs.get(PROGRESS)
+        # Rows of the initiative that it spoke of before are not this one's milestones.
+        strange = self.initiative not in (None, values.get("initiative"))
         if pair is None:
             missing += [f"{PROGRESS}:", *_rows(progress, "  ")]
         else:
-            changes += self._progress_changes(pair, progress)
+            changes += self._progress_changes(pair, progress, is_kept=not strange)
         if missing:
             changes.append(self._at_the_end(missing))
         text = self.text
@@ -139,7 +143,7 @@ class Status:
         return self.text.index(":", key.end_mark.index) + 1
 
     def _progress_changes(
-        self, pair: tuple[Node, Node], progress: dict[str, str]
+        self, pair: tuple[Node, Node], progress: dict[str, str], *, is_kept: bool
     ) -> Iterator[tuple[int, int, str]]:
         key, node = pair
         if _is_empty(node):
@@ -149,6 +153,15 @@ class Status:
             yield colon, max(colon, end if end > start else colon), rows
             return
         there = _pairs(node)  # type: ignore[arg-type]
+        if not is_kept and getattr(node, "flow_style", False):
+            yield *_span(node), "{" + ", ".join(_rows(progress, "")) + "}"
+            return
+        gone = [] if is_kept else [name for name in there if name not in progress]
+        for name in gone:
+            row = there.pop(name)
+            start = _span(row[0])[0] - int(row[0].start_mark.column)
+            ending = _BREAK.search(self.text, _span(row[1])[1])
+            yield start, ending.end() if ending else len(self.text), ""
         for name, value in progress.items():
             if name in there and _scalar(there[name][1], name) != value:
                 yield self._in_place(*there[name], value)
@@ -158,16 +171,17 @@ class Status:
             lead = ", " if there else ""
             yield end, end, lead + ", ".join(_rows(added, ""))
         elif added:
-            last = list(there.values())[-1]
-            end = self._end_of_line(_span(last[1])[1])
-            margin = " " * int(last[0].start_mark.column)
+            last = next(reversed(there.values()), None)
+            end = self._end_of_line(_span(last[1] if last else key)[1])
+            margin = " " * (int(last[0].start_mark.column) if last else 2)
             yield end, end, "".join([f"{self._newline}{row}" for row in _rows(added, margin)])
 
     def _end_of_line(self, place: int) -> int:
-        found = self.text.find("\n", place)
-        if found < 0:
+        found = _BREAK.search(self.text, place)
+        if found is None:
             return len(self.text)
-        return found - 1 if self.text[found - 1 : found] == "\r" else found
+        is_within = self.text[found.start() - 1 : found.end()] == "\r\n"
+        return found.start() - is_within
 
     def _at_the_end(self, rows: list[str]) -> tuple[int, int, str]:
         """Behind the last of the document; what ends it, if anything does, stays behind."""

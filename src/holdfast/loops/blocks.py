@@ -54,9 +54,9 @@ def newline_of(lines: list[str]) -> str:
     return "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
 
 
-def tree(text: str) -> list[Block]:
-    """The blocks of a page, with their own inside them."""
-    return _parsed(text, nested=True)
+def tree(text: str, *, underlined: bool = False) -> list[Block]:
+    """The blocks of a page, with their own inside them; ``underlined``: with such headings too."""
+    return _parsed(text, nested=True, underlined=underlined)
 
 
 def outline(text: str) -> list[Block]:
@@ -81,11 +81,11 @@ def _last_with(text: str, end: str) -> Block:
 
 
 @lru_cache(maxsize=2)
-def _parsed(text: str, *, nested: bool) -> list[Block]:
+def _parsed(text: str, *, nested: bool, underlined: bool = False) -> list[Block]:
     """Remembered, since whoever reads a page patches it next; nobody changes a block."""
     page = Block("page", 0, 0, 0)
     opened = [page]
-    for token in _parser(nested=nested).parse(text):
+    for token in _parser(nested=nested, underlined=underlined).parse(text):
         if token.type == "inline":
             opened[-1].text = token.content
         elif token.nesting < 0:
@@ -101,12 +101,14 @@ def _parsed(text: str, *, nested: bool) -> list[Block]:
 
 
 @cache
-def _parser(*, nested: bool) -> MarkdownIt:
+def _parser(*, nested: bool, underlined: bool) -> MarkdownIt:
     from markdown_it import MarkdownIt
     from markdown_it.rules_block import blockquote, list_block
 
     parser = MarkdownIt("commonmark", {"maxNesting": 2 * _DEEPEST})
-    parser.disable(["inline", "text_join", "reference", "lheading"])
+    parser.disable(["inline", "text_join", "reference"])
+    if not underlined:
+        parser.disable("lheading")
     # The parser's own limit would leave out all that follows; this one only stops the nesting.
     ends = ["paragraph", "reference", "blockquote"]
     parser.block.ruler.at("blockquote", _bounded(blockquote), {"alt": [*ends, "list"]})
