@@ -128,9 +128,7 @@ class Keeper(Evidence, Beside):
             repeated = self._loop.once(id)
             if repeated is not None:
                 return repeated
-            if workflow is None and not self._engine.ledger.head_seq:
-                self._look_further()
-            position = self._loop.position(workflow)
+            position = self._to_resume(workflow)
             self._engine.settle_last(position.stream)
             state = self._loop.current(position)
             if workflow is None and not is_active(state):

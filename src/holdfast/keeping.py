@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Recipe, Workflow
     from holdfast.engine import Engine
     from holdfast.loop import Loop
+    from holdfast.register import Position
     from holdfast.trust import Wish
     from holdfast.workspace import Workspace
 
@@ -60,10 +61,20 @@ class Evidence:
         readback.heal(self._loop)
         return found, self._loop.notes()
 
-    def _look_further(self) -> None:
-        from holdfast import readback
+    def _to_resume(self, workflow: str | None) -> Position:
+        """Where the workflow stands; a refusal tells what else there is to go on with."""
+        try:
+            if workflow is None and not self._engine.ledger.head_seq:
+                from holdfast import readback
 
-        readback.look_further(self._loop)
+                readback.look_further(self._loop)
+            return self._loop.position(workflow)
+        except Refused as refused:
+            if refused.details.get("candidates") != []:
+                raise
+            from holdfast.initiatives.belonging import instead
+
+            raise instead(self._loop, refused) from None
 
     # What hooks ask
 

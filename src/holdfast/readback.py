@@ -7,8 +7,6 @@ position, and the project's memory a sentence.
 
 from __future__ import annotations
 
-import os
-
 from holdfast import discovery, jsontext, settings
 from holdfast.core import tiers
 from holdfast.core.moment import epoch_ms
@@ -251,24 +249,5 @@ def look_further(loop: Loop) -> None:
             "not_found",
             f"no record and no ledger is left; the project's memory says: {said}",
             "start it again: holdfast start RECIPE SUBJECT",
-            candidates=[],
-        )
-    _offer_recovery(loop)
-
-
-def _offer_recovery(loop: Loop) -> None:
-    """The last resort: folders of milestones that nobody knows any more."""
-    root = loop.engine.workspace.root
-    if not os.path.isdir(os.path.join(root, settings.load(root).milestones())):
-        return
-    from holdfast.initiatives import recovery
-    from holdfast.initiatives.places import Places
-
-    folders = recovery.candidates(Places(loop.engine), {"current": None, "all": {}})
-    if folders and not os.path.lexists(os.path.join(root, ".claude", "initiative.json")):
-        raise Refused(
-            "not_found",
-            f"no workflow is active; the milestone files tell of {', '.join(folders[:5])}",
-            "holdfast initiative recover",
             candidates=[],
         )

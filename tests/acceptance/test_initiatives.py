@@ -153,6 +153,43 @@ def test_resume_offers_the_recovery_where_only_pages_are_left(repo):
     assert repo.ok("initiative", "recover")["initiative"]["current_milestone"] == "M1"
 
 
+def test_resume_offers_the_recovery_where_the_record_is_broken(repo):
+    begin(repo, "--files")
+    shutil.rmtree(os.path.join(repo.path, ".claude", "holdfast"))
+    shutil.rmtree(os.path.join(repo.path, ".git", "holdfast"), ignore_errors=True)
+    repo.write(".claude/initiative.json", "{")
+    assert repo.refused("resume")["hint"] == "holdfast initiative recover"
+    assert repo.ok("initiative", "recover")["initiative"]["name"] == "Tidy billing"
+
+
+def test_resume_names_the_initiative_where_there_is_no_workflow(repo):
+    begin(repo)
+    repo.ok("initiative", "start", "M1")
+    os.remove(os.path.join(repo.path, ".claude", "initiative.json"))
+    error = repo.refused("resume")
+    assert error["message"].endswith("; the initiative Tidy billing is in progress at M1")
+    assert error["hint"] == "holdfast initiative show"
+    repo.ok("initiative", "finish", "--force", "--reason", "sold")
+    assert repo.refused("resume")["message"] == "no workflow is active here"
+
+
+def test_a_session_without_a_workflow_hears_that_the_status_file_says_something_else(repo):
+    begin(repo)
+    repo.ok("initiative", "start", "M1")
+    assert "NEXT: holdfast initiative complete M1" in session_starts(repo)
+    with open(os.path.join(repo.path, YAML), encoding="utf-8") as file:
+        text = file.read()
+    repo.write(YAML, text.replace("status: in_progress", "status: blocked"))
+    told = session_starts(repo, "s-2").splitlines()
+    assert len(told) == 2
+    assert told[1].startswith("NEXT: holdfast initiative show (it mends what disagrees: ")
+    assert f"{YAML} says M1 blocked as of " in told[1]
+    repo.write(YAML, "- no map\n")
+    assert "must be a map" in session_starts(repo, "s-3")
+    repo.write(YAML, text.replace("Tidy billing", "Another"))
+    assert "speaks of Another" in session_starts(repo, "s-4")
+
+
 def test_a_linked_worktree_shares_the_initiative(repo):
     begin(repo)
     repo.git("worktree", "add", "-q", "-b", "side", "../side")

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from holdfast import HoldfastError, Refused
+from holdfast import Fault, HoldfastError, Refused
 from initiatives.ground import RECORD, TOP, YAML
 
 BAD_YAML = {
@@ -195,6 +195,9 @@ def test_files_that_cannot_be_written_are_noted_and_made_up_for(ground):
     noted = ground.initiatives().start("M1")
     assert any("holdfast initiative sync" in note for note in noted.notes)
     assert ground.one()["status"] == "in_progress"
+    with pytest.raises(Fault) as failed:
+        ground.initiatives().sync()
+    assert (failed.value.code, failed.value.details["path"]) == ("not_written", ground.yaml)
     os.remove(ground.path(ground.folder))
     ground.initiatives().sync()
     assert "status: in_progress" in ground.text(ground.yaml)

@@ -260,6 +260,8 @@ def test_pages_that_disagree_are_named_and_taken_when_that_is_asked_for(ground):
     ]
     assert any("holdfast initiative sync --from files" in note for note in notes)
     assert ground.progress()["M1"] == "in_progress"
+    assert any("sync --from files" in note for note in ground.initiatives().sync().notes)
+    assert any("sync --from files" in note for note in ground.keeper().resume_initiative())
     noted = ground.initiatives().sync(source="files")
     said = "Sync corrected: initiative.json updated to match milestone files"
     assert said in noted.notes

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.initiatives.status import BadStatus, Status, fresh
+from holdfast.initiatives.status import BadStatus, Status, fresh, is_as_written
 
 VALUES = {
     "initiative": "Tidy: billing",
@@ -128,6 +128,15 @@ def test_any_file_is_patched_or_refused_and_its_other_lines_stay(rows, newline):
     kept = [row for row in rows if row.startswith(("#", "team", "x:"))]
     lines = after.decode().replace("\r\n", "\n").split("\n")
     assert [line for line in lines if line.startswith(("#", "team", "x:"))] == kept
+
+
+def test_a_file_of_ours_is_known_without_a_parser():
+    raw = fresh(VALUES, PROGRESS)
+    assert is_as_written(raw, VALUES, PROGRESS)
+    assert is_as_written(raw.replace(b"\n", b"\r\n"), VALUES, PROGRESS)
+    assert not is_as_written(raw, {**VALUES, "status": "blocked"}, PROGRESS)
+    assert not is_as_written(raw, VALUES, {**PROGRESS, "M1": "blocked"})
+    assert not is_as_written(b"\xff", VALUES, PROGRESS)
 
 
 OTHERS = """\

@@ -94,6 +94,13 @@ def disagreements(one: Initiative, told: Sequence[Told]) -> list[str]:
     return found
 
 
+def in_a_note(found: Sequence[str]) -> str:
+    return (
+        f"the milestone files disagree with initiative.json ({found[0]}): "
+        "holdfast initiative sync --from files takes them"
+    )
+
+
 def _fresh(told: Told) -> Milestone:
     tasks: list[MilestoneTask] = [{"text": text, "done": done} for text, done in told.tasks.items()]
     return {"id": told.id, "title": told.title, "status": told.status, "tasks": tasks}  # type: ignore[typeddict-item]

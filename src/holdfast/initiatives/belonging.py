@@ -7,7 +7,8 @@ import os
 from holdfast.core import initiatives as core
 from holdfast.core.briefing import quoted
 from holdfast.core.initiative import find_milestone, next_command
-from holdfast.errors import Refused
+from holdfast.core.refusal import word
+from holdfast.errors import HoldfastError, Refused
 from holdfast.layers.records.initiatives import path
 from holdfast.small import Small, stream_of
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative, Initiatives
     from holdfast.loop import Loop
+
+
+_FINAL = ("completed", "archived")
 
 
 def belonging(loop: Loop, name: str | None, milestone: str | None) -> Fields:
@@ -47,10 +51,65 @@ def in_a_line(loop: Loop) -> str:
     """The current initiative for a session without a workflow; nothing where there is none."""
     if not is_known(loop):
         return ""
-    one = core.current_of(Small(loop, "initiatives").state())  # type: ignore[arg-type]
-    if one is None or one["status"] in ("completed", "archived"):
+    state: Initiatives = Small(loop, "initiatives").state()  # type: ignore[assignment]
+    one = core.current_of(state)
+    if one is None or one["status"] in _FINAL:
         return ""
-    return "\n".join([_position(one), f"NEXT: {quoted(next_command(one))}"])
+    lines = [_position(one), f"NEXT: {quoted(next_command(one))}"]
+    apart = _apart(loop, str(state["current"]), one)
+    if apart:
+        lines[1] = f"NEXT: holdfast initiative show (it mends what disagrees: {quoted(apart)})"
+    return "\n".join(lines)
+
+
+def _apart(loop: Loop, key: str, one: Initiative) -> str:
+    """What the status file says, where that is something else; nothing is mended here."""
+    from holdfast.initiatives import sources
+    from holdfast.initiatives.places import Places
+    from holdfast.initiatives.status import is_as_written
+
+    try:
+        places = Places(loop.engine)
+        place = places.status(key, one)
+        raw = places.read(place)
+        if raw is None or is_as_written(raw, *sources.values_of(one)):
+            return ""
+        told = places.read_status(place)
+    except HoldfastError as error:
+        return error.message
+    if told is None:
+        return ""
+    if told.initiative not in (None, one["name"]):
+        return f"{place} speaks of {told.initiative}"
+    if not told.source("", place).differs(sources.of_record(one)):
+        return ""
+    when = f"as of {told.updated}" if told.updated else None
+    said = [part for part in (told.milestone, told.status, when) if part]
+    return f"{place} says {' '.join(said) or 'something else'}"
+
+
+def instead(loop: Loop, refused: Refused) -> Refused:
+    """Why there is no workflow to resume, and what else there is: the initiative, or its pages."""
+    from holdfast.initiatives import recovery
+    from holdfast.initiatives.places import Places
+
+    try:
+        state: Initiatives = Small(loop, "initiatives").look()  # type: ignore[assignment]
+        one = core.current_of(state)
+        folders = recovery.candidates(Places(loop.engine), state)
+    except HoldfastError as error:
+        what, hint = f"initiative: {error.message}", error.hint
+    else:
+        if one is not None and one["status"] not in _FINAL:
+            where = f"{one['status'].replace('_', ' ')} at {one['current_milestone']}"
+            what, hint = f"the initiative {one['name']} is {where}", "holdfast initiative show"
+        elif folders:
+            what = f"the milestone files tell of {', '.join(folders[:5])}"
+            named = f" {word(folders[0])}" if len(folders) > 1 else ""
+            hint = f"holdfast initiative recover{named}"
+        else:
+            return refused
+    return Refused(refused.code, f"{refused.message}; {what}", hint, **refused.details)
 
 
 def _position(one: Initiative) -> str:

@@ -93,7 +93,11 @@ class Initiatives:
             seqs += self._layers.take_files(id)
         self._layers.spread()
         seqs += self._layers.mend_graph()
-        return self._finished(Noted(self._small.state(), seqs, []))
+        noted = self._finished(Noted(self._small.state(), seqs, []))
+        self._layers.check_written()
+        self._layers.compare_pages()
+        noted.notes.extend(self._loop.notes())
+        return noted
 
     def recover(self, name: str | None = None, *, id: str | None = None) -> Noted:
         """Makes a checkpoint from what is left: milestone files, YAML, graph."""
@@ -133,13 +137,14 @@ class Initiatives:
     def resume(self) -> Initiative | None:
         """The current initiative after its sources were compared and mended."""
         self._layers.agree(is_deep=True)
+        self._layers.compare_pages()
         return self.current()
 
     def show(self, name: str | None = None) -> tuple[Fields, list[str]]:
         """An initiative with its files and workflows, what else there is, and what was noticed."""
         from holdfast.initiatives import overview
 
-        self.resume()
+        self._layers.agree(is_deep=True)
         state = self.all()
         key = state["current"] if name is None else core.found(state, name)
         if name is not None and key is None:

@@ -12,7 +12,7 @@ from holdfast import exchange
 from holdfast.core import agreement
 from holdfast.core.agreement import Source
 from holdfast.core.initiatives import current_of, found, key_of
-from holdfast.core.milestones import taken
+from holdfast.core.milestones import disagreements, in_a_note, taken
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.initiatives import pages, sources, status
 from holdfast.initiatives.places import Places, bad_file
@@ -120,6 +120,38 @@ class Layers:
         self.spread()
         return made
 
+    def check_written(self) -> None:
+        """Says no where ``WORKFLOW-STATUS.yaml`` could not be brought to what the record says."""
+        here = self._current()
+        if here is None:
+            return
+        place = self.places().status(*here)
+        told = self.places().read_status(place)
+        own = sources.of_record(here[1])
+        if told is None or told.source(status.NAME, place).differs(own):
+            raise Fault(
+                "not_written",
+                f"initiative sync: {place} could not be written",
+                "make its folder writable, then run holdfast initiative sync",
+                path=place,
+            )
+
+    def compare_pages(self) -> None:
+        """Notes where the milestone files say something else; they are taken when that is asked."""
+        here = self._current()
+        if here is None:
+            return
+        key, one = here
+        known = [each["id"] for each in one["milestones"]]
+        try:
+            read = self.places().read_pages(key, one, known, is_strict=False)
+        except HoldfastError as error:
+            self._engine.note(f"{error.message}: {error.hint}")
+            return
+        apart = disagreements(one, pages.merged(read)[1])
+        if apart:
+            self._engine.note(in_a_note(apart))
+
     def _can_mend(self, stale: list[Source]) -> bool:
         """Whether a stale file can be written: else there would be an event at every look."""
         for source in stale:
@@ -220,14 +252,8 @@ class Layers:
 
     def _write_status(self, key: str, one: Initiative) -> None:
         place = self.places().status(key, one)
-        told = {
-            "initiative": one["name"],
-            "milestone": one["current_milestone"],
-            "status": one["status"],
-            "updated": one["updated_at"],
-        }
-        values = {name: str(value) for name, value in told.items() if value is not None}
-        progress = {each["id"]: str(each["status"]) for each in one["milestones"]}
+        values, progress = sources.values_of(one)
+        values["updated"] = one["updated_at"]
         own = sources.of_record(one)
         lost: list[Source] = []
 

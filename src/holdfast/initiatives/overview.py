@@ -47,10 +47,7 @@ def of(loop: Loop, places: Places, state: Initiatives, key: str | None) -> Field
     fields["pages"] = [place for place, page in read if page.spots]
     fields["disagreements"] = milestones.disagreements(one, told)
     if fields["disagreements"]:
-        loop.engine.note(
-            f"the milestone files disagree with initiative.json ({fields['disagreements'][0]}): "
-            "holdfast initiative sync --from files takes them"
-        )
+        loop.engine.note(milestones.in_a_note(fields["disagreements"]))
     fields["workflows"] = workflows(loop, key, one)
     return fields
 

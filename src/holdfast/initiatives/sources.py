@@ -26,6 +26,14 @@ FILES = "milestone files"
 ENTITY = "initiative-checkpoint"
 
 
+def values_of(one: Initiative) -> tuple[dict[str, str], dict[str, str]]:
+    """What ``WORKFLOW-STATUS.yaml`` has to say, but for the time; and its progress."""
+    values = {"initiative": one["name"], "milestone": one["current_milestone"] or ""}
+    values = {key: value for key, value in values.items() if value}
+    progress = {each["id"]: str(each["status"]) for each in one["milestones"]}
+    return {**values, "status": one["status"]}, progress
+
+
 def of_record(one: Initiative) -> Source:
     """The record, as the ledger has it after every edit was taken in."""
     progress = {each["id"]: each["status"] for each in one["milestones"]}

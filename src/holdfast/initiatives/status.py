@@ -212,6 +212,13 @@ def fresh(values: dict[str, str], progress: dict[str, str]) -> bytes:
     return (_HEAD + "\n".join(rows) + "\n").encode()
 
 
+def is_as_written(raw: bytes, values: dict[str, str], progress: dict[str, str]) -> bool:
+    """Whether a file has these values in lines of ours: a look that needs no parser."""
+    rows = [f"{key}: {_shown(value)}" for key, value in values.items()] + _rows(progress, "  ")
+    lines = raw.decode(errors="replace").splitlines()
+    return all(row in lines for row in rows)
+
+
 def _rows(progress: dict[str, str], margin: str) -> list[str]:
     return [f"{margin}{_shown(key)}: {_shown(value)}" for key, value in progress.items()]
 
