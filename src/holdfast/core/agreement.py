@@ -105,6 +105,12 @@ def weigh(sources: Sequence[Source], graph: Source | None, now: str) -> Verdict 
     return Verdict(right, stale, _warning(asked, now), everyone) if stale else None
 
 
+def is_unclear(asked: list[Source], now: str) -> bool:
+    """Whether the times of sources that disagree do not tell who is right."""
+    others = [source for source in asked[1:] if source.differs(asked[0])]
+    return bool(others) and _newest([asked[0], *others], now) is None
+
+
 def _time_of(source: Source, now: str) -> int | None:
     """When it was written; a time that lies ahead tells nothing."""
     at = None if source.at is None else moment.epoch_ms(source.at)

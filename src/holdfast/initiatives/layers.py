@@ -112,8 +112,12 @@ class Layers:
         if told is not None:
             asked.append(told.source(status.NAME, place))
         is_apart = any(source.differs(asked[0]) for source in asked[1:])
-        graph = sources.of_graph(self._engine, one["name"]) if is_deep or is_apart else None
-        verdict = agreement.weigh(asked, graph, self._engine.now())
+        now = self._engine.now()
+        graph = None
+        if is_deep or is_apart:
+            is_unclear = agreement.is_unclear(asked, now)
+            graph = sources.of_graph(self._engine, one["name"], with_server=is_unclear)
+        verdict = agreement.weigh(asked, graph, now)
         if verdict is None or not self._can_mend(verdict.stale):
             return None
         made = self._mend(key, one, verdict, told)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative
     from holdfast.engine import Engine
+    from holdfast.graph.shapes import Entity
 
 RECORD = "initiative.json"
 GRAPH = "memory graph"
@@ -42,30 +43,48 @@ def of_record(one: Initiative) -> Source:
     )
 
 
-def of_graph(engine: Engine, name: str) -> Source | None:
-    """The embedded graph as it stands; a server is not asked while somebody waits."""
-    told = told_by_graph(engine)
+def of_graph(engine: Engine, name: str, *, with_server: bool = False) -> Source | None:
+    """The embedded graph as it stands; a server is asked only where nothing else can tell."""
+    told = told_by_graph(engine, with_server=with_server)
     if told is None or told.get("initiative") != name:
         return None
     return source_of(told)
 
 
-def told_by_graph(engine: Engine) -> Fields | None:
+def told_by_graph(engine: Engine, *, with_server: bool = True) -> Fields | None:
     """What the checkpoint of the current initiative says, by the names of its observations."""
     try:
-        if settings.load(engine.workspace.root).graph() != "embedded":
+        kept_by = settings.load(engine.workspace.root).graph()
+        if kept_by == "embedded":
+            found = _embedded(engine)
+        elif kept_by.startswith("mcp:") and with_server:
+            found = _served(engine, kept_by.removeprefix("mcp:"))
+        else:
             return None
-        from holdfast.graph import layer
-
-        standing = layer.as_it_stands(engine)
-        if standing is None:
-            return None
-        with standing.store as store:
-            found = store.open_nodes([ENTITY])["entities"]
     except HoldfastError as error:
         engine.note(error.message)
         return None
     return tiers.told(found[0]["observations"]) if found else None
+
+
+def _embedded(engine: Engine) -> list[Entity]:
+    from holdfast.graph import layer
+
+    standing = layer.as_it_stands(engine)
+    if standing is None:
+        return []
+    with standing.store as store:
+        return store.open_nodes([ENTITY])["entities"]
+
+
+def _served(engine: Engine, server: str) -> list[Entity]:
+    """Within a time limit; a server that fails is left alone for a while, as in a sync."""
+    from holdfast.graph import delivery
+
+    found: list[Entity] = delivery.reached(
+        engine, server, lambda graph: graph.open_nodes([ENTITY])["entities"]
+    )
+    return [one for one in found if one["name"] == ENTITY]
 
 
 def source_of(told: Fields) -> Source:
