@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.cli.pages import bar
 from holdfast.cli.text import cells, clean, padded, shortened
 from holdfast.core.initiative import CREATE
+from holdfast.core.refusal import word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from holdfast.cli.screen import Screen
     from holdfast.core.shapes import Fields
 
-_TITLE = 40
+_TITLE, _SHORTEST = 60, 12
+_BAR, _SHORT_BAR, _NARROW = 20, 10, 80
+_COUNTED = 7
+"""Columns for how many tasks are done."""
 
 
 def initiative_page(screen: Screen, data: Any) -> Iterator[str]:
@@ -36,12 +40,13 @@ def initiative_page(screen: Screen, data: Any) -> Iterator[str]:
         screen.paint(_position(screen, one), "dim")
     )
     if one.get("reason"):
-        yield screen.paint(f"  blocked: {clean(one['reason'])}", "warn")
+        yield "  " + screen.paint(f"blocked: {clean(one['reason'])}", "warn")
     yield ""
     yield from _table(screen, one)
     yield from _workflows(screen, fields["workflows"])
     yield from _files(screen, fields)
     yield from _elsewhere(screen, fields)
+    yield ""
     yield f"  next: {clean(one['next'])}"
 
 
@@ -59,7 +64,12 @@ def _mark(screen: Screen, status: str) -> str:
 
 def _table(screen: Screen, one: Fields) -> Iterator[str]:
     widest = max([cells(clean(each["id"])) for each in one["milestones"]], default=0)
-    titles = [shortened(clean(each["title"]), _TITLE) for each in one["milestones"]]
+    length = _BAR if (screen.width or _NARROW) >= _NARROW else _SHORT_BAR
+    longest = _TITLE
+    if screen.width is not None:
+        free = screen.width - (widest + length + _COUNTED + 8)
+        longest = max(_SHORTEST, min(_TITLE, free))
+    titles = [shortened(clean(each["title"]), longest) for each in one["milestones"]]
     room = max([cells(title) for title in titles], default=0)
     for each, title in zip(one["milestones"], titles, strict=True):
         done = sum(task["done"] for task in each["tasks"])
@@ -72,7 +82,7 @@ def _table(screen: Screen, one: Fields) -> Iterator[str]:
         yield (
             f"  {screen.mark(each['status'])} "
             f"{screen.paint(name, 'strong') if is_current else name}  {padded(title, room)}  "
-            f"{bar(screen, share)} {counted}"
+            f"{bar(screen, share, length)} {counted}"
         ).rstrip()
         if is_current:
             for task in each["tasks"]:
@@ -83,7 +93,7 @@ def _table(screen: Screen, one: Fields) -> Iterator[str]:
 def _workflows(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     if rows:
         yield ""
-        yield screen.paint("  Workflows", "strong")
+        yield "  " + screen.paint("Workflows", "strong")
     for row in rows:
         facts = [row["milestone"] or "", row["status"].replace("_", " ")]
         if row["phase"] and row["status"] in ("in_progress", "blocked"):
@@ -98,15 +108,22 @@ def _files(screen: Screen, fields: Fields) -> Iterator[str]:
     places = [place for place in (fields["status_file"], *fields["pages"]) if place]
     if places:
         yield ""
+        yield "  " + screen.paint("Files", "strong")
     for place in places:
-        yield screen.paint(f"  {clean(place)}", "dim")
+        yield "  " + screen.paint(clean(place), "dim")
     for text in fields["disagreements"]:
-        yield screen.paint(f"  {clean(text)}", "warn")
+        yield "  " + screen.paint(clean(text), "warn")
 
 
 def _elsewhere(screen: Screen, fields: Fields) -> Iterator[str]:
+    if fields["others"]:
+        yield ""
+        yield "  " + screen.paint("Other initiatives", "strong")
     for other in fields["others"]:
         about = screen.paint(other["status"].replace("_", " "), "dim")
         yield f"  {_mark(screen, other['status'])} {clean(other['name'])}  {about}"
+    if fields["recoverable"]:
+        yield ""
+        yield "  " + screen.paint("Found in the milestone files", "strong")
     for folder in fields["recoverable"]:
-        yield f"  found {clean(folder)}: holdfast initiative recover {clean(folder)}"
+        yield f"  {clean(folder)}: holdfast initiative recover {clean(word(folder))}"

@@ -63,10 +63,10 @@ def _interview(screen: Screen, entry: Fields) -> str:
     return f"{screen.mark('completed')} {clean(entry['skill'])}{drawn}  {about}".rstrip()
 
 
-def bar(screen: Screen, share: float) -> str:
-    full = round(max(0.0, min(1.0, share)) * _BAR)
+def bar(screen: Screen, share: float, width: int = _BAR) -> str:
+    full = round(max(0.0, min(1.0, share)) * width)
     on, off = ("█", "░") if screen.fancy else ("#", "-")
-    return screen.paint(on * full, "good") + screen.paint(off * (_BAR - full), "dim")
+    return screen.paint(on * full, "good") + screen.paint(off * (width - full), "dim")
 
 
 def _delegations(screen: Screen, data: Any) -> Iterator[str]:
