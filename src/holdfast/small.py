@@ -148,6 +148,14 @@ class Small:
         """The same for somebody who looks already, or holds the lock."""
         return self._load()
 
+    def put_back(self) -> None:
+        """Writes the record anew where somebody threw it away, and the ledger has the state."""
+        if os.path.lexists(self._path) or self._loop.reading(self._last) is None:
+            return
+        with self._loop.locked():
+            self._load()
+        self._engine.note(f"{self.place} was gone and is written anew")
+
     # What stands in the record's place
 
     @property

@@ -1,6 +1,7 @@
 """Any sequence of edits to any source, then ``sync``: all agree, and nothing is lost."""
 
 import json
+import os
 import tempfile
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -9,8 +10,10 @@ from hypothesis import strategies as st
 from holdfast import HoldfastError
 from holdfast.core import moment
 from holdfast.initiatives.status import Status
-from initiatives.ground import Ground
+from initiatives.ground import RECORD, TOP, YAML, Ground
 
+NONSENSE = ["{", "[]", '{"name": 1}']
+MILESTONES = [("M1", "Map"), ("M2", "Move"), ("M3", "Ship")]
 IDS = st.sampled_from(["M1", "M2", "M3"])
 MILESTONE = st.sampled_from(["pending", "in_progress", "completed", "blocked"])
 STATUS = st.sampled_from(["created", "in_progress", "blocked", "completed"])
@@ -22,26 +25,54 @@ EDITS = st.one_of(
     st.tuples(st.just("record"), st.sampled_from(["status"]), STATUS, MINUTES),
     st.tuples(st.just("record"), st.sampled_from(["currentMilestone"]), IDS, MINUTES),
     st.tuples(st.just("theirs"), st.sampled_from(["status"]), STATUS, MINUTES),
+    # Tools that list only what was begun, with and without what they do not know.
+    st.tuples(st.sampled_from(["partly", "partly theirs"]), IDS, MILESTONE, MINUTES),
+    st.tuples(st.just("gone"), st.sampled_from(["record", "yaml", "page"]), st.just(""), st.none()),
+    st.tuples(st.just("nonsense"), st.sampled_from(NONSENSE), IDS, st.none()),
     st.tuples(st.just("page"), IDS, st.booleans(), st.none()),
     st.tuples(st.just("graph"), IDS, STATUS, MINUTES),
     st.tuples(st.just("command"), st.sampled_from(["start", "complete"]), IDS, st.none()),
     st.tuples(st.just("command"), st.just("task"), IDS, st.none()),
-    st.tuples(st.just("sync"), st.just(""), st.just(""), st.none()),
+    st.tuples(st.just("sync"), st.sampled_from([None, "files"]), st.just(""), st.none()),
 )
+PLACES = {
+    "record": RECORD,
+    "yaml": f"{TOP}/tidy-billing/{YAML}",
+    "page": f"{TOP}/tidy-billing/README.md",
+}
 
 
 def at(ground, minutes):
     return None if minutes is None else moment.iso(ground.ms + minutes * 60_000)
 
 
+def can_be_edited(ground, where, what):
+    """Whether there is still something that an editor would open."""
+    name = {"yaml": "yaml", "page": "page", "gone": what}.get(where, "record")
+    if not os.path.exists(ground.path(PLACES[name])):
+        return where not in ("yaml", "page", "gone", "record", "theirs", "partly", "partly theirs")
+    is_record = where in ("record", "theirs", "partly", "partly theirs")
+    return not is_record or ground.read(RECORD).decode() not in NONSENSE
+
+
 def carry_out(ground, edit):
     where, what, value, minutes = edit
+    if not can_be_edited(ground, where, what):
+        return None
     when = at(ground, minutes)
     if where == "yaml":
         ground.edit_yaml(at=when, **{what: value})
     elif where in ("record", "theirs"):
         told = {} if when is None else {"lastUpdated": when}
         ground.edit_record(is_theirs=where == "theirs", **{what: value}, **told)
+    elif where.startswith("partly"):
+        told = {} if when is None else {"lastUpdated": when}
+        told |= {"progress": {what: value}, "currentMilestone": what}
+        ground.edit_record(is_theirs=where == "partly theirs", **told)
+    elif where == "gone":
+        os.remove(ground.path(PLACES[what]))
+    elif where == "nonsense":
+        ground.write(RECORD, what)
     elif where == "page":
         box = "[x]" if value else "[ ]"
         text = ground.text(ground.readme)
@@ -53,15 +84,20 @@ def carry_out(ground, edit):
             "initiative: Tidy billing", f"milestone: {what}", f"status: {value}", f"updated: {when}"
         )
     elif what == "task":
-        ground.initiatives().task(value, f"task {ground.ms}", done=True)
+        text = f"task {ground.ms}"
+        ground.initiatives().task(value, text, done=True)
+        return (value, text)
     elif where == "command":
         getattr(ground.initiatives(), what)(value)
     else:
-        ground.initiatives().sync()
+        ground.initiatives().sync(source=what)
+    return None
 
 
 def said_by_yaml(ground):
     """What the YAML says now."""
+    if not os.path.exists(ground.path(ground.yaml)):
+        return None
     told = Status(ground.read(ground.yaml))
     return told.milestone, told.status, told.progress
 
@@ -76,9 +112,10 @@ def test_after_a_sync_all_agree_and_nothing_is_lost(edits):
     with tempfile.TemporaryDirectory() as root:
         ground = Ground(root).begin(files=True)
         ground.initiatives().start("M1")
+        acknowledged = []
         for edit in edits:
             try:
-                carry_out(ground, edit)
+                acknowledged.append(carry_out(ground, edit))
             except HoldfastError as error:
                 assert error.hint
             ground.later()
@@ -93,8 +130,12 @@ def test_after_a_sync_all_agree_and_nothing_is_lost(edits):
         assert json.loads(entity[3].removeprefix("progress: ")) == progress
         assert not ground.initiatives().sync().seqs
         assert ground.keeper().verify().ok
+        milestones = ground.one()["milestones"]
+        assert [(each["id"], each["title"]) for each in milestones] == MILESTONES
+        tasks = [(each["id"], task["text"]) for each in milestones for task in each["tasks"]]
+        assert sorted(tasks) == sorted(one for one in acknowledged if one is not None)
         # What the YAML said last is there, or it lost and an event keeps it.
-        if yaml_before[:2] != (milestone, status):
+        if yaml_before is not None and yaml_before[:2] != (milestone, status):
             lost = [
                 event["data"]["lost"].get("WORKFLOW-STATUS.yaml", {})
                 for event in ground.events()

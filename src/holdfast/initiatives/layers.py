@@ -86,6 +86,7 @@ class Layers:
         seqs: list[int] = []
         for _ in range(_ROUNDS):
             try:
+                self._small.put_back()
                 made = self._agree_once(is_deep=is_deep)
             except HoldfastError as error:
                 if is_strict:
