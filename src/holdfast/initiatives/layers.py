@@ -138,7 +138,6 @@ class Layers:
                 "not_written",
                 f"initiative sync: {place} could not be written",
                 "make its folder writable, then run holdfast initiative sync",
-                path=place,
             )
 
     def compare_pages(self) -> None:

@@ -147,7 +147,7 @@ class Places:
 
 def _unreadable(place: str, error: OSError) -> Fault:
     why = f"{place} cannot be read ({error.strerror})"
-    return Fault("unreadable", why, f"see to {place}, then run the same command again", path=place)
+    return Fault("unreadable", why, f"see to {place}, then run the same command again")
 
 
 def bad_file(place: str, bad: BadStatus | BadPage) -> Refused:
