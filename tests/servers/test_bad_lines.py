@@ -35,8 +35,21 @@ LINES = [
     (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}', -32602),
     (b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}', -32700),
     (b"[" * 100_000, -32700),
-    (CALL + b'"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":[]}}}', -32022),
+    (CALL + b'"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":[]}}}', -32602),
 ]  # fmt: skip
+UNREADABLE = [
+    (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":NaN}}', 7),
+    (b'{"id": "a b" ,"jsonrpc":"2.0","method":"ping","params":{]}', "a b"),
+    (b'{"method":"ping","params":{"x":NaN},"jsonrpc":"2.0","id":-8}', -8),
+    (b'{"method":"ping","params":NaN,"id":9,"jsonrpc":"2.0"}\r', 9),
+    (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":' + b"[" * 100_000, 7),
+    (b'{"params":{"x":NaN,"id":3},"method":"ping"}', None),
+    (b'{"params":"\\",\\"id\\":3}",NaN}', None),
+    (b'{"jsonrpc":"2.0","id":"\\ux","method":"ping"}', None),
+    (b'{"jsonrpc":"2.0","id":true,"method":NaN}', None),
+    (b'{"jsonrpc":"2.0","method":"ping"', None),
+]
+"""Lines that are not JSON, and the request that their sender waits for, if that can be told."""
 
 
 @both
@@ -59,17 +72,55 @@ def test_every_bad_line_is_answered_and_none_ends_the_server(shop, words):
 
 
 @both
-def test_a_line_of_a_hundred_megabytes_is_passed_over(shop, words):
+def test_who_waits_for_a_line_that_is_not_json_is_told(shop, words):
     client = shop.server(*words)
-    client.write(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"')
+    for line, number in UNREADABLE:
+        client.write(line + b"\n")
+        told = client.receive()
+        assert (told["id"], told["error"]["code"]) == (number, -32700), line[:80]
+
+
+LONG = {
+    "first": (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"', b'"}}\n'),
+    "last": (b'{"method":"ping","params":{"x":"', b'"},"jsonrpc":"2.0","id":1}\n'),
+}
+
+
+@both
+@pytest.mark.parametrize("place", LONG)
+def test_a_line_of_a_hundred_megabytes_is_passed_over_and_its_sender_told(shop, words, place):
+    client = shop.server(*words)
+    head, tail = LONG[place]
+    client.write(head)
     piece = b"x" * (1 << 20)
     for _ in range(100):
         client.write(piece)
-    client.write(b'"}}\n')
-    error = client.receive()["error"]
-    assert error["code"] == -32600
-    assert "104857" in error["message"]
+    client.write(tail)
+    told = client.receive()
+    assert (told["id"], told["error"]["code"]) == (1, -32600)
+    assert "104857" in told["error"]["message"]
     assert client.result("ping") == {}
+    assert most_memory(client) < 100 * 1024
+
+
+def most_memory(client):
+    """The most that the server ever held, in KiB."""
+    with open(f"/proc/{client.process.pid}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+
+
+@both
+def test_a_million_wrong_values_are_not_a_million_sentences(shop, words):
+    client = shop.server(*words)
+    wrong = b"1," * 200_000 + b"1"
+    if words:
+        client.write(CALL + b'"params":{"name":"open_nodes","arguments":{"names":[%b]}}}\n' % wrong)
+    else:
+        start = b'"params":{"name":"start","arguments":{"recipe":"dev","tasks":[%b]}}}\n'
+        client.write(CALL + start % wrong)
+    result = client.receive()["result"]
+    assert result["isError"] is True
+    assert len(result["content"][0]["text"]) < 10_000
 
 
 @both
@@ -82,7 +133,7 @@ def test_the_last_line_needs_no_end(shop, words):
 
 
 @both
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_client_ends_its_server_with_a_signal(shop, words, number):
     client = shop.server(*words)
     assert client.result("ping") == {}

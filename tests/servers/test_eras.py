@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import jsontext
-from holdfast.mcp.messages import VERSIONS
+from holdfast.mcp.messages import HANDSHAKE, VERSIONS
 from holdfast.mcp.resources import TEMPLATES
 from holdfast.mcp.tools import TOOLS
 from holdfast.mcp.workflows import INSTRUCTIONS
@@ -56,6 +56,16 @@ def test_a_version_that_is_not_spoken_is_refused_with_those_that_are(shop, words
     error = shop.server(*words).ask("tools/list", {"_meta": meta})["error"]
     assert error["code"] == -32022
     assert error["data"] == {"supported": list(VERSIONS), "requested": "2031-01-01"}
+
+
+@both
+@pytest.mark.parametrize("version", HANDSHAKE)
+def test_a_request_that_names_an_older_version_is_answered_in_that(shop, words, version):
+    """It is among those that a refusal lists: so it cannot be refused itself."""
+    client = shop.server(*words)
+    meta = {"io.modelcontextprotocol/protocolVersion": version}
+    named = client.result("tools/list", {"_meta": meta})
+    assert named == client.result("tools/list")
 
 
 @both

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 
 import pytest
 
@@ -23,7 +24,9 @@ def gated(shop):
     shop.write(
         ".claude/holdfast.toml",
         f'[gates.slow]\ncommand = "{SLOW}"\n[gates.lint]\ncommand = "true"\n'
-        '[gates.test]\ncommand = "echo broken; exit 3"\n',
+        '[gates.test]\ncommand = "echo broken; exit 3"\n'
+        f'[gates.other]\ncommand = "{SLOW}"\n'
+        f'[gates.stubborn]\ncommand = "trap : INT TERM HUP; {SLOW}"\n',
     )
     client = shop.server()
     client.call("start", recipe="dev", subject="a.md")
@@ -194,6 +197,40 @@ def test_a_client_that_goes_away_ends_its_gate(shop, gated):
     gated.receive()
     assert gated.close() == 0
     assert shop.holdfast("show")["workflow"]["gates"]["slow"]["cancelled"] is True
+
+
+def test_two_runs_under_one_id_are_both_ended_with_the_client(shop, gated):
+    for gate in ("slow", "other"):
+        line = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
+        line["params"] = {"name": "gate", "arguments": {"action": "run", "gate": gate}}
+        line["params"]["_meta"] = {"progressToken": gate}
+        gated.write(json.dumps(line).encode() + b"\n")
+    heard = set()
+    while heard != {"slow", "other"}:
+        heard.add(gated.receive()["params"]["progressToken"])
+    assert gated.close() == 0
+    gates = shop.holdfast("show")["workflow"]["gates"]
+    assert [gates[name]["cancelled"] for name in ("slow", "other")] == [True, True]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_gate_and_a_second_one_does_not_keep_it_from_being_recorded(
+    shop, gated, number
+):
+    begin(gated, "stubborn")
+    while "begun" not in gated.receive()["params"]["message"]:
+        continue
+    gated.process.send_signal(number)
+    gated.process.send_signal(signal.SIGTERM)
+    assert gated.process.wait(60) == 0
+    assert shop.holdfast("show")["workflow"]["gates"]["stubborn"]["cancelled"] is True
+    assert gated.err == ""
+
+
+@pytest.mark.parametrize("token", [None, True, 1.5, [], {}])
+def test_a_token_that_is_none_is_not_sent_back(shop, gated, token):
+    number = begin(gated, "lint", token)
+    assert gated.receive()["id"] == number
 
 
 def test_a_command_of_a_repository_that_nobody_approved_is_not_run(shop):

@@ -47,7 +47,7 @@ class Memory(App):
         tool = _BY_NAME.get(name)
         if tool is None:
             return _failed(f"MCP error -32602: Tool {name} not found")
-        wrong = list(misfits(tool["inputSchema"], arguments))
+        wrong = misfits(tool["inputSchema"], arguments)
         if wrong:
             return _failed(f"{_NOT_VALID} {name}: " + "\n".join(wrong))
         try:

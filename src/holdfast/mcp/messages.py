@@ -38,6 +38,8 @@ _CACHED = (
 """Whose answers say how long they hold."""
 _CHANGING = ("resources/list", "resources/read")
 DEFINITIONS_HOLD_MS = 3_600_000
+EDGE = 512
+"""So many bytes of either end of a bad line are looked at for its id."""
 
 
 class Wrong(Exception):
@@ -66,13 +68,16 @@ class Message:
 
     @property
     def is_stateless(self) -> bool:
-        return self.version is not None
+        return self.version in STATELESS
 
     def check(self) -> None:
         """A version that is named has to be one of those we speak."""
-        if self.is_stateless and self.version not in STATELESS:
-            told = {"supported": list(VERSIONS), "requested": str(self.version)[:80]}
-            raise Wrong(UNKNOWN_VERSION, "Unsupported protocol version", told)
+        if self.version is None or self.version in VERSIONS:
+            return
+        if not isinstance(self.version, str):
+            raise Wrong(BAD_PARAMS, f"params._meta: {_VERSION_KEY} must be a string")
+        told = {"supported": list(VERSIONS), "requested": self.version[:80]}
+        raise Wrong(UNKNOWN_VERSION, "Unsupported protocol version", told)
 
     def text(self, name: str) -> str:
         """A parameter that has to be text."""
@@ -87,7 +92,8 @@ def parsed(line: bytes) -> Message | None:
     try:
         told = jsontext.loads(line)
     except jsontext.BadJson as bad:
-        raise Wrong(NOT_JSON, f"Parse error: {bad.why}") from None
+        number = id_of(line[:EDGE], line[-EDGE:])
+        raise Identified(number, NOT_JSON, f"Parse error: {bad.why}") from None
     if not isinstance(told, dict):
         raise Wrong(BAD_REQUEST, "Invalid request: a message is one JSON object")
     if "method" not in told and ("result" in told or "error" in told):
@@ -102,6 +108,26 @@ def parsed(line: bytes) -> Message | None:
     if not isinstance(params, dict):
         raise Identified(number, BAD_PARAMS, f"{method[:80]}: params must be an object")
     return Message(method, params, has_id="id" in told, id=number)
+
+
+def id_of(head: bytes, tail: bytes) -> Json:
+    """The id of a request that was not read, if it stands where clients put it: first or last.
+
+    A text cannot pass for it: quotes inside a text have a backslash before them.
+    """
+    import re
+
+    text = rb'"(?:[^"\\]|\\.)*"'
+    named = rb'\s*"id"\s*:\s*(' + text + rb"|-?\d{1,20})\s*"
+    before = rb'(?:\s*"(?:jsonrpc|method)"\s*:\s*' + text + rb"\s*,)*"
+    after = rb'(?:,\s*"jsonrpc"\s*:\s*"2.0"\s*)?'
+    found = re.match(rb"\s*\{" + before + named + rb",", head) or re.search(
+        rb"," + named + after + rb"\}\s*$", tail
+    )
+    try:
+        return jsontext.loads(found[1]) if found else None
+    except jsontext.BadJson:
+        return None
 
 
 class Identified(Wrong):

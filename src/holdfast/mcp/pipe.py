@@ -7,9 +7,12 @@ input finds it empty. A line that is too long is passed over, and said to be.
 from __future__ import annotations
 
 import os
+import select
+from _signal import set_wakeup_fd  # type: ignore[import-not-found]
 from _thread import allocate_lock
 
 from holdfast import jsontext
+from holdfast.mcp.messages import EDGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,18 +21,45 @@ if TYPE_CHECKING:
 
     from holdfast.core.shapes import Fields
 
-MAX_LINE = 64 * 1024 * 1024
+MAX_LINE = 16 * 1024 * 1024
+"""Its values may take thirty times as much memory."""
 _CHUNK = 1 << 16
 _LARGEST_CHUNK = 1 << 22
 
 
 class TooLong:
-    """In place of a line of more than ``MAX_LINE`` bytes, of which nothing was kept."""
+    """In place of a line of more than ``MAX_LINE`` bytes, of which only both ends were kept."""
 
-    __slots__ = ("length",)
+    __slots__ = ("head", "length", "tail")
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int, head: bytes, tail: bytes) -> None:
         self.length = length
+        self.head = head
+        self.tail = tail
+
+
+class _Line:
+    """One line as it comes in; once it is too long, only its ends."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._parts: list[bytes] = []
+        self._ends: tuple[bytes, bytes] | None = None
+
+    def add(self, part: bytes) -> None:
+        self.length += len(part)
+        if self._ends is not None:
+            head, tail = self._ends
+            self._ends = head, (tail + part[-EDGE:])[-EDGE:]
+            return
+        self._parts.append(part)
+        if self.length > MAX_LINE:
+            whole = b"".join(self._parts)
+            self._ends = whole[:EDGE], whole[-EDGE:]
+            self._parts.clear()
+
+    def whole(self) -> bytes | TooLong:
+        return b"".join(self._parts) if self._ends is None else TooLong(self.length, *self._ends)
 
 
 class Pipe:
@@ -44,6 +74,14 @@ class Pipe:
         os.dup2(nothing, 0)
         os.dup2(2, 1)
         os.close(nothing)
+        # A signal can come just before we begin to wait, or reach another thread: then only this
+        # pipe, into which the interpreter writes at each, tells that we are asked to end.
+        self._asked, self._asking = os.pipe()
+        os.set_blocking(self._asking, False)
+        set_wakeup_fd(self._asking, warn_on_full_buffer=False)
+        self._poll = select.poll()
+        for fd in (self._in, self._asked):
+            self._poll.register(fd, select.POLLIN)
         self._lock = allocate_lock()
         self._gone = False
 
@@ -51,32 +89,30 @@ class Pipe:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        for fd in (self._in, self._out):
+        set_wakeup_fd(-1)
+        for fd in (self._in, self._out, self._asked, self._asking):
             os.close(fd)
 
     def lines(self) -> Iterator[bytes | TooLong]:
-        """Each line without its end; until the other side closes, or takes nothing any more."""
-        parts: list[bytes] = []
-        length, size = 0, _CHUNK
+        """Each line without its end; until the other side closes, or we are asked to end."""
+        line = _Line()
+        size = _CHUNK
         while not self._gone and (chunk := self._read(size)):
             # A long line comes in large pieces, an ordinary one needs no large buffer.
             size = min(size * 2, _LARGEST_CHUNK) if len(chunk) == size else _CHUNK
             *ended, rest = chunk.split(b"\n")
             for end in ended:
-                parts.append(end)
-                length += len(end)
-                yield b"".join(parts) if length <= MAX_LINE else TooLong(length)
-                parts, length = [], 0
-            length += len(rest)
-            parts.append(rest)
-            if length > MAX_LINE:
-                parts.clear()
-        if length:
-            yield b"".join(parts) if length <= MAX_LINE else TooLong(length)
+                line.add(end)
+                yield line.whole()
+                line = _Line()
+            line.add(rest)
+        if line.length:
+            yield line.whole()
 
     def _read(self, size: int) -> bytes:
         try:
-            return os.read(self._in, size)
+            ready = [fd for fd, _ in self._poll.poll()]
+            return b"" if self._asked in ready else os.read(self._in, size)
         except OSError:  # a client that was cut off is one that has closed
             return b""
 

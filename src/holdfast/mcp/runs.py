@@ -26,26 +26,28 @@ _SEEN = 400
 
 
 class Runs:
-    """All runs of one server, by the request that asked for each."""
+    """All runs of one server."""
 
     def __init__(self) -> None:
-        self._running: dict[Json, _Run] = {}
+        self._running: list[_Run] = []
 
     def begin(self, open_keeper: Callable[[], Keeper], arguments: Fields, talk: Talk) -> None:
         run = _Run(open_keeper, arguments, talk)
-        self._running = {key: run for key, run in self._running.items() if run.thread.is_alive()}
-        self._running[talk.request.id] = run
+        # A client may give two requests one id: both are known, and ended.
+        self._running = [other for other in self._running if other.thread.is_alive()]
+        self._running.append(run)
         run.thread.start()
 
     def cancel(self, id: Json) -> None:
-        if id in self._running:
-            self._running[id].cancelled.set()
+        for run in self._running:
+            if run.id == id:
+                run.cancelled.set()
 
     def end(self) -> None:
         """Ends them all, and waits until each is recorded."""
-        for run in self._running.values():
+        for run in self._running:
             run.cancelled.set()
-        for run in self._running.values():
+        for run in self._running:
             run.thread.join()
 
 
@@ -54,6 +56,7 @@ class _Run:
         self._open = open_keeper
         self._arguments = arguments
         self._talk = talk
+        self.id = talk.request.id
         self._begun = time.monotonic()
         self._told = -EVERY_S
         self._seen = b""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Json
 
 _MISSING = object()
+_MOST = 100
 _KINDS: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "array": list,
@@ -22,8 +23,14 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def misfits(schema: Fields, value: Json, path: str = "") -> Iterator[str]:
-    """A sentence for everything that is not as the schema wants it."""
+def misfits(schema: Fields, value: Json) -> list[str]:
+    """A sentence for everything that is not as the schema wants it; for so much as can be read."""
+    from itertools import islice
+
+    return list(islice(_misfits(schema, value, ""), _MOST))
+
+
+def _misfits(schema: Fields, value: Json, path: str) -> Iterator[str]:
     wanted = schema.get("type")
     kinds = wanted if isinstance(wanted, list) else [] if wanted is None else [wanted]
     if kinds and not any(_is(value, kind) for kind in kinds):
@@ -35,14 +42,15 @@ def misfits(schema: Fields, value: Json, path: str = "") -> Iterator[str]:
         yield from _in_object(schema, value, path)
     elif isinstance(value, list) and "items" in schema:
         for place, item in enumerate(value):
-            yield from misfits(schema["items"], item, f"{path}[{place}]")
+            yield from _misfits(schema["items"], item, f"{path}[{place}]")
 
 
 def _in_object(schema: Fields, value: Fields, path: str) -> Iterator[str]:
     properties = schema.get("properties", {})
     for name, inner in properties.items():
         if name in value or name in schema.get("required", ()):
-            yield from misfits(inner, value.get(name, _MISSING), f"{path}.{name}" if path else name)
+            at = f"{path}.{name}" if path else name
+            yield from _misfits(inner, value.get(name, _MISSING), at)
     if schema.get("additionalProperties") is False:
         unknown = [name for name in value if name not in properties]
         if unknown:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holdfast import __version__
 from holdfast.mcp import messages
-from holdfast.mcp.messages import Message, Wrong
+from holdfast.mcp.messages import Identified, Message, Wrong
 from holdfast.mcp.pipe import MAX_LINE, Pipe, TooLong
 
 TYPE_CHECKING = False
@@ -59,7 +59,9 @@ class Talk:
     def __init__(self, server: Server, request: Message) -> None:
         self._server = server
         self.request = request
-        self.progress_token = request.meta.get("progressToken")
+        token = request.meta.get("progressToken")
+        is_one = isinstance(token, (str, int)) and not isinstance(token, bool)
+        self.progress_token: Json = token if is_one else None
 
     def answer(self, result: Fields) -> None:
         self._server.answer(self.request, result)
@@ -205,7 +207,7 @@ class Server:
 def _message_of(line: bytes | TooLong) -> Message | None:
     if isinstance(line, TooLong):
         why = f"Invalid request: a line of {line.length} bytes; at most {MAX_LINE} are read"
-        raise Wrong(messages.BAD_REQUEST, why)
+        raise Identified(messages.id_of(line.head, line.tail), messages.BAD_REQUEST, why)
     return messages.parsed(line) if line.strip() else None
 
 
@@ -236,7 +238,13 @@ def _end_like_an_interrupt() -> None:
     """Lets whoever is asked to end do so in order: what it runs is ended, and recorded, first."""
     import signal
 
+    asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
     def end(_signal: int, _frame: object) -> None:
+        # Whoever asks twice must not stop what the first one began.
+        for number in asking:
+            signal.signal(number, lambda _signal, _frame: None)
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, end)
+    for number in asking:
+        signal.signal(number, end)

@@ -85,7 +85,7 @@ class Workflows(App):
 
 
 def _check(tool: Fields, arguments: Fields) -> None:
-    wrong = list(misfits(tool["inputSchema"], arguments))
+    wrong = misfits(tool["inputSchema"], arguments)
     if wrong:
         why = "; ".join(wrong[:5])
         raise Refused("invalid", f"{tool['name']}: {why}", "call it as its schema says")
