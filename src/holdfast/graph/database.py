@@ -265,6 +265,24 @@ class Database:
         self._connection.executemany(statement, (tuple(row) for row in rows))
 
 
+class InMemory(Database):
+    """A graph that is nowhere but in this process, in place of one that cannot be made."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.is_read_only = False
+        self._depth = 0
+        self._lock = -1
+        self._connection = sqlite3.connect(":memory:", isolation_level=None)
+        self._connection.executescript(f"BEGIN;{sql.SCHEMA}COMMIT;")
+
+    def _follow(self) -> None:
+        """There is no file that another process could replace."""
+
+    def _take_lock(self) -> None:
+        """There is nobody else."""
+
+
 class _Reading:
     is_writing = False
 

@@ -12,9 +12,9 @@ import time
 
 from holdfast import jsontext
 from holdfast.digest import digest
-from holdfast.disk import FOLDER, ODD, Disk
+from holdfast.disk import Disk
 from holdfast.errors import Fault, Refused
-from holdfast.graph.database import inode_of
+from holdfast.graph.database import InMemory, inode_of
 from holdfast.graph.store import GraphStore
 
 TYPE_CHECKING = False
@@ -29,6 +29,8 @@ FILE = "MEMORY_FILE_PATH"
 END = ".db"
 WAIT_S = 10.0
 _IMPORTED = "imported"
+_NAMED = 20
+"""So many bad lines are told one by one."""
 _LOOKS = 40
 _PAUSE_S = 0.05
 
@@ -63,6 +65,8 @@ class MemoryGraph:
         self._disk = disk or Disk()
         self._store: GraphStore | None = None
         self._inode = -1
+        self._seen: tuple[int, ...] = ()
+        """The file as it was when it was read for want of a database."""
 
     def __enter__(self) -> Self:
         return self
@@ -77,17 +81,52 @@ class MemoryGraph:
 
     def store(self) -> GraphStore:
         """The store, opened at the first use and again where another file took its place."""
-        if self._store is None or inode_of(self.database) != self._inode:
+        if self._store is None or inode_of(self.database) != self._inode or self._may_be_made():
             self.close()
-            self._disk.make_folder(os.path.dirname(self.path))
-            store = GraphStore(self.database, disk=self._disk, wait_s=self._wait_s)
+            self._check_file()
             try:
-                self._take_over(store)
-            except BaseException:
-                store.close()
-                raise
+                store = self._opened()
+            except (Fault, OSError) as error:
+                store = self._read_alone(error)
             self._store, self._inode = store, inode_of(self.database)
         return self._store
+
+    def _check_file(self) -> None:
+        """A database is not made beside what cannot be taken over."""
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            raise Refused(
+                "in_the_way", f"{self.path} is not a file", "name another one: --file PATH"
+            )
+
+    def _opened(self) -> GraphStore:
+        self._disk.make_folder(os.path.dirname(self.path))
+        store = GraphStore(self.database, disk=self._disk, wait_s=self._wait_s)
+        try:
+            self._take_over(store)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    # Without a database
+
+    def _read_alone(self, error: Fault | OSError) -> GraphStore:
+        """What the file says, where no database can be made beside it; nothing can be added."""
+        is_refused = isinstance(error, OSError) or error.code == "not_written"
+        if not is_refused or os.path.lexists(self.database) or not os.path.exists(self.path):
+            raise error
+        self._seen = _look(self.path)
+        store = GraphStore(self.database, database=InMemory(self.database))
+        self._fill(store)
+        store.database.is_read_only = True
+        self.notes.append(f"{self.database} cannot be made: {self.path} is read, and not added to")
+        return store
+
+    def _may_be_made(self) -> bool:
+        """Whether we have none, and something has changed since we tried."""
+        if self._inode != -1:
+            return False
+        return self._seen != _look(self.path) or os.access(os.path.dirname(self.path), os.W_OK)
 
     # From JSONL
 
@@ -97,19 +136,27 @@ class MemoryGraph:
             if jsontext.loads(noted)["seen"] != list(_look(self.path)[1:]):
                 self.notes.append(
                     f"{self.path} was changed since it was taken over; {self.database} is what "
-                    "counts: holdfast memory export"
+                    "counts: holdfast memory export writes the file anew; to have the file taken "
+                    "over instead, move the database away"
                 )
             return
         with store.database.writing():
             if _IMPORTED in store.marks():
                 return
-            raw = self._read()
-            entities, relations, bad = parsed(raw or b"")
-            # In one call each: what stands twice there stands twice here.
-            store.create_entities(entities)
-            store.create_relations(relations)
-            self._mark(store, bad=len(bad))
-        self.notes += [f"{self.path}, line {line}: {why}; it was left out" for line, why in bad]
+            self._mark(store, bad=self._fill(store))
+
+    def _fill(self, store: GraphStore) -> int:
+        """Puts in what the file holds; gives the number of lines that are no good."""
+        entities, relations, bad = parsed(self._read() or b"")
+        # In one call each: what stands twice there stands twice here.
+        store.create_entities(entities)
+        store.create_relations(relations)
+        for line, why in bad[:_NAMED]:
+            self.notes.append(f"{self.path}, line {line}: {why}; it was left out")
+        if len(bad) > _NAMED:
+            more = len(bad) - _NAMED
+            self.notes.append(f"{self.path}: {more} more lines are no good and were left out")
+        return len(bad)
 
     def _mark(self, store: GraphStore, **more: int) -> None:
         seen = list(_look(self.path)[1:])
@@ -120,10 +167,6 @@ class MemoryGraph:
         for _ in range(_LOOKS):
             before = _look(self.path)
             raw = self._disk.read(self.path)
-            if raw is FOLDER or raw is ODD:
-                raise Refused(
-                    "in_the_way", f"{self.path} is not a file", "name another one: --file PATH"
-                )
             if before == _look(self.path) and not self._disk.is_being_written(self.path):
                 return raw
             self._sleep(_PAUSE_S)

@@ -25,9 +25,15 @@ class GraphStore:
     """The graph in one file. Any number of processes may have it open."""
 
     def __init__(
-        self, path: str, *, disk: Disk | None = None, durable: bool = True, wait_s: float = 10.0
+        self,
+        path: str,
+        *,
+        disk: Disk | None = None,
+        durable: bool = True,
+        wait_s: float = 10.0,
+        database: Database | None = None,
     ) -> None:
-        self.database = Database(path, disk=disk, durable=durable, wait_s=wait_s)
+        self.database = database or Database(path, disk=disk, durable=durable, wait_s=wait_s)
         self.path = path
 
     def close(self) -> None:

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import os
 import select
-from _signal import set_wakeup_fd  # type: ignore[import-not-found]
+from _signal import (  # type: ignore[import-not-found]
+    SIGHUP,
+    SIGINT,
+    SIGTERM,
+    set_wakeup_fd,
+)
 from _thread import allocate_lock
 
 from holdfast import jsontext
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
 
 MAX_LINE = 16 * 1024 * 1024
 """Its values may take thirty times as much memory."""
+ENDING = frozenset({SIGINT, SIGTERM, SIGHUP})
+"""The signals by which a client ends its server."""
 _CHUNK = 1 << 16
 _LARGEST_CHUNK = 1 << 22
 
@@ -111,8 +118,13 @@ class Pipe:
 
     def _read(self, size: int) -> bytes:
         try:
-            ready = [fd for fd, _ in self._poll.poll()]
-            return b"" if self._asked in ready else os.read(self._in, size)
+            while True:
+                ready = [fd for fd, _ in self._poll.poll()]
+                # Other signals are of the lock that a call waited for.
+                if self._asked in ready and not ENDING.isdisjoint(os.read(self._asked, 64)):
+                    return b""
+                if self._in in ready:
+                    return os.read(self._in, size)
         except OSError:  # a client that was cut off is one that has closed
             return b""
 

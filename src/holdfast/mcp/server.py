@@ -9,7 +9,7 @@ from __future__ import annotations
 from holdfast import __version__
 from holdfast.mcp import messages
 from holdfast.mcp.messages import Identified, Message, Wrong
-from holdfast.mcp.pipe import MAX_LINE, Pipe, TooLong
+from holdfast.mcp.pipe import ENDING, MAX_LINE, Pipe, TooLong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -238,13 +238,11 @@ def _end_like_an_interrupt() -> None:
     """Lets whoever is asked to end do so in order: what it runs is ended, and recorded, first."""
     import signal
 
-    asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
     def end(_signal: int, _frame: object) -> None:
         # Whoever asks twice must not stop what the first one began.
-        for number in asking:
+        for number in ENDING:
             signal.signal(number, lambda _signal, _frame: None)
         raise KeyboardInterrupt
 
-    for number in asking:
+    for number in ENDING:
         signal.signal(number, end)
