@@ -178,11 +178,12 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-def _refuse(value: object) -> object:
+def refuse(value: object) -> object:
+    """What an encoder does with a value that is none."""
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-_encode = _make_encoder(None, _refuse, encode_basestring, None, ":", ",", False, False, False)
+_encode = _make_encoder(None, refuse, encode_basestring, None, ":", ",", False, False, False)
 
 
 def dumps(value: object) -> str:
@@ -191,7 +192,7 @@ def dumps(value: object) -> str:
 
 
 _encode_spaced = _make_encoder(
-    None, _refuse, encode_basestring, None, ": ", ", ", False, False, False
+    None, refuse, encode_basestring, None, ": ", ", ", False, False, False
 )
 _WIDTH = 96
 

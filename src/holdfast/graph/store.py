@@ -119,13 +119,20 @@ class GraphStore:
 
     def read_graph(self) -> Graph:
         """Everything, in the order in which it came."""
+        entities, observations, relations = self.read_rows()
+        return {
+            "entities": _joined(entities, observations),
+            "relations": [_told(row) for row in relations],
+        }
+
+    def read_rows(self) -> tuple[list[Any], list[Any], list[Any]]:
+        """The same as rows: entities, observations, relations."""
         with self.database.reading() as database:
-            return {
-                "entities": _joined(
-                    database.rows(sql.ALL_ENTITIES), database.rows(sql.ALL_OBSERVATIONS)
-                ),
-                "relations": [_told(row) for row in database.rows(sql.ALL_RELATIONS)],
-            }
+            return (
+                database.rows(sql.ALL_ENTITIES),
+                database.rows(sql.ALL_OBSERVATIONS),
+                database.rows(sql.ALL_RELATIONS),
+            )
 
     def search_nodes(self, query: str, *, ranked: bool = False, limit: int | None = None) -> Graph:
         """The entities that have the query in their name, type or observations, in any case.

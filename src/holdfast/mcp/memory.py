@@ -10,7 +10,7 @@ import sys
 
 from holdfast.errors import HoldfastError
 from holdfast.mcp.memory_tools import RESOURCE, TOOLS
-from holdfast.mcp.messages import BAD_PARAMS, Wrong
+from holdfast.mcp.messages import BAD_PARAMS, Ready, Wrong
 from holdfast.mcp.schemas import misfits
 from holdfast.mcp.server import App
 
@@ -144,8 +144,11 @@ def _done(what: str) -> tuple[str, Fields]:
     return message, {"success": True, "message": message}
 
 
-def _read_graph(store: GraphStore, _given: Fields) -> tuple[str, Fields]:
-    return _graph(store.read_graph())
+def _read_graph(store: GraphStore, _given: Fields) -> tuple[str, Ready]:
+    from holdfast.graph import layout
+
+    text, line = layout.whole(*store.read_rows())
+    return text, Ready(line)
 
 
 def _search_nodes(store: GraphStore, given: Fields) -> tuple[str, Fields]:
@@ -165,7 +168,7 @@ def _graph(found: Any) -> tuple[str, Fields]:
     return layout.graph(found), found
 
 
-_CALLS: dict[str, Callable[[GraphStore, Fields], tuple[str, Fields]]] = {
+_CALLS: dict[str, Callable[[GraphStore, Fields], tuple[str, Fields | Ready]]] = {
     "create_entities": _create_entities,
     "create_relations": _create_relations,
     "add_observations": _add_observations,

@@ -7,6 +7,8 @@ that names no version is of the older era.
 
 from __future__ import annotations
 
+from _json import encode_basestring, make_encoder
+
 from holdfast import jsontext
 
 TYPE_CHECKING = False
@@ -136,6 +138,28 @@ class Identified(Wrong):
     def __init__(self, id: Json, code: int, message: str) -> None:
         super().__init__(code, message)
         self.id = id
+
+
+class Ready(str):
+    """JSON already: it stands in a message as it is."""
+
+    __slots__ = ()
+
+
+def _json_of(text: str) -> str:
+    return text if isinstance(text, Ready) else encode_basestring(text)
+
+
+_encode = make_encoder(None, jsontext.refuse, _json_of, None, ":", ",", False, False, False)
+
+
+def line_of(message: Fields) -> bytes:
+    """A message as it is sent."""
+    text = "".join((*_encode(message, 0), "\n"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return text.encode(errors="backslashreplace")
 
 
 def answer(request: Message, result: Fields, server: Fields) -> Fields:

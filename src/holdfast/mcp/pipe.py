@@ -16,8 +16,7 @@ from _signal import (  # type: ignore[import-not-found]
 )
 from _thread import allocate_lock
 
-from holdfast import jsontext
-from holdfast.mcp.messages import EDGE
+from holdfast.mcp.messages import EDGE, line_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,13 +129,9 @@ class Pipe:
 
     def send(self, message: Fields) -> None:
         """Writes one message, whole, whichever thread sends; a client that is gone is no error."""
-        text = jsontext.dumps(message)
-        try:
-            raw = text.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair
-            raw = text.encode(errors="backslashreplace")
+        raw = line_of(message)
         with self._lock:
-            self._write(memoryview(raw + b"\n"))
+            self._write(memoryview(raw))
 
     def _write(self, left: memoryview) -> None:
         try:
