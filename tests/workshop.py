@@ -11,7 +11,9 @@ import sys
 import holdfast
 from holdfast import Keeper
 
-FULL = os.environ.get("HOLDFAST_PROMISES") == "full"
+EFFORT = os.environ.get("HOLDFAST_PROMISES", "1")
+"""How much is tried: so many times what a quick run tries, or ``full``: all of it."""
+FULL = EFFORT == "full"
 SEED = int(os.environ.get("HOLDFAST_SEED", "20260217"))
 NOON = 1_771_329_600_000  # 2026-02-17T12:00:00Z
 DAY_MS = 86_400_000
@@ -152,7 +154,8 @@ def lines_of(keeper):
 def sampled(items, count, salt=""):
     """All of the items in a full run, else some of them: always the same for the same seed."""
     listed = list(items)
-    if FULL or len(listed) <= count:
+    count = len(listed) if FULL else count * int(EFFORT)
+    if len(listed) <= count:
         return listed
     chosen = random.Random(f"{SEED}{salt}").sample(range(len(listed)), count)
     return [listed[position] for position in sorted(chosen)]

@@ -9,8 +9,9 @@ import os
 
 from holdfast import settings
 from holdfast.core import choice, moment
+from holdfast.disk import SPARE
 from holdfast.errors import HoldfastError
-from holdfast.layers import records
+from holdfast.layers import index, records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +64,22 @@ def clean(loop: Loop) -> list[Fields]:
         gone.append(row)
     engine.disk.replace_view(_mark(engine), engine.now().encode())
     engine.close_full_segment()
+    home, shown = engine.workspace.home, os.path.join(engine.workspace.root, index.NAME)
+    for folder in (home, os.path.join(home, "pages"), os.path.dirname(shown)):
+        _sweep(engine, folder)
     return gone
+
+
+def _sweep(engine: Engine, folder: str) -> None:
+    """Removes what killed writers left of views that they had not put in place."""
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        writer = name.removesuffix(SPARE).rpartition(".")[2]
+        if name.endswith(SPARE) and writer.isdecimal() and not _is_running(int(writer)):
+            engine.disk.remove(os.path.join(folder, name))
+
+
+def _is_running(process: int) -> bool:
+    return os.path.isdir(f"/proc/{process}") or not os.path.isdir("/proc/self")
 
 
 def clean_at_times(loop: Loop) -> None:

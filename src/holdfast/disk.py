@@ -20,6 +20,8 @@ _RENAME_EXCHANGE = 2
 _PIECE = 64 * 1024
 _TO_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
+SPARE = ".tmp"
+"""How the name of a view ends that is being written; before it stands who writes it."""
 LARGEST = 16 * 1024 * 1024
 """What a record may have, in bytes; more than one byte beyond is not even read."""
 FOLDER = b"\x00a folder"
@@ -200,10 +202,14 @@ class Disk:
 
     def replace_view(self, path: str, data: bytes, *, durable: bool = False) -> None:
         """Puts a file there that only Holdfast writes; what stood there is not needed."""
-        spare = f"{path}.{os.getpid()}.tmp"
+        spare = f"{path}.{os.getpid()}{SPARE}"
         self.remove(spare)
-        self.create(spare, data, 0o600, durable=durable)
-        self.move(spare, path)
+        try:
+            self.create(spare, data, 0o600, durable=durable)
+            self.move(spare, path)
+        except OSError:
+            self.remove(spare)
+            raise
 
     def overwrite(self, path: str, pieces: dict[int, bytes]) -> None:
         """Puts bytes over those at these places of a file; its length stays."""

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from holdfast.cli.table import COMMANDS
+from story import FOUND, PAGE, STORY
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 with open(os.path.join(ROOT, "docs", "json.md"), encoding="utf-8") as page:
@@ -31,102 +32,6 @@ KEYS = {
     for name in names
 }
 
-STORY = [
-    # Each line is a command of one workflow's life, in an order in which all of them succeed.
-    ("start", "start dev feature.md --title Import --task one --phase plan --phase build"),
-    ("recipes", "recipes"),
-    ("recipes show", "recipes show dev"),
-    ("status", "status"),
-    ("show", "show"),
-    ("log", "log --limit 3"),
-    ("task add", "task add two"),
-    ("task start", "task start 1"),
-    ("task block", "task block 1 --reason waiting"),
-    ("task start", "task start 1"),
-    ("task phase", "task phase 1 green"),
-    ("task done", "task done 1 --commit 4f5e6d7"),
-    ("task done", "task done 2"),
-    ("phase start", "phase start plan findings=3"),
-    ("step", "step read"),
-    ("phase block", "phase block plan --reason access"),
-    ("phase unblock", "phase unblock plan"),
-    ("phase approve", "phase approve plan"),
-    ("phase complete", "phase complete plan"),
-    ("remind", "remind carefully"),
-    ("read", "read @README.md"),
-    ("set", "set ticket=7"),
-    ("gate run", "gate run lint -- true"),
-    ("gate record", "gate record test --passed count=3"),
-    ("gate list", "gate list"),
-    ("violation add", "violation add V-1 LOW slow"),
-    ("violation list", "violation list"),
-    ("violation clear", "violation clear V-1"),
-    ("context", "context"),
-    ("remember", "remember short-commits --kind preference"),
-    ("forge add", "forge add build make"),
-    ("forge show", "forge show build"),
-    ("interview record", "interview record --skill plan --confidence 0.8 --questions 3"),
-    ("interview skip", "interview skip fix --reason hurry"),
-    ("interview show", "interview show"),
-    ("delegation record", "delegation record --agent tester --outcome ok --duration-ms 90"),
-    ("delegation escalate", "delegation escalate --from a --to b --reason hard --resolved yes"),
-    ("delegation override", "delegation override --suggested a --chosen b"),
-    ("delegation routing", "delegation routing --suggested a --chosen b --intent fix"),
-    ("delegation list", "delegation list"),
-    ("initiative create", "initiative create Tidy --milestone M1:Map --milestone M2 --files"),
-    ("initiative start", "initiative start M1"),
-    ("initiative task", "initiative task M1 readers --done"),
-    ("initiative block", "initiative block --reason key"),
-    ("initiative unblock", "initiative unblock"),
-    ("initiative complete", "initiative complete M1"),
-    ("initiative sync", "initiative sync --from files"),
-    ("initiative show", "initiative show"),
-    ("initiative complete", "initiative complete M2"),
-    ("initiative finish", "initiative finish"),
-    ("initiative archive", "initiative archive"),
-    ("initiative create", "initiative create Other --milestone M1"),
-    ("initiative use", "initiative use Tidy"),
-    ("initiative recover", "initiative recover found"),
-    ("tests run", "tests run -- true"),
-    ("tests record", "tests record --command make --passing a,b"),
-    ("files add", "files add README.md --lines 3"),
-    ("files sync", "files sync"),
-    ("trust", "trust"),
-    ("clean", "clean"),
-    ("resume", "resume"),
-    ("advance", "advance"),
-    ("hook", "hook --explain SessionStart"),
-    ("sync", "sync"),
-    ("verify", "verify"),
-    ("repair", "repair"),
-    ("abandon", "abandon --reason enough"),
-    ("resume", "resume dev-b25a2dc1"),
-    ("complete", "complete --force --reason gates --outcome merged"),
-    ("loop new", "loop new survey --mode knowledge --domain research --outcome Understood"),
-    ("loop plan", "loop plan survey --unit R1:Sources --criteria three --max 2"),
-    ("loop plan", "loop plan --unit R2:Text --depends R1 --output outputs/a.md"),
-    ("loop next", "loop next"),
-    ("loop iterate", "loop iterate R1 --did two --remaining one --blockers none"),
-    ("loop guardrail add", "loop guardrail add --when w --problem p --solution s"),
-    ("loop block", "loop block R1 --reason closed"),
-    ("loop unblock", "loop unblock R1"),
-    ("loop extend", "loop extend R1 --max 4"),
-    ("loop iterate", "loop iterate R1 --did three --signal R1_DONE"),
-    ("loop confirm", "loop confirm R1 --clean"),
-    ("loop verify", "loop verify R1 --run -- true"),
-    ("loop phase", "loop phase verify"),
-    ("loop status", "loop status"),
-    ("loop rebuild", "loop rebuild survey"),
-    ("loop run", "loop run survey -- echo <signal>R2_DONE</signal>"),
-    ("loop archive", "loop archive survey"),
-    ("memory search", "memory search words --file README.md"),
-    ("memory export", "memory export memory.jsonl --file README.md"),
-    ("init", "init"),
-    ("uninstall", "uninstall"),
-    ("completion", "completion bash"),
-    ("help", "help task done"),
-]
-
 SERVERS = {"mcp", "mcp memory"}
 """They answer a client, not a command line."""
 
@@ -136,11 +41,8 @@ def test_the_story_tells_of_every_command():
     assert set(KEYS) == set(COMMANDS) | {"--version"}
 
 
-FOUND = "documentation/milestones/_active/found/README.md"
-
-
 def test_every_command_answers_with_its_documented_keys(repo):
-    repo.write(FOUND, "## M1: Map\n\n- [x] readers\n")
+    repo.write(FOUND, PAGE)
     for name, line in STORY:
         answer = repo.run(*repo.in_json(line.split()))
         assert answer.code == 0, (line, answer)
@@ -149,7 +51,7 @@ def test_every_command_answers_with_its_documented_keys(repo):
 
 
 def test_every_command_answers_people_in_plain_text(repo):
-    repo.write(FOUND, "## M1: Map\n\n- [x] readers\n")
+    repo.write(FOUND, PAGE)
     for _, line in STORY:
         answer = repo.run(*line.split())
         assert answer.code == 0, (line, answer)

@@ -7,12 +7,12 @@ import tempfile
 import pytest
 
 MEMORY = "/dev/shm"
+IN_MEMORY = MEMORY if os.access(MEMORY, os.W_OK) else None
 
 
 @pytest.fixture
 def quick():
     """A folder where a sync costs nothing, if the machine has one: for thousands of trials."""
-    in_memory = MEMORY if os.access(MEMORY, os.W_OK) else None
-    folder = tempfile.mkdtemp(prefix="holdfast-", dir=in_memory)
+    folder = tempfile.mkdtemp(prefix="holdfast-", dir=IN_MEMORY)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)

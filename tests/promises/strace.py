@@ -13,7 +13,7 @@ CALLS = (
     "write", "pwrite64", "openat", "fdatasync", "fsync", "rename", "renameat", "renameat2", "link",
     "linkat", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir", "flock", "ftruncate", "close",
 )  # fmt: skip
-_CALL = re.compile(r"^\d+ +(\w+)\((.*)")
+_CALL = re.compile(r"^(?:\d+ +)?(\w+)\((.*)")
 _HERE = re.compile(r"AT_FDCWD<[^>]*>")
 _KILLED = -9
 DRIVER = """\
@@ -43,6 +43,11 @@ def command(words, segment_bytes=None):
     return [sys.executable, "-c", DRIVER, str(segment_bytes), *words, "--json"]
 
 
+def under(log):
+    """What a command is put under to be traced, without the processes that it starts."""
+    return [STRACE, "-y", "-s", "8", "-o", log, "-e", "trace=" + ",".join(CALLS)]
+
+
 def _traced(root, log, words, *options):
     arguments = [STRACE, "-f", "-y", "-s", "8", "-o", log, "-e", "trace=" + ",".join(CALLS)]
     return subprocess.run(
@@ -63,6 +68,11 @@ def points(root, log, words):
     """
     ended = _traced(root, log, words)
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    return points_in(log, root)
+
+
+def points_in(log, root):
+    """The points of a run that was traced."""
     counts, found = {}, []
     for name, rest in _calls(log):
         counts[name] = counts.get(name, 0) + 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast import jsontext
+from holdfast import exchange, jsontext
 from holdfast.digest import digest
 from holdfast.disk import Disk
 from holdfast.errors import Fault, Refused
@@ -194,22 +194,18 @@ class MemoryGraph:
 
     def _put(self, path: str, raw: bytes) -> str | None:
         """Puts the file there in one step; gives the place of what stood there, if it differs."""
-        self._disk.make_folder(os.path.dirname(path))
-        spare = f"{path}.{os.getpid()}.tmp"
-        self._disk.remove(spare)
-        self._disk.create(spare, raw, 0o600, durable=True)
-        is_new = not os.path.exists(path)
-        if not is_new:
-            self._disk.match(spare, path)
-        found = self._disk.replace(path, spare, is_new=is_new, durable=True)
-        if found is None:
-            return None
-        if found == raw:
-            self._disk.remove(spare)
-            return None
-        kept = f"{path}.before-{digest(found)[:12]}"
-        self._disk.move(spare, kept)
-        return kept
+        kept: list[str] = []
+
+        def prepare(found: bytes | None) -> bytes:
+            if found is not None and found != raw:
+                kept.append(f"{path}.before-{digest(found)[:12]}")
+                if not os.path.lexists(kept[-1]):
+                    self._disk.create(kept[-1], found, 0o600, durable=True)
+            return raw
+
+        exchange.clear_spares(self._disk, path, raw.__eq__)
+        exchange.settle(self._disk, path, prepare)
+        return kept[-1] if kept else None
 
 
 def _look(path: str) -> tuple[int, ...]:

@@ -152,6 +152,9 @@ class Loops:
         """Runs what verifies a unit, its own command unless another is given, and records it."""
         from holdfast.loops import verification
 
+        repeated = None if id is None else self._loop.reading(lambda: self._loop.once(id))
+        if repeated is not None:
+            return repeated
         state = self._glanced(self.show(slug))
         evidence, failed = verification.run(self._keeper, state, unit, list(command), timeout)
         return self.verify(unit, failed=failed, evidence=evidence, slug=state["id"], id=id)
@@ -269,6 +272,7 @@ class Loops:
         with self._loop.locked():
             repeated = self._loop.once(id)
             if repeated is not None:
+                archive.settle(self._engine, repeated.state)
                 return repeated
             self._engine.settle_last(workflow)
             state, _ = self._current(workflow)

@@ -66,7 +66,7 @@ class RecordStore:
             self._disk.make_folder(os.path.dirname(path))
             self._disk.create(spare, data)
         except FileExistsError:
-            self._see_to(spare, path)
+            self._see_to(spare, path, data)
             self._disk.create(spare, data, self._disk.mode_of(path))
         if durable_from is not None and not os.path.lexists(path):
             self._sync_names(spare, durable_from)
@@ -142,8 +142,10 @@ class RecordStore:
                 return target
         return self._put_aside(source, path)
 
-    def _see_to(self, spare: str, path: str) -> None:
-        if self._is_left(spare):
+    def _see_to(self, spare: str, path: str, data: bytes) -> None:
+        """Clears a spare away; what it holds is kept, unless it stands there or is about to."""
+        is_known = self.read(spare) in (data, self.read(path))
+        if self._is_left(spare) and (not is_known or self._disk.is_being_written(spare)):
             self._put_aside(spare, path)
         else:
             self._disk.remove(spare)
@@ -183,7 +185,7 @@ class RecordStore:
         """
         spare = _spare(path)
         if os.path.lexists(spare):
-            self._see_to(spare, path)
+            self._see_to(spare, path, _EMPTY)
         try:
             self._disk.move(path, spare)
         except FileNotFoundError:
