@@ -27,7 +27,7 @@ help:
 	@echo 'make lint      check style and types'
 	@echo 'make format    mend the style where a tool can'
 	@echo 'make coverage  the tests again, and which lines they never reach'
-	@echo 'make promises  the tests of the promises, whole instead of sampled (long)'
+	@echo 'make promises  every promise over the whole product, with a table (docs/promises.md)'
 	@echo 'make bench     measure, and write bench/results/'
 	@echo 'make clean     remove what make made'
 
@@ -43,7 +43,7 @@ e2e: $(VENV)/.e2e e2e/.venv/.holdfast
 	@$(PY) e2e/loopback.py $(PY) -m pytest e2e $(ARGS)
 
 promises: $(VENV)/.dev
-	@HOLDFAST_PROMISES=full $(PYTEST) -m promise $(ARGS)
+	@$(PY) tests/promises/run.py $(ARGS)
 
 coverage: $(VENV)/.dev
 	@$(PY) -m coverage erase

@@ -20,6 +20,19 @@ TALLY = "tally"
 NOT_SHOWN = "not shown"
 
 
+def pytest_collection_modifyitems(items):
+    """Every report of a test tells which promises it shows; of a mutation, which it breaks."""
+    for item in items:
+        numbers = {number for marker in item.iter_markers("promise") for number in marker.args}
+        values = getattr(item, "callspec", None)
+        mutation = values.params.get("mutation") if values is not None else None
+        if mutation is not None:
+            numbers = {mutation.promise}
+            item.user_properties.append(("mutation", mutation.name))
+        if numbers:
+            item.user_properties.append(("promises", sorted(numbers)))
+
+
 @pytest.fixture
 def tally(record_property):
     """``tally("kill matrix", points=12, failures=0)`` is a line in the run's summary."""

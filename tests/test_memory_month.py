@@ -2,7 +2,11 @@
 
 import random
 
+import pytest
+
 from holdfast import Keeper, Refused
+
+pytestmark = pytest.mark.promise(8, 9)
 
 DAY_MS = 86_400_000
 RECIPES = ("apex", "debug", "brainstorm", "oneshot")

@@ -151,6 +151,11 @@ def lines_of(keeper):
     ]
 
 
+def many(quick, whole):
+    """How often something is tried: ``quick`` times the effort, and never more than ``whole``."""
+    return whole if FULL else min(whole, quick * int(EFFORT))
+
+
 def sampled(items, count, salt=""):
     """All of the items in a full run, else some of them: always the same for the same seed."""
     listed = list(items)

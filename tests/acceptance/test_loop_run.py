@@ -11,6 +11,8 @@ import termios
 
 import pytest
 
+pytestmark = pytest.mark.promise(1)
+
 WORKER = os.path.join(os.path.dirname(__file__), "worker.py")
 SLUG = {"development": "user-auth", "knowledge": "survey"}
 

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.promise(13)
+
 RECIPE = """\
 format = "skill"
 [[phases]]

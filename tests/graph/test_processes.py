@@ -11,6 +11,8 @@ import pytest
 import holdfast
 from holdfast.graph.store import GraphStore
 
+pytestmark = pytest.mark.promise(1, 6)
+
 SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 WRITER = """\
 import sys

@@ -14,6 +14,8 @@ from holdfast.graph import database as databases
 from holdfast.graph import sql
 from holdfast.graph.store import GraphStore
 
+pytestmark = pytest.mark.promise(4, 5)
+
 SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 
 

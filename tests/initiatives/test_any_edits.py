@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -12,8 +13,12 @@ from holdfast.core import moment
 from holdfast.initiatives.status import Status
 from initiatives.ground import RECORD, TOP, YAML, Ground
 
+pytestmark = pytest.mark.promise(9)
+
 NONSENSE = ["{", "[]", '{"name": 1}']
 MILESTONES = [("M1", "Map"), ("M2", "Move"), ("M3", "Ship")]
+
+
 IDS = st.sampled_from(["M1", "M2", "M3"])
 MILESTONE = st.sampled_from(["pending", "in_progress", "completed", "blocked"])
 STATUS = st.sampled_from(["created", "in_progress", "blocked", "completed"])

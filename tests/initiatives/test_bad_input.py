@@ -8,6 +8,8 @@ import pytest
 from holdfast import Fault, HoldfastError, Refused
 from initiatives.ground import RECORD, TOP, YAML
 
+pytestmark = pytest.mark.promise(10)
+
 BAD_YAML = {
     "aliases": b"a: &x 1\nb: *x\n",
     "tabs": b"status: created\n\tmilestone: M1\n",

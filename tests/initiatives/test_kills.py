@@ -8,6 +8,8 @@ from holdfast.disk import Disk
 from holdfast.initiatives.status import Status
 from initiatives.ground import RECORD, Ground
 
+pytestmark = pytest.mark.promise(1)
+
 
 class Died(BaseException):
     """The process is gone; nothing below catches it."""

@@ -8,6 +8,8 @@ import pytest
 
 import holdfast
 
+pytestmark = pytest.mark.promise(1, 9)
+
 SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 HERE = os.path.dirname(os.path.abspath(__file__))
 DYING = os.path.join(HERE, "dying.py")

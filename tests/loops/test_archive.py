@@ -11,6 +11,8 @@ from holdfast.loops import entries
 from promises.disks import CountingDisk
 from workshop import Workshop
 
+pytestmark = pytest.mark.promise(1)
+
 HOME = ".claude/iterative"
 PLACE = f"{HOME}/archive/user-auth-20260217"
 PAGES = {"brief.md", "context.md", "guardrails.md", "progress.md", "state.json", "tasks.md"}

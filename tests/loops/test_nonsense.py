@@ -11,6 +11,8 @@ from holdfast.loops import entries, pages, reading
 from holdfast.loops.rebuild import rebuilt
 from loops import walks
 
+pytestmark = pytest.mark.promise(10)
+
 LONGEST_S = 60
 """Far more than a megabyte takes; what is not linear takes hours."""
 

@@ -6,6 +6,8 @@ import pytest
 
 from workshop import Workshop
 
+pytestmark = pytest.mark.promise(10)
+
 HOME = ".claude/iterative"
 STATE = f"{HOME}/user-auth/state.json"
 

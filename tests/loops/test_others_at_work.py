@@ -9,6 +9,8 @@ from holdfast.disk import Disk
 from loops.test_on_disk import HOME, TASKS, edit, finish, opened, units
 from workshop import Workshop
 
+pytestmark = pytest.mark.promise(9)
+
 
 @pytest.fixture
 def shop(tmp_path):

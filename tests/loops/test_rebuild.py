@@ -11,6 +11,8 @@ from holdfast.loops import entries, pages
 from holdfast.loops.rebuild import rebuilt
 from loops import walks
 
+pytestmark = pytest.mark.promise(8)
+
 
 def pages_of(loop):
     return {

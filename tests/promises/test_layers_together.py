@@ -11,7 +11,7 @@ import pytest
 from holdfast import Keeper
 from holdfast.graph import layer
 
-pytestmark = pytest.mark.promise
+pytestmark = pytest.mark.promise(1, 6, 8)
 
 WRITERS, ROUNDS = 8, 12
 WRITER = """

@@ -17,11 +17,11 @@ from holdfast.ledger.segment import is_unfinished
 from promises import power, strace
 from promises.disks import Died, RecordingDisk
 from promises.journeys import PHASES, Site, call, journey
-from workshop import FULL, SEED, sampled
+from workshop import FULL, SEED, many, sampled
 
 pytestmark = pytest.mark.promise(2)
 
-CHANCES = 12 if FULL else 2
+CHANCES = many(2, 12)
 STATES = 80
 """So many states after a cut each test looks at, unless it looks at all of them."""
 PARTS = 8 if FULL else 1

@@ -12,7 +12,7 @@ import pytest
 from holdfast import Fault
 from holdfast.cli import main as cli
 from holdfast.ledger import lines
-from workshop import FULL, HOME, LEDGER, SEED, Workshop
+from workshop import HOME, LEDGER, SEED, Workshop, many
 
 pytestmark = pytest.mark.promise(4)
 
@@ -20,7 +20,7 @@ HISTORIES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "histories"
 HISTORY = os.path.join(HISTORIES, "0.1.0", "ledger.ndjson")
 OTHERS = (None, True, 7, -1, "x", "", [], ["x"], [[]], {}, {"a": 1}, [{"a": [1]}])
 FIXED = ("seq", "v", "prev", "hash")
-SAMPLE = 1_600 if FULL else 80
+SAMPLE = many(80, 1_600)
 ASKED = (
     ("status",),
     ("status", "--json"),

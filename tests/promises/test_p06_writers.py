@@ -12,13 +12,13 @@ import pytest
 
 from promises.journeys import Site
 from promises.writers import CommandLane, LibraryLane
-from workshop import FULL, SEED
+from workshop import SEED, many
 
 pytestmark = pytest.mark.promise(6)
 
 LANES = 64
 COMMAND_LANES = 16
-COMMANDS = (3, 8) if not FULL else (20, 60)
+COMMANDS = (many(3, 20), many(8, 60))
 """So many commands a command-line lane and a library lane send."""
 
 

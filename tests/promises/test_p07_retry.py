@@ -15,13 +15,13 @@ from holdfast import Fault, Refused
 from promises.disks import DoubtfulDisk, FailingDisk
 from promises.journeys import PHASES, Site, call, journey
 from promises.zygote import Zygote
-from workshop import FULL, SEED, sampled
+from workshop import SEED, many, sampled
 
 pytestmark = pytest.mark.promise(7)
 
 SEGMENT_BYTES = 1200
 ROUNDS = 40
-SEEDS = range(SEED, SEED + (12 if FULL else 2))
+SEEDS = range(SEED, SEED + many(2, 12))
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ from holdfast import Refused
 from holdfast.ledger import file as ledger_file
 from workshop import (
     FORMATS,
-    FULL,
     HOME,
     LEDGER,
     RECIPES,
     SEED,
     Workshop,
     lines_of,
+    many,
     types,
     without_time,
     worked_on,
@@ -27,7 +27,7 @@ from workshop import (
 
 pytestmark = pytest.mark.promise(8)
 
-WALKS = 40 if FULL else 3
+WALKS = many(3, 40)
 STEPS = 100
 MIRROR = ".git/holdfast"
 CATALOG = f"{HOME}/catalog.ndjson"

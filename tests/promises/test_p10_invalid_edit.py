@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.jsontext import MAX_DEPTH
-from workshop import FORMATS, FULL, LEDGER, Workshop, lines_of, types, without_time, worked_on
+from workshop import FORMATS, LEDGER, Workshop, lines_of, many, types, without_time, worked_on
 
 pytestmark = pytest.mark.promise(10)
 
-EXAMPLES = 1_500 if FULL else 60
+EXAMPLES = many(60, 1_500)
 each_format = pytest.mark.parametrize("record_format", FORMATS)
 drawn = settings(
     max_examples=EXAMPLES,

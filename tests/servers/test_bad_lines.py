@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.promise(15)
+
 both = pytest.mark.parametrize("words", [(), ("memory",)], ids=["workflows", "memory"])
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
 LINES = [

@@ -9,6 +9,8 @@ import pytest
 from memory_calls import asked, entity, jsonl
 from memory_model import Model, NotThere
 
+pytestmark = pytest.mark.promise(1, 6)
+
 TALK = Path(__file__).parent.parent / "graph" / "memory-talk.json"
 DONE = {
     "delete_entities": "Entities deleted successfully",
