@@ -12,6 +12,7 @@ import sys
 import tempfile
 from time import perf_counter
 
+import charts
 import results
 from commands import measure_commands, measure_jq, measure_memory
 from fixtures import ROOT, Workshop
@@ -44,6 +45,8 @@ def main() -> int:
     over = [row for row in rows if row.verdict == "OVER"]
     print(f"\n{len(rows)} rows, {len(over)} over, in {perf_counter() - begun:.0f} s")
     results.write(asked.out, rows, about)
+    if sizes is FULL and asked.only is None:
+        charts.draw(rows, os.path.join(ROOT, "docs"))
     return 0
 
 
@@ -76,10 +79,10 @@ def _measured(shop: Workshop, sizes: Sizes, only: list[str] | None) -> list[Row 
 def _long_histories(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
     """One workspace serves both: first as long as jq's record, then as long as it gets."""
     tasks = sizes.jq_rounds + 5
-    short = shop.workspace().open(1, tasks).fill(sizes.few_events)
+    short = shop.workspace().open(1, tasks).fill(sizes.events[0])
     long = shop.workspace().open(1, tasks).fill(sizes.jq_history)
     rows = measure_jq(shop, sizes, long)
-    return [*rows, *measure_history(shop, sizes, short, long.fill(sizes.many_events))]
+    return [*rows, *measure_history(shop, sizes, short, long.fill(sizes.events[-1]))]
 
 
 GROUPS = {

@@ -15,11 +15,10 @@ class Sizes:
     transition_rounds: int
     block: int
     """How many short calls make one sample."""
-    few_events: int
-    many_events: int
+    events: tuple[int, ...]
+    """The lengths of histories, from few to many."""
     history_rounds: int
-    few_workflows: int
-    many_workflows: int
+    workflows: tuple[int, ...]
     writers: int
     per_writer: int
     writer_rounds: int
@@ -35,11 +34,9 @@ FULL = Sizes(
     jq_rounds=15,
     transition_rounds=60,
     block=10,
-    few_events=100,
-    many_events=100_000,
+    events=(100, 1_000, 10_000, 100_000),
     history_rounds=30,
-    few_workflows=10,
-    many_workflows=10_000,
+    workflows=(10, 100, 1_000, 10_000),
     writers=8,
     per_writer=150,
     writer_rounds=5,
@@ -54,11 +51,9 @@ QUICK = Sizes(
     jq_rounds=7,
     transition_rounds=25,
     block=8,
-    few_events=100,
-    many_events=40_000,
+    events=(100, 4_000, 40_000),
     history_rounds=12,
-    few_workflows=10,
-    many_workflows=1_000,
+    workflows=(10, 100, 1_000),
     writers=8,
     per_writer=60,
     writer_rounds=3,
@@ -73,11 +68,9 @@ TINY = Sizes(
     jq_rounds=2,
     transition_rounds=2,
     block=2,
-    few_events=30,
-    many_events=60,
+    events=(30, 60),
     history_rounds=2,
-    few_workflows=2,
-    many_workflows=5,
+    workflows=(2, 5),
     writers=2,
     per_writer=3,
     writer_rounds=1,

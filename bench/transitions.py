@@ -128,24 +128,25 @@ def measure_history(
     shop: Workshop, sizes: Sizes, short: Workspace, long: Workspace
 ) -> list[Row | Missing]:
     """The same transition with few events in the ledger and with many."""
-    what = f"transition at {sizes.many_events:,} events / at {sizes.few_events:,}"
+    few, *between, many = sizes.events
+    what = f"transition at {many:,} events / at {few:,}"
+    places = {few: short, **{number: shop.workspace().open(1).fill(number) for number in between}}
     return [
-        _grown(f"{what}, in process", sizes, short, long, 1.1),
+        _grown(f"{what}, in process", sizes, {**places, many: long}, 1.1),
         _as_processes(f"{what}, as a process", shop, sizes, (short, long), [], 1.1),
     ]
 
 
 def measure_many(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
     """The same transition with few active workflows and with many."""
-    few = shop.workspace().open(sizes.few_workflows)
-    many = shop.workspace().open(sizes.many_workflows)
-    for place in (few, many):
+    places = {number: shop.workspace().open(number) for number in sizes.workflows}
+    both = places[min(places)], places[max(places)]
+    for place in both:
         place.bind("mine")
-    what = f"transition at {sizes.many_workflows:,} active workflows / at {sizes.few_workflows}"
-    both = (few, many)
-    aimed = ["-w", few.ids[0]]
+    what = f"transition at {max(places):,} active workflows / at {min(places)}"
+    aimed = ["-w", both[0].ids[0]]
     return [
-        _grown(f"{what}, in process", sizes, few, many, 1.5),
+        _grown(f"{what}, in process", sizes, places, 1.5),
         _as_processes(f"{what}, as a process with -w", shop, sizes, both, aimed, 1.5),
         _as_processes(
             f"{what}, as a process that finds its own", shop, sizes, both,
@@ -154,20 +155,22 @@ def measure_many(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
     ]  # fmt: skip
 
 
-def _grown(what: str, sizes: Sizes, small: Workspace, large: Workspace, limit: float) -> Row:
-    worst: dict[str, list[float]] = {"small": [], "large": []}
+def _grown(what: str, sizes: Sizes, places: dict[int, Workspace], limit: float) -> Row:
+    """The largest against the smallest; the medians of all of them are the curve of a chart."""
+    took: dict[str, list[float]] = {f"{number:,}": [] for number in places}
 
     def sample(name: str, place: Workspace) -> Sample:
         swing = swinging(place.keeper(), place.ids[0])
-        return several(sizes.block, lambda: worst[name].append(timed(swing)))
+        return several(sizes.block, lambda: took[name].append(timed(swing)))
 
     os.sync()
-    samples = {"small": sample("small", small), "large": sample("large", large)}
+    samples = {name: sample(name, place) for name, place in zip(took, places.values(), strict=True)}
     interleaved(3, samples)
     times = interleaved(sizes.transition_rounds, samples)
-    means = mean(worst["large"]) / mean(worst["small"])
-    detail = f"mean {means:.2f} x, worst {max(worst['large']) * 1_000:.0f} ms"
-    return Row(what, ratio(times, "large", "small"), limit, detail=detail, medians_ms=middle(times))
+    small, *_, large = samples
+    means = mean(took[large]) / mean(took[small])
+    detail = f"mean {means:.2f} x, worst {max(took[large]) * 1_000:.0f} ms"
+    return Row(what, ratio(times, large, small), limit, detail=detail, medians_ms=middle(times))
 
 
 def _as_processes(
