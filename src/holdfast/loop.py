@@ -64,6 +64,7 @@ class Loop:
         """The notes of the answer that is being made."""
         self._is_spreading = False
         self._is_bringing_home = False
+        self._pending = os.path.join(person_folder(), PENDING)
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
@@ -149,7 +150,7 @@ class Loop:
         return None if event_id is None else self._repeated(event_id)
 
     def locked(self) -> _Locked:
-        if os.path.isdir(os.path.join(person_folder(), PENDING)) and not self._is_bringing_home:
+        if os.path.isdir(self._pending) and not self._is_bringing_home:
             from holdfast import primary
 
             self._is_bringing_home = True

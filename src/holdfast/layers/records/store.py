@@ -197,8 +197,8 @@ class RecordStore:
 
 
 def _spare(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.holdfast")
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.holdfast"
 
 
 def _spares(path: str) -> tuple[str, str]:
@@ -209,4 +209,5 @@ def _spares(path: str) -> tuple[str, str]:
 
 def _saved(path: str) -> list[str]:
     """Where what somebody saved waits to be taken in; several may, if they are written slowly."""
-    return [f"{_spare(path)}-saved-{number}" for number in (1, 2, 3)]
+    spare = _spare(path)
+    return [f"{spare}-saved-{number}" for number in (1, 2, 3)]
