@@ -95,8 +95,14 @@ def _command(name: str) -> str:
 
 
 def _table(items: tuple[Option | Positional, ...]) -> str:
-    rows = [f"| `{label(item)}` | {about(item)} |" for item in items]
+    cells = [(_cell(f"`{label(item)}`"), _cell(about(item))) for item in items]
+    rows = [f"| {name} | {text} |" for name, text in cells]
     return "\n".join(["| | |", "|---|---|", *rows, ""])
+
+
+def _cell(text: str) -> str:
+    """A bar inside a cell would end it."""
+    return text.replace("|", "\\|")
 
 
 def _sentence(text: str) -> str:

@@ -1,0 +1,178 @@
+"""The schema of ``--json``: what each command answers, as its contract in ``json.md`` lists it.
+
+Which keys there are is the page's to say, and tests hold the command line to it; what stands under
+each key is declared here, as far as possible by the types of the code.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from handbook import declared
+from handbook.pages import DOCS
+from handbook.schemas import (
+    COUNT,
+    FLAG,
+    OBJECT,
+    TEXT,
+    Schema,
+    array,
+    document,
+    fields,
+    ledger_line,
+    nullable,
+    of,
+    words,
+)
+from holdfast.core import shapes, small_shapes
+from holdfast.layers import records as formats
+
+_ROW = re.compile(r"^\| `([^`]+)` \| (.*?) ?\|$", re.MULTILINE)
+_LEVELS = ("ok", "behind", "repaired", "error")
+
+
+@functools.cache
+def contract() -> dict[str, list[str]]:
+    """Command to the keys of its answer."""
+    page = (DOCS / "json.md").read_text("utf-8")
+    table = page.partition("\n## Answers\n")[2].partition("\n## ")[0]
+    return {name: re.findall(r"`([^`]+)`", keys) for name, keys in _ROW.findall(table)}
+
+
+@functools.cache
+def schema() -> Schema:
+    """One definition for each command, below ``$defs``."""
+    made = {name: _answer(name, keys) for name, keys in contract().items()}
+    return document(
+        "The answers of --json",
+        "One object for each command, under its name in $defs. See json.md.",
+        {**_ref("answer"), "$defs": {**_parts(), **made}},
+    )
+
+
+def of_command(name: str) -> Schema:
+    """The schema of one command's answer."""
+    whole = schema()
+    return {"$schema": whole["$schema"], **_ref(name), "$defs": whole["$defs"]}
+
+
+def _answer(command: str, keys: list[str]) -> Schema:
+    return {
+        **_ref("answer"),
+        "properties": {key: _OF_COMMAND.get((command, key), _KEYS[key]) for key in keys},
+        "if": {"properties": {"ok": {"const": True}}},
+        "then": {"required": [key for key in keys if key not in _SOMETIMES]},
+    }
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name.replace(' ', '%20')}"}
+
+
+def _parts() -> dict[str, Schema]:
+    error = fields(
+        {
+            "code": {**TEXT, "examples": declared.error_codes()},
+            "message": TEXT,
+            "hint": TEXT,
+            "details": OBJECT,
+        },
+        "details",
+    )
+    event = {key: value for key, value in ledger_line().items() if key in ("type", "properties",
+             "required")}  # fmt: skip
+    answer = {
+        **fields({"ok": FLAG, "notes": array(TEXT), "error": _ref("error")}, "notes", "error"),
+        "if": {"properties": {"ok": {"const": False}}},
+        "then": {"required": ["error"]},
+    }
+    return {"answer": answer, "error": error, "workflow": _workflow(), "row": _row(), "event": event,
+            "initiative": _initiative()}  # fmt: skip
+
+
+def _workflow() -> Schema:
+    found = of(shapes.Workflow)
+    shown = {
+        **found["properties"],
+        "recipe": TEXT,
+        "format": words(formats.FORMATS),
+        "unread": array(TEXT),
+        "record": nullable(TEXT),
+    }
+    return {**found, "properties": shown, "required": [*found["required"], "format", "unread"]}
+
+
+def _row() -> Schema:
+    whole = _workflow()["properties"]
+    same = ("id", "recipe", "format", "subject", "title", "status", "phase", "branch", "worktree",
+            "record", "session", "ttl", "created_at", "updated_at")  # fmt: skip
+    numbers = ("seq", "phase_index", "phase_total", "tasks_done", "tasks_total")
+    return fields(
+        {
+            **{name: whole[name] for name in same},
+            **dict.fromkeys(numbers, COUNT),
+            "phase_status": nullable(of(shapes.PhaseStatus)),
+            "floating": FLAG,
+        }
+    )
+
+
+def _initiative() -> Schema:
+    found = of(small_shapes.Initiative)
+    hidden = ("extra",)
+    shown = {key: value for key, value in found["properties"].items() if key not in hidden}
+    shown |= {"key": TEXT, "completed": COUNT, "total": COUNT, "next": TEXT}
+    needed = [name for name in found["required"] if name not in hidden]
+    whole = {**found, "properties": shown, "required": [*needed, "key", "completed", "total"]}
+    return nullable(whole)
+
+
+_LISTS = ("events", "workflows", "loops", "recipes", "gates", "commands", "entries", "layers",
+          "files", "checks", "lines", "learnings", "interviews", "skips", "others",
+          "milestones", "violations")  # fmt: skip
+_NUMBERS = ("interviews_earlier", "skips_earlier", "earlier")
+_TEXTS = ("briefing", "source", "signal", "help", "version", "script", "does", "summary", "path",
+          "query", "tier", "behaviour", "resume", "id")  # fmt: skip
+_OBJECTS = ("gate", "tests", "recipe", "next", "run", "counts", "entry", "skip")
+_SOMETIMES = ("script",)
+"""Keys in place of which there can be another: with words of a command line, candidates."""
+_KEYS: dict[str, Schema] = {
+    **dict.fromkeys(_LISTS, array(OBJECT)),
+    **dict.fromkeys(_NUMBERS, COUNT),
+    **dict.fromkeys(_TEXTS, TEXT),
+    **dict.fromkeys(_OBJECTS, OBJECT),
+    "workflow": _ref("workflow"),
+    "loops": array(_ref("workflow")),
+    "events": array(_ref("event")),
+    "initiative": _ref("initiative"),
+    "lines": array(fields({"level": words(_LEVELS), "what": TEXT, "message": TEXT})),
+    "seqs": array(COUNT),
+    "resumed": FLAG,
+    "dry_run": FLAG,
+    "blocking": FLAG,
+    "blocking_codes": array(TEXT),
+    "memory": nullable(TEXT),
+    "cleaned": array({}),
+    "not_covered": {},
+    "interview": {},
+    "delegations": {},
+    "answer": {},
+    "context": {},
+    "layers": {},
+    "learnings": {},
+    "entities": {"type": ["array", "integer"]},
+    "relations": {"type": ["array", "integer"]},
+    "kept": nullable(TEXT),
+    "status_file": nullable(TEXT),
+    "agent": nullable(TEXT),
+    "scope": nullable(TEXT),
+    "pages": array(TEXT),
+    "disagreements": array(TEXT),
+    "recoverable": array(TEXT),
+}
+_OF_COMMAND: dict[tuple[str, str], Schema] = {
+    ("status", "workflows"): array(_ref("row")),
+    ("delegation list", "summary"): OBJECT,
+}
+"""What one command means by a key that others have too."""

@@ -1,0 +1,75 @@
+"""The library's reference, ``docs/api.md``: every public method, as its own text tells it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+from handbook.pages import DOCS
+
+PAGE = DOCS / "api.md"
+_HEAD = """\
+# The library's methods
+
+This page is written by `make docs` from the methods themselves. [library.md](library.md) tells how to
+use them. Arguments behind `*` are given by name. `workflow` is the id of the one that is meant
+(default: this session's, else this branch's); `id` names the request, so that a retry is applied once.
+"""
+HOMES = {
+    "Keeper": ("holdfast.keeper", "`from holdfast import Keeper`; one for each folder and session"),
+    "Loops": ("holdfast.loops.keeping", "`keeper.loops()`"),
+    "Initiatives": ("holdfast.initiatives.keeping", "`keeper.initiatives()`"),
+    "Interviews": ("holdfast.interviews", "`keeper.interviews()`"),
+    "Delegations": ("holdfast.delegations", "`keeper.delegations()`"),
+    "Memory": ("holdfast.memory.layer", "`keeper.memory()`"),
+}
+_OF_ALL = ("workflow", "id")
+
+
+def markdown() -> str:
+    parts = [_HEAD]
+    for name, (home, how) in HOMES.items():
+        kind = getattr(importlib.import_module(home), name)
+        rows = [_row(kind, method) for method in methods(kind)]
+        parts.append("\n".join([f"## {name}\n", f"{how}.\n", "| method | |", "|---|---|", *rows]))
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def methods(kind: Any) -> list[str]:
+    return [name for name, _ in inspect.getmembers(kind, inspect.isfunction) if name[0] != "_"]
+
+
+def _row(kind: Any, name: str) -> str:
+    method = getattr(kind, name)
+    about = " ".join((inspect.getdoc(method) or "").partition("\n\n")[0].split())
+    about = about.replace("``", "`").replace("|", "\\|")
+    return f"| `{name}({_arguments(method)})` | {about} |"
+
+
+def _arguments(method: Any) -> str:
+    found = []
+    for name, one in list(inspect.signature(method).parameters.items())[1:]:
+        by_name = one.kind is one.KEYWORD_ONLY
+        if by_name and "*" not in found and not any(part.startswith("*") for part in found):
+            found.append("*")
+        if by_name and name in _OF_ALL:
+            found.append(name)
+            continue
+        mark = {one.VAR_KEYWORD: "**", one.VAR_POSITIONAL: "*"}.get(one.kind, "")
+        default = "" if one.default is one.empty else f"={_shown(one.default)}"
+        found.append(f"{mark}{name}{default}")
+    return ", ".join(found)
+
+
+def _shown(default: object) -> str:
+    return "…" if callable(default) else repr(default)
+
+
+def stale() -> list[str]:
+    is_same = PAGE.exists() and PAGE.read_text("utf-8") == markdown()
+    return [] if is_same else [PAGE.name]
+
+
+def write() -> None:
+    PAGE.write_text(markdown(), "utf-8")

@@ -1,0 +1,187 @@
+"""What Holdfast has, as its own code declares it. Nothing is listed here by hand."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from typing import TYPE_CHECKING, Any
+
+from handbook.pages import ROOT
+from holdfast import recipes as shelf
+from holdfast import settings, small
+from holdfast.audit import REPAIRED
+from holdfast.cli.grammar import COMMON
+from holdfast.cli.table import COMMANDS, GROUPS
+from holdfast.core import initiative, initiatives, workflow
+from holdfast.hooks import plans
+from holdfast.install.agents import AGENTS
+from holdfast.layers import index, records
+from holdfast.mcp import memory_tools, tools
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SOURCE = ROOT / "src"
+RAISED = ("Refusal", "Refused", "Fault", "NewerLine", "_told", "_trouble")
+"""What is called with the code of an error first."""
+_ERRORS = ("HoldfastError", "Refused", "Fault")
+_VARIABLE = re.compile(r"HOLDFAST_[A-Z_]+[A-Z]")
+
+
+def commands() -> list[str]:
+    return list(COMMANDS)
+
+
+def groups() -> list[str]:
+    return list(GROUPS)
+
+
+def options(command: str) -> list[str]:
+    """The options of a command, its own first, with their short forms."""
+    every = (*COMMANDS[command].get("options", ()), *COMMON)
+    return [name for option in every for name in (option["name"], option["short"]) if name]
+
+
+def own_options(command: str) -> list[str]:
+    return [option["name"] for option in COMMANDS[command].get("options", ())]
+
+
+def event_types() -> list[str]:
+    """Every type that a line of the ledger can have."""
+    found = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE, *initiative.EVOLVE, *initiatives.OTHERS}
+    for kind in small.KINDS:
+        found |= set(small.core_of(kind).EVOLVE)
+    return sorted(found)
+
+
+def hook_events() -> list[str]:
+    """The events that the hook answers, and those that ``init`` asks clients for."""
+    asked = {event for agent in AGENTS.values() for event, _ in (*agent.events, *agent.enforcing)}
+    return sorted({*plans.EVENTS, *asked})
+
+
+def tool_words() -> dict[str, list[str]]:
+    """The tools of ``holdfast mcp``, each with the words that choose what it does."""
+    return {tool["name"]: _enums(tool["inputSchema"]["properties"]) for tool in tools.TOOLS}
+
+
+def _enums(properties: dict[str, Any]) -> list[str]:
+    chosen = ("action", "kind")
+    return [word for name in chosen for word in properties.get(name, {}).get("enum", ())]
+
+
+def memory_tools_named() -> list[str]:
+    return [tool["name"] for tool in memory_tools.TOOLS]
+
+
+def setting_keys() -> list[str]:
+    """Every key of the settings; the product is asked by giving it one that it does not know."""
+    both = (*settings._TABLES, "trust")  # noqa: SLF001
+    found = []
+    for key in _known({"?": 0}, both):
+        inner = "NAME" if key in ("gates", "ttl") else ""
+        found.append(f"{key}.{inner}" if inner else key)
+    below = {"gates.NAME": {"gates": {"n": {"?": 0}}}, "clean": {"clean": {"?": 0}},
+             "trust": {"trust": {"?": 0}}}  # fmt: skip
+    for key, wrong in below.items():
+        found.remove(key)
+        found += [f"{key}.{name}" for name in _known(wrong, both)]
+    return sorted(found)
+
+
+def _known(wrong: dict[str, Any], tables: tuple[str, ...]) -> list[str]:
+    try:
+        settings._check(wrong, "", tables, settings._VALUES)  # noqa: SLF001
+    except settings.BadSettings as bad:
+        return str(bad).partition("known are ")[2].split(", ")
+    raise AssertionError("a key that nobody knows was taken")
+
+
+def formats() -> list[str]:
+    return list(records.FORMATS)
+
+
+def record_places() -> dict[str, str]:
+    """The records beside workflows: what they are about, and where they stand."""
+    places = {kind: small.record_of(kind).path() for kind in small.KINDS}
+    return {**places, "index": index.NAME}
+
+
+def recipes() -> dict[str, Any]:
+    return {name: shelf.load(name) for name in shelf.names()}
+
+
+def skills() -> list[str]:
+    return sorted(path.parent.name for path in (ROOT / "plugin" / "skills").glob("*/SKILL.md"))
+
+
+@functools.cache
+def trees(source: Path = SOURCE) -> dict[Path, ast.Module]:
+    paths = sorted(source.rglob("*.py"))
+    return {path: ast.parse(path.read_text("utf-8")) for path in paths}
+
+
+def error_codes() -> list[str]:
+    """Every code that an answer can have, wherever in the source it is given."""
+    return sorted({code for tree in trees().values() for code in codes_in(tree)})
+
+
+def codes_in(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and name_of(node.func) in RAISED:
+            yield from texts(node.args[0])
+        elif isinstance(node, ast.ClassDef) and {*map(name_of, node.bases)} & {*_ERRORS}:
+            yield from _given_by_class(node)
+        elif isinstance(node, ast.Dict):
+            yield from _given_as_fields(node)
+
+
+def _given_by_class(node: ast.ClassDef) -> Iterator[str]:
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "super().__init__":
+            yield from texts(call.args[0])
+
+
+def _given_as_fields(node: ast.Dict) -> Iterator[str]:
+    """``{"code": …, "message": …}``, or another error's fields with a code of its own."""
+    keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+    if "code" in keys and ("message" in keys or None in keys):
+        yield from texts(node.values[keys.index("code")])
+
+
+def name_of(function: ast.expr) -> str:
+    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+
+
+def texts(node: ast.expr) -> list[str]:
+    """The texts that an expression may have: one, or those of both branches."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node.value]
+    if isinstance(node, ast.IfExp):
+        return [*texts(node.body), *texts(node.orelse)]
+    return []
+
+
+def variables() -> list[str]:
+    """The variables of the environment that are read, and all of our own."""
+    found: set[str] = set()
+    for tree in trees().values():
+        constants = {
+            target.id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found |= set(_VARIABLE.findall(node.value))
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("environ.get"):
+                asked = node.args[0]
+                if isinstance(asked, ast.Name):
+                    asked = constants.get(asked.id, asked)
+                found |= set(texts(asked))
+    found |= {agent.home[0] for agent in AGENTS.values()}
+    return sorted(found)

@@ -1,0 +1,170 @@
+"""JSON Schemas of what Holdfast writes, from what its code declares: ``docs/schemas/*.json``.
+
+Fields that nobody declared are allowed everywhere, as they are in Holdfast: people keep fields of
+their own in records, and every version may add some.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import json
+import types
+import typing
+from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
+
+from handbook.pages import DOCS
+from holdfast.core import shapes
+
+if typing.TYPE_CHECKING:
+    from types import ModuleType
+
+Schema = dict[str, Any]
+
+FOLDER = DOCS / "schemas"
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+
+TEXT: Schema = {"type": "string"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+FLAG: Schema = {"type": "boolean"}
+OBJECT: Schema = {"type": "object"}
+TIME: Schema = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"}
+HASH: Schema = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+
+
+def array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def nullable(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def words(values: Any) -> Schema:
+    return {"type": "string", "enum": list(values)}
+
+
+def fields(properties: Schema, *optional: str) -> Schema:
+    """An object in which everything is needed but what is ``optional``."""
+    needed = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": needed}
+
+
+def document(title: str, about: str, schema: Schema) -> Schema:
+    return {"$schema": DRAFT, "title": title, "description": about, **schema}
+
+
+def of(kind: Any, names: Any = None) -> Schema:
+    """The schema of a type; ``names`` is what a format calls the fields of a TypedDict."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return {}
+    if kind in _PLAIN:
+        return {"type": _PLAIN[kind]}
+    if origin is Literal:
+        return words(arguments)
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [of(one) for one in arguments]}
+    if origin is list:
+        return array(of(arguments[0]))
+    if origin is dict:
+        inner = of(arguments[1])
+        return {**OBJECT, "additionalProperties": inner} if inner else OBJECT
+    if typing.is_typeddict(kind):
+        return _of_typed_dict(kind, names or {})
+    raise TypeError(f"{kind!r} has no schema")
+
+
+def _of_typed_dict(kind: Any, names: dict[str, str]) -> Schema:
+    said = _said_of(inspect.getmodule(kind), kind.__name__)
+    properties: Schema = {}
+    needed = []
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        shown = names.get(name, name)
+        if get_origin(hint) is NotRequired:
+            hint = get_args(hint)[0]  # noqa: PLW2901 - the same hint without its mark
+        else:
+            needed.append(shown)
+        properties[shown] = TIME if name.endswith("ed_at") and hint is str else of(hint)
+        if name in said:
+            properties[shown] = {"description": said[name], **properties[shown]}
+    return {"type": "object", "properties": properties, "required": needed}
+
+
+@functools.cache
+def _said_of(module: ModuleType, name: str) -> dict[str, str]:
+    """What stands below the fields of a class, as text."""
+    tree = ast.parse(inspect.getsource(module))
+    body = next(n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
+    found: dict[str, str] = {}
+    for field, below in zip(body, body[1:], strict=False):
+        is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+            found[field.target.id] = " ".join(str(below.value.value).replace("``", "").split())
+    return found
+
+
+def ledger_line() -> Schema:
+    from handbook import declared
+
+    line = of(shapes.Event)
+    properties = line["properties"]
+    properties["seq"] = properties["version"] = {"type": "integer", "minimum": 1}
+    properties["at"] = TIME
+    properties["prev"] = {"type": "string", "pattern": "^([0-9a-f]{32})?$"}
+    properties["hash"] = HASH
+    properties["type"] = {"type": "string", "pattern": "^[a-z_]+$",
+                          "examples": declared.event_types()}  # fmt: skip
+    properties["part"] = {**properties["part"], "minItems": 2, "maxItems": 2}
+    properties["by"] = fields({"surface": TEXT, "session": nullable(TEXT)}, "session")
+    return document("A line of the ledger", "One event. See format.md.", line)
+
+
+def recipe() -> Schema:
+    """A recipe as its file has it: there the name is the file's."""
+    found = of(shapes.Recipe)
+    found["required"].remove("name")
+    return document("A recipe", "A file in .claude/workflows, as TOML. See recipes.md.", found)
+
+
+def all_schemas() -> dict[str, Schema]:
+    """Every schema, by the name of its file."""
+    from handbook import answers, records
+
+    return {
+        "ledger-line.json": ledger_line(),
+        "recipe.json": recipe(),
+        **{f"record-{name}.json": schema for name, schema in records.all_records().items()},
+        "answers.json": answers.schema(),
+    }
+
+
+def _written() -> dict[str, str]:
+    return {
+        name: json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        for name, schema in all_schemas().items()
+    }
+
+
+def write() -> list[str]:
+    """Writes what has changed, and takes away what is no more; gives the names of both."""
+    changed = stale()
+    FOLDER.mkdir(exist_ok=True)
+    written = _written()
+    for name in changed:
+        if name in written:
+            (FOLDER / name).write_text(written[name], "utf-8")
+        else:
+            (FOLDER / name).unlink()
+    return changed
+
+
+def stale() -> list[str]:
+    """Files that are not what the code declares."""
+    written = _written()
+    there = {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.json")}
+    return sorted(n for n in {*written, *there} if written.get(n) != there.get(n))
+
+
