@@ -18,7 +18,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -q
 PYTEST := $(PY) -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test e2e promises coverage lint format bench clean remake
+.PHONY: help demo test e2e promises coverage lint format bench docs clean remake
 
 help:
 	@echo 'make demo      set up, and see the main job done in a temporary repository'
@@ -29,6 +29,7 @@ help:
 	@echo 'make coverage  the tests again, and which lines they never reach'
 	@echo 'make promises  every promise over the whole product, with a table (docs/promises.md)'
 	@echo 'make bench     measure, and write bench/results/'
+	@echo 'make docs      check the documentation, and build it into build/docs/'
 	@echo 'make clean     remove what make made'
 
 demo: $(VENV)/.package
@@ -65,9 +66,12 @@ bench: $(VENV)/.bench
 	@$(PY) e2e/install.py @modelcontextprotocol/server-memory
 	@$(PY) bench/run.py $(ARGS)
 
+docs: $(VENV)/.dev
+	@PYTHONPATH=tools $(PY) -m handbook $(ARGS)
+
 clean:
 	rm -rf $(VENV) e2e/.clients e2e/.venv build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find src tests bench e2e -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools bench e2e -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A .venv that was copied or moved still points to the old place, and one whose interpreter is gone
 # does not run: both are made again.

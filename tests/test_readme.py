@@ -28,8 +28,11 @@ def blocks(mark, language):
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory):
+    return a_shell(tmp_path_factory.mktemp("readme"))
+
+
+def a_shell(folder):
     """Runs a script in a fresh repository in which ``holdfast`` and ``python`` are these."""
-    folder = tmp_path_factory.mktemp("readme")
     tools, project = folder / "tools", folder / "project"
     tools.mkdir()
     project.mkdir()

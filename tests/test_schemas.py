@@ -5,9 +5,9 @@ import os
 import tomllib
 
 import pytest
-from handbook import answers, declared, records, schemas
 from jsonschema import Draft202012Validator
 
+from handbook import answers, declared, records, schemas
 from histories import record
 from holdfast import Keeper, recipes
 

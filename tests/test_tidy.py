@@ -70,7 +70,9 @@ def shown(path):
 
 
 each_module = pytest.mark.parametrize("path", MODULES, ids=shown)
-each_python_file = pytest.mark.parametrize("path", python_files("src", "tests", "bench"), ids=shown)
+each_python_file = pytest.mark.parametrize(
+    "path", python_files("src", "tests", "tools", "bench"), ids=shown
+)
 
 
 @cache

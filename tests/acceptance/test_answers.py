@@ -1,10 +1,10 @@
 """Every answer of ``--json`` fits the schema of its command."""
 
 import pytest
-from handbook import answers
 from jsonschema import Draft202012Validator
 
 from acceptance.test_every_command import FOUND, STORY
+from handbook import answers
 
 
 def misfits(command, answer):

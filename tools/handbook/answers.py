@@ -87,8 +87,14 @@ def _parts() -> dict[str, Schema]:
         "if": {"properties": {"ok": {"const": False}}},
         "then": {"required": ["error"]},
     }
-    return {"answer": answer, "error": error, "workflow": _workflow(), "row": _row(), "event": event,
-            "initiative": _initiative()}  # fmt: skip
+    return {
+        "answer": answer,
+        "error": error,
+        "workflow": _workflow(),
+        "row": _row(),
+        "event": event,
+        "initiative": _initiative(),
+    }
 
 
 def _workflow() -> Schema:

@@ -12,9 +12,10 @@ PAGE = DOCS / "api.md"
 _HEAD = """\
 # The library's methods
 
-This page is written by `make docs` from the methods themselves. [library.md](library.md) tells how to
-use them. Arguments behind `*` are given by name. `workflow` is the id of the one that is meant
-(default: this session's, else this branch's); `id` names the request, so that a retry is applied once.
+This page is written by `make docs` from the methods themselves. [library.md](library.md) tells how
+to use them. Arguments behind `*` are given by name. `workflow` is the id of the one that is meant
+(default: this session's, else this branch's); `id` names the request, so that a retry is applied
+once.
 """
 HOMES = {
     "Keeper": ("holdfast.keeper", "`from holdfast import Keeper`; one for each folder and session"),
@@ -48,7 +49,7 @@ def _row(kind: Any, name: str) -> str:
 
 
 def _arguments(method: Any) -> str:
-    found = []
+    found: list[str] = []
     for name, one in list(inspect.signature(method).parameters.items())[1:]:
         by_name = one.kind is one.KEYWORD_ONLY
         if by_name and "*" not in found and not any(part.startswith("*") for part in found):
@@ -56,7 +57,9 @@ def _arguments(method: Any) -> str:
         if by_name and name in _OF_ALL:
             found.append(name)
             continue
-        mark = {one.VAR_KEYWORD: "**", one.VAR_POSITIONAL: "*"}.get(one.kind, "")
+        mark = (
+            "**" if one.kind is one.VAR_KEYWORD else "*" if one.kind is one.VAR_POSITIONAL else ""
+        )
         default = "" if one.default is one.empty else f"={_shown(one.default)}"
         found.append(f"{mark}{name}{default}")
     return ", ".join(found)

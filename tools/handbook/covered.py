@@ -7,6 +7,7 @@ heading or in the first column of a table there.
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from handbook import declared
@@ -123,7 +124,7 @@ def _command_lines(page: Page) -> Iterator[tuple[str, int]]:
 def wrong_command(text: str) -> str | None:
     """What Holdfast does not know in a command line of ours; nothing where all is known."""
     words = []
-    for word in text.split()[1:]:
+    for word in _split(text)[1:]:
         if word in _ENDS_COMMAND:
             break
         words.append(word)
@@ -135,6 +136,14 @@ def wrong_command(text: str) -> str | None:
     options = [word.partition("=")[0].strip(_MARKS) for word in words if word.startswith("-")]
     wrong = [option for option in options if option and option not in declared.options(command)]
     return f"holdfast {command} has no option {wrong[0]}" if wrong else None
+
+
+def _split(text: str) -> list[str]:
+    """As a shell splits it; a piece of a command line with half a quotation, at its spaces."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
 
 
 def _unless_group(words: list[str]) -> str | None:

@@ -78,24 +78,31 @@ def memory_tools_named() -> list[str]:
 
 def setting_keys() -> list[str]:
     """Every key of the settings; the product is asked by giving it one that it does not know."""
-    both = (*settings._TABLES, "trust")  # noqa: SLF001
     found = []
-    for key in _known({"?": 0}, both):
-        inner = "NAME" if key in ("gates", "ttl") else ""
-        found.append(f"{key}.{inner}" if inner else key)
-    below = {"gates.NAME": {"gates": {"n": {"?": 0}}}, "clean": {"clean": {"?": 0}},
-             "trust": {"trust": {"?": 0}}}  # fmt: skip
-    for key, wrong in below.items():
-        found.remove(key)
-        found += [f"{key}.{name}" for name in _known(wrong, both)]
+    for key in _known({"?": 0})[1]:
+        found += _keys_of(key) if key in _TABLES else [key]
     return sorted(found)
 
 
-def _known(wrong: dict[str, Any], tables: tuple[str, ...]) -> list[str]:
+_TABLES = (*settings._TABLES, "trust")  # noqa: SLF001
+
+
+def _keys_of(table: str) -> list[str]:
+    """The keys of a table; NAME stands for one that people choose."""
+    at, known = _known({table: {"n": {"?": 0}}})
+    if not known:
+        return [f"{table}.NAME"]
+    prefix = f"{table}.NAME" if at == f"{table}.n.?" else table
+    return [f"{prefix}.{name}" for name in known]
+
+
+def _known(wrong: dict[str, Any]) -> tuple[str, list[str]]:
+    """Where the settings are refused, and which keys are known there."""
     try:
-        settings._check(wrong, "", tables, settings._VALUES)  # noqa: SLF001
+        settings._check(wrong, "", _TABLES, settings._VALUES)  # noqa: SLF001
     except settings.BadSettings as bad:
-        return str(bad).partition("known are ")[2].split(", ")
+        named = str(bad).partition("known are ")[2]
+        return str(bad.details["key"]), named.split(", ") if named else []
     raise AssertionError("a key that nobody knows was taken")
 
 

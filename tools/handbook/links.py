@@ -17,7 +17,7 @@ ENTRANCE = DOCS / "index.md"
 
 
 def target_of(page: Page, link: str) -> tuple[Path, str] | None:
-    """The file that a link of a page means, and the anchor in it; nothing for one that is abroad."""
+    """The file that a link of a page means, and the anchor in it; nothing for one abroad."""
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
         return None

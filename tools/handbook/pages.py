@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
-_IN_HTML = re.compile(r"""(?:href|src|srcset)\s*=\s*["']([^"'\s]+)""")
+IN_HTML = re.compile(r"""((?:href|src|srcset)\s*=\s*)["']([^"'\s]+)["']""")
 _ID_IN_HTML = re.compile(r"""(?:id|name)\s*=\s*["']([^"'\s]+)""")
 _NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 _OURS = ("src", "tests", "docs", "plugin", "bench", "e2e", "tools")
@@ -73,7 +73,7 @@ class Page:
             if target:
                 yield Link(str(target), line)
         for line, html in _html(self.tokens):
-            yield from (Link(found, line) for found in _IN_HTML.findall(html))
+            yield from (Link(found[2], line) for found in IN_HTML.finditer(html))
 
     def prose(self) -> Iterator[tuple[str, int]]:
         """Text and code inside of lines; no blocks of code."""

@@ -117,9 +117,7 @@ def skill() -> Schema:
     }
     return _record(
         "a workflow in the format skill",
-        "{active}{{id}}.json, later {completed}{{id}}.json".format(
-            active=skill_code.ACTIVE, completed=skill_code.COMPLETED
-        ),
+        f"{skill_code.ACTIVE}{{id}}.json, later {skill_code.COMPLETED}{{id}}.json",
         {
             "_schema": fields({"version": {"const": skill_code.VERSION}, "skill": TEXT}),
             "workflow": fields(workflow, "completed_at"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import json
 import types
 import typing
@@ -99,10 +100,11 @@ def _said_of(module: ModuleType, name: str) -> dict[str, str]:
     tree = ast.parse(inspect.getsource(module))
     body = next(n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
     found: dict[str, str] = {}
-    for field, below in zip(body, body[1:], strict=False):
-        is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
-            found[field.target.id] = " ".join(str(below.value.value).replace("``", "").split())
+    for field, below in itertools.pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+                said = str(below.value.value).replace("``", "")
+                found[field.target.id] = " ".join(said.split())
     return found
 
 
@@ -166,5 +168,3 @@ def stale() -> list[str]:
     written = _written()
     there = {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.json")}
     return sorted(n for n in {*written, *there} if written.get(n) != there.get(n))
-
-

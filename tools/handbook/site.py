@@ -19,7 +19,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from handbook.links import ENTRANCE, target_of
-from handbook.pages import DOCS, ROOT, Heading, Page, every_file, parser
+from handbook.pages import DOCS, IN_HTML, ROOT, Heading, Page, every_file, parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,17 +83,14 @@ def _page(page: Page, place: Path, template: Template, navigation: list[tuple[st
         root=up,
         navigation=_menu(navigation, place, up),
         contents=_contents(sections) if len(sections) > _FEW else "",
-        body=_renderer(page, place).render(_body_of(page)),
+        body=_renderer(page, place).render(page.text),
     )
-
-
-def _body_of(page: Page) -> str:
-    return page.text
 
 
 def _navigation(entrance: Page) -> Iterator[tuple[str, list[tuple[str, Path]]]]:
     """The headings of the entrance, each with the pages that are listed below it."""
-    title, listed = "", []
+    title = ""
+    listed: list[tuple[str, Path]] = []
     for number, token in enumerate(entrance.tokens):
         if token.type == "heading_open" and token.tag == "h2":
             if listed:
@@ -133,7 +130,8 @@ def _contents(sections: list[Heading]) -> str:
         f'<li><a href="#{heading.anchor}">{html.escape(heading.text)}</a></li>'
         for heading in sections
     )
-    return f'<nav class="contents" aria-label="On this page"><h2>On this page</h2><ul>{rows}</ul></nav>'
+    title = "<h2>On this page</h2>"
+    return f'<nav class="contents" aria-label="On this page">{title}<ul>{rows}</ul></nav>'
 
 
 def _renderer(page: Page, place: Path) -> MarkdownIt:
@@ -153,6 +151,12 @@ def _renderer(page: Page, place: Path) -> MarkdownIt:
         tokens[at].attrSet("src", _link(page, place, str(tokens[at].attrGet("src"))))
         return str(renderer.image(tokens, at, options, env))
 
+    def written(_renderer: Any, tokens: list[Token], at: int, _options: Any, _env: Any) -> str:
+        return IN_HTML.sub(lambda found: f'{found[1]}"{_link(page, place, found[2])}"',
+                           tokens[at].content)  # fmt: skip
+
+    made.add_render_rule("html_block", written)
+    made.add_render_rule("html_inline", written)
     made.add_render_rule("heading_open", heading)
     made.add_render_rule("link_open", link)
     made.add_render_rule("image", image)
@@ -169,9 +173,8 @@ def _link(page: Page, place: Path, link: str) -> str:
     if found is None:
         return link
     where, anchor = found
-    if where.is_dir() and where.is_relative_to(DOCS):
-        where = ENTRANCE
-        anchor = anchor or "decisions"
+    if where.is_dir():
+        where /= "README.md"
     target = place_of(where)
     if target is None and where.is_relative_to(DOCS):
         target = where.relative_to(DOCS)
