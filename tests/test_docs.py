@@ -237,6 +237,7 @@ def test_the_site_needs_nothing_from_elsewhere(built):
 
 def test_a_page_of_the_site_has_the_navigation_and_marks_itself(built):
     text = (built / "concepts.html").read_text("utf-8")
+    assert '<h1 id="the-security-model">' in (built / "security.html").read_text("utf-8")
     assert text.count('<a href="concepts.html" aria-current="page">Concepts</a>') == 2
     assert '<a href="index.html">' not in (built / "decisions" / "README.html").read_text("utf-8")
     assert "<title>Concepts · Holdfast</title>" in text
@@ -246,4 +247,14 @@ def test_a_page_of_the_site_has_the_navigation_and_marks_itself(built):
 def test_links_in_html_lead_to_the_site_too(tmp_path):
     page = pages.Page(pages.ROOT / "README.md", '<img src="docs/concepts.svg" width="9">\n')
     made = site._renderer(page, site.place_of(page.path)).render(page.text)
-    assert made == '<img src="concepts.svg" width="9">\n'
+    assert made == '<img src="../concepts.svg" width="9">\n'
+
+
+def test_pages_are_found_without_git_too(tmp_path):
+    for name in ("README.md", "docs/index.md", "docs/decisions/0001.md", "other/x.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = [path.relative_to(tmp_path).as_posix() for path in pages.every_file("*.md", tmp_path)]
+    assert found == ["README.md", "docs/decisions/0001.md", "docs/index.md"]
+    below = pages.every_file("docs/*.md", tmp_path)
+    assert [path.name for path in below] == ["0001.md", "index.md"]

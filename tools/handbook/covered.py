@@ -10,7 +10,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from handbook import declared
+from handbook import declared, schemas
 from handbook.pages import DOCS, Page, plain
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def matters() -> list[Matter]:
         Matter("phase of a recipe", phases, "recipes.md", "The shipped recipes"),
         Matter("skill", declared.skills(), "plugin.md"),
         Matter("skill", declared.skills(), "skills.md"),
+        Matter("schema", list(schemas.all_schemas()), "schemas.md"),
     ]
 
 

@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import subprocess
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -164,8 +165,9 @@ def every_file(pattern: str, root: Path = ROOT) -> list[Path]:
     names = found.stdout.decode().split("\0") if found.returncode == 0 else []
     if not any(names):
         # Not a repository: an unpacked release.
-        below = [path for name in _OURS for path in (root / name).rglob(pattern)]
-        return sorted([*root.glob(pattern), *below])
+        below = [path for name in _OURS for path in (root / name).rglob("*")]
+        there = [path for path in (*root.glob("*"), *below) if path.is_file()]
+        return sorted(p for p in there if fnmatch(p.relative_to(root).as_posix(), pattern))
     return sorted(root / name for name in set(names) if name and (root / name).is_file())
 
 

@@ -101,10 +101,9 @@ def _said_of(module: ModuleType, name: str) -> dict[str, str]:
     body = next(n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
     found: dict[str, str] = {}
     for field, below in itertools.pairwise(body):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-                said = str(below.value.value).replace("``", "")
-                found[field.target.id] = " ".join(said.split())
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=named)), ast.Expr(value=ast.Constant(value=said)):
+                found[named] = " ".join(str(said).replace("``", "").split())
     return found
 
 

@@ -46,7 +46,7 @@ def place_of(path: Path) -> Path | None:
         return None
     if path.is_relative_to(DOCS):
         return path.relative_to(DOCS).with_suffix(".html")
-    return Path(path.stem.lower() + ".html") if path in _beside() else None
+    return Path("about", path.stem.lower() + ".html") if path in _beside() else None
 
 
 def _beside() -> list[Path]:
@@ -64,6 +64,7 @@ def build(out: Path | None = None) -> int:
         place = place_of(page.path)
         assert place is not None
         target = out / place
+        assert not target.exists(), f"two pages are {place}"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(_page(page, place, template, navigation), "utf-8")
     shutil.copy(HERE / "style.css", out / "style.css")
