@@ -65,9 +65,12 @@ def matters() -> list[Matter]:
 
 def untold(found: Iterable[Matter] | None = None) -> Iterator[str]:
     """What is missing in the page that is responsible for it."""
+    read: dict[str, Page] = {}
     for matter in matters() if found is None else found:
         path = DOCS / matter.page
-        told = names_in(Page(path), matter.section) if path.exists() else set()
+        if path.exists() and matter.page not in read:
+            read[matter.page] = Page(path)
+        told = names_in(read[matter.page], matter.section) if matter.page in read else set()
         where = f"docs/{matter.page}" + (f", {matter.section!r}" if matter.section else "")
         for name in matter.names:
             if name not in told:
@@ -92,14 +95,9 @@ def names_in(page: Page, section: str | None) -> set[str]:
     for number, token in enumerate(tokens):
         if token.type == "heading_open":
             found.add(plain(tokens[number + 1]))
-    found |= set(page.first_cells(section)) if section else _all_first_cells(page)
+    found |= set(page.first_cells(section))
     words = {word for text in found for word in WORD.findall(text)}
     return found | words
-
-
-def _all_first_cells(page: Page) -> set[str]:
-    titles = [heading.text for heading in page.headings]
-    return {cell for title in titles for cell in page.first_cells(title)}
 
 
 def unknown_commands(pages: Iterable[Page]) -> Iterator[str]:

@@ -93,10 +93,10 @@ class Page:
             if token.type in ("fence", "code_block"):
                 yield token.info.strip(), token.content, _line(token)
 
-    def first_cells(self, section: str) -> list[str]:
-        """The first cell of every row of the tables in a section, without marks."""
+    def first_cells(self, section: str | None = None) -> list[str]:
+        """The first cell of every row of the tables in a section or in all, without marks."""
         found = []
-        tokens = self.section(section)
+        tokens = self.tokens if section is None else self.section(section)
         for number, token in enumerate(tokens):
             if token.type == "tr_open" and number + 2 < len(tokens):
                 found.append(plain(tokens[number + 2]))
