@@ -7,7 +7,7 @@ import pytest
 
 from acceptance.test_library import BESIDE
 from handbook import __main__ as handbook
-from handbook import api, covered, declared, links, pages, site
+from handbook import answers, api, covered, declared, links, pages, site
 
 DOCS = pages.DOCS
 each_check = pytest.mark.parametrize("says", handbook.CHECKS)
@@ -174,6 +174,12 @@ def test_a_code_that_no_answer_has_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(covered, "DOCS", tmp_path)
     (problem,) = covered.untrue_codes()
     assert "out_of_tea" in problem
+
+
+def test_a_key_of_an_answer_without_a_shape_is_found(monkeypatch):
+    monkeypatch.setattr(answers, "contract", lambda: {"status": ["workflows", "weather"]})
+    (problem,) = answers.unshaped()
+    assert "weather of status" in problem
 
 
 def test_the_product_is_asked_for_its_settings():

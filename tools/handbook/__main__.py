@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from handbook import api, covered, links, pages, schemas, site
+from handbook import answers, api, covered, links, pages, schemas, site
 from handbook.pages import DOCS
 from holdfast.cli import reference
 
@@ -27,6 +27,7 @@ CHECKS: dict[str, Check] = {
     "every option is told": lambda _: covered.untold_options(),
     "commands in pages exist": covered.unknown_commands,
     "error codes with a heading exist": lambda _: covered.untrue_codes(),
+    "every key of an answer has a shape": lambda _: answers.unshaped(),
     "what is made from the code is as the code": lambda _: stale(),
 }
 """What is checked, each as a sentence that holds when nothing is found."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import TYPE_CHECKING
 
 from handbook import declared
 from handbook.pages import DOCS
@@ -27,6 +28,9 @@ from handbook.schemas import (
 )
 from holdfast.core import shapes, small_shapes
 from holdfast.layers import records as formats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ROW = re.compile(r"^\| `([^`]+)` \| (.*?) ?\|$", re.MULTILINE)
 _LEVELS = ("ok", "behind", "repaired", "error")
@@ -60,10 +64,22 @@ def of_command(name: str) -> Schema:
 def _answer(command: str, keys: list[str]) -> Schema:
     return {
         **_ref("answer"),
-        "properties": {key: _OF_COMMAND.get((command, key), _KEYS[key]) for key in keys},
+        "properties": {key: _shape(command, key) or {} for key in keys},
         "if": {"properties": {"ok": {"const": True}}},
         "then": {"required": [key for key in keys if key not in _SOMETIMES]},
     }
+
+
+def _shape(command: str, key: str) -> Schema | None:
+    return _OF_COMMAND.get((command, key), _KEYS.get(key))
+
+
+def unshaped() -> Iterator[str]:
+    """Keys of the contract of which nothing says what stands under them."""
+    for command, keys in contract().items():
+        for key in keys:
+            if _shape(command, key) is None:
+                yield f"tools/handbook/answers.py: say what {key} of {command} is"
 
 
 def _ref(name: str) -> Schema:
