@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.engine import Engine
     from holdfast.loop import Loop
     from holdfast.register import Position
+    from holdfast.sight import Sight
     from holdfast.trust import Wish
     from holdfast.workspace import Workspace
 
@@ -324,6 +325,19 @@ class Evidence:
         from holdfast.glance import glance
 
         return glance(self._loop, workflow)
+
+    def sight(self) -> Sight:
+        """All that is active here, and what a command would be about; changes nothing at all."""
+        from holdfast.sight import sight
+
+        return sight(self._loop)
+
+    def watched(self, found: Sight, *, workflow: str | None = None, limit: int = 20) -> Fields:
+        """What else ``watch`` shows of a sight: ``layers``, and the newest ``events``."""
+        from holdfast import sight
+
+        events = sight.last_events(self._loop, found, workflow, limit)
+        return {"layers": sight.layers(self._loop, found), "events": events}
 
     def recipes(self) -> list[Fields]:
         """A row for each recipe that a workflow can be opened from; ``bad`` says why one cannot."""

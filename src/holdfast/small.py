@@ -156,6 +156,10 @@ class Small:
             self._load()
         self._engine.note(f"{self.place} was gone and is written anew")
 
+    def told(self) -> Fields:
+        """What the ledger alone says, for somebody who must not take in what was edited."""
+        return self._replay()
+
     # What stands in the record's place
 
     @property

@@ -69,11 +69,18 @@ class Reader:
 
     def result(self) -> Arguments:
         name = " ".join(self.path)
-        if self.found.get("help") or not self.words:
+        if self.found.get("help"):
             topic = [word for _, word in self.plain] if name == "help" else self.path
             return {**_defaults(COMMANDS["help"]), **self.found, "command": "help", "topic": topic}
+        if self.command is None and not self.path:
+            # ``holdfast`` alone, or with nothing but options that every command has.
+            return {
+                **_defaults({"help": "", "call": "", "examples": ()}),
+                **self.found,
+                "command": "",
+            }
         if self.command is None:
-            raise _mistakes().missing_command(self.words, name)
+            raise _mistakes().missing_command(name)
         self._bind()
         for option in self.command.get("options", ()):
             if option.get("required") and option["into"] not in self.found:

@@ -29,7 +29,7 @@ class _Unheard(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and give the process's exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
-    if argv is None and "--follow" not in words:
+    if argv is None and "--follow" not in words and "watch" not in words:
         # The process ends before there is anything to collect.
         gc.disable()
     try:
@@ -66,7 +66,8 @@ def _answer(args: Arguments) -> Answer:
     from holdfast.cli.table import COMMANDS, WITHOUT_WORKSPACE
 
     name = args["command"]
-    module, _, function = COMMANDS[name]["call"].partition(".")
+    called = COMMANDS[name]["call"] if name else "here.here"
+    module, _, function = called.partition(".")
     call = getattr(__import__(f"holdfast.cli.{module}", fromlist=(function,)), function)
     answer: Answer = call(args) if name in WITHOUT_WORKSPACE else call(open_keeper(args), args)
     return answer

@@ -20,11 +20,9 @@ _SHOWN = 60
 _SHOWN_HINT = 400
 
 
-def missing_command(words: list[str], group: str) -> Usage:
-    if group:
-        message = f"`holdfast {group}` needs one of: {', '.join(_members(group))}"
-        return Usage(message, f"holdfast help {group}")
-    return Usage(f"no command was given, only {_shown(words[0])}", "holdfast help")
+def missing_command(group: str) -> Usage:
+    message = f"`holdfast {group}` needs one of: {', '.join(_members(group))}"
+    return Usage(message, f"holdfast help {group}")
 
 
 def unknown_command(words: list[str], place: int, group: str) -> Usage:

@@ -280,9 +280,14 @@ def event_line(screen: Screen, event: Event, stream_width: int = 0) -> str:
     stream = padded(clean(event["stream"]), stream_width)
     kind = padded(clean(event["type"]), _TYPE_WIDTH)
     taken = 5 + cells(at) + cells(stream) + cells(kind) + 4 * len(_GAP)
-    told = screen.fitted(clean(" ".join(pairs(_told(event["data"])))), taken)
+    told = screen.fitted(event_told(event), taken)
     parts = [seq, screen.paint(at, "dim"), stream, screen.paint(kind, "active"), told]
     return _GAP.join(parts).rstrip()
+
+
+def event_told(event: Event) -> str:
+    """What an event says, in a few clean words."""
+    return clean(" ".join(pairs(_told(event["data"]))))
 
 
 def _told(data: Fields) -> Fields:

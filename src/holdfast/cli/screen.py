@@ -70,8 +70,12 @@ class Screen:
         return f"\x1b[{_TONES[tone]}m{text}\x1b[0m" if self.colour and text else text
 
     def mark(self, status: str) -> str:
+        return self.paint(*self.glyph(status))
+
+    def glyph(self, status: str) -> tuple[str, Tone]:
+        """The mark of a status, not painted yet, and its colour."""
         glyph, spelled, tone = _MARKS.get(status, _MARKS["in_progress"])
-        return self.paint(glyph if self.fancy else spelled, tone)
+        return glyph if self.fancy else spelled, tone
 
     def dot(self) -> str:
         return " · " if self.fancy else ", "
@@ -127,12 +131,16 @@ def _run(screen: Screen, data: Any) -> Iterator[str]:
     yield from next_lines(screen, data["receipt"].state, aimed=data["aimed"])
 
 
-def _of_loops(name: str) -> Callable[[Screen, Any], Iterable[str]]:
-    def render(screen: Screen, data: Any) -> Iterable[str]:
-        from holdfast.cli import loop_panels
+def _panel(
+    module: str, name: str, *, noted: bool = False
+) -> Callable[[Screen, Any], Iterable[str]]:
+    """A picture that a module of its own draws, loaded when it is wanted."""
 
-        found: Iterable[str] = getattr(loop_panels, name)(screen, data)
-        return found
+    def render(screen: Screen, data: Any) -> Iterator[str]:
+        draw = getattr(__import__(f"holdfast.cli.{module}", fromlist=(name,)), name)
+        yield from draw(screen, data)
+        if noted:
+            yield from _notes(screen, data["notes"])
 
     return render
 
@@ -160,20 +168,6 @@ def _layers(screen: Screen, data: Any) -> Iterator[str]:
     from holdfast.cli.layers import layer_lines
 
     yield from layer_lines(screen, data["layers"])
-    yield from _notes(screen, data["notes"])
-
-
-def _settings(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.setup_panel import settings_panel
-
-    yield from settings_panel(screen, data)
-    yield from _notes(screen, data["notes"])
-
-
-def _page(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.pages import lines
-
-    yield from lines(screen, data)
     yield from _notes(screen, data["notes"])
 
 
@@ -363,6 +357,8 @@ def _terminal_width(out: TextIO) -> int:
 
 
 _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
+    "here": _panel("here", "here_lines", noted=True),
+    "watch": _panel("watch_page", "whole_page"),
     "change": _change,
     "started": _started,
     "workflow": _workflow,
@@ -379,11 +375,11 @@ _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
     "plan": _plan,
     "silence": _demo,
     "check": _check,
-    "turn": _of_loops("turn_panel"),
-    "loops": _of_loops("loops_panel"),
-    "driven": _of_loops("driven_panel"),
-    "unverified": _of_loops("unverified_panel"),
-    "settings": _settings,
+    "turn": _panel("loop_panels", "turn_panel"),
+    "loops": _panel("loop_panels", "loops_panel"),
+    "driven": _panel("loop_panels", "driven_panel"),
+    "unverified": _panel("loop_panels", "unverified_panel"),
+    "settings": _panel("setup_panel", "settings_panel", noted=True),
     "layers": _layers,
     "recipes": _recipes,
     "recipe": _recipe,
@@ -391,6 +387,6 @@ _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
     "candidates": _candidates,
     "text": _text,
     "demo": _demo,
-    "page": _page,
+    "page": _panel("pages", "lines", noted=True),
     "failure": _failure,
 }

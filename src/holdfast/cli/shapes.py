@@ -76,6 +76,8 @@ Arguments = dict[str, Any]
 
 
 AnswerKind = Literal[
+    "here",
+    "watch",
     "change",
     "started",
     "workflow",

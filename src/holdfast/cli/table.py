@@ -133,6 +133,16 @@ _WORKFLOWS: dict[str, Command] = {
         ),
         "examples": ("holdfast log --limit 20", "holdfast log dev-1f2e3d4c --follow"),
     },
+    "watch": {
+        "help": "see workflows, tasks, gates and layers move, until q or Ctrl-C; only reads",
+        "call": "watch.watch",
+        "takes": (_WORKFLOW,),
+        "options": (
+            option("--every", "SECONDS", "how often to look (default 1)", kind="count"),
+            flag("--once", "show it once and end, as without a terminal"),
+        ),
+        "examples": ("holdfast watch", "holdfast watch dev-1f2e3d4c --every 5"),
+    },
     "complete": {
         "help": "finish the workflow; refused while tasks, phases or gates are pending",
         "call": "workflows.complete",

@@ -69,14 +69,15 @@ def wrapped(text: str, width: int) -> Iterator[str]:
     indent, begun = line + "    ", False
     for word in bare.split(" "):
         longer = f"{line} {word}" if begun else line + word
-        if begun and _painted_cells(longer) > width:
+        if begun and painted_cells(longer) > width:
             yield line.rstrip(" ")
             longer = indent + word
         line, begun = longer, True
     yield line
 
 
-def _painted_cells(line: str) -> int:
+def painted_cells(line: str) -> int:
+    """How many columns a line takes that has colours in it."""
     plain, *painted = line.split("\x1b[")
     return cells(plain) + sum([cells(part.partition("m")[2]) for part in painted])
 

@@ -198,8 +198,12 @@ def _briefing(data: Any) -> Fields:
 
 
 def _workflows(data: Any) -> Fields:
-    rows = [{name: row[name] for name in row if name not in _INNER} for row in data["rows"]]
-    return {"workflows": rows, **_notes(data["notes"])}
+    return {"workflows": [inner_left_out(row) for row in data["rows"]], **_notes(data["notes"])}
+
+
+def inner_left_out(row: Fields) -> Fields:
+    """A row of a workflow as people and scripts are shown it."""
+    return {name: row[name] for name in row if name not in _INNER}
 
 
 def _events(data: Any) -> Fields:
@@ -233,7 +237,24 @@ def _notes(notes: list[str]) -> Fields:
     return {"notes": list(notes)} if notes else {}
 
 
+def _here(data: Any) -> Fields:
+    shown = {**data, "workflows": [inner_left_out(row) for row in data["workflows"]]}
+    return {**{name: shown[name] for name in shown if name != "notes"}, **_notes(data["notes"])}
+
+
+def watch_view(data: Any) -> Fields:
+    """What ``watch`` shows, once."""
+    states = data["states"].values()
+    shown = ("seq", "mine", "initiative", "layers", "events", "damage")
+    return {
+        "workflows": [workflow_view(state, state["record"]) for state in states],
+        **{name: data[name] for name in shown},
+    }
+
+
 _VIEWS: dict[str, Callable[[Any], Fields]] = {
+    "here": _here,
+    "watch": watch_view,
     "change": _change,
     "started": _started,
     "workflow": _workflow,

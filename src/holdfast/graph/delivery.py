@@ -89,6 +89,16 @@ class Position:
         self._disk.replace_view(self._path, data, durable=True)
 
 
+def remembered_seq(engine: Engine) -> int:
+    """The last event that the server had, whichever server it was; 0 where nothing says so."""
+    try:
+        held = jsontext.loads(engine.disk.read(os.path.join(engine.workspace.home, NAME)) or b"{}")
+    except jsontext.BadJson:
+        return 0
+    is_told = isinstance(held, dict) and _is_position(held)
+    return int(held["marks"].get("seq", "0")) if is_told else 0
+
+
 def _is_position(held: Fields) -> bool:
     """Whether a file says what one of ours does; else everything is delivered again."""
     marks = held.get("marks")

@@ -1,0 +1,152 @@
+"""``holdfast`` alone: what is going on here, and the commands that are likely next.
+
+It only looks, so it can be typed anywhere at any time; a folder without anything stays so.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.cli.text import cells, clean, padded
+from holdfast.core.ahead import ahead
+from holdfast.core.refusal import word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from holdfast.cli.screen import Screen
+    from holdfast.cli.shapes import Answer, Arguments
+    from holdfast.core.shapes import Fields
+    from holdfast.keeper import Keeper
+    from holdfast.sight import Sight
+
+    Next = tuple[str, str]
+    """A command, and what it is for."""
+
+_MANY = 8
+_THREE = 3
+_WATCH = ("holdfast watch", "see it move")
+_START = ("holdfast start RECIPE SUBJECT", "open a workflow, such as: start dev docs/login.md")
+_RECIPES = ("holdfast recipes", "what a workflow can be opened from")
+
+
+def here(keeper: Keeper, args: Arguments) -> Answer:
+    found = keeper.sight()
+    wanted = args["workflow"]
+    if wanted is not None:
+        found.mine = wanted if wanted in found.states else keeper.show(workflow=wanted).state["id"]
+    workspace = keeper.workspace
+    following = _trouble(found) or _at_work(found, aimed=args["workflow"]) or _idle(found)
+    data = {
+        "folder": workspace.root,
+        "git": workspace.git is not None,
+        "branch": workspace.branch(),
+        "workflows": found.rows,
+        "mine": found.mine,
+        "initiative": found.initiative,
+        "damage": found.damage,
+        "next": [{"command": command, "about": about} for command, about in following[:_THREE]],
+        "notes": [*_reason(found), *keeper.noticed()],
+    }
+    return {"kind": "here", "data": data}
+
+
+def _reason(found: Sight) -> list[str]:
+    """Why none of the active workflows is the caller's, where the table does not show it."""
+    is_seen = found.why is None or found.why.code == "ambiguous" or not found.rows
+    return [] if is_seen or found.mine or found.why is None else [found.why.message]
+
+
+def _trouble(found: Sight) -> list[Next]:
+    if not found.damage:
+        return []
+    return [
+        ("holdfast verify", "all that is damaged, line by line"),
+        ("holdfast repair", "put it aside and rebuild the rest; nothing is deleted"),
+        ("holdfast status", "the workflows that can be read"),
+    ]
+
+
+def _at_work(found: Sight, aimed: str | None) -> list[Next]:
+    """What goes on: with the caller's workflow, else with one of those that are active."""
+    if not found.rows:
+        return []
+    goal = [] if found.initiative is None else [_goal(found.initiative)]
+    state = found.states.get(found.mine or "")
+    if state is None:
+        newest = word(found.rows[0]["id"])
+        take = (f"holdfast resume {newest}", "take this one up: its briefing")
+        return [take, (f"holdfast show {newest}", "all about it"), *goal, _WATCH]
+    named = ["-w", state["id"]] if aimed else []
+    about, words = ahead(state) or ("", ["show"])
+    if named and state["id"] not in words:
+        end = words.index("--") if "--" in words else len(words)
+        words = [*words[:end], *named, *words[end:]]
+    step = " ".join(["holdfast", *[word(each) for each in words]])
+    resume = "holdfast resume" + (f" {word(state['id'])}" if aimed else "")
+    return [(step, about), (resume, "the briefing, in a new session"), *goal, _WATCH]
+
+
+def _idle(found: Sight) -> list[Next]:
+    """What can be begun, or brought back."""
+    if not found.seq:
+        setup = ("holdfast init", "let Claude Code, Codex or Gemini CLI brief every session")
+        return [_START, setup, ("holdfast demo", "watch a workflow survive a kill")]
+    goal = [] if found.initiative is None else [_goal(found.initiative)]
+    back = [
+        (f"holdfast resume {word(row['id'])}", f"it was {row['status'].replace('_', ' ')}")
+        for row in found.ended[:1]
+        if row["status"] != "completed"
+    ]
+    return [*goal, *back, _START, _RECIPES, ("holdfast log --limit 10", "what happened here")]
+
+
+def _goal(one: Fields) -> Next:
+    return str(one["next"]), f"for the initiative {one['name']}"
+
+
+def here_lines(screen: Screen, data: Any) -> Iterator[str]:
+    place = [screen.paint(clean(os.path.basename(data["folder"]) or data["folder"]), "strong")]
+    place.append(clean(f"branch {data['branch']}") if data["branch"] else _no_branch(data))
+    yield screen.dot().join(place)
+    yield from _table(screen, data["workflows"])
+    if data["initiative"] is not None:
+        yield from _initiative(screen, data["initiative"])
+    for line in data["damage"]:
+        yield f"{screen.mark('blocked')} {clean(line)}"
+    yield ""
+    widest = max([cells(clean(row["command"])) for row in data["next"]])
+    for row in data["next"]:
+        command = padded(clean(row["command"]), widest if _fits(screen, widest) else 0)
+        about = screen.fitted(clean(row["about"]), cells(command) + 5)
+        yield f"  {command}   {screen.paint(about, 'dim')}".rstrip()
+
+
+def _no_branch(data: Any) -> str:
+    return "no branch" if data["git"] else "not a git repository"
+
+
+def _fits(screen: Screen, widest: int) -> bool:
+    return screen.width is None or widest * 2 < screen.width
+
+
+def _table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
+    from holdfast.cli.panels import status_table
+
+    if not rows:
+        yield "No workflow is active here."
+        return
+    yield from status_table(screen, rows[:_MANY])
+    if len(rows) > _MANY:
+        yield screen.paint(f"  and {len(rows) - _MANY} more: holdfast status", "dim")
+
+
+def _initiative(screen: Screen, one: Fields) -> Iterator[str]:
+    facts = [f"initiative {one['name']}", one["status"].replace("_", " ")]
+    if one["current_milestone"]:
+        facts.append(f"current {one['current_milestone']}")
+    facts.append(f"milestones {one['completed']}/{one['total']}")
+    mark = screen.mark("blocked" if one["status"] == "blocked" else "in_progress")
+    yield f"{mark} {clean(screen.dot().join(facts))}"

@@ -1,0 +1,148 @@
+"""A terminal that is drawn on as a whole: entered, redrawn where it changed, and left as it was.
+
+The picture stands in the terminal's other screen, so that what was there comes back whichever way
+this ends: a key, Ctrl-C, a signal, an error.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import termios
+import tty
+
+from holdfast.cli.text import painted_cells
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, Self, TextIO
+
+_ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
+_LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+"""A terminal that knows these shows what stands between them at once."""
+_QUIT = (b"q", b"Q", b"\x04", b"\x1b")
+_USUAL = (80, 24)
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Ended(Exception):
+    """A signal asked us to end; ``code`` is the exit code that says so."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number
+
+
+class Terminal:
+    """The terminal behind ``out``, for as long as the ``with`` lasts."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._fd = out.fileno()
+        self._keys = 0 if os.isatty(0) else -1
+        self._saved: list[Any] | None = None
+        self._handlers: dict[int, Any] = {}
+        self._wake = (-1, -1)
+        self._drawn: list[str] = []
+        self._is_to_stop = False
+
+    def __enter__(self) -> Self:
+        self._wake = os.pipe()
+        for end in self._wake:
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(self._wake[1], warn_on_full_buffer=False)
+        for number in (*_ENDING, signal.SIGTSTP, signal.SIGWINCH):
+            self._handlers[number] = signal.signal(number, self._signalled)
+        self._begin()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._finish()
+        for number, before in self._handlers.items():
+            signal.signal(number, before)
+        signal.set_wakeup_fd(-1)
+        for end in self._wake:
+            os.close(end)
+
+    def _begin(self) -> None:
+        if self._keys >= 0:
+            self._saved = termios.tcgetattr(self._keys)
+            tty.setcbreak(self._keys, termios.TCSANOW)
+        self._drawn = []
+        self._write(_ENTER)
+
+    def _finish(self) -> None:
+        try:
+            self._write(_LEAVE)
+            if self._saved is not None:
+                termios.tcsetattr(self._keys, termios.TCSANOW, self._saved)
+        except OSError:
+            # The terminal is gone, and nothing is left to be restored.
+            return
+
+    def _signalled(self, number: int, _frame: FrameType | None) -> None:
+        if number in _ENDING:
+            raise Ended(number)
+        self._is_to_stop = self._is_to_stop or number == signal.SIGTSTP
+
+    def size(self) -> tuple[int, int]:
+        """Columns and lines as they are now."""
+        try:
+            columns, lines = os.get_terminal_size(self._fd)
+        except OSError:
+            return _USUAL
+        return (columns, lines) if columns and lines else _USUAL
+
+    def draw(self, lines: list[str]) -> None:
+        """Shows the lines; what stands there already is not written again."""
+        width = self.size()[0]
+        pieces = []
+        for row, line in enumerate(lines, 1):
+            if self._drawn[row - 1 : row] != [line]:
+                rest = "\x1b[K" if painted_cells(line) < width else ""
+                pieces.append(f"\x1b[{row};1H\x1b[0m{line}{rest}")
+        if len(self._drawn) > len(lines):
+            pieces.append(f"\x1b[{len(lines) + 1};1H\x1b[J")
+        self._drawn = list(lines)
+        if pieces:
+            self._write(_BEGIN + "".join(pieces) + _END)
+
+    def wait(self, seconds: float) -> bool:
+        """Waits for a key, a signal or the time; says whether to go on."""
+        before = self.size()
+        watched = [self._wake[0], *([self._keys] if self._keys >= 0 else [])]
+        ready, _, _ = select.select(watched, [], [], seconds)
+        if self._wake[0] in ready:
+            self._drain()
+        if self._is_to_stop:
+            self._stop()
+        if self.size() != before:
+            self._drawn = []
+            self._write("\x1b[2J")
+        if self._keys in ready:
+            key = os.read(self._keys, 64)
+            if not key:
+                self._keys = -1
+            return key not in _QUIT
+        return True
+
+    def _drain(self) -> None:
+        try:
+            while os.read(self._wake[0], 512):
+                pass
+        except BlockingIOError:
+            return
+
+    def _stop(self) -> None:
+        """Ctrl-Z: the shell has its terminal until somebody says ``fg``."""
+        self._is_to_stop = False
+        self._finish()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._begin()
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()

@@ -1,0 +1,202 @@
+"""A look at the whole workspace that waits for nobody and changes nothing.
+
+``holdfast`` alone and ``holdfast watch`` show it. An edit is not taken in here, and what has run
+out of time is only left out: whoever just looks did not ask for more.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.core import choice
+from holdfast.core.refusal import Refusal
+from holdfast.engine import NeedsLock
+from holdfast.errors import Fault, HoldfastError
+from holdfast.layers.catalog import has_no_workflow, row_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Event, Fields, Workflow
+    from holdfast.core.small_shapes import Initiatives
+    from holdfast.engine import Engine
+    from holdfast.loop import Loop
+    from holdfast.register import Position
+
+INITIATIVES = "_initiatives"
+"""The stream of all initiatives; so nothing of theirs is loaded where there is none."""
+_DAMAGE = 3
+"""So many damaged lines are named."""
+_MANY = 200
+"""So many active workflows are opened, the ones in motion first."""
+_LOOKED_THROUGH = 1_000
+"""So many of the ledger's events are looked through for those of one workflow."""
+
+
+class Sight:
+    """What there is, as of one event."""
+
+    def __init__(self, seq: int) -> None:
+        self.seq = seq
+        """The ledger's last event; 0 while there is none."""
+        self.rows: list[Fields] = []
+        """A row for each active workflow, newest activity first."""
+        self.ended: list[Fields] = []
+        """The same for those that have ended or run out of time."""
+        self.states: dict[str, Workflow] = {}
+        """The active workflows whole."""
+        self.unsettled: list[str] = []
+        """Those whose record shows something else than the ledger."""
+        self.mine: str | None = None
+        """The workflow that a command of this caller would be about."""
+        self.why: Refusal | None = None
+        """Why that is none."""
+        self.initiative: Fields | None = None
+        """The current one, unless it is over."""
+        self.damage: list[str] = []
+        """Lines of the open segment that cannot be read."""
+
+
+def sight(loop: Loop) -> Sight:
+    """The workspace as it stands now."""
+    engine = loop.engine
+    engine.refresh()
+    found = Sight(engine.ledger.head_seq)
+    rows: list[Fields] = []
+    for row in _rows(engine, found):
+        is_over = row["status"] not in choice.ACTIVE or loop.is_expired(row)
+        (found.ended if is_over else rows).append(row)
+    found.rows = sorted(rows, key=lambda row: row["updated_at"], reverse=True)
+    found.ended.sort(key=lambda row: row["updated_at"], reverse=True)
+    _open(engine, found)
+    mine = loop.chosen(found.rows)
+    if isinstance(mine, Refusal):
+        found.why = mine
+    else:
+        found.mine = mine["id"]
+    found.initiative = _initiative(loop)
+    damaged = [f"{place}: {bad}" for place, bad in engine.ledger.walk(after=found.seq)]
+    found.damage = damaged[:_DAMAGE]
+    return found
+
+
+def _rows(engine: Engine, found: Sight) -> list[Fields]:
+    """A row for every workflow there ever was."""
+    fresh = []
+    for stream in engine.ledger.touched():
+        position, last = engine.position(stream), engine.ledger.last(stream)
+        if position is None or last is None or has_no_workflow(stream):
+            continue
+        state = _state(engine, position, found)
+        if state is not None:
+            fresh.append(row_of(state, last))
+    known = {row["stream"] for row in fresh}
+    return [*fresh, *[row for row in engine.register.rows() if row["stream"] not in known]]
+
+
+def _open(engine: Engine, found: Sight) -> None:
+    """Leaves the active ones alone in ``states``, with those that nobody touched of late."""
+    states = {}
+    for row in found.rows[:_MANY]:
+        state = found.states.get(row["id"])
+        position = engine.position(row["id"]) if state is None else None
+        if position is not None:
+            state = _state(engine, position, found)
+        if state is not None:
+            states[row["id"]] = state
+    found.states = states
+    found.unsettled = [name for name in found.unsettled if name in states]
+
+
+def _state(engine: Engine, position: Position, found: Sight) -> Workflow | None:
+    """What the record shows; where somebody has to look after that first, what the ledger says."""
+    try:
+        try:
+            state = engine.load(position)
+        except NeedsLock:
+            found.unsettled.append(position.stream)
+            state = engine.replay(position.stream)[0]
+    except Fault as fault:
+        if fault.code != "lost_events":
+            raise
+        engine.note(f"{fault.message}: {fault.hint}")
+        return None
+    found.states[position.stream] = state
+    return state
+
+
+def _initiative(loop: Loop) -> Fields | None:
+    if not loop.engine.register.version(INITIATIVES):
+        return None
+    from holdfast.core.initiatives import current_of
+    from holdfast.initiatives.overview import view
+    from holdfast.small import Small
+
+    small = Small(loop, "initiatives")
+    try:
+        state: Initiatives = small.look()  # type: ignore[assignment]
+    except NeedsLock:
+        state = small.told()  # type: ignore[assignment]
+    one = current_of(state)
+    if one is None or one["status"] in ("completed", "archived"):
+        return None
+    return view(str(state["current"]), one)
+
+
+def layers(loop: Loop, found: Sight) -> list[Fields]:
+    """A row for each layer: whether it follows the ledger, and how far behind it is."""
+    settled = len(found.states) - len(found.unsettled)
+    records: Fields = {"layer": "L1", "target": f"{settled}/{len(found.states)} records"}
+    records["status"] = "behind" if found.unsettled else "current"
+    rows = [records]
+    for name, look in (("L2", _memory), ("L3", _graph)):
+        try:
+            rows.append({"layer": name, **look(loop, found)})
+        except (HoldfastError, OSError) as error:
+            rows.append({"layer": name, "target": str(error), "status": "unavailable"})
+    return rows
+
+
+def _memory(loop: Loop, _found: Sight) -> Fields:
+    from holdfast.memory.layer import Memory
+
+    memory = Memory(loop)
+    if memory.path is None:
+        return {"target": "MEMORY.md", "status": "off"}
+    name = os.path.basename(memory.path)
+    return {"target": name, "status": "current" if memory.lines() else "empty"}
+
+
+def _graph(loop: Loop, found: Sight) -> Fields:
+    from holdfast import settings
+
+    kept_by = settings.load(loop.engine.workspace.root).graph()
+    if kept_by == "off":
+        return {"target": "graph", "status": "off"}
+    seq = _embedded_seq(loop) if kept_by == "embedded" else _served_seq(loop)
+    target = "graph" if kept_by == "embedded" else kept_by
+    behind = found.seq - seq
+    status = "empty" if not seq else "behind" if behind > 0 else "current"
+    return {"target": target, "status": status, "seq": seq}
+
+
+def _embedded_seq(loop: Loop) -> int:
+    from holdfast.graph import layer
+
+    standing = layer.as_it_stands(loop.engine)
+    if standing is None:
+        return 0
+    standing.store.close()
+    return standing.seq
+
+
+def _served_seq(loop: Loop) -> int:
+    """How far the server has got, by the file that remembers it: nobody is asked over a wire."""
+    from holdfast.graph import delivery
+
+    return delivery.remembered_seq(loop.engine)
+
+
+def last_events(loop: Loop, found: Sight, workflow: str | None, limit: int) -> list[Event]:
+    """The newest events, oldest of them first: of one workflow or of all."""
+    newest = max(0, found.seq - (limit if workflow is None else _LOOKED_THROUGH))
+    return list(loop.engine.ledger.scan(workflow, after=newest))[-limit:]
