@@ -169,7 +169,6 @@ def test_a_pair_keeps_what_follows_its_first_equals_sign():
         (["frobnicate"], "no command 'frobnicate' (argument 1)", "holdfast help"),
         (["task", "x" * 200], "has no 'xxx", "holdfast help task"),
         (["task"], "needs one of: add, start, phase, done, block", "holdfast help task"),
-        (["--json"], "no command was given", "holdfast help"),
         (
             ["start", "dev", "--tilte=A b"],
             "did you mean --title?",
@@ -228,10 +227,16 @@ def test_any_words_are_values_or_a_usage_error(words):
         assert error.message
         assert error.hint
     else:
-        assert args["command"] in COMMANDS
+        assert args["command"] in {"", *COMMANDS}
 
 
-@pytest.mark.parametrize("words", [[], ["help"], ["--help"], ["-h", "--json"]])
+@pytest.mark.parametrize("words", [[], ["--json"], ["-w", "dev-1"], ["--"]])
+def test_no_command_at_all_asks_what_is_going_on(words):
+    assert parse(words)["command"] == ""
+    assert parse(words)["workflow"] == ("dev-1" if "-w" in words else None)
+
+
+@pytest.mark.parametrize("words", [["help"], ["--help"], ["-h", "--json"]])
 def test_help_of_everything(words):
     args = parse(words)
     assert (args["command"], args["topic"]) == ("help", [])

@@ -305,7 +305,7 @@ def test_without_a_standard_output_the_work_is_still_done(keeper, monkeypatch):
 
 
 def test_help_needs_no_workspace(keeper, capsys):
-    assert main([]) == 0
+    assert main(["help"]) == 0
     assert "holdfast COMMAND" in capsys.readouterr().out
     code, answer = in_json(capsys, "task", "done", "--help")
     assert (code, answer["ok"]) == (0, True)

@@ -94,11 +94,12 @@ METHODS = {
     "verify": "verify",
     "repair": "repair",
 }
-FOR_PEOPLE = {"completion", "demo", "help", "init", "uninstall"}
+FOR_PEOPLE = {"completion", "demo", "help", "init", "uninstall", "watch"}
 OF_ITS_OWN = {"mcp", "mcp memory", "memory export", "memory search"}
 """Servers, and the graph that they serve: it belongs to a file, not to a workspace."""
-BELOW = {"do", "glance"}
-"""The way of every change, for what has no command yet; and the look that completion takes."""
+BELOW = {"do", "glance", "sight", "watched"}
+"""The way of every change, for what has no command yet; the look that completion takes; and what
+``holdfast`` alone and ``watch`` show."""
 
 DAY_MS = 86_400_000
 

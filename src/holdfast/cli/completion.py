@@ -81,18 +81,18 @@ def candidates(words: list[str]) -> Found:
         return []
     ended = "--" in before
     if awaiting is not None:
-        return _typed_as_they_are(_values(awaiting, reader, current), ended=ended)
+        return _typed_as_they_are(values(awaiting, reader, current), ended=ended)
     if current.startswith("-") and not ended:
         name, equals, value = current.partition("=")
         option = reader.options.get(name)
         if equals and option is not None:
-            return [(f"{name}={v}", about) for v, about in _values(option, reader, value)]
+            return [(f"{name}={v}", about) for v, about in values(option, reader, value)]
         return _options(reader)
     found = [] if reader.plain else _names(reader.path)
     takes = reader.command.get("takes", ()) if reader.command else ()
     positional = _at(takes, len(reader.plain))
-    values = [] if positional is None else _values(positional, reader, current)
-    return [*found, *_typed_as_they_are(values, ended=ended)]
+    named = [] if positional is None else values(positional, reader, current)
+    return [*found, *_typed_as_they_are(named, ended=ended)]
 
 
 def _typed_as_they_are(found: Found, *, ended: bool) -> Found:
@@ -144,7 +144,8 @@ def _options(reader: Reader) -> Found:
     ]
 
 
-def _values(item: Option | Positional, reader: Reader, current: str) -> Found:
+def values(item: Option | Positional, reader: Reader, current: str) -> Found:
+    """The values that can stand for an argument or an option here."""
     find = _FINDERS.get(item.get("values", ""))
     try:
         return find(reader, current) if find is not None else []

@@ -20,13 +20,19 @@ _OF_ALL = (*WITHOUT_WORKSPACE, "recipes", "start", "status", "verify", "repair")
 """Commands that are not about one workflow."""
 _NAMING = ("show", "resume", "log")
 """Commands that take the workflow's id as their first word."""
+_UNKNOWN = ("not_found", "no_recipe", "no_command", "invalid", "usage")
+"""The refusals that a name leads to which nobody knows."""
 _CODES: dict[type[HoldfastError], int] = {Refused: 1, Usage: 2}
 
 
-def failure(error: Exception, workflow: str | None = None) -> Answer:
-    """The answer to a command; ``workflow`` is the one that the caller named."""
+def failure(
+    error: Exception, workflow: str | None = None, words: list[str] | None = None
+) -> Answer:
+    """The answer to a command of these words; ``workflow`` is the one that the caller named."""
     if isinstance(error, HoldfastError):
-        told = _told(error.code, error.message, _aimed(error.hint, workflow))
+        told = _meant(error, words or []) or _told(
+            error.code, error.message, _aimed(error.hint, workflow)
+        )
         if error.details:
             told["details"] = error.details
         code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), FAULT)
@@ -41,6 +47,18 @@ def failure(error: Exception, workflow: str | None = None) -> Answer:
 
 def _told(code: str, message: str, hint: str) -> Fields:
     return {"code": code, "message": message, "hint": hint}
+
+
+def _meant(error: HoldfastError, words: list[str]) -> Fields | None:
+    """The refusal of a name that nobody knows, with the one that was probably meant."""
+    if not words or error.code not in _UNKNOWN:
+        return None
+    from holdfast.cli.meant import corrected
+
+    found = corrected(words, fixed=isinstance(error, Usage))
+    if found is None:
+        return None
+    return _told(error.code, f"{error.message}; did you mean {found[0]!r}?", found[1])
 
 
 def _aimed(hint: str, workflow: str | None) -> str:

@@ -42,6 +42,7 @@ def overview() -> str:
 
 
 _FOOTER = (
+    "  holdfast                 what is going on here, and what is likely next",
     "  holdfast help COMMAND    more about one command",
     "  holdfast --version       the version",
     "",

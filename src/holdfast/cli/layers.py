@@ -24,9 +24,9 @@ def sync(keeper: Keeper, args: Arguments) -> Answer:
     return {"kind": "layers", "data": {"layers": rows, "notes": notes}, "code": code}
 
 
-def layer_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
+def layer_lines(screen: Screen, data: Fields) -> Iterator[str]:
     """A line for each layer; below one that could not be reached, why and what to do."""
-    for row in rows:
+    for row in data["layers"]:
         mark = screen.mark(_MARKS.get(row["status"], "pending"))
         target = clean(str(row.get("target", "")))
         about = screen.paint(clean(_said(row)), "dim")

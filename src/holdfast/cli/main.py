@@ -58,7 +58,7 @@ def _run(words: list[str]) -> int:
             as_json, workflow = args["json"], args["workflow"]
             answer = _answer(args)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
-        answer = _failure(error, workflow)
+        answer = _failure(error, workflow, words)
     return _deliver(answer, as_json=as_json)
 
 
@@ -109,10 +109,12 @@ def _version() -> Answer:
     return {"kind": "text", "data": {"version": __version__}}
 
 
-def _failure(error: Exception, workflow: str | None = None) -> Answer:
+def _failure(
+    error: Exception, workflow: str | None = None, words: list[str] | None = None
+) -> Answer:
     from holdfast.cli.failure import failure
 
-    return failure(error, workflow)
+    return failure(error, workflow, words)
 
 
 def _deliver(answer: Answer, *, as_json: bool) -> int:

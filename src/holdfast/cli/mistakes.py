@@ -40,7 +40,7 @@ def unknown_command(words: list[str], place: int, group: str) -> Usage:
     if meant is None:
         return Usage(message, fallback)
     corrected = [*words[: place - 1], *meant.split(" "), *words[place:]]
-    return Usage(f"{message}; did you mean {meant!r}?", _line(corrected, fallback))
+    return Usage(f"{message}; did you mean {meant!r}?", line_of(corrected, fallback))
 
 
 def unknown_option(words: list[str], place: int, path: list[str], options: Iterable[str]) -> Usage:
@@ -50,7 +50,7 @@ def unknown_option(words: list[str], place: int, path: list[str], options: Itera
     meant = nearest(name, list(options))
     if meant is not None:
         corrected = [*words[: place - 1], meant + equals + value, *words[place:]]
-        return Usage(f"{message}; did you mean {meant}?", _line(corrected, _help(path)))
+        return Usage(f"{message}; did you mean {meant}?", line_of(corrected, _help(path)))
     if path and " ".join(path) in COMMANDS:
         message += "; text that begins with a dash stands after `--`"
     return Usage(message, _help(path))
@@ -108,7 +108,7 @@ def too_many(
         for place, word in enumerate(words, 1)
         if place not in places[1:]
     ]
-    hint = _line(corrected, _help(path))
+    hint = line_of(corrected, _help(path))
     return Usage(f"{message}; text of several words stands in quotes", hint)
 
 
@@ -152,10 +152,11 @@ def undecodable(words: list[str]) -> Usage:
 
 def nearest(word: str, names: list[str]) -> str | None:
     """The name that was probably meant, if one is near enough."""
-    begun = [name for name in names if len(word.strip("-")) > 2 and name.startswith(word)]
+    same = [name for name in names if name.casefold() == word.casefold()]
+    begun = same or [name for name in names if len(word.strip("-")) > 2 and name.startswith(word)]
     if begun:
         return begun[0]
-    scored = sorted((_distance(word, name), name) for name in names)
+    scored = sorted((_distance(word.casefold(), name.casefold()), name) for name in names)
     if scored and scored[0][0] <= max(1, len(word.strip("-")) // 3) and len(word.strip("-")) > 1:
         return scored[0][1]
     return None
@@ -202,7 +203,7 @@ def _help(path: list[str]) -> str:
     return " ".join(["holdfast", "help", *path])
 
 
-def _line(words: list[str], fallback: str) -> str:
+def line_of(words: list[str], fallback: str) -> str:
     """The whole command line, for copying; the fallback where it would be too long to read."""
     line = " ".join(["holdfast", *[quote(word) for word in words]])
     return line if len(line) <= _SHOWN_HINT and line.isprintable() else fallback

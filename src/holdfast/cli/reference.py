@@ -21,6 +21,11 @@ and write it again; a test compares the two.
 
     holdfast COMMAND [ARGUMENTS] [OPTIONS]
 
+`holdfast` alone tells what is going on here and the three commands that are likely next. It only
+looks: a folder without anything stays so. A name that nobody knows (a command, an option, a
+workflow, a recipe, a phase, a unit) is answered with the one that was probably meant, and the whole
+line with it.
+
 Options stand anywhere after the command's name, as `--option VALUE` or `--option=VALUE`; `--`
 ends them, for text that begins with a dash. Only `trust` asks a question, and on a terminal alone.
 
@@ -59,6 +64,8 @@ _ENVIRONMENT = """\
 | `CLAUDE_PID` | the client's process: its session is live while that runs |
 | `HOLDFAST_WAIT_MS` | how long to wait for another writer before giving up (default: 10000) |
 | `NO_COLOR`, `TERM=dumb` | no colours on a terminal |
+| `FORCE_COLOR` | colours without a terminal too, unless `NO_COLOR` is set |
+| `COLUMNS` | how wide the terminal is (default: what it says itself; at least 40) |
 """
 
 

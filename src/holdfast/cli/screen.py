@@ -57,9 +57,8 @@ class Screen:
     def of(cls, out: TextIO) -> Screen:
         encoding = out.encoding or "ascii"
         terminal = out.isatty()
-        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         return cls(
-            colour=terminal and not plain,
+            colour=_wants_colour(terminal=terminal),
             fancy=_can_encode("✓▶○✗·…", encoding),
             width=_terminal_width(out) if terminal else None,
             encoding=None if encoding.lower().startswith("utf") else encoding,
@@ -97,7 +96,7 @@ class Screen:
         """The line with whatever the stream's encoding lacks shown as an escape."""
         if self.encoding is None:
             return line
-        spelled = line if self.fancy else line.replace("…", "...")
+        spelled = line if self.fancy else line.replace("…", "~")
         return spelled.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
 
@@ -109,7 +108,7 @@ def lines(answer: Answer, out: TextIO) -> Iterator[str]:
         if screen.width is None or answer["kind"] in _AS_THEY_ARE:
             yield screen.encoded(line)
         else:
-            yield from [screen.encoded(piece) for piece in wrapped(line, screen.width)]
+            yield from wrapped(screen.encoded(line), screen.width)
 
 
 def _change(screen: Screen, data: Any) -> Iterator[str]:
@@ -162,13 +161,6 @@ def _check(screen: Screen, data: Any) -> Iterator[str]:
         yield f"{mark} {clean(check['what'])}  {screen.paint(clean(check['found']), 'dim')}"
         if check["hint"]:
             yield f"  next: {clean(check['hint'])}"
-
-
-def _layers(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.layers import layer_lines
-
-    yield from layer_lines(screen, data["layers"])
-    yield from _notes(screen, data["notes"])
 
 
 def _ended(screen: Screen, data: Any) -> Iterator[str]:
@@ -340,6 +332,15 @@ def _notes(screen: Screen, notes: list[str]) -> Iterator[str]:
         yield screen.paint(f"  note: {clean(note)}", "warn")
 
 
+def _wants_colour(*, terminal: bool) -> bool:
+    """What the person says, else what the terminal can do. See no-color.org, force-color.org."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return terminal and os.environ.get("TERM") != "dumb"
+
+
 def _can_encode(text: str, encoding: str) -> bool:
     try:
         text.encode(encoding)
@@ -349,10 +350,13 @@ def _can_encode(text: str, encoding: str) -> bool:
 
 
 def _terminal_width(out: TextIO) -> int:
-    try:
-        columns = os.get_terminal_size(out.fileno()).columns
-    except OSError:
-        columns = 0
+    said = os.environ.get("COLUMNS", "")
+    columns = int(said) if said.isascii() and said.isdigit() and len(said) < 5 else 0
+    if not columns:
+        try:
+            columns = os.get_terminal_size(out.fileno()).columns
+        except OSError:
+            columns = 0
     return max(_NARROWEST, columns or _USUAL)
 
 
@@ -380,7 +384,7 @@ _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
     "driven": _panel("loop_panels", "driven_panel"),
     "unverified": _panel("loop_panels", "unverified_panel"),
     "settings": _panel("setup_panel", "settings_panel", noted=True),
-    "layers": _layers,
+    "layers": _panel("layers", "layer_lines", noted=True),
     "recipes": _recipes,
     "recipe": _recipe,
     "script": _text,

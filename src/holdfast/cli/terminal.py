@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Self, TextIO
 
-_ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
+_ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """A terminal that knows these shows what stands between them at once."""
-_QUIT = (b"q", b"Q", b"\x04", b"\x1b")
+_QUIT = b"qQ\x04"
+_ESCAPE = b"\x1b"
+"""Alone it is a key; with more behind it another one, such as an arrow."""
 _USUAL = (80, 24)
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -47,6 +49,8 @@ class Terminal:
         self._handlers: dict[int, Any] = {}
         self._wake = (-1, -1)
         self._drawn: list[str] = []
+        self._size = (0, 0)
+        """For which size that was drawn."""
         self._is_to_stop = False
 
     def __enter__(self) -> Self:
@@ -71,7 +75,7 @@ class Terminal:
         if self._keys >= 0:
             self._saved = termios.tcgetattr(self._keys)
             tty.setcbreak(self._keys, termios.TCSANOW)
-        self._drawn = []
+        self._size = (0, 0)
         self._write(_ENTER)
 
     def _finish(self) -> None:
@@ -96,13 +100,15 @@ class Terminal:
             return _USUAL
         return (columns, lines) if columns and lines else _USUAL
 
-    def draw(self, lines: list[str]) -> None:
-        """Shows the lines; what stands there already is not written again."""
-        width = self.size()[0]
+    def draw(self, lines: list[str], size: tuple[int, int]) -> None:
+        """Shows the lines, made for this size; what stands there already is not written again."""
         pieces = []
+        if size != self._size:
+            pieces.append("\x1b[2J")
+            self._size, self._drawn = size, []
         for row, line in enumerate(lines, 1):
             if self._drawn[row - 1 : row] != [line]:
-                rest = "\x1b[K" if painted_cells(line) < width else ""
+                rest = "\x1b[K" if painted_cells(line) < size[0] else ""
                 pieces.append(f"\x1b[{row};1H\x1b[0m{line}{rest}")
         if len(self._drawn) > len(lines):
             pieces.append(f"\x1b[{len(lines) + 1};1H\x1b[J")
@@ -112,21 +118,17 @@ class Terminal:
 
     def wait(self, seconds: float) -> bool:
         """Waits for a key, a signal or the time; says whether to go on."""
-        before = self.size()
         watched = [self._wake[0], *([self._keys] if self._keys >= 0 else [])]
         ready, _, _ = select.select(watched, [], [], seconds)
         if self._wake[0] in ready:
             self._drain()
         if self._is_to_stop:
             self._stop()
-        if self.size() != before:
-            self._drawn = []
-            self._write("\x1b[2J")
         if self._keys in ready:
             key = os.read(self._keys, 64)
             if not key:
                 self._keys = -1
-            return key not in _QUIT
+            return not _is_end(key)
         return True
 
     def _drain(self) -> None:
@@ -146,3 +148,10 @@ class Terminal:
     def _write(self, text: str) -> None:
         self._out.write(text)
         self._out.flush()
+
+
+def _is_end(keys: bytes) -> bool:
+    """Whether one of the keys that were pressed ends it."""
+    if keys.startswith(_ESCAPE):
+        return keys == _ESCAPE
+    return any(key in _QUIT for key in keys)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _SPACES_AND_JOINERS = "\u00a0\u2009\u200c\u200d\u202f\u3000"
 """Not printable to Python, but harmless, and needed by emoji and by several scripts."""
+_AS_PICTURE = "\ufe0f"
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -63,17 +64,44 @@ def shortened(line: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:
-    """The clean line, painted or not, in pieces of so many columns; the later ones are indented."""
+    """The clean line, painted or not, in pieces of so many columns; the later ones are indented.
+
+    A word that is longer than that stays whole, so that a path or an address can be copied: the
+    terminal folds it. Writing that has no spaces is folded here.
+    """
     bare = text.lstrip(" ")
     line = " " * (len(text) - len(bare))
     indent, begun = line + "    ", False
     for word in bare.split(" "):
         longer = f"{line} {word}" if begun else line + word
-        if begun and painted_cells(longer) > width:
-            yield line.rstrip(" ")
-            longer = indent + word
+        if painted_cells(longer) > width:
+            if not word.isascii() and painted_cells(word) > width - len(indent) and _is_wide(word):
+                *full, longer = _folded(longer, width, indent)
+                yield from full
+            elif begun:
+                yield line.rstrip(" ")
+                longer = indent + word
         line, begun = longer, True
     yield line
+
+
+def _is_wide(word: str) -> bool:
+    return any(_cells_of(char) > 1 for char in word)
+
+
+def _folded(line: str, width: int, indent: str) -> list[str]:
+    """The line cut after so many columns, wherever that is; colours take none."""
+    pieces, taken, place = [""], 0, 0
+    while place < len(line):
+        end = line.index("m", place) + 1 if line[place] == "\x1b" else place + 1
+        columns = 0 if end > place + 1 else _cells_of(line[place])
+        if taken + columns > width:
+            pieces.append(indent)
+            taken = len(indent)
+        pieces[-1] += line[place:end]
+        taken += columns
+        place = end
+    return pieces
 
 
 def painted_cells(line: str) -> int:
@@ -87,6 +115,9 @@ def _cells_of(char: str) -> int:
         return 1
     from unicodedata import category, east_asian_width
 
+    if char == _AS_PICTURE:
+        # It makes the character before it wide in most terminals; the others are only cautious.
+        return 1
     if category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if east_asian_width(char) in ("W", "F") else 1

@@ -130,7 +130,8 @@ def _drawn(eye: Eye, every_s: float) -> int:
     try:
         with Terminal(sys.stdout) as terminal:
             while True:
-                terminal.draw(picture.lines(*terminal.size()))
+                size = terminal.size()
+                terminal.draw(picture.lines(*size), size)
                 if not terminal.wait(every_s):
                     return 0
     except Ended as ended:

@@ -93,14 +93,14 @@ def _drawn(screen: Screen, line: Line, fresh: set[Key]) -> str:
     key, spans = line
     is_news = key in fresh
     bullet = ("•" if screen.fancy else "*") if is_news else " "
-    left = None if screen.width is None else screen.width
+    left = screen.width
     drawn = ""
     for text, tone in [(bullet, "warn"), *spans]:
         shown = screen.encoded(text)
         if left is not None:
-            shown = shortened(shown, left) if left > 0 else ""
+            shown = screen.encoded(shortened(shown, left)) if left > 0 else ""
             left -= cells(shown)
-        strong: Tone | None = "warn" if is_news and tone is None else tone
+        strong: Tone | None = "warn" if is_news and tone in (None, "dim") else tone
         drawn += shown if strong is None else screen.paint(shown, strong)
     return drawn.rstrip(" ")
 
@@ -168,8 +168,8 @@ def _phases(screen: Screen, state: Workflow) -> Spans:
 
 def _task(screen: Screen, task: Task) -> Spans:
     facts = [name for name, status in task.get("phases", {}).items() if status == "in_progress"]
-    if task.get("iterations"):
-        facts.append(f"iteration {task.get('iterations')}")
+    if task.get("iterations_used"):
+        facts.append(f"iteration {task.get('iterations_used')}")
     if task.get("reason"):
         facts.append(str(task.get("reason")))
     name = clean(f"{task['id']}  {task['description']}")
@@ -254,6 +254,8 @@ def _chosen(details: list[Line], room: int) -> list[Line]:
     if room < 1:
         return []
     ranked = sorted(range(len(details)), key=lambda place: (_is_done(details[place]), place))
+    if room == 1:
+        return [details[ranked[0]]]
     kept = sorted(ranked[: room - 1])
     more = (_NO_KEY, [(f"    … and {len(details) - len(kept)} more", "dim")])
     return [*[details[place] for place in kept], more]  # type: ignore[list-item]

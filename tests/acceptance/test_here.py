@@ -1,0 +1,175 @@
+"""``holdfast`` alone: what is going on here, and what is likely next. It changes nothing."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import holdfast
+
+SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
+LEDGER = ".claude/holdfast/ledger.ndjson"
+
+
+def everything(place):
+    """Every file below a folder, with its bytes; of git only what Holdfast could touch."""
+    found = {}
+    for folder, _, names in os.walk(place.path):
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as file:
+                found[os.path.join(folder, name)] = file.read()
+    return found
+
+
+def told(place, *words):
+    """The answer as text and as JSON; neither leaves a trace."""
+    before = everything(place)
+    text = place.run(*words)
+    answer = place.ok(*words)
+    assert text.code == 0, text
+    assert everything(place) == before
+    assert 1 <= len(answer["next"]) <= 3
+    for row in answer["next"]:
+        assert row["command"] in text.out
+    return text.out, answer
+
+
+def commands(answer):
+    return [row["command"] for row in answer["next"]]
+
+
+def test_where_nothing_was_begun_it_says_how_to_begin(repo):
+    text, answer = told(repo)
+    assert text.startswith("work · branch main\nNo workflow is active here.\n")
+    assert commands(answer) == ["holdfast start RECIPE SUBJECT", "holdfast init", "holdfast demo"]
+    assert (answer["workflows"], answer["mine"], answer["git"]) == ([], None, True)
+
+
+def test_outside_of_git_it_says_so_and_makes_no_folder(folder):
+    text, answer = told(folder)
+    assert text.startswith("work · not a git repository\n")
+    assert (answer["git"], answer["branch"]) == (False, None)
+    assert not folder.has(".claude")
+
+
+def test_one_workflow_is_told_with_its_next_step(repo):
+    repo.ok("start", "dev", "login.md", "--task", "Check the password")
+    _, answer = told(repo)
+    assert commands(answer) == ["holdfast task start 1", "holdfast resume", "holdfast watch"]
+    assert answer["mine"] == answer["workflows"][0]["id"]
+    repo.ok("task", "start", "1")
+    assert commands(told(repo)[1])[0] == "holdfast task done 1"
+
+
+def test_of_several_none_is_taken_but_the_newest_is_named(repo):
+    repo.ok("start", "tdd", "one")
+    newest = repo.ok("start", "tdd", "two")["workflow"]["id"]
+    text, answer = told(repo)
+    assert (answer["mine"], len(answer["workflows"])) == (None, 2)
+    assert commands(answer) == [
+        f"holdfast resume {newest}",
+        f"holdfast show {newest}",
+        "holdfast watch",
+    ]
+    other = answer["workflows"][1]["id"]
+    assert commands(told(repo, "-w", other)[1])[0] == f"holdfast advance -w {other}"
+    assert other in text
+
+
+def test_many_workflows_are_not_all_listed(repo):
+    for number in range(10):
+        repo.ok("start", "tdd", f"subject {number}")
+    text, answer = told(repo)
+    assert len(answer["workflows"]) == 10
+    assert "and 2 more: holdfast status" in text
+
+
+def test_an_initiative_gives_one_of_the_next_steps(repo):
+    repo.ok("initiative", "create", "Tidy", "--milestone", "M1:Map")
+    text, answer = told(repo)
+    assert "initiative Tidy" in text
+    assert commands(answer)[0] == "holdfast initiative start M1"
+    repo.ok("start", "tdd", "one")
+    assert commands(told(repo)[1])[2] == "holdfast initiative start M1"
+    # An edit of its record is not taken in by somebody who only looks.
+    path = os.path.join(repo.path, ".claude/initiative.json")
+    with open(path, encoding="utf-8") as file:
+        edited = file.read().replace("Map", "Chart")
+    repo.write(".claude/initiative.json", edited)
+    assert told(repo)[1]["initiative"]["milestones"][0]["title"] == "Map"
+
+
+def test_a_loop_is_gone_on_with_by_its_turn(repo):
+    repo.ok("loop", "new", "survey", "--mode", "knowledge", "--outcome", "Understood")
+    repo.ok("loop", "plan", "survey", "--unit", "R1:Sources", "--criteria", "three")
+    assert commands(told(repo)[1])[0].startswith("holdfast loop ")
+
+
+def test_what_ended_can_be_brought_back(repo):
+    name = repo.ok("start", "tdd", "one")["workflow"]["id"]
+    repo.ok("abandon")
+    assert commands(told(repo)[1])[0] == f"holdfast resume {name}"
+    repo.ok("resume", name)
+    repo.ok("complete", "--force", "--reason", "enough")
+    assert commands(told(repo)[1])[0] == "holdfast start RECIPE SUBJECT"
+
+
+def test_on_another_branch_it_says_where_the_work_is(repo):
+    repo.ok("start", "planning", "one")
+    repo.git("switch", "-q", "-c", "other")
+    text, answer = told(repo)
+    assert answer["mine"] is None
+    assert "is for branch main; this is other" in text
+
+
+def test_an_edited_record_is_told_from_the_ledger_and_left(repo):
+    record = repo.ok("start", "dev", "x", "--task", "Old")["workflow"]["record"]
+    with open(os.path.join(repo.path, record), encoding="utf-8") as file:
+        repo.write(record, file.read().replace('"Old"', '"New"'))
+    assert "task 1 (Old)" in told(repo)[0]
+    assert "task 1 (New)" in repo.run("status").out + told(repo)[0]
+
+
+def test_a_damaged_ledger_comes_first(repo):
+    repo.ok("start", "dev", "x", "--task", "one")
+    path = os.path.join(repo.path, LEDGER)
+    with open(path, "rb") as file:
+        lines = file.read().split(b"\n")
+    lines[1] = lines[1].replace(b"phase", b"phAse", 1)
+    with open(path, "wb") as file:
+        file.write(b"\n".join(lines))
+    text, answer = told(repo)
+    assert answer["damage"] == ["ledger.ndjson:2: its hash does not match"]
+    assert commands(answer)[:2] == ["holdfast verify", "holdfast repair"]
+    assert "✗ ledger.ndjson:2" in text
+
+
+def test_a_ledger_that_cannot_be_read_is_a_fault(repo):
+    os.makedirs(os.path.join(repo.path, LEDGER))
+    assert repo.refused(exit_code=3)["code"] == "storage"
+
+
+LOADED = """\
+import sys
+sys.path.insert(0, sys.argv[1])
+from holdfast.cli.main import main
+code = main(sys.argv[2:])
+print(*sorted(sys.modules), sep="\\n", file=sys.stderr)
+raise SystemExit(code)
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_it_loads_no_more_than_status_does(repo, words):
+    repo.ok("start", "dev", "x", "--task", "one")
+
+    def loaded(*words):
+        command = [sys.executable, "-I", "-S", "-c", LOADED, SOURCE, *words]
+        done = subprocess.run(
+            command, cwd=repo.path, env=repo.environment, capture_output=True, check=True
+        )
+        return set(done.stderr.decode().split())
+
+    own = {"holdfast.cli.here", "holdfast.sight", "holdfast.core.ahead", "holdfast.cli.text"}
+    assert loaded(*words) - loaded("status", *words) <= own

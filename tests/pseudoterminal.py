@@ -1,0 +1,116 @@
+"""A real terminal for tests: a process behind a pty, and what a person would see of it."""
+
+import os
+import pty
+import re
+import select
+import signal
+import termios
+import time
+
+DEADLINE_S = 30
+MOVES = re.compile(
+    r"\x1b\[(\d*);?(\d*)H|\x1b\[([0-9;]*)([KJm])|\x1b\[\?(\d+)([hl])|(\r)|(\n)|([^\x1b])"
+)
+
+
+class Window:
+    """What stands on a terminal after the bytes that were written to it."""
+
+    def __init__(self, columns, lines):
+        self.columns, self.lines = columns, lines
+        self.rows = [""] * lines
+        self.row = 0
+        self.modes = {}
+
+    def take(self, text):
+        place = 0
+        while place < len(text):
+            found = MOVES.match(text, place)
+            assert found, repr(text[place : place + 40])
+            self._move(found)
+            place = found.end()
+
+    def _move(self, found):
+        row, _, number, letter, mode, switch, back, down, char = found.groups()
+        if mode:
+            self.modes[mode] = switch == "h"
+        elif letter == "J" and number == "2":
+            self.rows = [""] * self.lines
+        elif letter == "J":
+            self.rows[self.row :] = [""] * (self.lines - self.row)
+        elif row:
+            self.row = int(row) - 1
+            # What is written next stands in place of what was there: every write is a whole line.
+            self.rows[self.row] = ""
+        elif down:
+            self.row = min(self.row + 1, self.lines - 1)
+        elif char and not back:
+            self.rows[self.row] += char
+
+
+class Pseudoterminal:
+    """``holdfast WORDS`` in a terminal of so many columns and lines."""
+
+    def __init__(self, command, cwd, environment, columns=80, lines=24):
+        self.pid, self.fd = pty.fork()
+        if not self.pid:
+            try:
+                os.chdir(cwd)
+                os.execve(command[0], command, environment)
+            finally:
+                os._exit(127)
+        self.text = ""
+        self.code = None
+        self.resize(columns, lines)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        if self.code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+    def resize(self, columns, lines):
+        self.size = (columns, lines)
+        termios.tcsetwinsize(self.fd, (lines, columns))
+
+    def press(self, keys):
+        os.write(self.fd, keys)
+
+    def attributes(self):
+        return termios.tcgetattr(self.fd)
+
+    def wait_for(self, wanted, since=0):
+        """Reads until the text has what is wanted, beyond a place; gives the place after it."""
+        until = time.monotonic() + DEADLINE_S
+        while (place := self.text.find(wanted, since)) < 0:
+            if not self._read(until):
+                raise AssertionError(f"no {wanted!r} in {self.text[since:]!r}")
+        return place + len(wanted)
+
+    def ended(self):
+        """Reads to the end; gives the exit code, or minus the signal."""
+        until = time.monotonic() + DEADLINE_S
+        while self._read(until):
+            pass
+        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.code
+
+    def _read(self, until):
+        ready, _, _ = select.select([self.fd], [], [], max(0, until - time.monotonic()))
+        assert ready, f"nothing more came after {self.text[-300:]!r}"
+        try:
+            piece = os.read(self.fd, 65536)
+        except OSError:
+            # The other end is closed.
+            return False
+        self.text += piece.decode(errors="replace")
+        return bool(piece)
+
+    def window(self):
+        seen = Window(*self.size)
+        seen.take(self.text[self.text.rfind("\x1b[2J") :])
+        return seen

@@ -1,0 +1,243 @@
+"""The picture of ``watch`` is a function: of what there is, of the window, of the time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cli import watch_page
+from holdfast.cli.screen import Screen
+from holdfast.cli.text import cells, painted_cells
+from holdfast.cli.watch import Eye, Picture
+from holdfast.cli.watch_page import FRESH_MS, Fresh, page
+from holdfast.core.workflow.state import blank
+from workshop import NOON, Workshop
+
+NOW = "2026-01-02T06:04:05.000Z"
+THEN = "2026-01-02T03:04:05.000Z"
+RECIPE = {"name": "dev", "format": "skill", "phases": [{"name": "plan"}, {"name": "build"}]}
+STATUSES = ("pending", "in_progress", "completed", "blocked", "odd")
+
+words = st.text(
+    st.sampled_from("ab é日本語👩‍👧\u0301\ufe0f🇫🇷\x1b[2J\n\u202e"), max_size=30
+) | st.text(max_size=12)
+tasks = st.builds(
+    lambda number, text, status, reason: {
+        "id": number,
+        "description": text,
+        "status": status,
+        "reason": reason,
+    },
+    st.integers(1, 99),
+    words,
+    st.sampled_from(STATUSES),
+    st.none() | words,
+)
+gates = st.dictionaries(
+    words, st.fixed_dictionaries({"status": st.sampled_from(STATUSES)}), max_size=4
+)
+
+
+@st.composite
+def states(draw):
+    state = blank(draw(words), RECIPE, THEN)
+    state.update(title=draw(words), status=draw(st.sampled_from(STATUSES)), gates=draw(gates))
+    state["tasks"] = draw(st.lists(tasks, max_size=6))
+    state["phase"] = draw(st.sampled_from(["plan", "build", None]))
+    return state
+
+
+events = st.builds(
+    lambda seq, stream, text: {
+        "seq": seq,
+        "at": THEN,
+        "stream": stream,
+        "type": "task_added",
+        "data": {"text": text},
+    },
+    st.integers(1, 10**9),
+    words,
+    words,
+)
+initiatives = st.builds(
+    lambda name: {
+        "name": name,
+        "status": "in_progress",
+        "current_milestone": name,
+        "completed": 0,
+        "total": 2,
+    },
+    words,
+)
+layers = st.builds(
+    lambda target, status: {"layer": "L3", "target": target, "status": status, "seq": 4},
+    words,
+    st.sampled_from(["current", "behind", "empty", "off", "unavailable"]),
+)
+
+
+@st.composite
+def views(draw):
+    found = draw(st.lists(states(), max_size=6))
+    return {
+        "place": draw(words),
+        "seq": draw(st.integers(0, 10**9)),
+        "states": {str(number): state for number, state in enumerate(found)},
+        "unsettled": draw(st.sampled_from([[], ["0"]])),
+        "mine": None,
+        "initiative": draw(st.none() | initiatives),
+        "layers": draw(st.lists(layers, max_size=3)),
+        "events": draw(st.lists(events, max_size=12)),
+        "damage": draw(st.lists(words, max_size=3)),
+        "keys": "q quits",
+    }
+
+
+def a_view(**fields):
+    state = blank("dev-1", RECIPE, THEN)
+    state["tasks"] = [
+        {"id": number, "description": f"task {number}", "status": "pending"} for number in (1, 2)
+    ]
+    state["gates"] = {"lint": {"status": "pending"}}
+    view = {
+        "place": "shop on main",
+        "seq": 4,
+        "states": {"dev-1": state},
+        "unsettled": [],
+        "mine": "dev-1",
+        "initiative": None,
+        "layers": [{"layer": "L1", "target": "1/1 records", "status": "current"}],
+        "events": [
+            {"seq": 4, "at": THEN, "stream": "dev-1", "type": "task_added", "data": {"task": 2}}
+        ],
+        "damage": [],
+        "keys": "q quits",
+    }
+    return {**view, **fields}
+
+
+@given(views(), st.integers(1, 130), st.integers(1, 50), st.booleans(), st.booleans())
+def test_it_is_as_high_as_the_window_and_never_wider(view, width, height, colour, fancy):
+    encoding = None if fancy else "ascii"
+    screen = Screen(colour=colour, fancy=fancy, width=width, now=NOW, encoding=encoding)
+    fresh = set(watch_page.items_of(view))
+    lines = page(screen, view, height, fresh)
+    assert len(lines) == height
+    assert [line for line in lines if painted_cells(line) > width] == []
+    assert fancy or all(line.isascii() for line in lines)
+
+
+@given(views())
+def test_where_there_is_room_for_all_nothing_is_left_out(view):
+    lines = page(Screen(now=NOW), view, None, set())
+    assert not [line for line in lines if line.strip().startswith("… and")]
+    shown = sum(len(state["tasks"]) for state in view["states"].values())
+    assert len(lines) >= shown + len(view["states"]) + 2
+
+
+@given(views(), st.integers(20, 90), st.integers(5, 30))
+def test_stored_text_cannot_steer_the_terminal(view, width, height):
+    for line in page(Screen(width=width, now=NOW), view, height, set()):
+        assert "\x1b" not in line
+        assert "\n" not in line
+        assert "\u202e" not in line
+
+
+def test_a_small_window_keeps_what_is_open():
+    view = a_view()
+    state = view["states"]["dev-1"]
+    state["tasks"] = [
+        {"id": number, "description": f"task {number}", "status": "completed"}
+        for number in range(1, 20)
+    ]
+    state["tasks"].append({"id": 20, "description": "the last", "status": "in_progress"})
+    lines = page(Screen(width=60, now=NOW), view, 9, set())
+    assert [line for line in lines if "the last" in line] == ["     ▶ 20  the last"]
+    assert "     … and 18 more" in lines
+
+
+def test_more_workflows_than_lines_are_counted():
+    state = a_view()["states"]["dev-1"]
+    many = {f"dev-{number}": {**state, "id": f"dev-{number}"} for number in range(30)}
+    lines = page(Screen(width=60, now=NOW), a_view(states=many), 12, set())
+    listed = [line for line in lines if "▶ dev-" in line]
+    assert f" … and {30 - len(listed)} more workflows" in lines
+
+
+def test_what_changed_is_pointed_at_for_a_while():
+    fresh = Fresh()
+    fresh.see(a_view(), NOON)
+    assert fresh.keys(NOON) == set()
+    later = a_view()
+    later["states"]["dev-1"]["tasks"][1]["status"] = "completed"
+    later["states"]["dev-1"]["gates"]["lint"] = {"status": "completed", "passed": True}
+    fresh.see(later, NOON + 1_000)
+    changed = {("dev-1", "task", "2"), ("dev-1", "gates")}
+    assert fresh.keys(NOON + 1_000) == changed
+    screen = Screen(width=60, now=NOW)
+    pointed = [line for line in page(screen, later, 20, changed) if line.startswith("•")]
+    assert pointed == ["•    ✓ 2  task 2", "•  gates  ✓ lint"]
+    assert fresh.keys(NOON + 1_000 + FRESH_MS - 1) == changed
+    assert fresh.keys(NOON + 1_000 + FRESH_MS) == set()
+    assert fresh.keys(NOON) == set(), "a clock that went back points at nothing"
+
+
+def test_the_same_view_is_no_news():
+    fresh = Fresh()
+    fresh.see(a_view(), NOON)
+    fresh.see(a_view(seq=9), NOON)
+    assert fresh.keys(NOON) == set()
+
+
+@pytest.fixture
+def shop(tmp_path):
+    shop = Workshop(tmp_path / "shop")
+    shop.keeper().start("dev", "x", tasks=["one"])
+    return shop
+
+
+class Counting:
+    """A keeper that counts how often it was opened by a look."""
+
+    def __init__(self, keeper):
+        self._keeper = keeper
+        self.looks = 0
+
+    def __getattr__(self, name):
+        self.looks += name == "sight"
+        return getattr(self._keeper, name)
+
+
+def test_nothing_is_opened_while_nothing_was_written(shop):
+    keeper = Counting(shop.keeper())
+    picture = Picture(Eye(keeper, None), lambda: NOON, 1)
+    for _ in range(5):
+        picture.lines(80, 24)
+    assert keeper.looks == 1
+    shop.keeper().complete_task(1)
+    assert [line for line in picture.lines(80, 24) if line.startswith("•    ✓ 1  one")]
+    assert keeper.looks == 2
+
+
+def test_an_edit_of_a_record_wakes_it(shop):
+    keeper = Counting(shop.keeper())
+    picture = Picture(Eye(keeper, None), lambda: NOON, 1)
+    path = f"{shop.root}/{shop.keeper().show().state['record']}"
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace('"one"', '"two"'))
+    assert [line for line in picture.lines(120, 24) if "its record was edited" in line]
+
+
+def test_a_fault_is_shown_and_the_last_view_stays(shop):
+    picture = Picture(Eye(shop.keeper(), None), lambda: NOON, 1)
+    ledger = f"{shop.root}/.claude/holdfast/ledger.ndjson"
+    with open(ledger, "ab") as file:
+        body = b'{"seq":9,"v":2}'
+        file.write(body)
+    lines = picture.lines(80, 24)
+    assert [line for line in lines if "1  one" in line]
+
+
+def test_the_lines_are_measured_as_terminals_measure_them():
+    assert [cells(text) for text in ("日本", "é", "e\u0301", "❤\ufe0f", "🇫🇷")] == [4, 1, 1, 2, 2]
