@@ -109,7 +109,7 @@ def _task_facts(state: Workflow, task: Task) -> str:
 
 
 def _banner(screen: Screen, state: Workflow) -> Iterator[str]:
-    rule = ("━" if screen.fancy else "-") * _RULE
+    rule = ("━" if screen.fancy else "-") * min(_RULE, screen.width or _RULE)
     task = current_task(state)
     yield screen.paint(rule, "dim")
     if task is not None:

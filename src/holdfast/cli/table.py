@@ -87,8 +87,13 @@ _WORKFLOWS: dict[str, Command] = {
             option("--branch", "NAME", "the branch it belongs to (default: the current one)"),
             option("--ttl", "TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
             flag("--replace", "abandon the one that has the only place for such a record"),
-            option("--initiative", "NAME", "the initiative it is for (default: none)"),
-            option("--milestone", "ID", "its milestone (alone: of the current initiative)"),
+            option("--initiative", "NAME", "the initiative it is for", values="initiative"),
+            option(
+                "--milestone",
+                "ID",
+                "and its milestone (alone: of the current one)",
+                values="milestone",
+            ),
         ),
         "examples": (
             "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
