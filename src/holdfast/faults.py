@@ -54,3 +54,12 @@ def torn_not_moved(error: OSError) -> Fault:
         "nothing was recorded",
         "make room or mend the disk, then run the same command again",
     )
+
+
+def newer_file(path: str, version: object) -> Fault:
+    return Fault(
+        "newer_file",
+        f"a newer Holdfast wrote {path} (version {version}); this one would lose what it says",
+        "upgrade Holdfast: pip install --upgrade holdfast",
+        path=path,
+    )

@@ -32,10 +32,10 @@ EMBEDDED = "embedded"
 class BadSettings(Refused):
     """A settings file that cannot be used: ``key`` is where, ``why`` is what is wrong there."""
 
-    def __init__(self, path: str, key: str, why: str) -> None:
+    def __init__(self, path: str, key: str, why: str, hint: str = "") -> None:
         super().__init__(
-            "bad_settings", f"{path}: {key}: {why}", f"edit {path}, then run the command again",
-            key=key, why=why,
+            "bad_settings", f"{path}: {key}: {why}",
+            hint or f"edit {path}, then run the command again", key=key, why=why,
         )  # fmt: skip
 
 
@@ -237,4 +237,5 @@ def _only(table: Fields, known: tuple[str, ...], path: str, prefix: str) -> None
     for key in table:
         if key not in known:
             why = f"is unknown; known are {', '.join(known)}"
-            raise BadSettings(path, f"{prefix}{key}"[:100], why)
+            hint = f"edit {path}; if it is for a newer Holdfast: pip install --upgrade holdfast"
+            raise BadSettings(path, f"{prefix}{key}"[:100], why, hint)

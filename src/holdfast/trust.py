@@ -11,6 +11,7 @@ import os
 from holdfast import jsontext, recipes
 from holdfast.disk import Disk
 from holdfast.errors import Refused
+from holdfast.faults import newer_file
 from holdfast.settings import TEAM, bad_command, load
 from holdfast.workspace import person_folder
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
 FILE = "trusted.json"
+VERSION = 1
 SERVER = "mcp:"
 """What stands before a server's name in place of a gate's."""
 NOT_COVERED = (
@@ -164,6 +166,9 @@ def _approvals() -> dict[str, Fields]:
         held = jsontext.loads(Disk().read(_path()) or b"{}", strict=True)
     except jsontext.BadJson:
         return {}
+    version = held.get("version") if isinstance(held, dict) else None
+    if isinstance(version, int) and version > VERSION:
+        raise newer_file(_path(), version)
     found = held.get("workspaces") if isinstance(held, dict) else None
     if not isinstance(found, dict):
         return {}
@@ -176,7 +181,7 @@ def _change(change: Callable[[dict[str, Fields]], dict[str, Fields]]) -> None:
     fd = disk.lock(f"{_path()}.lock", _WAIT_S)
     try:
         changed = change(_approvals())
-        text = jsontext.pretty({"version": 1, "workspaces": changed}) + "\n"
+        text = jsontext.pretty({"version": VERSION, "workspaces": changed}) + "\n"
         disk.replace_view(_path(), text.encode(), durable=True)
     finally:
         disk.close(fd)

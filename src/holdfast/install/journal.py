@@ -12,6 +12,7 @@ import os
 from holdfast import jsontext
 from holdfast.digest import digest
 from holdfast.errors import Fault
+from holdfast.faults import newer_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.disk import Disk
 
 FILE = "installed.json"
+VERSION = 1
 WAIT_S = 10.0
 _REMEMBERED = 4
 _TRIES = 10
@@ -73,6 +75,9 @@ class Journal:
             held = jsontext.loads(self._disk.read(self._path) or b"{}", strict=True)
         except jsontext.BadJson:
             held = {}
+        version = held.get("version") if isinstance(held, dict) else None
+        if isinstance(version, int) and version > VERSION:
+            raise newer_file(self._path, version)
         files = held.get("files") if isinstance(held, dict) else None
         folders = held.get("folders") if isinstance(held, dict) else None
         found = files.items() if isinstance(files, dict) else ()
@@ -114,7 +119,7 @@ class Journal:
             self._disk.remove(self._path)
             return
         files = {key: _fields(entry) for key, entry in self.entries.items()}
-        held = {"version": 1, "folders": self.folders, "files": files}
+        held = {"version": VERSION, "folders": self.folders, "files": files}
         self._disk.replace_view(self._path, (jsontext.pretty(held) + "\n").encode(), durable=True)
         self._disk.sync_folder(self.folder)
 

@@ -75,8 +75,13 @@ class Ledger:
                 self._size += len(piece)
         finally:
             os.close(fd)
-        self._mend_ends(known)
-        self._settle()
+        try:
+            self._mend_ends(known)
+            self._settle()
+        except BaseException:
+            # What was read cannot be gone on from, and whoever asks again is told so again.
+            self._forget(inode=0)
+            raise
 
     def _mend_ends(self, known: int) -> None:
         """Puts damaged line ends right in what was read after the first ``known`` bytes."""

@@ -153,7 +153,8 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     about = table(document, "workflow", [])
     machine = table(document, "state_machine", [])
     if not text(schema, "version", ["_schema"], VERSION).startswith("1"):
-        raise Invalid(["_schema", "version"], f"must be {VERSION}")
+        why = f"must be {VERSION}: another version of Holdfast, or another tool, wrote it"
+        raise Invalid(["_schema", "version"], why)
     skill = named(schema, "skill", ["_schema"])
     recipe = remembered_recipe(rest)
     if recipe is None or recipe["name"] != skill:
