@@ -17,7 +17,10 @@ from holdfast.core.workflow.state import blank
 NOW = "2026-01-02T06:04:05.000Z"
 THEN = "2026-01-02T03:04:05.000Z"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 a\nb\r\x9b31m \u202egnp.exe\u2066\u200f\x7f\udcff \u2028 end"
-KINDS = ("change", "started", "workflow", "briefing", "workflows", "events", "report", "failure")
+KINDS = (
+    *("change", "started", "workflow", "briefing", "workflows", "events", "report", "failure"),
+    *("here", "watch"),
+)
 COLOUR = re.compile("\x1b\\[[0-9]+m")
 
 
@@ -83,7 +86,43 @@ def answers(word="word"):
         "report": {"report": report, "command": "verify"},
         "failure": {"code": word, "message": word, "hint": word, "details": {word: [word, 1]}},
     }
+    data |= {"here": a_place(word), "watch": a_view(word, event)}
     return {kind: {"kind": kind, "data": value} for kind, value in data.items()}
+
+
+def an_initiative(word):
+    facts = dict.fromkeys(("name", "current_milestone", "next", "updated_at"), word)
+    return {**facts, "status": "in_progress", "completed": 0, "total": 2}
+
+
+def a_place(word):
+    """What ``holdfast`` alone tells."""
+    return {
+        "folder": f"/somewhere/{word}",
+        "git": True,
+        "branch": word,
+        "workflows": [row(word)],
+        "mine": word,
+        "initiative": an_initiative(word),
+        "damage": [word],
+        "next": [{"command": word, "about": word}],
+        "notes": [word],
+    }
+
+
+def a_view(word, event):
+    """What ``watch`` shows."""
+    return {
+        "place": word,
+        "seq": 7,
+        "states": {word: workflow(word)},
+        "unsettled": [word],
+        "mine": word,
+        "initiative": an_initiative(word),
+        "layers": [{"layer": "L1", "target": word, "status": "behind", "seq": 4}],
+        "events": [event],
+        "damage": [word],
+    }
 
 
 def stream(encoding="utf-8"):

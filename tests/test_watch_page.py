@@ -218,6 +218,22 @@ def test_nothing_is_opened_while_nothing_was_written(shop):
     assert keeper.looks == 2
 
 
+def test_what_is_written_while_it_looks_is_not_missed(shop):
+    class Busy(Counting):
+        def watched(self, *args, **kwargs):
+            told = self._keeper.watched(*args, **kwargs)
+            if self.looks == 2:
+                shop.keeper().complete_task(1)
+            return told
+
+    eye = Eye(Busy(shop.keeper()), None)
+    eye.look()
+    assert not eye.is_stale()
+    assert eye.look()["seq"] == 3
+    assert eye.is_stale()
+    assert eye.look()["seq"] == 4
+
+
 def test_an_edit_of_a_record_wakes_it(shop):
     keeper = Counting(shop.keeper())
     picture = Picture(Eye(keeper, None), lambda: NOON, 1)

@@ -53,13 +53,15 @@ class Eye:
 
     def look(self) -> Fields:
         """All that is shown."""
-        self._signs = self._seen()
+        before = self._seen()
         found = self._keeper.sight()
         if self._workflow is not None:
             self._only(found, self._workflow)
         told = self._keeper.watched(found, workflow=self._workflow, limit=EVENTS)
         self._records = [state["record"] for state in found.states.values()]
-        self._signs = self._seen()
+        after = self._seen()
+        # What was written while we looked may not have been seen: then we look once more.
+        self._signs = after if set(before) <= set(after) else []
         return {
             "place": _place(self._keeper),
             "seq": found.seq,

@@ -262,6 +262,6 @@ def _chosen(details: list[Line], room: int) -> list[Line]:
 
 
 def _is_done(line: Line) -> bool:
-    """A task that is done has its text in the dim tone."""
+    """Whether it is a task that is done, by its mark."""
     key, spans = line
-    return "task" in key[1:2] and spans[-1][1] == "dim" and spans[1][1] == "good"
+    return key[1:2] == ("task",) and spans[1][1] == "good"
