@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _MANY = 8
 _THREE = 3
+_ROOM = 30
+"""So many columns are wanted beside the commands."""
 _WATCH = ("holdfast watch", "see it move")
 _START = ("holdfast start RECIPE SUBJECT", "open a workflow, such as: start dev docs/login.md")
 _RECIPES = ("holdfast recipes", "what a workflow can be opened from")
@@ -117,19 +119,25 @@ def here_lines(screen: Screen, data: Any) -> Iterator[str]:
     for line in data["damage"]:
         yield f"{screen.mark('blocked')} {clean(line)}"
     yield ""
-    widest = max([cells(clean(row["command"])) for row in data["next"]])
-    for row in data["next"]:
-        command = padded(clean(row["command"]), widest if _fits(screen, widest) else 0)
-        about = screen.fitted(clean(row["about"]), cells(command) + 5)
-        yield f"  {command}   {screen.paint(about, 'dim')}".rstrip()
+    yield from _next_lines(screen, data["next"])
+
+
+def _next_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
+    """The commands below each other; where that is too wide, what each is for stands below it."""
+    widest = max([cells(clean(row["command"])) for row in rows])
+    is_wide = screen.width is None or screen.width - widest >= _ROOM
+    for row in rows:
+        command, about = clean(row["command"]), clean(row["about"])
+        if is_wide:
+            about = screen.fitted(about, widest + 5)
+            yield f"  {padded(command, widest)}   {screen.paint(about, 'dim')}".rstrip()
+        else:
+            yield f"  {command}"
+            yield screen.paint(f"      {screen.fitted(about, 6)}", "dim")
 
 
 def _no_branch(data: Any) -> str:
     return "no branch" if data["git"] else "not a git repository"
-
-
-def _fits(screen: Screen, widest: int) -> bool:
-    return screen.width is None or widest * 2 < screen.width
 
 
 def _table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
