@@ -80,7 +80,7 @@ def test_every_command_refuses_a_newer_ledger_and_leaves_it(newer, line):
 
 
 def test_asking_again_in_the_same_process_changes_nothing(newer):
-    """A server and the library ask more than once."""
+    """A program that uses the library may ask more than once."""
     before = contents(newer.path)
     keeper = Keeper(newer.path)
     for _ in range(3):
