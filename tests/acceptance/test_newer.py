@@ -131,7 +131,7 @@ def test_a_hook_on_a_newer_ledger_holds_nobody_up(newer):
     )
     assert done.returncode == 0
     after = contents(newer.path)
-    assert b"newer_ledger" in after.pop(os.path.join(newer.path, HOME, "hook.log"))
+    assert b"events of schema 2" in after.pop(os.path.join(newer.path, HOME, "hook.log"))
     assert after == before
 
 
