@@ -14,7 +14,6 @@ STORY = [
     ("show", "show"),
     ("log", "log --limit 3"),
     ("watch", "watch --once"),
-    ("holdfast", ""),
     ("task add", "task add two"),
     ("task start", "task start 1"),
     ("task block", "task block 1 --reason waiting"),

@@ -37,8 +37,7 @@ SERVERS = {"mcp", "mcp memory"}
 
 
 def test_the_story_tells_of_every_command():
-    told = {name for name, _ in STORY} - {"holdfast"}
-    assert told | {"demo", "doctor", *SERVERS} == set(COMMANDS)
+    assert {name for name, _ in STORY} | {"demo", "doctor", *SERVERS} == set(COMMANDS)
     assert set(KEYS) == set(COMMANDS) | {"holdfast", "--version"}
 
 
@@ -151,6 +150,12 @@ def test_a_usage_error_is_one_object_too(folder, line):
     assert answer.err.startswith("holdfast: ")
     assert "  next: holdfast" in answer.err
     assert not folder.has(".claude")
+
+
+def test_no_command_at_all_has_its_documented_keys(repo):
+    assert set(repo.ok()) == {"ok", *KEYS["holdfast"]}
+    repo.ok("start", "dev", "x")
+    assert set(repo.ok()) == {"ok", *KEYS["holdfast"]}
 
 
 def test_help_and_version_need_no_workspace(folder):

@@ -30,7 +30,7 @@ CORRECTED = "initiative_sync_corrected"
 READING = {
     "recipes", "recipes show", "status", "show", "log", "gate list", "violation list", "context",
     "forge show", "interview show", "delegation list", "trust", "verify", "loop status",
-    "loop next", "memory search", "completion", "help", "hook", "initiative show",
+    "loop next", "memory search", "completion", "help", "hook", "initiative show", "watch",
 }  # fmt: skip
 """What changes nothing of its own."""
 CHANGING = re.compile(r'"(pid|duration_ms)": \d+')
