@@ -33,3 +33,9 @@ def test_an_answer_that_says_no_fits_it_too(repo, command, line):
     answer = repo.run(*repo.in_json(line.split())).json
     assert answer["ok"] is False
     assert misfits(command, answer) == []
+
+
+def test_what_holdfast_alone_answers_fits_it_too(repo):
+    assert misfits("holdfast", repo.ok()) == []
+    repo.ok("start", "dev", "x")
+    assert misfits("holdfast", repo.ok()) == []

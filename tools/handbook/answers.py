@@ -170,6 +170,12 @@ _KEYS: dict[str, Schema] = {
     "initiative": _ref("initiative"),
     "lines": array(fields({"level": words(_LEVELS), "what": TEXT, "message": TEXT})),
     "seqs": array(COUNT),
+    "seq": COUNT,
+    "folder": TEXT,
+    "git": FLAG,
+    "branch": nullable(TEXT),
+    "mine": nullable(TEXT),
+    "damage": array(TEXT),
     "resumed": FLAG,
     "dry_run": FLAG,
     "blocking": FLAG,
@@ -195,6 +201,9 @@ _KEYS: dict[str, Schema] = {
 }
 _OF_COMMAND: dict[tuple[str, str], Schema] = {
     ("status", "workflows"): array(_ref("row")),
+    ("holdfast", "workflows"): array(_ref("row")),
+    ("holdfast", "next"): array(fields({"command": TEXT, "about": TEXT})),
+    ("watch", "workflows"): array(_ref("workflow")),
     ("delegation list", "summary"): OBJECT,
 }
 """What one command means by a key that others have too."""
