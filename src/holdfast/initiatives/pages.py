@@ -187,7 +187,9 @@ class Page:
         for place, text in sorted(added, reverse=True):
             if place and not lines[place - 1].endswith(("\n", "\r")):
                 lines[place - 1] += newline
-            lines.insert(place, text)
+            # Text right below a new task would become part of it.
+            follows = "".join(lines[place : place + 1]).strip()
+            lines.insert(place, text + newline if follows and follows[0] != "#" else text)
         return "".join(lines).encode("utf-8", "surrogateescape")
 
 
@@ -202,7 +204,9 @@ def _row(text: str, *, is_done: bool) -> str:
 
 
 def _tick(line: str) -> str:
-    return line.replace("[ ]", "[x]", 1)
+    """With its own box ticked: another one behind it is part of the text."""
+    box = line.find("[")
+    return f"{line[:box]}[x]{line[box + 3 :]}" if line.startswith("[ ]", box) else line
 
 
 def merged(pages: list[tuple[str, Page]]) -> tuple[str, list[Told]]:

@@ -50,6 +50,9 @@ def decode(line: bytes) -> Event:
         raise BadLine(error.why) from None
     if any(type(event.get(key)) is not kind for key, kind in _REQUIRED.items()):
         raise BadLine("fields are missing or not of their kind")
+    if b"\\u" in line and not jsontext.is_encodable(jsontext.dumps(event)):
+        # Nothing that has it could be written anywhere.
+        raise BadLine(jsontext.HALF_A_PAIR)
     if event["seq"] < 1 or not _is_part(event.get("part", [1, 1])):
         raise BadLine("its place is none")
     if event["v"] > SCHEMA:

@@ -27,33 +27,37 @@ class Section:
     def __init__(self, raw: bytes, key: str) -> None:
         self._begin, self._end = _BEGIN.format(key).encode(), _END.format(key).encode()
         self._newline = b"\r\n" if raw.count(b"\r\n") * 2 > raw.count(b"\n") else b"\n"
-        rows = raw.splitlines(keepends=True)
         self.lines: list[str] | None = None
         self._before, self._after = raw, b""
-        start = self._next_begin(rows)
-        if start is None:
+        rows = raw.splitlines(keepends=True)
+        marks = [row.strip() for row in rows]
+        last_end = max([n for n, mark in enumerate(marks) if mark == self._end], default=-1)
+        begin = self._next_begin(marks, 0)
+        if begin is None:
             return
-        self._before = b"".join(rows[:start])
-        found, rest = self._taken(rows[start + 1 :])
-        while (start := self._next_begin(rest)) is not None:
-            again, after = self._taken(rest[start + 1 :])
-            found += [row for row in again if row not in found]
-            rest = [*rest[:start], *after]
+        self._before = b"".join(rows[:begin])
+        found: list[bytes] = []
+        seen: set[bytes] = set()
+        after: list[bytes] = []
+        # One pass: a document may have as many of our marks as it has lines.
+        while begin is not None:
+            start = begin + 1
+            has_end = start <= last_end
+            stop = marks.index(self._end, start) if has_end else _end_of_ours(rows, start)
+            inside = [rows[n].rstrip(b"\r\n") for n in range(start, stop) if marks[n] != self._begin]
+            found += [row for row in inside if row not in seen]
+            seen.update(inside)
+            start = stop + has_end
+            begin = self._next_begin(marks, start)
+            after += rows[start:begin]
         self.lines = [decoded(row) for row in found]
-        self._after = b"".join(rest)
+        self._after = b"".join(after)
 
-    def _next_begin(self, rows: list[bytes]) -> int | None:
-        return next((n for n, row in enumerate(rows) if row.strip() == self._begin), None)
-
-    def _taken(self, rows: list[bytes]) -> tuple[list[bytes], list[bytes]]:
-        """The lines of a section that begins above these rows, and the rows below it."""
-        ends = [n for n, row in enumerate(rows) if row.strip() == self._end]
-        # Without its end, the section ends where lines end that can be ours.
-        other = [n for n, row in enumerate(rows) if not row.startswith((b"- ", b"## "))]
-        stop = next(iter([*ends, *other]), len(rows))
-        inside = [row.rstrip(b"\r\n") for row in rows[:stop]]
-        lines = [row for row in inside if row.strip() != self._begin]
-        return lines, rows[stop + 1 if ends else stop :]
+    def _next_begin(self, marks: list[bytes], start: int) -> int | None:
+        try:
+            return marks.index(self._begin, start)
+        except ValueError:
+            return None
 
     def with_lines(self, lines: Sequence[str]) -> bytes:
         """The document with these lines in the section; without any there is no section."""
@@ -71,6 +75,13 @@ class Section:
         if self.lines is not None or not self._before:
             return b""
         return self._newline if self._before.endswith((b"\n", b"\r")) else self._newline * 2
+
+
+def _end_of_ours(rows: list[bytes], start: int) -> int:
+    """Without its end, the section ends where lines end that can be ours."""
+    while start < len(rows) and rows[start].startswith((b"- ", b"## ")):
+        start += 1
+    return start
 
 
 def decoded(row: bytes) -> str:

@@ -48,15 +48,24 @@ def _end(text: str, start: int) -> int:
     if text[start] == '"':
         return int(scanstring(text, start + 1)[1])
     if text[start] in "{[":
-        entries = _entries(text, start)
-        position = _skip(text, _end(text, entries[-1][1])) if entries else _skip(text, start + 1)
-        while text[position] not in "}]":
-            position += 1
-        return position + 1
+        return _closed(text, start)
     position = start
     while position < len(text) and text[position] not in ",}]" + _WHITESPACE:
         position += 1
     return position
+
+
+def _closed(text: str, start: int) -> int:
+    """The position after the object or list at ``start``: one pass, however deep it is nested."""
+    depth, position = 0, start
+    while True:
+        if text[position] == '"':
+            position = int(scanstring(text, position + 1)[1])
+            continue
+        depth += (text[position] in "{[") - (text[position] in "}]")
+        position += 1
+        if not depth:
+            return position
 
 
 def _skip(text: str, position: int) -> int:

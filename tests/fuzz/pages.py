@@ -1,0 +1,124 @@
+"""The same for pages and files that people share with Holdfast: read, patched, and nothing lost."""
+
+import functools
+
+from fuzz import ground
+from holdfast.errors import HoldfastError
+from holdfast.initiatives import pages as milestone_pages
+from holdfast.initiatives import status
+from holdfast.install.agents import AGENTS, TEAM
+from holdfast.install.places import ServersFile, SettingsFile
+from holdfast.loops import entries, pages, reading
+from holdfast.loops.rebuild import rebuilt
+from holdfast.workspace import find
+from loops import walks
+
+VALUES = {
+    "initiative": "Tidy billing",
+    "milestone": "M2",
+    "status": "in_progress",
+    "updated": "2026-04-01T08:00:00.000Z",
+}
+PROGRESS = {"M1": "completed", "M2": "in_progress"}
+AT = "2026-04-01T08:00:00.000Z"
+
+
+@functools.cache
+def _loop():
+    return walks.Loop().planned("T1").planned("T2", depends=["T1"]).finished("T1")
+
+
+def workflow_status(data):
+    """The values are there afterwards, and everybody's own lines are too."""
+    try:
+        after = status.Status(data).with_values(VALUES, PROGRESS)
+    except status.BadStatus as bad:
+        assert bad.line >= 1
+        raise
+    told = status.Status(after)
+    assert (told.milestone, told.status) == (VALUES["milestone"], VALUES["status"])
+    assert told.with_values(VALUES, PROGRESS) == after
+    comments = [row for row in data.split(b"\n") if row.startswith(b"#")]
+    assert [row for row in comments if row.rstrip(b"\r") not in after] == []
+
+
+@functools.cache
+def _initiative():
+    milestones = [
+        {"id": name, "title": "x", "status": "completed", "tasks": [{"text": "one", "done": True}]}
+        for name in ("M1", "M2")
+    ]
+    return {"name": "Tidy billing", "milestones": milestones}
+
+
+def milestone_page(data):
+    """A tick is one letter; a page that is ours gets rows, and loses none."""
+    for name, is_ours in (("", False), ("M1-map.md", True)):
+        page = milestone_pages.Page(data, name)
+        milestone_pages.merged([(name, page)])
+        after = page.ticked(_initiative(), is_ours=is_ours)
+        old, new = data.replace(b"[ ]", b"[x]"), after.replace(b"[ ]", b"[x]")
+        if not is_ours:
+            assert new == old
+            assert len(after) == len(data)
+        assert len(after) >= len(data)
+        again = milestone_pages.Page(after, name)
+        assert again.ticked(_initiative(), is_ours=is_ours) == after
+
+
+def loop_units(data):
+    text = data.decode("utf-8", "surrogateescape")
+    for mode in walks.MODES:
+        told, complaints = reading.read_units(text, mode)
+        assert all(one.startswith("line ") for one in complaints)
+        assert len({unit["id"] for unit in told}) == len(told)
+    once = pages.patched_units(text, _loop().state)
+    assert pages.patched_units(once, _loop().state) == once
+
+
+def loop_pages(data):
+    """The brief, the lessons, and all pages together."""
+    text = data.decode("utf-8", "surrogateescape")
+    reading.read_brief(text)
+    reading.read_guardrails(text)
+    state = {**_loop().state, "guardrails": [{"name": "a", "when": "b"}]}
+    once = pages.patched_guardrails(text, state)
+    assert once.startswith(text)
+    assert pages.patched_guardrails(once, state) == once
+    document, _ = rebuilt(text, text, text, text, "x", "development", lambda _: False)
+    assert document["slug"] == "x"
+
+
+def loop_log(data):
+    """What is appended is found again, so that it is appended once."""
+    text = data.decode("utf-8", "surrogateescape")
+    entries.settled(entries.read(text))
+    whole = text + entries.Comparison(text, _loop().events).addition()
+    assert entries.Comparison(whole, _loop().events).addition() == ""
+
+
+@functools.cache
+def _client_files():
+    here = find(ground.workspace())
+    found = [SettingsFile(agent, TEAM, here, enforce=True) for agent in AGENTS.values()]
+    return [*found, ServersFile(AGENTS["claude"], here)]
+
+
+def client_settings(data):
+    """Put in twice is put in once; taken out again, nothing of anybody's is gone."""
+    answers = []
+    for place in _client_files():
+        try:
+            new = place.with_ours(data, None)
+        except HoldfastError as error:
+            answers.append(error)
+            continue
+        assert place.with_ours(new, None) == new
+        left = place.without_ours(new, None)
+        assert place.without_ours(place.with_ours(left, None), None) == left
+        if b"holdfast" not in data and b"hooks" not in data and b"mcpServers" not in data:
+            # White space in an object that had nothing in it is all that may be another.
+            bare = data.removeprefix(b"\xef\xbb\xbf").split()
+            assert b"".join(left.removeprefix(b"\xef\xbb\xbf").split()) == (b"".join(bare) or b"{}")
+    if answers:
+        raise answers[0]

@@ -1,0 +1,288 @@
+"""What is asked of each parser: that it answers, and that what it gives can be given back.
+
+Each function takes bytes as they may lie on the disk, arrive on a pipe or be typed. It raises what
+is an answer (``targets`` says which exceptions are), or an ``AssertionError`` where the parser broke
+its word. Anything else is a finding.
+"""
+
+import functools
+import json
+
+from fuzz import ground
+from holdfast import jsontext, recipes, settings, trust, workspace
+from holdfast.core import moment
+from holdfast.detection import from_notes, from_plan
+from holdfast.digest import digest
+from holdfast.evidence import testlogs
+from holdfast.graph import memory, servers
+from holdfast.hooks import transcripts
+from holdfast.layers import catalog, index, records
+from holdfast.layers.records import envelope, locate, sound
+from holdfast.layers.records.fields import Invalid
+from holdfast.ledger import lines, segment
+from holdfast.memory import merge
+from holdfast.memory.section import Section
+from promises.hostile import is_allowed
+
+AT = "2026-07-08T09:10:11.000Z"
+PLACES = {
+    "verb": ".claude/workflow-state.json",
+    "formal": "untracked/workflow-state/some-process/state-some-process-20260217_060504.json",
+    "skill": ".claude/workflow-state/active/some-file.json",
+    "loop": ".claude/iterative/some-slug/state.json",
+}
+
+
+# JSON itself
+
+
+def json_text(data):
+    """What is taken is what the ``json`` package takes; what is refused has its line."""
+    try:
+        value = jsontext.loads(data, strict=True)
+    except jsontext.BadJson as bad:
+        assert 1 <= bad.line <= data.count(b"\n") + 1
+        raise
+    assert value == json.loads(data.removeprefix(b"\xef\xbb\xbf"), parse_int=_any_size)
+    for form in (jsontext.dumps(value), jsontext.pretty(value), jsontext.line_of(value)):
+        assert jsontext.loads(form, strict=True) == value
+
+
+def _any_size(text):
+    return int(text) if len(text) <= jsontext.MAX_DIGITS else float("nan")
+
+
+# The ledger
+
+
+def ledger_line(data):
+    """As it is, and with a hash that fits: then it is an event, or is no good for another reason."""
+    for line in (data, _sealed(data)):
+        try:
+            event = lines.decode(line)
+        except lines.BadLine:
+            continue
+        assert event["seq"] >= 1
+        body = {key: value for key, value in event.items() if key != "hash"}
+        again, own = lines.encode(body)
+        assert lines.decode(again[:-1]) == {**body, "hash": own}
+
+
+def _sealed(data):
+    body = data.rstrip(b"}")
+    return body + b',"hash":"' + digest(body).encode() + b'"}'
+
+
+def ledger_segment(data):
+    """Every line is an event or a bad line; mended line ends lose no byte."""
+    mended, ends = segment.whole(data) if data else (b"", [])
+    assert len(mended) >= len(data)
+    assert all(mended[end : end + 1] == b"\n" or end >= len(data) - 1 for end in ends[:1])
+    for found in segment.decoded(data):
+        assert isinstance(found, (dict, lines.BadLine))
+
+
+def events(data):
+    """Events that nobody wrote: what makes no sense is left out, and the rest is a state."""
+    told = jsontext.loads(data, strict=True)
+    listed = [_completed(one, n) for n, one in enumerate(told if isinstance(told, list) else [], 1)]
+    state, odd = sound.replayed([one for one in listed if one is not None])
+    assert state is None or sound.flaw(state) is None
+    assert len(odd) <= len(listed)
+
+
+def _completed(told, seq):
+    """The fields that every line of a ledger has, as ``decode`` makes sure."""
+    if not isinstance(told, dict):
+        return None
+    kind, fields = told.get("type"), told.get("data")
+    return {
+        "seq": seq, "id": f"e{seq}", "v": 1, "version": seq, "at": AT, "stream": "some-file",
+        "type": kind if isinstance(kind, str) else "", "by": {}, "prev": "", "hash": "",
+        "data": fields if isinstance(fields, dict) else {},
+    }  # fmt: skip
+
+
+# Records
+
+
+def record(name, data):
+    """A document is a state or is invalid at a line; its record gives the same state again."""
+    data = _with_its_digest(data)
+    sealed = envelope.unseal(data)
+    origin = {"at": AT, "path": PLACES[name], "worktree": ".", "recipe": _recipe}
+    try:
+        state = records.parse(name, sealed, None, origin)
+    except Invalid as invalid:
+        text = data.decode("utf-8-sig")
+        assert 1 <= locate.line_of(text, invalid.path) <= text.count("\n") + 1
+        raise
+    if sound.flaw(state) is not None:
+        return
+    raw = records.render(state, "l" * 32, 7, "h" * 32)
+    again = envelope.unseal(raw)
+    assert again.intact
+    assert records.parse(name, again, None, origin) == state
+    assert envelope.unseal(json.dumps(json.loads(raw)).encode()).intact
+
+
+def _with_its_digest(data):
+    """With a digest in it, it is one that fits: a stranger can compute it as well as we can."""
+    before, mark, claimed = data.rpartition(b'"digest": "')
+    after = claimed[34:]
+    return before + mark + digest(before + after).encode() + b'",' + after if mark else data
+
+
+@functools.cache
+def _recipe(name):
+    return recipes.load(name) if name in recipes.names() else None
+
+
+def small_record(kind, data):
+    """The same for what has one record in a workspace."""
+    module = __import__(f"holdfast.layers.records.{kind}", fromlist=("parse",))
+    data = _with_its_digest(data)
+    sealed = envelope.unseal(data)
+    origin = {"at": AT, "path": "", "worktree": ".", "recipe": lambda _: None}
+    try:
+        state = module.parse(sealed.document, sealed.rest or {}, origin)
+    except Invalid as invalid:
+        text = data.decode("utf-8-sig")
+        assert 1 <= locate.line_of(text, invalid.path) <= text.count("\n") + 1
+        raise
+    again = envelope.unseal(envelope.seal(*module.render(state), "l" * 32, 7, "h" * 32))
+    assert again.intact
+    assert module.parse(again.document, again.rest or {}, origin) == state
+
+
+def index_file(data):
+    """What is not as Holdfast wrote it is nothing; what is, is written the same again."""
+    rows = index.rows_in(data)
+    if rows is not None and all(isinstance(row, dict) and "id" in row for row in rows):
+        assert index.rows_in(index.rendered(rows, AT)) == sorted(rows, key=lambda r: str(r["id"]))
+
+
+def catalog_file(data):
+    found = catalog.Catalog(data)
+    if found.is_whole:
+        found.row("some-file")
+        rows = found.rows()
+        again = catalog.Catalog(found.updated(found.seq, found.ledger, rows[:1]))
+        assert len(again.rows()) == len({row["stream"] for row in rows})
+
+
+# Recipes and settings
+
+
+def recipe(data):
+    """A recipe that was taken is one that is taken again, as it is."""
+    path = ground.written("recipes/.claude/workflows/mine.toml", data)
+    taken = recipes.load_file("mine", path, f"{ground.folder()}/recipes")
+    assert recipes.check(taken, "mine") == taken
+    jsontext.dumps(taken).encode()
+
+
+def own_settings(data):
+    ground.written("settings/.claude/holdfast.toml", data)
+    found = settings.load(f"{ground.folder()}/settings")
+    for gate in found.gates_of_team().values():
+        assert "command" not in gate or settings.bad_command(gate["command"]) is None
+    assert 5 <= found.memory_lines() <= 200
+    assert found.trusted_folders == []
+    for asked in (found.enforced, found.graph, found.completed_kept, found.milestones):
+        asked()
+
+
+def approvals(data):
+    """What cannot be read approves nothing."""
+    ground.written("person/holdfast/trusted.json", data)
+    held = trust._approvals()
+    assert all(isinstance(value, dict) for value in held.values())
+
+
+def moments(data):
+    """Times and durations, which stand in nearly every file."""
+    text = data.decode(errors="surrogateescape")
+    ms = moment.epoch_ms(text)
+    if ms is not None and 0 <= ms < 253_402_300_800_000:
+        assert moment.epoch_ms(moment.iso(ms)) == ms
+    length = moment.duration_s(text)
+    assert length is None or length >= 0
+
+
+def git_folder(data):
+    """Git's own files, which are read without git: the name of a branch, and a folder."""
+    head, _, rest = data.partition(b"\0")
+    config, _, packed = rest.partition(b"\0")
+    root = f"{ground.folder()}/clone"
+    for name, text in (("HEAD", head), ("config", config), ("packed-refs", packed)):
+        ground.written(f"clone/.git/{name}", text)
+    found = workspace.find(root)
+    assert found.root == root
+    assert found.home.startswith(root)
+    for said in (found.branch(), found.commit()):
+        assert said is None or said.encode()
+
+
+def servers_file(data):
+    """Servers of a project: what a person reads is all that would be run."""
+    ground.written("servers/.mcp.json", data)
+    here = workspace.find(f"{ground.folder()}/servers")
+    one = servers.find(here, "memory")
+    assert one.text.encode()
+    one.filled({"HOME": "/nowhere"})
+
+
+# Other people's documents
+
+
+def memory_section(data):
+    """Not a byte outside of our marks is another one."""
+    section = Section(data, "k")
+    kept = section.with_lines([])
+    after = section.with_lines(["- ours"])
+    assert Section(after, "k").lines == ["- ours"]
+    assert Section(after, "k").with_lines([]).strip() == kept.strip()
+    if section.lines is None:
+        assert data in (kept, after[-len(data) :] or data) or after.startswith(data)
+    wanted = [(merge.ACTIVE, ["one", "two"])]
+    last = {"written": ["- one"], "dropped": []}
+    written, theirs, _ = merge.merged(section.lines, wanted, last, 10)
+    assert len(written) <= 10 or theirs
+
+
+def notes(data):
+    """What an agent's own notes tell: never more than a record takes."""
+    text = data.decode(errors="replace")
+    for found in (from_notes(text), from_plan(text, "CLAUDE/Plan/007-x/PLAN.md")):
+        if found is None:
+            continue
+        assert 1 <= found["phase"]["current"] <= found["phase"]["total"] <= 200
+        assert len(found["workflow"]) <= 200
+        assert len(found["required_reading"]) <= 100
+        document = {key: found[key] for key in found if key not in ("said", "source")}
+        origin = {"at": AT, "path": PLACES["formal"], "worktree": ".", "recipe": _recipe}
+        records.module("formal").parse(document, {}, origin)
+
+
+def transcript(data):
+    said = transcripts.summed_up_at(ground.written("transcript.jsonl", data), "id some-file ")
+    assert said == "" or moment.epoch_ms(said) is not None
+
+
+def test_log(data):
+    """What a runner printed explains an exit code; nothing in it steers a terminal."""
+    found = testlogs.read(data.decode("utf-8", "replace"))
+    if found:
+        for key in ("failing", "passing"):
+            assert all(map(is_allowed, "".join(found.get(key, []))))
+        assert all(map(is_allowed, found.get("error") or ""))
+        assert len(jsontext.dumps(found)) <= 10 * len(data) + 1_000
+
+
+def memory_file(data):
+    """What is an entity or a relation comes back; every other line is named."""
+    entities, relations, bad = memory.parsed(data)
+    assert all(1 <= number <= data.count(b"\n") + 1 for number, _ in bad)
+    again = memory.parsed(memory.rendered(entities, relations))
+    assert again == (entities, relations, [])

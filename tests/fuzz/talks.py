@@ -1,0 +1,112 @@
+"""The same for what is asked of Holdfast while it runs: hooks, servers, the command line."""
+
+import contextlib
+import functools
+import os
+import shutil
+
+from fuzz import ground
+from holdfast import Keeper, jsontext
+from holdfast.cli import completion, shellwords
+from holdfast.cli.arguments import parse
+from holdfast.cli.table import COMMANDS
+from holdfast.hooks import first
+from holdfast.hooks.plans import Call, plan_for
+from holdfast.mcp.memory import Memory
+from holdfast.mcp.pipe import MAX_LINE
+from holdfast.mcp.server import Server
+from holdfast.mcp.workflows import Workflows
+from workshop import Clock
+
+
+def hook_input(data):
+    """An event is answered with JSON or not at all; what it would record is not recorded here."""
+    event = first._event(data)
+    root = ground.workspace()
+    if isinstance(event.get("cwd"), str):
+        event["cwd"] = os.path.join(root, "docs")
+    if not event or first.root_of(event) != root:
+        return
+    first._may_matter(event, root)
+    plan = plan_for(Call(event, root))
+    assert plan.says.isprintable() or plan.answer is None
+    assert jsontext.loads(jsontext.dumps(plan.answer).encode()) == plan.answer
+
+
+class _Pipe:
+    """The client's end: one line in, and what comes out."""
+
+    def __init__(self, line):
+        self._line = line
+        self.sent = []
+
+    def lines(self):
+        yield from self._line.split(b"\n")[:20]
+
+    def send(self, message):
+        self.sent.append(message)
+        text = jsontext.dumps(message)
+        try:
+            raw = text.encode()
+        except UnicodeEncodeError:
+            raw = text.encode(errors="backslashreplace")
+        assert b"\n" not in raw
+        assert len(raw) < MAX_LINE
+
+
+class _NoRuns(Workflows):
+    """The server of workflows, which runs no command here."""
+
+    def _run_gate(self, arguments, talk):
+        talk.answer({"content": []})
+
+
+def mcp_workflows(data):
+    """Every request has one answer, whatever came before it."""
+    root = ground.workspace()
+    keeper = functools.partial(Keeper, root, session="session-1", by="mcp", clock_ms=Clock())
+    _served(_NoRuns(keeper), data)
+
+
+def mcp_memory(data):
+    place = os.path.join(ground.folder(), "memory")
+    shutil.rmtree(place, ignore_errors=True)
+    os.mkdir(place)
+    _served(Memory(os.path.join(place, "memory.jsonl"), place), data)
+
+
+def _served(app, data):
+    pipe = _Pipe(data)
+    Server(app, pipe).serve()
+    answered = [one for one in pipe.sent if "id" in one]
+    assert len(answered) <= len(data.split(b"\n"))
+    for one in answered:
+        assert ("result" in one) != ("error" in one)
+        told = one.get("error", {})
+        assert told.get("code", 0) != INTERNAL, told
+
+
+INTERNAL = -32603
+"""What a server says when something went wrong in it that nobody foresaw."""
+
+
+def command_line(data):
+    """The words are a command that there is, or a mistake with a hint."""
+    words = data.decode(errors="surrogateescape").split("\0")[:40]
+    found = parse(words)
+    assert found["command"] in COMMANDS
+
+
+def typed_line(data):
+    """A line that is still being typed: candidates are words, and nothing is run."""
+    text = data.decode(errors="replace").replace("\0", " ")
+    pieces = text.split(" ")[:20] or [""]
+    words, kept, quote = shellwords.of_bash(pieces)
+    assert isinstance(kept, str)
+    for piece in pieces:
+        bare, _, _ = shellwords.unquoted(piece)
+        assert shellwords.unquoted(shellwords.quoted(bare, ""))[0] == bare
+    assert quote in ("", "'", '"')
+    with contextlib.chdir(ground.workspace()):
+        for value, _ in completion.candidates(words or [""]):
+            assert isinstance(value, str)
