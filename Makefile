@@ -18,7 +18,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -q
 PYTEST := $(PY) -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test e2e promises coverage lint format bench docs clean remake
+.PHONY: help demo test e2e promises fuzz coverage lint format bench docs clean remake
 
 help:
 	@echo 'make demo      set up, and see the main job done in a temporary repository'
@@ -28,6 +28,7 @@ help:
 	@echo 'make format    mend the style where a tool can'
 	@echo 'make coverage  the tests again, and which lines they never reach'
 	@echo 'make promises  every promise over the whole product, with a table (docs/promises.md)'
+	@echo 'make fuzz      feed every parser for as long as ARGS says, and keep what breaks one'
 	@echo 'make bench     measure, and write bench/results/'
 	@echo 'make docs      check the documentation, and build it into build/docs/'
 	@echo 'make clean     remove what make made'
@@ -45,6 +46,11 @@ e2e: $(VENV)/.e2e e2e/.venv/.holdfast
 
 promises: $(VENV)/.dev
 	@$(PY) tests/promises/run.py $(ARGS)
+
+# Without the fuzzer, which not every interpreter has, inputs are changed by chance; it says so.
+fuzz: $(VENV)/.dev
+	@$(PIP) install --only-binary :all: -r requirements-fuzz.txt || true
+	@$(PY) tests/fuzz/run.py $(ARGS)
 
 coverage: $(VENV)/.dev
 	@$(PY) -m coverage erase

@@ -7,6 +7,8 @@ needed, in a tenth of the time.
 from __future__ import annotations
 
 import os
+from errno import EINVAL
+from stat import S_ISREG
 
 from holdfast.errors import Fault, Refused
 from holdfast.jsontext import is_encodable
@@ -27,6 +29,7 @@ _IGNORED = (
     "untracked/workflow-state/",
 )
 _COMMIT_DIGITS = (40, 64)
+_MOST = 16 * 1024 * 1024
 _RECORDS = tuple(line.partition("*")[0] for line in _IGNORED[1:])
 """What the path of every record begins with."""
 _SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/*/.*.json.holdfast*")
@@ -175,7 +178,8 @@ def find(path: str = ".") -> Workspace:
         if os.path.isdir(os.path.join(folder, ".claude", "holdfast")):
             return _plain(folder)
         if os.path.isfile(os.path.join(folder, "HEAD")) and _is_bare(folder):
-            return _in_git(folder, folder)
+            # It may have come as files of a clone: nothing else that it says is believed.
+            return Workspace(folder, MAIN, os.path.join(folder, "holdfast"), folder, folder)
     return _plain(start)
 
 
@@ -186,12 +190,22 @@ def _plain(root: str) -> Workspace:
 def _in_git(root: str, git: str) -> Workspace:
     shared = _read(os.path.join(git, "commondir"))
     common = os.path.normpath(os.path.join(git, shared)) if shared else git
+    if shared and not _is_same(os.path.dirname(git), os.path.join(common, "worktrees")):
+        # Whoever says so is no worktree of that repository: git keeps those in it.
+        shared, common = "", git
     main = _main_root(common)
     if main is not None and not shared:
+        if not _is_same(main, root):
+            # The git folder of another work tree is read, and nothing is put into it.
+            return Workspace(root, MAIN, os.path.join(root, ".claude", "holdfast"), git, None)
         main = root
     home = os.path.join(main, ".claude") if main else common
     name = os.path.basename(git) if shared else MAIN
     return Workspace(root, name, os.path.join(home, "holdfast"), git, common)
+
+
+def _is_same(one: str, other: str) -> bool:
+    return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
 def _main_root(common: str) -> str | None:
@@ -239,9 +253,13 @@ def _upwards(folder: str) -> list[str]:
 
 
 def _read(path: str) -> str:
+    """The beginning of a file; a pipe or a device in its place is not waited for."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read().rstrip("\r\n")
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(fd, encoding="utf-8", errors="surrogateescape") as file:
+            if not S_ISREG(os.fstat(fd).st_mode):
+                raise OSError(EINVAL, "it is not an ordinary file")
+            return file.read(_MOST).rstrip("\r\n")
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:

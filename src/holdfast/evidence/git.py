@@ -5,25 +5,72 @@ from __future__ import annotations
 import os
 import subprocess
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _LIMIT_S = 60
-_QUIET = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
-"""A repository may name a program that git runs to look at files; here it is not run."""
+_QUIET = (
+    "core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.quotePath=false",
+    "safe.bareRepository=explicit",
+)  # fmt: skip
+"""A repository may name programs that git runs when it looks at files; here they are not run. Nor is
+a folder believed to be a repository because its files look like one."""
+_ALONE = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    # What is missing is missed: nothing is fetched, by whatever program the repository names.
+    "GIT_ALLOW_PROTOCOL": "none",
+    "LC_ALL": "C",
+}
+_READS_FILES = ("ls-files", "diff", "hash-object")
+_FILTER = ("clean", "smudge", "process")
 _OF_ANOTHER_REPOSITORY = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE",
 )  # fmt: skip
 """What a hook of git finds in its environment; it may mean another worktree than ours."""
+_COUNTED = (
+    "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "-z",
+)  # fmt: skip
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
 def ask(root: str, *words: str, given: bytes = b"") -> bytes | None:
     """What git answers; ``None`` when there is no git, no repository, or it says no."""
-    env = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    filters = _filters(root) if words[0] in _READS_FILES else []
+    if any("=" in name for name in filters):
+        return None  # Such a name cannot be told to git, and nobody gives one without a reason.
+    unset = [f"filter.{name}.{key}=" for name in filters for key in _FILTER]
+    unset += [f"filter.{name}.required=false" for name in filters]
+    return _answer(root, [*_QUIET, *unset], words, given)
+
+
+def _filters(root: str) -> list[str]:
+    """The filters that the repository itself sets up: git would run them on what it reads.
+
+    Those in a person's own settings are the person's, and are run.
+    """
+    found: dict[str, None] = {}
+    for scope in ("--local", "--worktree"):
+        words = ("config", scope, "--includes", "-z", "--name-only", "--get-regexp", r"^filter\.")
+        told = _answer(root, _QUIET, words) or b""
+        names = told.decode(errors="surrogateescape").split("\0")
+        found.update(dict.fromkeys(name[7:].rpartition(".")[0] for name in names if name))
+    return list(found)
+
+
+def _answer(
+    root: str, settings: Iterable[str], words: tuple[str, ...], given: bytes = b""
+) -> bytes | None:
+    env = {**os.environ, **_ALONE}
     for name in _OF_ANOTHER_REPOSITORY:
         env.pop(name, None)
+    told = [word for setting in settings for word in ("-c", setting)]
     try:
         done = subprocess.run(  # noqa: S603 - words are ours, paths come after them
-            ["git", "-C", root, *_QUIET, *words],  # noqa: S607
+            ["git", "-C", root, *told, *words],  # noqa: S607
             input=given,
             capture_output=True,
             env=env,
@@ -64,7 +111,7 @@ def lines_added(root: str, base: str | None, since: str) -> dict[str, int]:
     known = base and line(root, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
     base = known or line(root, "rev-list", "-1", f"--before={since}", "HEAD") or EMPTY_TREE
     found: dict[str, int] = {}
-    told = ask(root, "diff", "--numstat", "--no-renames", "--no-ext-diff", "-z", base) or b""
+    told = ask(root, "diff", *_COUNTED, base) or b""
     for row in told.decode(errors="surrogateescape").split("\0"):
         added, _, rest = row.partition("\t")
         path = rest.partition("\t")[2]
