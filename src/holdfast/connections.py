@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from errno import EINVAL
 
 from holdfast import jsontext
 from holdfast.disk import Disk
 from holdfast.install.agents import AGENTS, COMMAND, USER, fastest
 from holdfast.install.hooks import HOOKS, is_ours
+from holdfast.workspace import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def connections(root: str) -> Found:
             path = os.path.join(folder, name)
             shown = path if scope == USER else name
             try:
-                settings = settings_in(path)
+                settings = settings_in(path, None if scope == USER else root)
             except (jsontext.BadJson, OSError) as error:
                 found.troubles.append((f"{shown} cannot be read: {error}", shown))
                 continue
@@ -80,10 +82,12 @@ def connections(root: str) -> Found:
     return found
 
 
-def settings_in(path: str) -> Fields:
-    """What a settings file holds; nothing where there is none."""
+def settings_in(path: str, root: str | None = None) -> Fields:
+    """What a settings file holds; nothing where there is none, or where it is none of the project."""
     if not os.path.isfile(path):
         return {}
+    if root is not None and not is_inside(path, root):
+        raise OSError(EINVAL, "it leads out of the project")
     raw = (Disk().read(path, _MOST) or b"").removeprefix(_BOM)
     found = jsontext.loads(raw if raw.strip() else b"{}")
     return found if isinstance(found, dict) else {}

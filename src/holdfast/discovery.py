@@ -8,8 +8,10 @@ import os
 
 from holdfast import expiry, jsontext, reconcile
 from holdfast.core import choice
+from holdfast.errors import Refused
 from holdfast.layers import records
 from holdfast.layers.records import envelope, fields
+from holdfast.workspace import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,12 +50,16 @@ def records_here(root: str) -> list[str]:
 
 
 def _names(root: str, folder: str) -> list[str]:
-    try:
-        return sorted(
-            name for name in os.listdir(os.path.join(root, folder)) if not name.startswith(".")
-        )
-    except (FileNotFoundError, NotADirectoryError):
+    full = os.path.join(root, folder)
+    if not os.path.isdir(full):
         return []
+    if not is_inside(full, root):
+        raise Refused(
+            "outside",
+            f"{folder} leads out of the workspace {root}",
+            "remove the symbolic link, or move the folder into the workspace",
+        )
+    return sorted(name for name in os.listdir(full) if not name.startswith("."))
 
 
 def adopt_file(engine: Engine, record: str) -> Workflow | None:

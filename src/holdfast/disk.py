@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from errno import EAGAIN, EINVAL, ENOSYS, ENOTSUP, ENOTTY, ENXIO, EOPNOTSUPP
+from errno import EAGAIN, EINVAL, ELOOP, ENOSYS, ENOTSUP, ENOTTY, ENXIO, EOPNOTSUPP
 from stat import S_ISDIR, S_ISREG
 
 TYPE_CHECKING = False
@@ -41,21 +41,11 @@ class Disk:
 
         A pipe is not waited for: ``ODD`` stands for it, and ``FOLDER`` for a folder.
         """
-        try:
-            fd = os.open(path, _TO_READ)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            if error.errno == ENXIO:  # a socket
-                return ODD
-            raise
-        try:
-            mode = os.fstat(fd).st_mode
-            if S_ISREG(mode):
-                return _read_all(fd, most)
-            return FOLDER if S_ISDIR(mode) else ODD
-        finally:
-            os.close(fd)
+        return _read_from(path, _TO_READ, most)
+
+    def read_own(self, path: str, most: int | None = None) -> bytes | None:
+        """The same for a file of Holdfast's own, which is never a link: that is odd as well."""
+        return _read_from(path, _TO_READ | os.O_NOFOLLOW, most)
 
     def open_read(self, path: str) -> int:
         """A descriptor of an ordinary file, and of nothing else; a link is not followed."""
@@ -190,7 +180,7 @@ class Disk:
             except FileNotFoundError:
                 pass
             else:
-                return self.read(spare, LARGEST + 1)
+                return self.read_own(spare, LARGEST + 1)
         try:
             self.link(spare, path)
         except FileExistsError:
@@ -294,6 +284,24 @@ def _fullfsync(fd: int) -> None:
 
 _sync_names = _fullfsync if hasattr(fcntl, "F_FULLFSYNC") else _fsync
 _sync_content = getattr(os, "fdatasync", _sync_names)
+
+
+def _read_from(path: str, flags: int, most: int | None) -> bytes | None:
+    try:
+        fd = os.open(path, flags)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno == ENXIO or (error.errno == ELOOP and flags & os.O_NOFOLLOW):
+            return ODD  # a socket; a link where none is followed
+        raise
+    try:
+        mode = os.fstat(fd).st_mode
+        if S_ISREG(mode):
+            return _read_all(fd, most)
+        return FOLDER if S_ISDIR(mode) else ODD
+    finally:
+        os.close(fd)
 
 
 def _read_all(fd: int, most: int | None) -> bytes:

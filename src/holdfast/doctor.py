@@ -38,6 +38,7 @@ LATELY = 5_000
 _PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 _LOG = "hook.log"
 _LOG_END = 4_096
+_LOG_MOST = 1 << 20
 
 
 def examine(keeper: Keeper) -> list[Fields]:
@@ -87,7 +88,7 @@ def _hooks(root: str) -> Iterator[Fields]:
 def _server(root: str) -> Iterator[Fields]:
     """Whether the server that the project offers to its team answers."""
     try:
-        told = settings_in(os.path.join(root, servers.FILE))
+        told = settings_in(os.path.join(root, servers.FILE), root)
     except (jsontext.BadJson, OSError) as error:
         said = f"{servers.FILE} cannot be read: {error}"
         yield _check("server", "bad", said, f"edit {servers.FILE}")
@@ -129,7 +130,9 @@ def _settings(keeper: Keeper) -> Fields:
 def _writable(keeper: Keeper) -> Iterator[Fields]:
     root, home = keeper.workspace.root, keeper.workspace.home
     wanted = [home, *(os.path.join(root, name) for name in RECORDS)]
-    tried = [_try_to_write(folder) for folder in dict.fromkeys(map(_nearest, wanted))]
+    shared = keeper.workspace.common or root
+    tops = [os.path.realpath(top) for top in (root, shared, os.path.dirname(os.path.dirname(home)))]
+    tried = [_try_to_write(folder, tops) for folder in dict.fromkeys(map(_nearest, wanted))]
     # One good one stands for all.
     yield from [one for one in tried if one["status"] == "bad"] or tried[:1]
 
@@ -141,7 +144,10 @@ def _nearest(folder: str) -> str:
     return folder
 
 
-def _try_to_write(folder: str) -> Fields:
+def _try_to_write(folder: str, tops: list[str]) -> Fields:
+    if not any(f"{os.path.realpath(folder)}/".startswith(f"{top}/") for top in tops):
+        said = f"{folder} leads out of the workspace"
+        return _check("folders", "bad", said, "remove the symbolic link")
     if not os.path.isdir(folder):
         said = f"{folder} is not a folder, and one is needed there"
         return _check("folders", "bad", said, f"move {folder} away")
@@ -234,7 +240,8 @@ def _faults(keeper: Keeper) -> Iterator[Fields]:
     path = os.path.join(keeper.workspace.home, _LOG)
     if not os.path.isfile(path):
         return
-    lines = (Disk().read(path) or b"")[-_LOG_END:].decode(errors="replace").splitlines()
+    raw = Disk().read_own(path, _LOG_MOST) or b""
+    lines = raw[-_LOG_END:].decode(errors="replace").splitlines()
     if lines:
         yield _check("last fault", "unknown", lines[-1], f"see {path}")
 

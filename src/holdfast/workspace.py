@@ -76,7 +76,7 @@ class Workspace:
             if text.startswith("refs/heads/"):
                 # A name may be any bytes to git; here it is text that is stored and shown.
                 raw = text.removeprefix("refs/heads/").encode(errors="surrogateescape")
-                return raw.decode(errors="replace")
+                return raw.decode(errors="replace") or None
         return None
 
     def commit(self) -> str | None:
@@ -202,6 +202,11 @@ def _in_git(root: str, git: str) -> Workspace:
     home = os.path.join(main, ".claude") if main else common
     name = os.path.basename(git) if shared else MAIN
     return Workspace(root, name, os.path.join(home, "holdfast"), git, common)
+
+
+def is_inside(path: str, root: str) -> bool:
+    """Whether a path lies below the root when the links on its way are followed."""
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), ""))
 
 
 def _is_same(one: str, other: str) -> bool:

@@ -32,6 +32,8 @@ class Clone:
         self.home = os.path.join(self.base, "home")
         self.outside = os.path.join(self.base, "outside")
         self.secret = os.path.join(self.outside, "secret.txt")
+        self.record = os.path.join(self.outside, "record.json")
+        """The record of another project."""
         self.ran = os.path.join(self.base, "ran")
         self.canary = f"touch {self.ran}"
         self.starts = [""]
@@ -39,7 +41,9 @@ class Clone:
         for folder in (self.root, self.outside, os.path.join(self.home, ".ssh")):
             os.makedirs(folder)
         for path in (self.secret, os.path.join(self.home, ".ssh", "id")):
-            put(path, f"{SECRET}\nenforce\nWorkflow state\nWorkflow: {SECRET}\nPhase: 1/2\n")
+            put(path, f"Workflow state\nWorkflow: {SECRET}\nPhase: 1/2 {SECRET}\nenforce {SECRET}\n")
+        told = {"type": "APEX", "phase": "plan", "context": SECRET, "name": SECRET}
+        put(self.record, json.dumps(told))
         self.git("init", "-q", "-b", "main")
         self.write("README.md", "A project.\n")
         self.git("add", "README.md")
@@ -378,23 +382,29 @@ def records_that_are_links(clone):
         ".claude/iterative/trap/state.json", ".claude/workflows/ship.toml", ".claude/settings.json",
         "CLAUDE/Plan/001-x/PLAN.md", ".claude/settings.local.json", "WORKFLOW-STATUS.yaml",
     ):  # fmt: skip
-        clone.link(name, clone.secret)
+        clone.link(name, clone.record if name.endswith(".json") else clone.secret)
     for name in (".claude/workflow-state/active", "untracked", "documentation"):
         clone.link(name, clone.outside)
 
 
 @repository
 def spares_that_are_links(clone):
-    """The names under which Holdfast writes before it puts a file in its place."""
+    """The names under which Holdfast writes before it puts a file in its place, or looks after."""
     for name in (
         "workflow-state.json", "initiative.json", "settings.json", "learnings.json",
         "interview-state.json", "delegation-log.json", "forge-context.json",
     ):  # fmt: skip
-        for spare in (f".{name}.holdfast", f".{name}.holdfast.old", f"{name}.tmp", f".{name}.holdfast-0"):
-            clone.link(f".claude/{spare}", clone.secret)
+        for end in ("", ".old", "-0", "-saved-1", "-saved-2"):
+            clone.link(f".claude/.{name}.holdfast{end}", clone.record)
+    for name in ("graph.db.new", "graph.db-wal", "graph.db-shm", "graph.db-journal", "memory.json"):
+        clone.link(f".claude/holdfast/{name}", clone.secret)
+
+
+@repository
+def locks_and_logs_that_are_links(clone):
     for name in (
-        "lock", "ledger.ndjson.lock", "hook.log", "installed.json.lock", "catalog.ndjson.tmp",
-        "graph.db.lock", "graph.db.new", "graph.db-wal", "graph.db-shm", "graph.db-journal",
+        "lock", "hook.log", "installed.json.lock", "graph.db.lock", "memory.lock", "doctor.lock",
+        "initiatives.lock", "cleaned", "catalog.ndjson",
     ):  # fmt: skip
         clone.link(f".claude/holdfast/{name}", clone.secret)
 

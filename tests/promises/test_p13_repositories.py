@@ -51,7 +51,9 @@ MAY_READ = (
     "/dev/random",
 )  # fmt: skip
 """What every program reads; and devices, which are opened to see that they are no files."""
-MAY_READ_AT_HOME = (".config", ".claude", ".claude.json", ".codex", ".gemini", ".local/share/holdfast")
+MAY_READ_AT_HOME = (
+    ".config", ".claude", ".claude.json", ".codex", ".gemini", ".local/share/holdfast", ".profile",
+)  # fmt: skip
 MAY_WRITE_AT_HOME = (".config/holdfast", ".local", ".claude/projects")
 """Approvals, the graph that is everybody's, and the memory that the client keeps of a project."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 
+from holdfast.disk import Disk
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,8 +127,9 @@ def lines_added(root: str, base: str | None, since: str) -> dict[str, int]:
 
 
 def _count_lines(path: str) -> int:
+    """Of a file; a link to one has no lines of its own."""
     try:
-        with open(path, "rb") as file:
+        with open(Disk().open_read(path), "rb") as file:
             return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
     except OSError:
         return 0

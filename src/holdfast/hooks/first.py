@@ -32,6 +32,8 @@ _ONE_FILE = ("file_path", "path", "absolute_path")
 _SEVERAL_FILES = ("paths", "include")
 _NOTES = ("CLAUDE.local.md", os.path.join("CLAUDE", "Plan"))
 _MANY = 64
+_MOST = 16 * 1024 * 1024
+"""What a record may have, in bytes."""
 
 
 def main() -> int:
@@ -124,11 +126,9 @@ def _has_work(root: str, *, with_notes: bool) -> bool:
 def _is_enforced(root: str) -> bool:
     """Whether some settings speak of it; what they say is read by those who understand it."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.environ.get("HOME", ""), ".config")
-    files = (
-        os.path.join(root, ".claude", "holdfast.toml"),
-        os.path.join(base, "holdfast", "config.toml"),
-    )
-    return any(b"enforce" in _bytes(path) for path in files)
+    team = os.path.join(root, ".claude", "holdfast.toml")
+    person = os.path.join(base, "holdfast", "config.toml")
+    return (_is_inside(root, team) and b"enforce" in _bytes(team)) or b"enforce" in _bytes(person)
 
 
 def paths_read(given: object) -> list[str]:
@@ -161,15 +161,21 @@ def _is_plain(name: str) -> bool:
 def _records(root: str) -> list[str]:
     found = [os.path.join(root, ".claude", "workflow-state.json")]
     for folder in _FOLDERS:
-        try:
-            names = os.listdir(os.path.join(root, folder))
-        except OSError:
+        above = os.path.join(root, folder)
+        if not os.path.isdir(above) or not _is_inside(root, above):
             continue
-        for name in names[: _MANY + 1]:
-            path = os.path.join(root, folder, name)
-            inner = os.listdir(path)[:_MANY] if os.path.isdir(path) else []
-            found += [os.path.join(path, one) for one in inner] or [path]
-    return found
+        for name in os.listdir(above)[: _MANY + 1]:
+            path = os.path.join(above, name)
+            if not os.path.isdir(path):
+                found.append(path)
+            elif not os.path.islink(path):
+                found += [os.path.join(path, one) for one in os.listdir(path)[:_MANY]]
+    return [path for path in found if not os.path.islink(path)]
+
+
+def _is_inside(root: str, path: str) -> bool:
+    """Whether no link leads out of the work tree: what lies elsewhere is not this project's."""
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), ""))
 
 
 def _bytes(path: str) -> bytes:
@@ -178,7 +184,7 @@ def _bytes(path: str) -> bytes:
         if not os.path.isfile(path):
             return b""
         with open(path, "rb") as file:
-            return file.read()
+            return file.read(_MOST)
     except OSError:
         return b""
 

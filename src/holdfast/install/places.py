@@ -16,6 +16,7 @@ from holdfast.install.agents import AGENTS, TEAM, USER
 from holdfast.install.hooks import Misfit, containers, has_ours, merged, stripped
 from holdfast.install.skills import skills
 from holdfast.settings import BadSettings
+from holdfast.workspace import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
 BOM = "\ufeff"
+_MOST = 16 * 1024 * 1024
 _OURS = b"holdfast"
 """What no settings with our hooks lack."""
 
@@ -155,7 +157,9 @@ class SettingsFile(SharedFile):
         return containers(text)
 
     def has_ours(self, disk: Disk) -> bool:
-        raw = disk.read(self.path) if os.path.isfile(self.path) else None
+        is_there = os.path.isfile(self.path)
+        is_theirs = self.root is not None and not is_inside(self.path, self.root)
+        raw = disk.read(self.path, _MOST) if is_there and not is_theirs else None
         if raw is None or _OURS not in raw:
             return False
         try:

@@ -51,7 +51,7 @@ class RecordStore:
 
     def read(self, path: str) -> bytes | None:
         """The record's bytes, of a huge file its first; ``None`` when there is nothing."""
-        return self._disk.read(path, LARGEST + 1)
+        return self._disk.read_own(path, LARGEST + 1)
 
     def prepare(self, path: str, data: bytes, durable_from: str | None = None) -> str:
         """Writes the record beside its place, so that room for it is certain; gives the spare.
