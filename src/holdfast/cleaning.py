@@ -86,7 +86,7 @@ def clean_at_times(loop: Loop) -> None:
     """The same by itself, at most hourly; whatever goes wrong, what was asked for is done."""
     engine = loop.engine
     try:
-        last = (engine.disk.read(_mark(engine)) or b"").decode(errors="replace")
+        last = (engine.disk.read_own(_mark(engine)) or b"").decode(errors="replace")
         if last and not moment.is_past(engine.now_ms(), last, EVERY):
             return
         for row in clean(loop):

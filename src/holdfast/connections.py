@@ -83,7 +83,7 @@ def connections(root: str) -> Found:
 
 
 def settings_in(path: str, root: str | None = None) -> Fields:
-    """What a settings file holds; nothing where there is none, or where it is none of the project."""
+    """What a settings file holds; nothing where there is none. A project's lies inside of it."""
     if not os.path.isfile(path):
         return {}
     if root is not None and not is_inside(path, root):

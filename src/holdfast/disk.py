@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from errno import EAGAIN, EINVAL, ELOOP, ENOSYS, ENOTSUP, ENOTTY, ENXIO, EOPNOTSUPP
+from errno import EAGAIN, EFBIG, EINVAL, ELOOP, ENOSYS, ENOTSUP, ENOTTY, ENXIO, EOPNOTSUPP
 from stat import S_ISDIR, S_ISREG
 
 TYPE_CHECKING = False
@@ -24,6 +24,8 @@ SPARE = ".tmp"
 """How the name of a view ends that is being written; before it stands who writes it."""
 LARGEST = 16 * 1024 * 1024
 """What a record may have, in bytes; more than one byte beyond is not even read."""
+WHOLE = 64 * 1024 * 1024
+"""What any file may have that is read whole; more would take all the memory there is."""
 FOLDER = b"\x00a folder"
 ODD = b"\x00a pipe or a device"
 """These stand for the content of what is not a file: nothing that can be taken in, so it is moved
@@ -296,10 +298,12 @@ def _read_from(path: str, flags: int, most: int | None) -> bytes | None:
             return ODD  # a socket; a link where none is followed
         raise
     try:
-        mode = os.fstat(fd).st_mode
-        if S_ISREG(mode):
-            return _read_all(fd, most)
-        return FOLDER if S_ISDIR(mode) else ODD
+        found = os.fstat(fd)
+        if not S_ISREG(found.st_mode):
+            return FOLDER if S_ISDIR(found.st_mode) else ODD
+        if most is None and found.st_size > WHOLE:
+            raise OSError(EFBIG, f"it has more than {WHOLE:,} bytes", path)
+        return _read_all(fd, most)
     finally:
         os.close(fd)
 

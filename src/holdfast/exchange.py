@@ -85,7 +85,7 @@ def _put(disk: Disk, path: str, data: bytes | None, spare: str, *, is_new: bool)
             disk.move(path, spare)
         except FileNotFoundError:
             return None
-        return disk.read(spare)
+        return disk.read_own(spare)
     disk.make_folder(os.path.dirname(path))
     disk.create(spare, data, 0o666 if is_new else 0o600, durable=True)
     disk.match(spare, path)
@@ -114,7 +114,7 @@ def clear_spares(
     kept = []
     for turn in range(_TURNS):
         spare = _spare(path, turn, owner)
-        found = disk.read(spare)
+        found = disk.read_own(spare)
         if found is None:
             continue
         if not found or found == disk.read(path) or is_known(found):

@@ -32,7 +32,9 @@ def exclude(workspace: Workspace, disk: Disk, note: Callable[[str], None]) -> No
     if workspace.common is None:
         return
     path = os.path.join(workspace.common, "info", "exclude")
-    if os.path.realpath(path) != os.path.join(os.path.realpath(workspace.common), "info", "exclude"):
+    if os.path.realpath(path) != os.path.join(
+        os.path.realpath(workspace.common), "info", "exclude"
+    ):
         note("git's exclude file is a link, and was not extended")
         return
     try:

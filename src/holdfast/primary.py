@@ -94,7 +94,7 @@ def _done_before(loop: Loop, state: Workflow, one: Fields) -> Workflow:
 def bring_home(loop: Loop) -> None:
     """Carries out what was kept on the server, if anything was; what is refused now is said."""
     path = _mark_path(loop)
-    server = (loop.engine.disk.read(path) or b"").decode(errors="replace").strip()
+    server = (loop.engine.disk.read_own(path) or b"").decode(errors="replace").strip()
     if not server or not os.access(loop.engine.workspace.home, os.W_OK):
         return
     from holdfast.graph import delivery

@@ -121,7 +121,7 @@ class Register:
 
     def _current(self) -> catalog.Catalog:
         if self._catalog is None:
-            found = catalog.Catalog(self._disk.read(self.path) or b"")
+            found = catalog.Catalog(self._disk.read_own(self.path) or b"")
             closed = self._ledger.closed.segments()
             if not closed:
                 found = catalog.Catalog(b"")

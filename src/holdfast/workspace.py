@@ -7,7 +7,6 @@ needed, in a tenth of the time.
 from __future__ import annotations
 
 import os
-from errno import EINVAL
 from stat import S_ISREG
 
 from holdfast.errors import Fault, Refused
@@ -262,10 +261,10 @@ def _read(path: str) -> str:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, encoding="utf-8", errors="surrogateescape") as file:
-            if not S_ISREG(os.fstat(fd).st_mode):
-                raise OSError(EINVAL, "it is not an ordinary file")
-            return file.read(_MOST).rstrip("\r\n")
+            if S_ISREG(os.fstat(fd).st_mode):
+                return file.read(_MOST).rstrip("\r\n")
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
         raise Fault("unreadable", f"{path} cannot be read ({error.strerror})", "") from error
+    raise Fault("unreadable", f"{path} cannot be read (it is not an ordinary file)", "")

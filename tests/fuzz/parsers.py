@@ -1,8 +1,8 @@
 """What is asked of each parser: that it answers, and that what it gives can be given back.
 
 Each function takes bytes as they may lie on the disk, arrive on a pipe or be typed. It raises what
-is an answer (``targets`` says which exceptions are), or an ``AssertionError`` where the parser broke
-its word. Anything else is a finding.
+is an answer (``targets`` says which exceptions are), or an ``AssertionError`` where the parser
+broke its word. Anything else is a finding.
 """
 
 import functools
@@ -56,7 +56,7 @@ def _any_size(text):
 
 
 def ledger_line(data):
-    """As it is, and with a hash that fits: then it is an event, or is no good for another reason."""
+    """As it is, and with a hash that fits: then it is an event, or no good for another reason."""
     for line in (data, _sealed(data)):
         try:
             event = lines.decode(line)

@@ -1,9 +1,9 @@
 """``make fuzz``: every parser fed by a fuzzer that follows what it reaches in the code.
 
-Each target has a process of its own, which atheris ends after so many seconds or tries. A finding is
-written to ``cases/NAME/``, so that from then on every test run tries it; a table says what was done.
-Where atheris cannot be imported, the same changes are made without looking at the code, and the
-table says so.
+Each target has a process of its own, which atheris ends after so many seconds or tries. A finding
+is written to ``cases/NAME/``, so that from then on every test run tries it; a table says what was
+done. Where atheris cannot be imported, the same changes are made without looking at the code, and
+the table says so.
 """
 
 import argparse
@@ -69,7 +69,8 @@ def _by_coverage(atheris, target, seeds, seed, seconds, runs, found):
 
     options = [
         f"-seed={seed}", f"-max_total_time={seconds}", f"-runs={runs}", f"-max_len={MOST_BYTES}",
-        f"-timeout={SLOW_S}", "-rss_limit_mb=1500", f"-artifact_prefix={found}/", "-print_final_stats=1",
+        f"-timeout={SLOW_S}", "-rss_limit_mb=1500", f"-artifact_prefix={found}/",
+        "-print_final_stats=1",
     ]  # fmt: skip
     atheris.Setup([sys.argv[0], *options, corpus], target.run, custom_mutator=changed)
     atheris.Fuzz()
@@ -153,7 +154,9 @@ def main():
     if unknown:
         asked.error(f"no target is called {unknown[0]}; there are {', '.join(BY_NAME)}")
     if not _has_atheris():
-        print("ATHERIS IS NOT INSTALLED HERE: inputs are changed by chance, coverage is not followed")
+        print(
+            "ATHERIS IS NOT INSTALLED HERE: inputs are changed by chance, coverage is not followed"
+        )
     print(f"seed {args.seed}: make fuzz ARGS='--seed {args.seed} --seconds {args.seconds}'")
     print(f"{'target':20} {'executions':>10} {'coverage':>8} {'corpus':>6} {'s':>4}  findings")
     rows = []
@@ -173,7 +176,9 @@ def main():
 
 
 def _has_atheris():
-    ended = subprocess.run([sys.executable, "-c", "import atheris"], capture_output=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", "import atheris"], capture_output=True, check=False
+    )
     return ended.returncode == 0
 
 

@@ -57,7 +57,7 @@ class _Pipe:
 class _NoRuns(Workflows):
     """The server of workflows, which runs no command here."""
 
-    def _run_gate(self, arguments, talk):
+    def _run_gate(self, _arguments, talk):
         talk.answer({"content": []})
 
 

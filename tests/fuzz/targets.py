@@ -2,8 +2,8 @@
 
 ``TARGETS`` has a row for each: the function that asks it (see ``parsers``, ``pages``, ``talks``),
 texts to begin with, words that it knows, and the exceptions by which it may say no. Two drivers use
-the table: ``test_targets.py`` with Hypothesis in every test run, ``run.py`` with atheris for as long
-as one likes. A case that was found is a file in ``cases/NAME/``, and is tried for ever.
+the table: ``test_targets.py`` with Hypothesis in every test run, ``run.py`` with atheris for as
+long as one likes. A case that was found is a file in ``cases/NAME/``, and is tried for ever.
 """
 
 import functools
@@ -70,10 +70,12 @@ _RECORD = _JSON + _words(
     '"status" "phase" "phases" "tasks" "context" "in_progress" "completed" "blocked" "pending" '
     '"name" "current" "steps" "recipe" "gates" "ttl" "24h" "2026-01-01T00:00:00Z" "description"'
 )
-_TOML = _words('= [ ] [[ ]] """ \'\'\' # \\u001b 1e9 0x1F 1979-05-27 inf nan true gates command') + (
-    b"[[phases]]\nname = ", b"[gates.x]\n", b"format = ",
+_TOML = (
+    *_words("= [ ] [[ ]] # \\u001b 1e9 0x1F 1979-05-27 inf nan true gates command"),
+    b'"""', b"'''", b"[[phases]]\nname = ", b"[gates.x]\n", b"format = ",
 )  # fmt: skip
-_MARKDOWN = _words("# ## - * + 1. ``` ~~~ > <!-- --> [ ] [x] ** &#10; \\ | --- === ✅ :") + (
+_MARKDOWN = (
+    *_words("# ## - * + 1. ``` ~~~ > <!-- --> [ ] [x] ** &#10; \\ | --- === ✅ :"),
     b"- [ ] ", b"  - ", b"\n\n", b"\r\n", b"    ",
 )  # fmt: skip
 
@@ -286,7 +288,12 @@ TARGETS = (
         (*_MARKDOWN, b"M1: ", b"## M2"),
         (BadPage,),
     ),
-    Target("loop-units", pages.loop_units, _loop_pages, (*_MARKDOWN, b"**T1**: ", b"T1 \xe2\x86\x92 T2")),
+    Target(
+        "loop-units",
+        pages.loop_units,
+        _loop_pages,
+        (*_MARKDOWN, b"**T1**: ", b"T1 \xe2\x86\x92 T2"),
+    ),
     Target("loop-pages", pages.loop_pages, _loop_pages, (*_MARKDOWN, b"**When**: ")),
     Target("loop-log", pages.loop_log, _log, (*_MARKDOWN, b"**Did:** ", b"## T1 - Iteration 1 - ")),
     Target(
@@ -313,7 +320,9 @@ TARGETS = (
         ),
         (b'\n{"sessionId":', b'\n{"$set":{"messages":[', b'\n{"id":', b'"lastUpdated":"'),
     ),
-    Target("test-log", parsers.test_log, ground.test_logs, _words("FAILED PASS ok --- panic: Tests:")),
+    Target(
+        "test-log", parsers.test_log, ground.test_logs, _words("FAILED PASS ok --- panic: Tests:")
+    ),
     Target(
         "memory-file",
         parsers.memory_file,

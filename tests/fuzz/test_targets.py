@@ -30,9 +30,9 @@ def nobody(monkeypatch):
 @each_target
 def test_what_the_parser_should_take_is_taken(target):
     taken = 0
-    for seed in target.seeds():
+    for text in target.seeds():
         try:
-            target.ask(seed)
+            target.ask(text)
         except target.answers:
             continue
         taken += 1
@@ -85,10 +85,10 @@ def steps_of(target, data):
 
 @each_target
 def test_twice_the_text_takes_no_more_than_twice_the_steps(target):
-    seed = min(target.seeds(), key=len)
-    middle = len(seed) // 2
-    for word in (*target.words, b"[", b"{\"a\":", b"x", b"\n", b"- ", seed):
-        small, large = (seed[:middle] + word * count + seed[middle:] for count in (150, 300))
+    text = min(target.seeds(), key=len)
+    middle = len(text) // 2
+    for word in (*target.words, b"[", b'{"a":', b"x", b"\n", b"- ", text):
+        small, large = (text[:middle] + word * count + text[middle:] for count in (150, 300))
         few = steps_of(target, small)
         assert steps_of(target, large) <= MOST_GROWTH * few + 2_000, (target.name, word, few)
 

@@ -14,7 +14,8 @@ import pytest
 from holdfast.cli.table import COMMANDS
 from holdfast.hooks.plans import EVENTS
 from hooks.conftest import ENTRY
-from promises.repositories import GIT, REPOSITORIES, SECRET, Clone
+from promises.clones import GIT, SECRET, Clone
+from promises.repositories import REPOSITORIES
 from promises.strace import cannot_trace
 from promises.watched import python_places, watch
 from workshop import FULL, SOURCE, sampled
@@ -25,14 +26,16 @@ CANNOT = cannot_trace()
 SAMPLE = 3
 """Of what is run in each repository, so many in a sampled run."""
 LINES = (
-    "status", "show", "resume", "log", "recipes", "recipes show ship", "recipes show dev", "context",
-    "gate list", "gate run lint", "gate run test", "gate run lint -- true", "tests run -- true",
-    "trust", "trust --list", "verify", "doctor", "clean", "violation list", "interview show",
+    "status", "show", "resume", "log", "recipes", "recipes show ship", "recipes show dev",
+    "context", "gate list", "gate run lint", "gate run test", "gate run lint -- true",
+    "tests run -- true", "trust", "trust --list", "verify", "doctor", "clean",
+    "violation list", "interview show",
     "delegation list", "forge show", "initiative show", "loop status", "loop next", "loop run trap",
     "memory search words", "memory export out.jsonl", "hook --explain SessionStart",
     "hook --explain PreCompact", "hook --explain Stop", "completion bash holdfast show ''",
     "start ship it", "start dev docs/x.md --task one", "start planning it", "start apex it",
-    "task add two", "task start 1", "task done 1 --commit 4f5e6d7", "advance", "remind x", "set a=1",
+    "task add two", "task start 1", "task done 1 --commit 4f5e6d7", "advance", "remind x",
+    "set a=1",
     "read @../outside/secret.txt", "read @README.md", "gate record lint --passed",
     "violation add V-1 LOW slow", "phase start plan", "files add README.md", "files sync",
     "remember short --kind preference", "forge add build make", "interview skip fix --reason x",

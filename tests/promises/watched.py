@@ -1,7 +1,8 @@
-"""A command under the eyes of strace: what it started, whom it called, what it opened and changed."""
+"""A command under the eyes of strace: what it started, whom it called, what it changed."""
 
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -35,11 +36,11 @@ class Call:
 
 
 class Watched:
-    """What a process did and said."""
+    """What a process did and said; ``code`` is ``None`` where it had to be ended."""
 
-    def __init__(self, done, calls):
-        self.code = done.returncode
-        self.output = (done.stdout + done.stderr).decode(errors="surrogateescape")
+    def __init__(self, code, output, calls):
+        self.code = code
+        self.output = output.decode(errors="surrogateescape")
         self.started = [call.said for call in calls if call.name in STARTING]
         self.called = [call.said for call in calls if call.name in CALLING]
         self.read = {p for c in calls if c.name in READING and not c.is_change for p in c.paths}
@@ -50,11 +51,18 @@ def watch(words, log, given=b"", **options):
     """Runs a program to its end, within the deadline."""
     kinds = ",".join([*READING, *CHANGING, *STARTING, *CALLING])
     tracing = [STRACE, "-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096", "-o", log]
-    done = subprocess.run(
+    process = subprocess.Popen(
         [*tracing, "-e", f"trace={kinds}", *words],
-        input=given, capture_output=True, check=False, timeout=DEADLINE_S, **options,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True, **options,
     )  # fmt: skip
-    return Watched(done, list(_calls(log)))
+    try:
+        out, err = process.communicate(given, timeout=DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        return Watched(None, out + err, [])
+    return Watched(process.returncode, out + err, list(_calls(log)))
 
 
 def _calls(log):

@@ -16,8 +16,8 @@ _QUIET = (
     "core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.quotePath=false",
     "safe.bareRepository=explicit",
 )  # fmt: skip
-"""A repository may name programs that git runs when it looks at files; here they are not run. Nor is
-a folder believed to be a repository because its files look like one."""
+"""A repository may name programs that git runs when it looks at files; here they are not run.
+Nor is a folder believed to be a repository because its files look like one."""
 _ALONE = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
@@ -34,7 +34,8 @@ _OF_ANOTHER_REPOSITORY = (
 )  # fmt: skip
 """What a hook of git finds in its environment; it may mean another worktree than ours."""
 _COUNTED = (
-    "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "-z",
+    "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
+    "-z",
 )  # fmt: skip
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 

@@ -66,7 +66,7 @@ class Position:
 
     def _read(self) -> Fields:
         try:
-            held = jsontext.loads(self._disk.read(self._path) or b"{}", strict=True)
+            held = jsontext.loads(self._disk.read_own(self._path) or b"{}", strict=True)
         except jsontext.BadJson:
             return {}
         is_ours = isinstance(held, dict) and held.get("target") == self._target

@@ -31,6 +31,8 @@ WAIT_S = 10.0
 _IMPORTED = "imported"
 _NAMED = 20
 """So many bad lines are told one by one."""
+_MOST = 1 << 32
+"""The graph is the person's own, however large it is."""
 _LOOKS = 40
 _PAUSE_S = 0.05
 
@@ -166,7 +168,7 @@ class MemoryGraph:
         """The file as it stands between two writers' visits."""
         for _ in range(_LOOKS):
             before = _look(self.path)
-            raw = self._disk.read(self.path)
+            raw = self._disk.read(self.path, _MOST)
             if before == _look(self.path) and not self._disk.is_being_written(self.path):
                 return raw
             self._sleep(_PAUSE_S)

@@ -72,7 +72,7 @@ class Journal:
     def load(self) -> None:
         """What cannot be read restores nothing: our hooks are then taken out one by one."""
         try:
-            held = jsontext.loads(self._disk.read(self._path) or b"{}", strict=True)
+            held = jsontext.loads(self._disk.read_own(self._path) or b"{}", strict=True)
         except jsontext.BadJson:
             held = {}
         version = held.get("version") if isinstance(held, dict) else None

@@ -53,6 +53,10 @@ class Place(ABC):
     def without_ours(self, raw: bytes | None, entry: Entry | None) -> bytes | None:
         """What the file is without us: what it was, or what somebody has made of it since."""
 
+    def is_elsewhere(self) -> bool:
+        """Whether a project's file is a link that leads out of it: nothing of ours is there."""
+        return self.root is not None and not is_inside(self.path, self.root)
+
     def target(self) -> str:
         """The file itself, behind links; refused where none can be, or not one of the project's."""
         target = os.path.realpath(self.path)
@@ -157,9 +161,8 @@ class SettingsFile(SharedFile):
         return containers(text)
 
     def has_ours(self, disk: Disk) -> bool:
-        is_there = os.path.isfile(self.path)
-        is_theirs = self.root is not None and not is_inside(self.path, self.root)
-        raw = disk.read(self.path, _MOST) if is_there and not is_theirs else None
+        is_there = os.path.isfile(self.path) and not self.is_elsewhere()
+        raw = disk.read(self.path, _MOST) if is_there else None
         if raw is None or _OURS not in raw:
             return False
         try:

@@ -146,7 +146,7 @@ class _Run:
 
     def without_ours(self, place: Place) -> Change | None:
         """What there is to be done to a file; nothing where nothing of ours is in it."""
-        if not os.path.isfile(place.path):
+        if not os.path.isfile(place.path) or place.is_elsewhere():
             return None
         before = self._disk.read(place.path)
         entry = self._journal.entries.get(place.key)

@@ -103,7 +103,7 @@ class Index:
         self._before: bytes | None = None
 
     def read(self) -> bytes | None:
-        return self._disk.read(self._path)
+        return self._disk.read_own(self._path)
 
     def doubt(self) -> None:
         """Says, before an event, that the file will not be right until ``put`` or ``take``."""

@@ -42,7 +42,7 @@ class Closed:
 
     def read(self, path: str) -> tuple[bytes, list[int]]:
         """A segment's bytes, and where their line ends were damaged."""
-        return segment.whole(self._disk.read(path) or b"")
+        return segment.whole(self._disk.read_own(path) or b"")
 
     def events(self, of: Segment, stream: str | None = None) -> list[Event]:
         """The events of one segment, of one stream or of all; bad lines are left out."""

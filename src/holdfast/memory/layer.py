@@ -144,7 +144,7 @@ class Memory:
     def _remembered(self, path: str) -> Fields:
         """What was written last; nothing when that was another file, or is not known."""
         try:
-            found = jsontext.loads(self._engine.disk.read(self._state_path) or b"{}")
+            found = jsontext.loads(self._engine.disk.read_own(self._state_path) or b"{}")
         except jsontext.BadJson:
             found = {}
         if not isinstance(found, dict) or found.get("path") != path:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 
 from holdfast import jsontext, settings
-from holdfast.workspace import MAIN
+from holdfast.disk import Disk
+from holdfast.workspace import MAIN, is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 NAME = "MEMORY.md"
 OFF = "off"
 _MOST = 1_000_000
+_LOCAL = "settings.local.json"
+_SHORTENED = b"\0\0\0\4"
 
 
 def find(workspace: Workspace) -> str | None:
@@ -37,13 +40,14 @@ def _of_client(workspace: Workspace) -> str | None:
     own = os.path.abspath(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"))
     main = workspace.root_of(MAIN) or workspace.root
     project = os.path.join(main, ".claude")
-    local = _read(os.path.join(project, "settings.local.json"))
-    team = _read(os.path.join(project, "settings.json"))
+    local = _read(os.path.join(project, _LOCAL), main)
+    team = _read(os.path.join(project, "settings.json"), main)
     person = _read(os.path.join(own, "settings.json"))
     enabled = [found["autoMemoryEnabled"] for found in (local, team, person) if _has_say(found)]
     if enabled and enabled[0] is False:
         return None
-    for found, within in ((local, None), (team, main), (person, None)):
+    came_along = main if "autoMemoryDirectory" in local and _is_tracked(workspace) else None
+    for found, within in ((local, came_along), (team, main), (person, None)):
         folder = _folder(found.get("autoMemoryDirectory"), main, within)
         if folder is not None:
             return os.path.join(folder, NAME)
@@ -70,11 +74,21 @@ def _slug(path: str) -> str:
     return "".join([letter if letter.isascii() and letter.isalnum() else "-" for letter in path])
 
 
-def _read(path: str) -> Fields:
-    """A client's settings, as far as they are any."""
+def _is_tracked(workspace: Workspace) -> bool:
+    """Whether the local settings came with the repository: then they are not the person's own.
+
+    An index that shortens its paths cannot be asked; it is taken to say yes.
+    """
+    index = Disk().read(os.path.join(workspace.git, "index")) if workspace.git else None
+    return index is not None and (index[4:8] == _SHORTENED or _LOCAL.encode() in index)
+
+
+def _read(path: str, root: str | None = None) -> Fields:
+    """A client's settings, as far as they are any; a project's lie inside of it."""
+    if root is not None and not is_inside(path, root):
+        return {}
     try:
-        with open(path, "rb") as file:
-            found = jsontext.loads(file.read(_MOST))
+        found = jsontext.loads(Disk().read(path, _MOST) or b"{}")
     except (OSError, jsontext.BadJson):
         return {}
     return found if isinstance(found, dict) else {}

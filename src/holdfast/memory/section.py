@@ -44,7 +44,9 @@ class Section:
             start = begin + 1
             has_end = start <= last_end
             stop = marks.index(self._end, start) if has_end else _end_of_ours(rows, start)
-            inside = [rows[n].rstrip(b"\r\n") for n in range(start, stop) if marks[n] != self._begin]
+            inside = [
+                rows[n].rstrip(b"\r\n") for n in range(start, stop) if marks[n] != self._begin
+            ]
             found += [row for row in inside if row not in seen]
             seen.update(inside)
             start = stop + has_end
