@@ -1,11 +1,13 @@
 """Promise 13: a repository of a stranger executes nothing, and leaks nothing, before approval.
 
-Every command, hook and server is run in every repository of the corpus, and strace says what that
+Commands, hooks and servers are run in every repository of the corpus, and strace says what that
 did: which programs were started, what was opened, what was changed, whether anybody was called.
+``HOLDFAST_VISITS=100`` runs everything everywhere.
 """
 
 import json
 import os
+import random
 import shutil
 import sys
 
@@ -18,13 +20,40 @@ from promises.clones import GIT, SECRET, Clone
 from promises.repositories import REPOSITORIES
 from promises.strace import cannot_trace
 from promises.watched import python_places, watch
-from workshop import FULL, SOURCE, sampled
+from workshop import FULL, SEED, SOURCE
 
 pytestmark = pytest.mark.promise(13)
 
 CANNOT = cannot_trace()
-SAMPLE = 3
-"""Of what is run in each repository, so many in a sampled run."""
+VISITS = int(os.environ.get("HOLDFAST_VISITS", "25" if FULL else "1"))
+"""So many commands are drawn for each repository, beside those that it is after."""
+FIRST = ("status", "resume", "event SessionStart")
+TELLING = {
+    "recipes_with_gates": ("start ship it", "gate run lint"),
+    "settings_that_trust": ("start ship it", "gate run lint"),
+    "a_graph_that_a_server_keeps": ("start dev docs/x.md --task one", "sync"),
+    "a_graph_far_away": ("start dev docs/x.md --task one", "sync"),
+    "settings_of_clients": ("doctor", "init", "uninstall"),
+    "a_loop_that_wants_to_be_verified": ("loop verify T1 --run", "loop rebuild other"),
+    "a_ledger_of_a_stranger": ("resume", "gate run lint", "event SessionStart"),
+    **dict.fromkeys(
+        [name for name in REPOSITORIES if name.startswith(("git_", "a_submodule"))],
+        ("start dev docs/x.md --task one", "gate run lint -- true", "files sync"),
+    ),
+    "records_that_are_links": ("doctor", "uninstall", "event Stop"),
+    "locks_and_logs_that_are_links": ("doctor", "status"),
+    "spares_that_are_links": ("start apex it", "task add two", "remember x --kind preference"),
+    "a_folder_of_holdfast_that_is_elsewhere": ("doctor", "start dev docs/x.md --task one"),
+    "an_initiative_whose_files_are_links": ("initiative recover trap", "initiative sync"),
+    "initiatives_elsewhere": ("initiative recover trap", "files sync"),
+    "a_memory_by_local_settings": ("start apex it", "remember short --kind preference", "sync"),
+    "a_memory_that_is_elsewhere": ("remember short --kind preference", "sync"),
+    "a_loop_whose_pages_are_links": ("loop iterate T1 --did x", "event PostToolUse"),
+    "a_journal_that_names_others_files": ("uninstall",),
+    "pipes_and_devices": ("resume", "context", "event SessionStart"),
+    "files_without_end": ("context", "loop rebuild trap", "event Stop"),
+}
+"""What a repository is after; where nothing is said, what everybody does first."""
 LINES = (
     "status", "show", "resume", "log", "recipes", "recipes show ship", "recipes show dev",
     "context", "gate list", "gate run lint", "gate run test", "gate run lint -- true",
@@ -211,8 +240,10 @@ def elsewhere(clone):
 
 
 def chosen(name):
-    """What is run there, in its order; the first of all is what everybody types first."""
-    return sampled([*LINES, *OTHERS], SAMPLE, salt=name)
+    """What is run there: what it is after, and then any others in their order."""
+    telling, others = TELLING.get(name, FIRST), [*LINES, *OTHERS]
+    drawn = random.Random(f"{SEED}{name}").sample(range(len(others)), min(VISITS, len(others)))
+    return [*telling, *(others[number] for number in sorted(drawn))]
 
 
 @pytest.mark.parametrize("name", REPOSITORIES)
