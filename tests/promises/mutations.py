@@ -17,6 +17,8 @@ To add a promise, append rows below; ``test_mutations.py`` does the rest.
 
 from typing import NamedTuple
 
+from promises.strangers import STRANGERS
+
 
 class Mutation(NamedTuple):
     promise: int
@@ -394,113 +396,4 @@ MUTATIONS += [
     ),
 ]
 
-# Promise 13, in repositories of strangers
-
-_STRANGER = (
-    "tests/promises/test_p13_repositories.py"
-    "::test_a_stranger_runs_nothing_reads_nothing_and_writes_nothing_elsewhere"
-)
-
-MUTATIONS += [
-    Mutation(
-        13,
-        "run gates untrusted",
-        [
-            (
-                "trust.py",
-                "    if why is None and is_approved(workspace, command):",
-                "    if why is None:",
-            )
-        ],
-        f"{_STRANGER}[recipes_with_gates]",
-    ),
-    Mutation(
-        13,
-        "let a repository trust itself",
-        [
-            (
-                "settings.py",
-                "    _check(team, TEAM, _TABLES, _VALUES)\n",
-                '    _check(team, TEAM, (*_TABLES, "trust"), _VALUES)\n    person |= team\n',
-            )
-        ],
-        f"{_STRANGER}[settings_that_trust]",
-    ),
-    Mutation(
-        13,
-        "start a server untrusted",
-        [
-            (
-                "graph/delivery.py",
-                '    trust.check(engine.workspace, f"mcp:{name}", server.text, servers.FILE)\n',
-                "",
-            )
-        ],
-        f"{_STRANGER}[a_graph_that_a_server_keeps]",
-    ),
-    Mutation(
-        13,
-        "let git run a repository's filters",
-        [
-            (
-                "evidence/git.py",
-                "    filters = _filters(root) if words[0] in _READS_FILES else []\n",
-                "    filters: list[str] = []\n",
-            )
-        ],
-        f"{_STRANGER}[git_filters_files]",
-    ),
-    Mutation(
-        13,
-        "let git run a repository's hooks",
-        [("evidence/git.py", 'f"core.hooksPath={os.devnull}"', '"core.bigFileThreshold=1g"')],
-        f"{_STRANGER}[git_has_hooks]",
-    ),
-    Mutation(
-        13,
-        "believe a folder that its ledger lies elsewhere",
-        [
-            (
-                "workspace.py",
-                'return Workspace(folder, MAIN, os.path.join(folder, "holdfast"), folder, folder)',
-                "return _in_git(folder, folder)",
-            ),
-            (
-                "workspace.py",
-                "    if shared and not _is_same(",
-                "    if not shared and not _is_same(",
-            ),
-        ],
-        f"{_STRANGER}[a_bare_repository_of_somebody_else]",
-    ),
-    Mutation(
-        13,
-        "tell the last line of whatever the log is",
-        [("doctor.py", "Disk().read_own(path, _LOG_MOST)", "Disk().read(path, _LOG_MOST)")],
-        f"{_STRANGER}[locks_and_logs_that_are_links]",
-    ),
-    Mutation(
-        13,
-        "keep the memory where a clone says",
-        [
-            (
-                "memory/place.py",
-                'main if "autoMemoryDirectory" in local and _is_tracked(workspace) else None',
-                "None",
-            )
-        ],
-        f"{_STRANGER}[a_memory_by_local_settings]",
-    ),
-    Mutation(
-        13,
-        "wait for a pipe in a client's settings",
-        [
-            (
-                "memory/place.py",
-                'jsontext.loads(Disk().read(path, _MOST) or b"{}")',
-                'jsontext.loads(open(path, "rb").read())',
-            )
-        ],
-        f"{_STRANGER}[pipes_and_devices]",
-    ),
-]
+MUTATIONS += [Mutation(13, *row) for row in STRANGERS]
