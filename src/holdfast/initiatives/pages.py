@@ -28,6 +28,7 @@ _NUMBERED = re.compile(
     r"(?:[:.)\u2013\u2014-]+[*_`]*(?:\s+|$)(?P<title>.*))?",
     re.IGNORECASE | re.DOTALL,
 )
+_HEADING = re.compile(r"#{1,6}(?:\s|$)")
 _FILE = re.compile(r"m[0-9]{1,4}(?![0-9a-z])", re.IGNORECASE)
 _DONE = "✅"
 
@@ -189,7 +190,8 @@ class Page:
                 lines[place - 1] += newline
             # Text right below a new task would become part of it.
             follows = "".join(lines[place : place + 1]).strip()
-            lines.insert(place, text + newline if follows and follows[0] != "#" else text)
+            stands_alone = not follows or _HEADING.match(follows)
+            lines.insert(place, text if stands_alone else text + newline)
         return "".join(lines).encode("utf-8", "surrogateescape")
 
 
