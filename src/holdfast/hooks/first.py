@@ -128,7 +128,8 @@ def _is_enforced(root: str) -> bool:
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.environ.get("HOME", ""), ".config")
     team = os.path.join(root, ".claude", "holdfast.toml")
     person = os.path.join(base, "holdfast", "config.toml")
-    return (_is_inside(root, team) and b"enforce" in _bytes(team)) or b"enforce" in _bytes(person)
+    said = b"" if _leads_out(root, ".claude", "holdfast.toml") else _bytes(team)
+    return b"enforce" in said or b"enforce" in _bytes(person)
 
 
 def paths_read(given: object) -> list[str]:
@@ -162,7 +163,7 @@ def _records(root: str) -> list[str]:
     found = [os.path.join(root, ".claude", "workflow-state.json")]
     for folder in _FOLDERS:
         above = os.path.join(root, folder)
-        if not os.path.isdir(above) or not _is_inside(root, above):
+        if not os.path.isdir(above) or _leads_out(root, *folder.split("/")):
             continue
         for name in os.listdir(above)[: _MANY + 1]:
             path = os.path.join(above, name)
@@ -173,9 +174,15 @@ def _records(root: str) -> list[str]:
     return [path for path in found if not os.path.islink(path)]
 
 
-def _is_inside(root: str, path: str) -> bool:
-    """Whether no link leads out of the work tree: what lies elsewhere is not this project's."""
-    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), ""))
+def _leads_out(root: str, *parts: str) -> bool:
+    """Whether a link on the way leads out of the work tree, to what is not this project's."""
+    way = root
+    for part in parts:
+        way = f"{way}/{part}"
+        if os.path.islink(way):
+            top = os.path.join(os.path.realpath(root), "")
+            return not os.path.realpath(os.path.join(root, *parts)).startswith(top)
+    return False
 
 
 def _bytes(path: str) -> bytes:
