@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from fuzz.mutating import mutated
 from fuzz.targets import BY_NAME, TARGETS
-from workshop import FULL, SEED
+from workshop import SEED, many
+
+pytestmark = pytest.mark.promise(10)
 
 each_target = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 CASES = [(target.name, case) for target in TARGETS for case in target.cases()]
-TRIES = 1_500 if FULL else 60
+TRIES = many(60, 1_500)
 MOST_GROWTH = 3.0
 """Twice the text may take twice the steps, and a little more; not four times."""
 

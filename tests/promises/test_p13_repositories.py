@@ -2,12 +2,11 @@
 
 Commands, hooks and servers are run in every repository of the corpus, and strace says what that
 did: which programs were started, what was opened, what was changed, whether anybody was called.
-``HOLDFAST_VISITS=100`` runs everything everywhere.
+With full effort everything is run everywhere.
 """
 
 import json
 import os
-import random
 import shutil
 import sys
 
@@ -20,13 +19,11 @@ from promises.clones import GIT, SECRET, Clone
 from promises.repositories import REPOSITORIES
 from promises.strace import cannot_trace
 from promises.watched import python_places, watch
-from workshop import FULL, SEED, SOURCE
+from workshop import FULL, SOURCE, sampled
 
 pytestmark = pytest.mark.promise(13)
 
 CANNOT = cannot_trace()
-VISITS = int(os.environ.get("HOLDFAST_VISITS", "25" if FULL else "1"))
-"""So many commands are drawn for each repository, beside those that it is after."""
 FIRST = ("status", "resume", "event SessionStart")
 TELLING = {
     "recipes_with_gates": ("start ship it", "gate run lint"),
@@ -241,9 +238,7 @@ def elsewhere(clone):
 
 def chosen(name):
     """What is run there: what it is after, and then any others in their order."""
-    telling, others = TELLING.get(name, FIRST), [*LINES, *OTHERS]
-    drawn = random.Random(f"{SEED}{name}").sample(range(len(others)), min(VISITS, len(others)))
-    return [*telling, *(others[number] for number in sorted(drawn))]
+    return [*TELLING.get(name, FIRST), *sampled([*LINES, *OTHERS], 2, salt=name)]
 
 
 @pytest.mark.parametrize("name", REPOSITORIES)
