@@ -52,7 +52,8 @@ TELLING = {
 }
 """What a repository is after; where nothing is said, what everybody does first."""
 LINES = (
-    "status", "show", "resume", "log", "recipes", "recipes show ship", "recipes show dev",
+    "status", "watch --once", "show", "resume", "log", "recipes", "recipes show ship",
+    "recipes show dev",
     "context", "gate list", "gate run lint", "gate run test", "gate run lint -- true",
     "tests run -- true", "trust", "trust --list", "verify", "doctor", "clean",
     "violation list", "interview show",
