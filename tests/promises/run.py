@@ -110,6 +110,7 @@ class Report:
         if has_failed:
             self.failures += 1
             self.failed.append(parts[-1].nodeid)
+            self.screen.write(f"\n  ✗ {parts[-1].nodeid}\n")
         self._draw()
 
     def _draw(self):
