@@ -111,6 +111,12 @@ class RecordingDisk(Disk):
         super().cut(fd, size)
         self.log.append(("cut", node, size))
 
+    def overwrite(self, path, pieces):
+        self._alive()
+        super().overwrite(path, pieces)
+        if path in self.names:
+            self.log.append(("over", self.names[path], dict(pieces)))
+
     def sync(self, fd):
         self._may_fail(os.readlink(f"/proc/self/fd/{fd}"))
         node = self._node(fd)

@@ -34,7 +34,7 @@ class Cut:
     def _write(self, kind, node, data):
         self._data.setdefault(node, []).append((kind, data))
 
-    _cut = _write
+    _cut = _over = _write
 
     def _sync(self, _, node):
         self._synced[node] = len(self._data.get(node, ()))
@@ -117,7 +117,17 @@ def _is_reachable(folder, folders):
 
 def _written(data, parts):
     for kind, value in parts:
-        data = data + value if kind == "write" else data[:value].ljust(value, b"\0")
+        data = _with_part(data, kind, value)
+    return data
+
+
+def _with_part(data, kind, value):
+    if kind == "write":
+        return data + value
+    if kind == "cut":
+        return data[:value].ljust(value, b"\0")
+    for place, piece in value.items():
+        data = data[:place].ljust(place, b"\0") + piece + data[place + len(piece) :]
     return data
 
 
@@ -155,10 +165,11 @@ def reordered_by(lots):
 
     def reordered(data, parts):
         for kind, value in parts:
-            if kind == "write":
-                data += value if lots.random() < 0.5 else bytes(len(value))
-            else:
-                data = data[:value].ljust(value, b"\0")
+            is_there = kind == "cut" or lots.random() < 0.5
+            if is_there:
+                data = _with_part(data, kind, value)
+            elif kind == "write":
+                data += bytes(len(value))
         return data
 
     return reordered

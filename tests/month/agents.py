@@ -1,0 +1,408 @@
+"""What agents do in a month: commands of every surface, hooks, and what people do by hand.
+
+A command is a line of words, as at a terminal. It is carried out by the command line's own functions
+with a keeper of this world, by a long-lived keeper of a program, or as a call of an MCP tool.
+"""
+
+import importlib
+import json
+import os
+
+from holdfast import Keeper, Refused
+from holdfast.cli.arguments import parse
+from holdfast.cli.table import COMMANDS
+from holdfast.errors import Fault, HoldfastError
+from holdfast.hooks import first
+from holdfast.mcp.workflows import Workflows
+from month.model import CERTAINLY_NOT, Sent, Wrong, must
+from month.world import AgentDisk
+from workshop import edited
+
+RECIPES = (
+    "dev", "tdd", "planning", "custom", "apex", "debug", "oneshot", "implementation", "qa-loop",
+    "brainstorm",
+)  # fmt: skip
+GATES = {"dev": ("lint", "test", "security_review")}
+READING = ("@docs/plan.md", "@docs/more.md", "@docs/third.md")
+SUBJECTS = 3
+FAULTS = (*CERTAINLY_NOT, "record_behind", "unknown_outcome", "lost_events", "system")
+
+
+class Agent:
+    """One agent: its worktree, its sessions one after another, and how it speaks to Holdfast."""
+
+    def __init__(self, month, number):
+        self.month, self.number = month, number
+        self.name = f"a{number:02}"
+        self.root = month.roots[number % len(month.roots)]
+        self.surface = ("cli", "library", "mcp")[number % 3]
+        self.sessions = [f"{self.name}-1"]
+        self.doubtful = None
+        """A command of which it heard nothing: it may ask again."""
+        self._keeper = None
+
+    @property
+    def session(self):
+        return self.sessions[-1]
+
+    def new_session(self):
+        self.sessions.append(f"{self.name}-{len(self.sessions) + 1}")
+        self._keeper = None
+
+    def keeper(self, runner, **options):
+        """A keeper of this world; a program keeps its own from call to call."""
+        world = self.month.world
+        if self._keeper is not None and not options:
+            self._keeper._engine.disk.runner = runner
+            return self._keeper
+        settings = {"session": self.session, "by": self.surface, **options}
+        disk = AgentDisk(world, runner)
+        made = Keeper(self.root, clock_ms=world.now, sleep=world.pause, disk=disk, **settings)
+        if self.surface == "library" and not options:
+            self._keeper = made
+        return made
+
+    # Commands
+
+    def says(self, sent):
+        """The act of sending a command; what was heard of it is noted when its answer comes."""
+
+        def act(runner):
+            sent.heard = None
+            heard, seqs = "ok", []
+            try:
+                seqs = self._answered(runner, sent)
+            except Refused as refused:
+                heard = f"refused {refused.code}"
+            except HoldfastError as fault:
+                heard = fault.code
+            except OSError as error:
+                heard = f"system {error.errno}"
+            finally:
+                if runner.is_dead:
+                    self._keeper = None
+            if not runner.is_dead:
+                sent.heard, sent.seqs = heard, seqs
+
+        return act
+
+    def _answered(self, runner, sent):
+        call = as_tool(sent) if self.surface == "mcp" else None
+        if call is not None:
+            server = Workflows(lambda: self.keeper(runner))
+            result = server.call(*call, None)["structuredContent"]
+            if not result["ok"]:
+                code, message = result["error"]["code"], result["error"]["message"]
+                must(code != "internal", message)
+                raise (Fault if code in FAULTS else Refused)(code, message, "")
+            return result["seqs"]
+        return said(self.keeper(runner), [*sent.words, *_aim(sent), "--id", sent.name])
+
+
+def _aim(sent):
+    return ["-w", sent.workflow] if sent.workflow else []
+
+
+def said(keeper, words):
+    """One command line, by the surface's own way but with this keeper; its events' numbers."""
+    args = parse(words)
+    module, _, function = COMMANDS[args["command"]]["call"].partition(".")
+    data = getattr(importlib.import_module(f"holdfast.cli.{module}"), function)(keeper, args)["data"]
+    if "receipt" in data:
+        return data["receipt"].seqs
+    return data.get("fields", {}).get("seqs", [])
+
+
+def as_tool(sent):
+    """The same command as a call of an MCP tool, where one has it."""
+    words, command = sent.words, sent.command
+    given = {"id": sent.name}
+    if sent.workflow:
+        given["workflow"] = sent.workflow
+    if command == "remind":
+        return "note", {**given, "kind": "reminder", "text": words[1]}
+    if command == "read":
+        return "note", {**given, "kind": "reading", "text": words[1]}
+    if command == "set":
+        key, _, value = words[1].partition("=")
+        return "note", {**given, "kind": "context", "fields": {key: value}}
+    if command == "remember":
+        return "note", {**given, "kind": "learning", "text": words[1]}
+    if command == "task add":
+        return "task", {**given, "action": "add", "text": words[2]}
+    if command in ("task start", "task done"):
+        return "task", {**given, "action": words[1], "task": words[2]}
+    if command == "task block":
+        return "task", {**given, "action": "block", "task": words[2], "reason": words[4]}
+    if command == "advance":
+        return "phase", {**given, "action": "advance"}
+    if command == "phase unblock":
+        return "phase", {**given, "action": "unblock", "name": words[2]}
+    if command == "gate record":
+        passed = "--passed" in words
+        return "gate", {**given, "action": "record", "gate": words[2], "passed": passed}
+    if command == "resume":
+        return "resume", {**given, "workflow": words[1]}
+    if command == "complete":
+        told = {"force": True, "reason": sent.option("--reason")}
+        return "complete", {**given, **told, "outcome": sent.option("--outcome")}
+    return None
+
+
+class Wishes:
+    """Draws what an agent wants next, from what the model says is there."""
+
+    def __init__(self, month):
+        self.month, self.model, self.lots = month, month.model, month.world.lots
+        self._number = 0
+
+    def next_name(self):
+        self._number += 1
+        return f"m{self._number}"
+
+    def draw(self, agent):
+        """A command, drawn by lot; one that makes sense as far as the model knows."""
+        name = self.next_name()
+        flows = [f for f in self.model.flows.values() if self.month.root_of(f) == agent.root]
+        active = [flow for flow in flows if flow.is_active]
+        chance = self.lots.random()
+        if chance < 0.12 or not active:
+            words, workflow = self._opening(agent, flows), None
+        elif chance < 0.24:
+            words, workflow = self._beside(name), None
+        elif chance < 0.30:
+            words, workflow = self._of_initiative(name), None
+        else:
+            flow = self.lots.choice(active)
+            make = self._of_loop if flow.format == "loop" else self._of_flow
+            words, workflow = make(flow, name), flow.id
+            if self.lots.random() < 0.3 and flow.format == "loop":
+                words = self._of_flow(flow, name)
+        sent = Sent(name, words, None if words[0] == "resume" else workflow, agent)
+        self.model.sent[name] = sent
+        return sent
+
+    def _opening(self, agent, flows):
+        gone = [flow for flow in flows if not flow.is_active]
+        elsewhere = [f for f in self.model.flows.values() if self.month.root_of(f) != agent.root]
+        chance = self.lots.random()
+        if gone and chance < 0.35:
+            return ["resume", self.lots.choice(gone).id]
+        if elsewhere and chance < 0.40:
+            return ["resume", self.lots.choice(elsewhere).id]
+        if flows and chance < 0.5:
+            return ["resume", self.lots.choice(flows).id]
+        subject = f"{os.path.basename(agent.root)} work {self.lots.randrange(SUBJECTS)}"
+        if chance < 0.65:
+            return ["loop", "new", subject.replace(" ", "-")]
+        words = ["start", self.lots.choice(RECIPES), subject]
+        for number in range(self.lots.randrange(4)):
+            words += ["--task", f"task {number}"]
+        words += ["--read", READING[0]] if self.lots.random() < 0.6 else []
+        words += ["--remind", "mind the gap"] if self.lots.random() < 0.5 else []
+        return [*words, "--replace"] if self.lots.random() < 0.3 else words
+
+    def _beside(self, name):
+        return self.lots.choice(
+            [
+                ["remember", f"learned {name}", "--kind", "insight"],
+                ["remember", f"learned {name}"],
+                ["forge", "add", "api", f"found {name}"],
+                ["interview", "record", "--skill", "dev", "--confidence", "0.8"],
+                ["interview", "skip", "dev", "--reason", f"no time {name}"],
+                ["delegation", "record", "--agent", name, "--outcome", "done"],
+                ["delegation", "escalate", "--from", "a", "--to", "b", "--reason", name],
+                ["delegation", "override", "--suggested", "a", "--chosen", name],
+                ["delegation", "routing", "--suggested", "a", "--chosen", "b", "--intent", name],
+            ]
+        )
+
+    def _of_initiative(self, name):
+        milestone = self.lots.choice(["M1", "M2", "M3"])
+        listed = [w for one in ("M1: a", "M2: b", "M3: c") for w in ("--milestone", one)]
+        return self.lots.choice(
+            [
+                ["initiative", "create", f"goal {self.lots.randrange(2)}", *listed],
+                ["initiative", "start", milestone],
+                ["initiative", "task", milestone, f"do {name}"],
+                ["initiative", "task", milestone, f"done {name}", "--done"],
+                ["initiative", "complete", milestone],
+                ["initiative", "block", "--reason", name],
+                ["initiative", "unblock"],
+                ["initiative", "use", f"goal {self.lots.randrange(2)}"],
+            ]
+        )
+
+    def _of_flow(self, flow, name):
+        tasks = list(flow.tasks) or ["1"]
+        task = self.lots.choice(tasks)
+        listed = list(flow.phases)
+        earlier = listed[: listed.index(flow.phase) + 1]
+        wishes = [
+            ["remind", f"reminder {name}"],
+            ["set", f"k{self.lots.randrange(4)}={name}"],
+            ["read", self.lots.choice(READING)],
+            ["task", "add", f"task {name}"],
+            ["task", "start", task],
+            ["task", "start", task],
+            ["task", "block", task, "--reason", name],
+            ["advance"],
+            ["advance"],
+            ["phase", "block", flow.phase, "--reason", name],
+            ["phase", "unblock", flow.phase],
+            ["phase", "unblock", flow.phase],
+            ["phase", "approve", flow.phase],
+            ["violation", "add", f"V-{name}", "LOW", "not nice"],
+            ["tests", "record", "--command", "make test", "--passing", name],
+        ]
+        if flow.format != "loop":
+            wishes += [["task", "done", task]] * 3
+            wishes += [["phase", "start", self.lots.choice(earlier)]]
+            wishes += [["complete", "--force", "--reason", "enough", "--outcome", name]]
+            wishes += [["abandon", "--reason", name]]
+        for gate in GATES.get(flow.recipe, ()):
+            wishes.append(["gate", "record", gate, self.lots.choice(["--passed", "--failed"])])
+        chosen = self.lots.choice(wishes)
+        is_moot = chosen[:2] == ["phase", "unblock"] and flow.status != "blocked"
+        return ["remind", f"reminder {name}"] if is_moot else chosen
+
+    def _of_loop(self, flow, name):
+        units = [unit for unit, status in flow.tasks.items() if status != "completed"]
+        if not units or self.lots.random() < 0.15:
+            return ["loop", "plan", flow.id, "--unit", f"T{len(flow.tasks) + 1}: unit {name}"]
+        if self.lots.random() < 0.05:
+            return ["loop", "archive", flow.id]
+        unit = self.lots.choice(units)
+        status = flow.tasks[unit]
+        if status == "confirming":
+            return ["loop", "confirm", unit, "--clean"]
+        if status == "verifying":
+            return ["loop", "verify", unit, "--passed"]
+        if self.lots.random() < 0.2:
+            told = ["--when", "always", "--problem", f"trouble {name}", "--solution", "care"]
+            return ["loop", "guardrail", "add", *told]
+        did = ["--did", f"did {name}", "--remaining", "some"]
+        signal = ["--signal", f"{unit}_DONE"] if self.lots.random() < 0.5 else []
+        return ["loop", "iterate", unit, *did, *signal]
+
+
+# Hooks
+
+
+class Hook:
+    """One call of the hook, as a client makes it; what it answered is kept."""
+
+    def __init__(self, agent, event, **more):
+        self.agent = agent
+        self.event = {
+            "hook_event_name": event, "session_id": agent.session, "cwd": agent.root, **more,
+        }  # fmt: skip
+        self.answer = self.code = None
+
+    def __call__(self, runner):
+        runner.hook = self
+        self.code = first.main()
+        if not runner.is_dead:
+            must(self.code == 0, "the hook ended with", self.code)
+
+    def read(self):
+        return json.dumps(self.event).encode()
+
+    def printed(self, answer):
+        """What the client gets: it must be JSON, whatever happened."""
+        text = json.dumps(answer)
+        must(isinstance(json.loads(text), dict | None.__class__), "the hook said", text)
+        self.answer = answer
+
+    @property
+    def context(self):
+        """What the session is told."""
+        told = (self.answer or {}).get("hookSpecificOutput", {})
+        return told.get("additionalContext", "")
+
+
+def check_briefing(hook, flow):
+    """A session that lost its context is told of its own workflow: phase, task and reading."""
+    text = hook.context
+    must(f"id {flow.id} " in text, f"{hook.agent.session} was not told of {flow.id}:", text[:300])
+    must(f": {flow.phase} (" in text, f"the briefing of {flow.id} lacks its phase:", text[:500])
+    if flow.current_task is not None:
+        must(f"({flow.current_task}):" in text, f"{flow.id}: no task {flow.current_task}:", text)
+    for path in flow.reading:
+        must(path in text, f"the briefing of {flow.id} does not name {path}:", text[:900])
+
+
+# People
+
+
+class Hand:
+    """A person with an editor: reads a file, thinks, and saves it, in place or by a rename."""
+
+    def __init__(self, month, path, change, *, in_place):
+        self.month, self.path, self.change, self.in_place = month, path, change, in_place
+        self.saved = False
+
+    def __call__(self, runner):
+        disk = AgentDisk(self.month.world, runner)
+        before = disk.read(self.path)
+        after = None if before is None else self.change(before)
+        if after is None:
+            return
+        (self._in_place if self.in_place else self._by_rename)(disk, after)
+        self.saved = True
+
+    def _by_rename(self, disk, data):
+        swap = f"{self.path}.swp~"
+        with open(swap, "wb") as file:
+            file.write(data)
+        disk.world.kept(swap, data)
+        disk.move(swap, self.path)
+        disk.world.kept(self.path, data)
+
+    def _in_place(self, disk, data):
+        with open(self.path, "wb", buffering=0) as file:
+            for piece in (data[: len(data) // 2], data[len(data) // 2 :]):
+                disk.world.reached(disk, "read", ())
+                file.write(piece)
+            now_at = os.readlink(f"/proc/self/fd/{file.fileno()}")
+        must(not now_at.endswith(" (deleted)"), f"{self.path} was removed while it was written")
+        if disk.runner.is_dead:
+            raise Wrong("a dead hand wrote")
+        disk.world.kept(now_at, data)
+
+
+def record_edit(token, *, broken):
+    """An edit of a record that leaves a word in it; a broken one is no JSON any more."""
+
+    def change(raw):
+        try:
+            document = json.loads(raw)
+        except ValueError:
+            return None
+        if "_holdfast" not in document:
+            return None
+        if token.endswith("x"):
+            document[f"x-{token}"] = token
+        else:
+            edited(_format_of(document), document, token)
+        text = json.dumps(document, indent=2)
+        return (text[:-1] + f'"{token}' if broken else text).encode()
+
+    return change
+
+
+def _format_of(document):
+    if "state_machine" in document:
+        return "skill"
+    if "mode" in document:
+        return "loop"
+    return "verb" if "enforcement" in document or "type" in document else "formal"
+
+
+def foreign_edit(line):
+    """A line of somebody's own at the top of ``MEMORY.md``."""
+
+    def change(raw):
+        return line + b"\n" + raw
+
+    return change

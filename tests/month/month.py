@@ -1,0 +1,550 @@
+"""One month: twenty agents in four worktrees, what befalls them, and what is checked on the way.
+
+A step is a round: the clock moves, and one to four agents, hooks and hands run until each has ended,
+died or been stopped. Then the model reads what history says anew, and everything it knows is held
+against it. After the last day the faults end, and everybody must be able to go on.
+"""
+
+import contextlib
+import hashlib
+import os
+import random
+import shutil
+import types
+
+from holdfast import Keeper, trust
+from holdfast import workspace as workspaces
+from holdfast.disk import Disk
+from holdfast.graph import delivery, remote, servers
+from holdfast.hooks import first, log, plans
+from holdfast.ledger import file as ledger_file
+from memory_model import Model as Graph
+from month.agents import Agent, Hand, Hook, Wishes, check_briefing, foreign_edit, record_edit
+from month.model import Model, Wrong, must
+from month.world import AgentDisk, Runner, World
+from workshop import DAY_MS, HOME, NOON, lines_of
+
+AGENTS, WORKTREES = 20, 4
+STEPS = 240
+MONTH_MS = 30 * DAY_MS
+SEGMENT_BYTES = 12 * 1024
+"""So small that a month closes some segments."""
+BRANCHES = ("main", "feature", "fix")
+MINUTE_MS = 60_000
+RECORDS = (".claude/workflow-state.json", ".claude/workflow-state", "untracked", ".claude/iterative")
+SERVER = '{"mcpServers": {"memory": {"command": "memory-server"}}}'
+
+
+class Failure(AssertionError):
+    """What went wrong, with everything that is needed to see it again."""
+
+
+class Month:
+    """The month of one seed."""
+
+    def __init__(self, folder, seed, steps=STEPS):
+        self.seed, self.steps, self.step = seed, steps, 0
+        self.folder = os.path.join(os.path.realpath(folder), "world")
+        self.lines = []
+        """What happened, a line each; the same for the same seed."""
+        chance = random.Random(f"place {seed}")
+        self.graph_kept_by = chance.choice(["embedded", "mcp:memory"])
+        self.roots = _lay_out(self.folder)
+        self.memory = os.path.join(self.folder, "MEMORY.md")
+        self.foreign = b"# Ours\n\nRead CONTRIBUTING.md first.\n"
+        with open(self.memory, "wb") as file:
+            file.write(self.foreign)
+        self.model = Model()
+        self.graph, self.graph_is_down = Graph(), False
+
+    # A run
+
+    def run(self):
+        """The whole month; raises ``Failure``, and always leaves the process as it was."""
+        with _inhabited(self):
+            _approve(self)
+            self.world = World(self.folder, self.seed)
+            self.wishes = Wishes(self)
+            self.agents = [Agent(self, number) for number in range(AGENTS)]
+            try:
+                for self.step in range(1, self.steps + 1):
+                    self._round()
+                self.step += 1
+                self._end()
+            except (Exception, Wrong) as error:
+                self._let_everybody_go()
+                raise self._failure(error) from error
+        self.world.counts["steps"] += self.steps
+        self.world.counts["events"] += self.model.head[0]
+        return self.world.counts
+
+    def _failure(self, error):
+        last = "\n".join(self.lines[-20:])
+        return Failure(
+            f"seed {self.seed}, step {self.step}: {type(error).__name__}: {error}\n"
+            f"again: PYTHONPATH=src:tests python -m month.run {self.seed}\n"
+            f"the last steps:\n{last}"
+        )
+
+    @property
+    def digest(self):
+        return hashlib.sha256("\n".join(self.lines).encode()).hexdigest()
+
+    def _say(self, *what):
+        self.lines.append(" ".join([f"{self.step:4}", *map(str, what)]))
+
+    # Steps
+
+    def _round(self):
+        lots, world = self.world.lots, self.world
+        self._time_passes()
+        self._befall()
+        runners = self._thawed()
+        count = lots.choice([1, 1, 1, 1, 1, 2, 2, 3, 4])
+        agents = lots.sample(self.agents, count)
+        is_simple = count == 1 and not runners and lots.random() < 0.97
+        acts = [self._act(agent) for agent in agents]
+        for what, act in acts:
+            runner = Runner(act, is_simple=is_simple)
+            runner.what = what
+            if not isinstance(act, Hand):
+                self._doom(runner)
+            runners.append(runner)
+        if lots.random() < 0.02:
+            world.cut_in = lots.randint(1, 60 * count)
+        world.run(runners)
+        self._look_after(runners)
+
+    def _time_passes(self):
+        lots, world = self.world.lots, self.world
+        world.ms += int(lots.expovariate(1) * MONTH_MS / self.steps) + MINUTE_MS
+        if lots.random() < 0.02:
+            jump = lots.choice([-1, 1]) * lots.choice([3_600_000, DAY_MS, 30 * DAY_MS, 365 * DAY_MS])
+            if world.ms + jump > NOON - 400 * DAY_MS:
+                world.counts["clock jumps"] += 1
+                world.ms += jump
+                self._say("the clock jumps by", jump // 1000, "s")
+
+    def _befall(self):
+        """What happens to all of them: a full disk, a branch, a server, a kernel that writes back."""
+        lots, world = self.world.lots, self.world
+        world.full_for = max(0, world.full_for - 1)
+        if lots.random() < 0.02:
+            world.full_for = lots.randint(1, 3)
+            self._say("the disk is full")
+        if lots.random() < 0.05:
+            root, branch = lots.choice(self.roots), lots.choice(BRANCHES)
+            path = os.path.join(workspaces.find(root).git, "HEAD")
+            self._write(path, f"ref: refs/heads/{branch}\n".encode())
+            world.counts["branch switches"] += 1
+            self._say(os.path.basename(root), "is on", branch)
+        if lots.random() < 0.05:
+            self.graph_is_down = not self.graph_is_down
+            world.counts["server outages"] += self.graph_is_down
+        if lots.random() < 0.03:
+            world.checkpoint()
+
+    def _write(self, path, data):
+        with open(path, "wb") as file:
+            file.write(data)
+        self.world.kept(path, data)
+
+    def _doom(self, runner):
+        """What befalls this one in this round."""
+        lots = self.world.lots
+        chance = lots.random()
+        if chance < 0.10:
+            runner.dies_at = lots.randint(1, 60)
+        elif chance < 0.13:
+            runner.fails_at = lots.randint(1, 60)
+        elif chance < 0.16 and not runner.is_simple:
+            runner.stops_at = lots.randint(1, 60)
+
+    def _thawed(self):
+        """Those who were stopped and go on now; some are killed instead."""
+        lots = self.world.lots
+        awake = [runner for runner in self.world.stopped if lots.random() < 0.5]
+        for runner in awake:
+            if lots.random() < 0.3:
+                runner.is_dead = True
+                self.world.counts["kills"] += 1
+        return awake
+
+    def _act(self, agent):
+        """What an agent does in this round, in words, and as something that can be run."""
+        lots = self.world.lots
+        chance = lots.random()
+        if agent.doubtful is not None:
+            sent, agent.doubtful = agent.doubtful, None
+            if lots.random() < 0.7:
+                self.world.counts["retries"] += 1
+                return self._sending(agent, sent)
+        if chance < 0.10:
+            return self._hook(agent)
+        if chance < 0.17:
+            return self._hand(agent)
+        if chance < 0.22:
+            return self._upkeep(agent)
+        return self._sending(agent, self.wishes.draw(agent))
+
+    def _sending(self, agent, sent):
+        self.world.counts["commands"] += 1
+        return sent, agent.says(sent)
+
+    def _hook(self, agent):
+        lots = self.world.lots
+        self.world.counts["hook calls"] += 1
+        kind = lots.choice(["compact", "compact", "compact", "start", "end", "read", "stop", "turn"])
+        if kind == "compact":
+            self.world.counts["compactions"] += 1
+            return self._compaction(agent)
+        more = {
+            "start": ("SessionStart", {"source": "startup"}),
+            "end": ("SessionEnd", {"reason": "other"}),
+            "read": ("PostToolUse", {"tool_name": "Read", "tool_input": {
+                "file_path": os.path.join(agent.root, "docs/plan.md")}}),
+            "stop": ("Stop", {"stop_hook_active": False}),
+            "turn": ("BeforeAgent", {}),
+        }[kind]  # fmt: skip
+        if kind == "start":
+            agent.new_session()
+        hook = Hook(agent, more[0], **more[1])
+        return hook, hook
+
+    def _compaction(self, agent):
+        """The client says that it sums up, and then begins anew."""
+        before = Hook(agent, "PreCompact", trigger="auto")
+        after = Hook(agent, "SessionStart", source="compact")
+        after.is_compaction = True
+
+        def act(runner):
+            before(runner)
+            if not runner.is_dead:
+                after(runner)
+
+        return after, act
+
+    def _hand(self, agent):
+        """Somebody edits a record of this worktree, or the memory, with an editor."""
+        lots = self.world.lots
+        in_place = lots.random() < 0.5
+        if lots.random() < 0.35:
+            line = f"- a line of {agent.name} in step {self.step}".encode()
+            hand = Hand(self, self.memory, foreign_edit(line), in_place=in_place)
+            hand.foreign = line
+            return hand, hand
+        flows = [f for f in self.model.flows.values() if self.root_of(f) == agent.root]
+        paths = _records(agent.root)
+        if not flows or not paths:
+            return self._sending(agent, self.wishes.draw(agent))
+        token = f"hand{self.step}{lots.choice('xy')}"
+        self.model.tokens.add(token)
+        change = record_edit(token, broken=lots.random() < 0.15)
+        hand = Hand(self, lots.choice(paths), change, in_place=in_place)
+        hand.token = token
+        return hand, hand
+
+    def _upkeep(self, agent):
+        """What no workflow asks for: looks, syncs, cleaning."""
+        name = self.world.lots.choice(["workflows", "sync", "clean", "show", "verify"])
+
+        def act(runner):
+            keeper = agent.keeper(runner)
+            try:
+                getattr(keeper, name)()
+            except Exception as error:  # noqa: BLE001 - only its code matters
+                if not hasattr(error, "code") and not isinstance(error, OSError):
+                    raise
+            finally:
+                if runner.is_dead:
+                    agent._keeper = None
+
+        return f"{agent.name} {name}", act
+
+    # After a round
+
+    def _look_after(self, runners):
+        world = self.world
+        must(not world.is_stuck, "agents wait for each other for ever")
+        was_cut = world.is_cut
+        if was_cut:
+            self._kill_stopped()
+            for agent in self.agents:
+                agent._keeper = None
+            world.cut_power()
+            self._say("the power was cut")
+        world.cut_in = None
+        for runner in runners:
+            self._note(runner, was_cut=was_cut)
+        self._read_history(anew=was_cut)
+        self.model.check_answers()
+        self._check_hands(runners)
+        if not world.stopped and not world.full_for:
+            self._check_briefings(runners, was_cut=was_cut)
+            if was_cut or self.step % 12 == 0:
+                self._check_all()
+
+    def _note(self, runner, *, was_cut):
+        """A line of what came of it; who died of a command may ask again."""
+        what = runner.what
+        end = "died" if runner.is_dead else "stopped" if runner in self.world.stopped else ""
+        if hasattr(what, "words"):
+            end = end or what.heard
+            if runner.is_dead or what.heard == "unknown_outcome":
+                what.agent.doubtful = what
+            if runner.is_dead:
+                what.heard = None
+            said = f"{what.agent.name}@{os.path.basename(what.agent.root)} {what.agent.surface}"
+            words = " ".join([what.name, *what.words, what.workflow or ""])
+            self._say(said, f"{words}: {end} {what.seqs}", f"({runner.calls} calls)")
+        elif isinstance(what, Hook):
+            self._say(what.agent.name, "hook", what.event["hook_event_name"], end, len(what.context))
+        elif isinstance(what, Hand):
+            path = os.path.relpath(what.path, self.folder)
+            self._say("by hand", path, "in place" if what.in_place else "", what.saved, end)
+        else:
+            self._say(what, end)
+
+    def _observer(self, root=None):
+        return Keeper(
+            root or self.roots[0], clock_ms=self.world.now, disk=Disk(), sleep=lambda _: None
+        )
+
+    def _read_history(self, *, anew=False):
+        if anew:
+            self.model.begin_again()
+        engine = self._observer()._engine
+        engine.refresh()
+        for event in engine.ledger.scan(after=self.model.head[0]):
+            self.model.take(event)
+        self._say("  head", *self.model.head)
+
+    def _check_hands(self, runners):
+        for runner in runners:
+            hand = runner.what
+            if isinstance(hand, Hand) and hand.saved:
+                self.world.counts["hand edits"] += 1
+                if hasattr(hand, "foreign"):
+                    self.foreign = hand.foreign + b"\n" + self.foreign
+                else:
+                    self.model.saved_tokens.add(hand.token)
+        if not any(r in self.world.stopped for r in runners):
+            self._check_memory()
+
+    def _check_memory(self):
+        with open(self.memory, "rb") as file:
+            raw = file.read()
+        outside, _, rest = raw.partition(b"\n<!-- holdfast:begin")
+        if rest:
+            outside = outside.rstrip(b"\n") + b"\n" + rest.partition(b"-->\n")[2].partition(
+                b"holdfast:end"
+            )[2].partition(b"-->\n")[2]
+        must(outside == self.foreign, "MEMORY.md lost bytes that are not ours:", raw.decode())
+
+    def _check_briefings(self, runners, *, was_cut):
+        for runner in runners:
+            hook = runner.what
+            if len(runners) > 1 or was_cut or not getattr(hook, "is_compaction", False):
+                continue
+            flow = self.model.bound_to(hook.agent.session)
+            if flow is not None and not runner.is_dead and runner.fails_at is None:
+                check_briefing(hook, flow)
+                self.world.counts["briefings"] += 1
+
+    def _check_all(self):
+        """Every workflow as the model has it, and everything that hands wrote is somewhere."""
+        keeper = self._observer()
+        for flow in list(self.model.flows.values()):
+            state = keeper.show(workflow=flow.id).state
+            self._read_history()
+            self.model.check_state(state)
+        self._check_tokens()
+        self.world.counts["checks"] += 1
+
+    def _check_tokens(self):
+        missing = {token.encode() for token in self.model.saved_tokens}
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                if not missing:
+                    return
+                with open(os.path.join(folder, name), "rb") as file:
+                    data = file.read()
+                missing = {token for token in missing if token not in data}
+        must(not missing, "edits by hand are gone:", missing)
+
+    def root_of(self, flow):
+        return next((r for r in self.roots if workspaces.find(r).name == flow.worktree), None)
+
+    # The end
+
+    def _kill_stopped(self):
+        while self.world.stopped:
+            runner = self.world.stopped[0]
+            runner.is_dead = True
+            self.world.run([runner])
+
+    def _let_everybody_go(self):
+        """No thread outlives its month, whatever came of it."""
+        self.world.is_cut = True
+        with contextlib.suppress(Exception):
+            self._kill_stopped()
+
+    def _end(self):
+        """The faults end. Everybody goes on, and all views say what the ledger says."""
+        world = self.world
+        world.full_for, self.graph_is_down = 0, False
+        self._kill_stopped()
+        self._read_history()
+        for agent in self.agents:
+            self._goes_on(agent)
+        self._check_all()
+        for root in self.roots:
+            keeper = self._observer(root)
+            keeper.workflows()
+            for kind in ("learnings", "forge"):
+                getattr(keeper, kind)()
+            keeper.interviews().show(), keeper.delegations().list(), keeper.initiatives().all()
+            keeper.loops().all()
+        self._read_history()
+        for root in self.roots:
+            must(lines_of(self._observer(root)) == [], lines_of(self._observer(root)))
+        self._check_small()
+
+    def _goes_on(self, agent):
+        sent = self.wishes.draw(agent)
+        sent.words, sent.workflow = ["remember", f"the end of {agent.name}"], None
+        runner = Runner(agent.says(sent))
+        runner.what = sent
+        self.world.run([runner])
+        self._note(runner, was_cut=False)
+        must(sent.heard == "ok", agent.name, "cannot go on:", sent.heard)
+        self._read_history()
+        self.model.check_answers()
+
+    def _check_small(self):
+        keeper = self._observer()
+        learned = [entry["text"] for entry in keeper.learnings()]
+        wanted = [sent.words[1] for sent in self.model.small.get("_learning", [])]
+        must(learned == wanted, "what was learned is", learned, "not", wanted)
+        noted = [entry["text"] for entry in keeper.forge()]
+        wanted = [sent.words[3] for sent in self.model.small.get("_forge", [])]
+        must(noted == wanted, "what was noted is", noted, "not", wanted)
+
+
+def _records(root):
+    found = []
+    for place in RECORDS:
+        full = os.path.join(root, place)
+        if os.path.isfile(full):
+            found.append(full)
+        for folder, _, names in os.walk(full):
+            found += [
+                os.path.join(folder, name)
+                for name in sorted(names)
+                if name.endswith(".json") and name != "index.json" and not name.startswith(".")
+            ]
+    return sorted(found)
+
+
+# The place
+
+
+def _lay_out(folder):
+    """A repository with three linked worktrees, as git lays them out, without running git."""
+    main = os.path.join(folder, "repo")
+    git = os.path.join(main, ".git")
+    roots = [main, *(os.path.join(folder, f"side{n}") for n in range(1, WORKTREES))]
+    for place in ("objects", "refs/heads", "info"):
+        os.makedirs(os.path.join(git, place))
+    _put(os.path.join(git, "HEAD"), "ref: refs/heads/main\n")
+    _put(os.path.join(git, "config"), "[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
+    for root in roots:
+        os.makedirs(os.path.join(root, "docs"))
+        for page in ("plan", "more", "third"):
+            _put(os.path.join(root, "docs", f"{page}.md"), f"# {page}\n")
+        _put(os.path.join(root, ".mcp.json"), SERVER)
+        if root != main:
+            own = os.path.join(git, "worktrees", os.path.basename(root))
+            os.makedirs(own)
+            _put(os.path.join(own, "HEAD"), "ref: refs/heads/main\n")
+            _put(os.path.join(own, "commondir"), "../..\n")
+            _put(os.path.join(own, "gitdir"), f"{root}/.git\n")
+            _put(os.path.join(root, ".git"), f"gitdir: {own}\n")
+    return roots
+
+
+def _put(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _approve(month):
+    """The person approved the server, long ago."""
+    for root in month.roots:
+        found = workspaces.find(root)
+        server = servers.find(found, "memory")
+        trust.approve(found, [server.text], "2026-01-01T00:00:00.000Z")
+
+
+@contextlib.contextmanager
+def _inhabited(month):
+    """While a month runs, whatever Holdfast takes from its process comes from the month's world."""
+    chance = random.Random(f"ids {month.seed}")
+
+    def reach(_server, _folder, _limit_s, work):
+        is_down = month.graph_is_down
+        if is_down and month.world.lots.random() < 0.5:
+            raise remote.Unreachable("it is down")
+        done = work(month.graph)
+        if is_down:
+            raise remote.Unreachable("its answer was lost")
+        return done
+
+    def keeper_of_hook(root, **options):
+        world = month.world
+        disk = AgentDisk(world, world.here)
+        return Keeper(root, clock_ms=world.now, sleep=world.pause, disk=disk, **options)
+
+    places = [
+        (plans, "Keeper", keeper_of_hook),
+        (log, "Disk", lambda: AgentDisk(month.world, month.world.here)),
+        (log, "time", types.SimpleNamespace(time_ns=lambda: month.world.now() * 1_000_000)),
+        (first, "_read", lambda: month.world.here.hook.read()),
+        (first, "_print", lambda answer: month.world.here.hook.printed(answer)),
+        (ledger_file, "SEGMENT_BYTES", SEGMENT_BYTES),
+        (os, "urandom", chance.randbytes),
+        *[(f, "__kwdefaults__", {**f.__kwdefaults__, "reach": reach})
+          for f in (delivery.deliver, delivery.search, delivery.reached)],
+    ]  # fmt: skip
+    before = [getattr(where, name) for where, name, _ in places]
+    environment = dict(os.environ)
+    for name in [name for name in os.environ if name.startswith(("CLAUDE", "CODEX", "HOLDFAST_"))]:
+        del os.environ[name]
+    person = os.path.join(month.folder, "person")
+    os.environ |= {
+        "HOME": person,
+        "XDG_CONFIG_HOME": os.path.join(person, ".config"),
+        "HOLDFAST_MEMORY": month.memory,
+        "HOLDFAST_GRAPH": month.graph_kept_by,
+    }
+    try:
+        for where, name, value in places:
+            setattr(where, name, value)
+        yield
+    finally:
+        for (where, name, _), value in zip(places, before, strict=True):
+            setattr(where, name, value)
+        os.environ.clear()
+        os.environ |= environment
+
+
+def run(folder, seed, steps=STEPS):
+    """The month of a seed in a fresh folder: its counts, and the digest of what happened."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    month = Month(folder, seed, steps)
+    try:
+        counts = month.run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return counts, month.digest
