@@ -36,6 +36,8 @@ class Sent:
         self.heard = None
         """Nothing (its sender died), ``ok``, or the code of an error."""
         self.seqs = []
+        self.is_doubtful = False
+        """Whether an answer to it was ever lost: then what a later try heard is about that try."""
 
     @property
     def command(self):
@@ -114,8 +116,14 @@ def told(state):
         **{name: state[name] for name in ("status", "phase", "reminders", "required_reading")},
         "phases": {phase["name"]: phase["status"] for phase in state["phases"]},
         "tasks": {str(task["id"]): task["status"] for task in state["tasks"]},
-        "gates": {name: gate["status"] for name, gate in state["gates"].items()},
+        "gates": {name: _gate_told(gate) for name, gate in state["gates"].items()},
     }
+
+
+def _gate_told(gate):
+    if gate["status"] != "completed":
+        return gate["status"]
+    return "passed" if gate["passed"] else "failed"
 
 
 class Model:
@@ -151,7 +159,7 @@ class Model:
                 self._applied(commit)
             except Wrong as wrong:
                 kinds = ", ".join(one["type"] for one in commit)
-                raise Wrong(f"event {event['seq']} ({kinds}): {wrong}") from None
+                raise Wrong(f"event {event['seq']} of {event['stream']} ({kinds}): {wrong}") from None
 
     def _applied(self, commit):
         """One commit, whole: as its command if somebody sent it, else as what happens by itself."""
@@ -208,7 +216,7 @@ class Model:
                 must(is_there or sent.is_of_initiative, sent.words, "was acknowledged, and is gone")
             elif sent.heard == "record_behind":
                 must(is_there, sent.words, "is said to be recorded, and is not")
-            elif sent.heard in CERTAINLY_NOT and not sent.is_of_initiative:
+            elif sent.heard in CERTAINLY_NOT and not (sent.is_of_initiative or sent.is_doubtful):
                 must(not is_there, sent.words, f"is recorded, and its sender heard {sent.heard}")
 
     def check_state(self, state):
@@ -297,9 +305,14 @@ def _approved(_model, flow, sent, _commit):
 
 
 def _task_added(_model, flow, _sent, commit):
-    name = str(commit[0]["data"]["task"])
+    name = next(str(event["data"]["task"]) for event in commit if "task" in event["data"])
     must(name not in flow.tasks, f"there was a task {name}")
     flow.tasks[name] = "pending"
+
+
+def _unit_planned(_model, flow, _sent, commit):
+    name = next(str(event["data"]["task"]) for event in commit if "task" in event["data"])
+    flow.tasks.setdefault(name, "pending")
 
 
 def _task_is(now, *before):
@@ -392,7 +405,7 @@ APPLIED = {
     "tests record": _nothing_we_keep,
     "complete": _ended("completed"),
     "abandon": _ended("abandoned"),
-    "loop plan": _task_added,
+    "loop plan": _unit_planned,
     "loop iterate": _unit_iterated,
     "loop confirm": _task_is("verifying", "confirming"),
     "loop verify": _task_is("completed", "verifying"),

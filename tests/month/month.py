@@ -14,7 +14,6 @@ import types
 
 from holdfast import Keeper, trust
 from holdfast import workspace as workspaces
-from holdfast.disk import Disk
 from holdfast.graph import delivery, remote, servers
 from holdfast.hooks import first, log, plans
 from holdfast.ledger import file as ledger_file
@@ -50,6 +49,7 @@ class Month:
         chance = random.Random(f"place {seed}")
         self.graph_kept_by = chance.choice(["embedded", "mcp:memory"])
         self.roots = _lay_out(self.folder)
+        self._by_name = {workspaces.find(root).name: root for root in self.roots}
         self.memory = os.path.join(self.folder, "MEMORY.md")
         self.foreign = b"# Ours\n\nRead CONTRIBUTING.md first.\n"
         with open(self.memory, "wb") as file:
@@ -101,12 +101,14 @@ class Month:
         self._befall()
         runners = self._thawed()
         count = lots.choice([1, 1, 1, 1, 1, 2, 2, 3, 4])
-        agents = lots.sample(self.agents, count)
+        stopped = [runner.agent for runner in world.stopped]
+        agents = lots.sample([one for one in self.agents if one not in stopped], count)
         is_simple = count == 1 and not runners and lots.random() < 0.97
+        self._in_hand = set()
         acts = [self._act(agent) for agent in agents]
-        for what, act in acts:
+        for agent, (what, act) in zip(agents, acts, strict=True):
             runner = Runner(act, is_simple=is_simple)
-            runner.what = what
+            runner.agent, runner.what = agent, what
             if not isinstance(act, Hand):
                 self._doom(runner)
             runners.append(runner)
@@ -228,19 +230,21 @@ class Month:
         """Somebody edits a record of this worktree, or the memory, with an editor."""
         lots = self.world.lots
         in_place = lots.random() < 0.5
-        if lots.random() < 0.35:
+        if lots.random() < 0.35 and self.memory not in self._in_hand:
+            self._in_hand.add(self.memory)
             line = f"- a line of {agent.name} in step {self.step}".encode()
             hand = Hand(self, self.memory, foreign_edit(line), in_place=in_place)
             hand.foreign = line
             return hand, hand
         flows = [f for f in self.model.flows.values() if self.root_of(f) == agent.root]
-        paths = _records(agent.root)
+        paths = [path for path in _records(agent.root) if path not in self._in_hand]
         if not flows or not paths:
             return self._sending(agent, self.wishes.draw(agent))
         token = f"hand{self.step}{lots.choice('xy')}"
         self.model.tokens.add(token)
         change = record_edit(token, broken=lots.random() < 0.15)
         hand = Hand(self, lots.choice(paths), change, in_place=in_place)
+        self._in_hand.add(hand.path)
         hand.token = token
         return hand, hand
 
@@ -291,7 +295,7 @@ class Month:
         if hasattr(what, "words"):
             end = end or what.heard
             if runner.is_dead or what.heard == "unknown_outcome":
-                what.agent.doubtful = what
+                what.agent.doubtful, what.is_doubtful = what, True
             if runner.is_dead:
                 what.heard = None
             said = f"{what.agent.name}@{os.path.basename(what.agent.root)} {what.agent.surface}"
@@ -306,18 +310,21 @@ class Month:
             self._say(what, end)
 
     def _observer(self, root=None):
-        return Keeper(
-            root or self.roots[0], clock_ms=self.world.now, disk=Disk(), sleep=lambda _: None
-        )
+        """Somebody to whom nothing happens."""
+        disk = AgentDisk(self.world, Runner(None))
+        clock, sleep = self.world.now, lambda _: None
+        return Keeper(root or self.roots[0], clock_ms=clock, disk=disk, sleep=sleep)
 
     def _read_history(self, *, anew=False):
         if anew:
             self.model.begin_again()
         engine = self._observer()._engine
         engine.refresh()
+        before = self.model.head
         for event in engine.ledger.scan(after=self.model.head[0]):
             self.model.take(event)
-        self._say("  head", *self.model.head)
+        if self.model.head != before:
+            self._say("  head", *self.model.head)
 
     def _check_hands(self, runners):
         for runner in runners:
@@ -373,7 +380,8 @@ class Month:
         must(not missing, "edits by hand are gone:", missing)
 
     def root_of(self, flow):
-        return next((r for r in self.roots if workspaces.find(r).name == flow.worktree), None)
+        """The worktree that the workflow is in."""
+        return self._by_name[flow.worktree]
 
     # The end
 
@@ -405,6 +413,9 @@ class Month:
                 getattr(keeper, kind)()
             keeper.interviews().show(), keeper.delegations().list(), keeper.initiatives().all()
             keeper.loops().all()
+        world.ms += DAY_MS  # A server that failed was left alone for a while.
+        rows, _ = self._observer().sync()
+        must(all(row["status"] in ("delivered", "current") for row in rows), rows)
         self._read_history()
         for root in self.roots:
             must(lines_of(self._observer(root)) == [], lines_of(self._observer(root)))
@@ -412,7 +423,7 @@ class Month:
 
     def _goes_on(self, agent):
         sent = self.wishes.draw(agent)
-        sent.words, sent.workflow = ["remember", f"the end of {agent.name}"], None
+        sent.words, sent.workflow = ["forge", "add", "end", agent.name], None
         runner = Runner(agent.says(sent))
         runner.what = sent
         self.world.run([runner])
@@ -426,6 +437,10 @@ class Month:
         learned = [entry["text"] for entry in keeper.learnings()]
         wanted = [sent.words[1] for sent in self.model.small.get("_learning", [])]
         must(learned == wanted, "what was learned is", learned, "not", wanted)
+        if self.graph_kept_by != "embedded":
+            told = [o.removeprefix("insight: ") for one in self.graph.entities
+                    if one["name"] == "learnings" for o in one["observations"]]  # fmt: skip
+            must(sorted(told) == sorted(learned), "the server has", told, "not", learned)
         noted = [entry["text"] for entry in keeper.forge()]
         wanted = [sent.words[3] for sent in self.model.small.get("_forge", [])]
         must(noted == wanted, "what was noted is", noted, "not", wanted)

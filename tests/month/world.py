@@ -84,6 +84,7 @@ class World:
                 runner.ready = True
             self._hand_over(self.lots.choice(runners))
             self._main.acquire()
+        self._runners = []
         for runner in runners:
             if runner.error is not None:
                 raise runner.error
@@ -251,14 +252,11 @@ class Runner:
         try:
             self.act(self)
         except Died:
-            pass
+            # A process that dies lets go of its locks, whatever its code would have done.
+            while self.held:
+                os.close(self.held.pop())
         except BaseException as error:  # noqa: BLE001 - the round raises it again
             self.error = error
-        if self.is_dead:
-            # A process that dies lets go of its locks, whatever its code would have done.
-            for fd in self.held:
-                os.close(fd)
-            self.held.clear()
 
 
 class AgentDisk(RecordingDisk):

@@ -32,12 +32,16 @@ class RecordingDisk(Disk):
         """So many syncs fail, from the ledger's next one on."""
         self.dies_after = None
         """So many operations later the process dies."""
+        nodes = {}
         for folder, _, names in os.walk(self.root):
             self.folders.add(folder)
             for name in names:
                 path = os.path.join(folder, name)
                 with open(path, "rb") as file:
-                    self.names[path] = Node(file.read())
+                    inode = os.fstat(file.fileno()).st_ino
+                    if inode not in nodes:  # A file may have several names.
+                        nodes[inode] = Node(file.read())
+                self.names[path] = nodes[inode]
         self.at_first = (dict(self.names), set(self.folders))
 
     def said(self, *what):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from holdfast.errors import Refused
+from holdfast.errors import Fault, Refused
+from holdfast.faults import why
 from holdfast.layers import records
 from holdfast.loop import Receipt
 from holdfast.loops import files
@@ -33,12 +34,16 @@ def archive(engine: Engine, loop: Loop, state: Workflow, id: str | None) -> Rece
                 f"holdfast resume {state['id']} brings it back",
             )
         return Receipt(state, [], loop.notes())
-    root = engine.workspace.root_of(state["worktree"]) or engine.workspace.root
     files.write_pages(engine, state)
-    record = f"{files.ARCHIVE}/{_free_place(root, state['id'], engine.now())}/state.json"
+    place = _free_place(_root(engine, state), state["id"], engine.now())
+    record = f"{files.ARCHIVE}/{place}/state.json"
     drafts = engine.decide(state, "archive_loop", {"record": record})
     after, events = engine.commit(state["id"], state, drafts, event_id=id, is_asked=True)
-    settle(engine, after)
+    try:
+        settle(engine, after)
+    except (OSError, Fault) as error:
+        # It is recorded: whoever asks again would be told of nothing else.
+        engine.note(f"not all of its folder could be moved ({why(error)}): holdfast loop archive")
     engine.close_full_segment()
     return Receipt(after, [event["seq"] for event in events], loop.notes())
 
@@ -48,16 +53,17 @@ def settle(engine: Engine, state: Workflow) -> bool:
     new = files.folder_of(engine, state)
     if new is None or not records.is_archived(state["record"]):
         return False
-    if os.path.lexists(os.path.join(new, files.PROGRESS)):
-        return False
     old = _old_folder(engine, state)
+    if os.path.lexists(os.path.join(new, files.PROGRESS)):
+        engine.disk.remove_folder(old)
+        return False
     if not os.path.isdir(old):
         return False
     # The writer of the record may have died before it stood here, or before the old one was gone.
     engine.store.remove(os.path.join(old, _RECORD))
     engine.show_again(state["id"], engine.store.read(os.path.join(new, _RECORD)))
     files.append_progress(engine, state, old)
-    _move_all(engine, old, new, last=files.PROGRESS)
+    _move_all(engine, _root(engine, state), old, new, last=files.PROGRESS)
     return True
 
 
@@ -69,7 +75,8 @@ def bring_back(engine: Engine, state: Workflow) -> str:
     """
     new = files.folder_of(engine, state)
     if new is not None:
-        _move_all(engine, new, _old_folder(engine, state), first=files.PROGRESS)
+        old = _old_folder(engine, state)
+        _move_all(engine, _root(engine, state), new, old, first=files.PROGRESS)
     return _old_record(state)
 
 
@@ -78,12 +85,17 @@ def _old_record(state: Workflow) -> str:
     return state.get("archived_from", otherwise)
 
 
+def _root(engine: Engine, state: Workflow) -> str:
+    return engine.workspace.root_of(state["worktree"]) or engine.workspace.root
+
+
 def _old_folder(engine: Engine, state: Workflow) -> str:
-    root = engine.workspace.root_of(state["worktree"]) or engine.workspace.root
-    return os.path.dirname(engine.workspace.inside(root, _old_record(state)))
+    return os.path.dirname(engine.workspace.inside(_root(engine, state), _old_record(state)))
 
 
-def _move_all(engine: Engine, source: str, target: str, *, first: str = "", last: str = "") -> None:
+def _move_all(
+    engine: Engine, root: str, source: str, target: str, *, first: str = "", last: str = ""
+) -> None:
     """Moves everything, page by page; what has a name that is taken gets another one.
 
     The log goes last into the archive and leaves it first: where it stands, all of it stands.
@@ -94,8 +106,13 @@ def _move_all(engine: Engine, source: str, target: str, *, first: str = "", last
         return
     if found:
         engine.disk.make_folder(target)
+        # What people wrote moves into it: it has to be there for certain, and so have they before
+        # the other folder goes.
+        engine.store.sync_names(target, root)
     for name in found:
         engine.disk.move(os.path.join(source, name), _free_name(target, name))
+    if found:
+        engine.disk.sync_folder(target)
     engine.disk.remove_folder(source)
 
 

@@ -29,6 +29,8 @@ def take_in(engine: Engine, state: Workflow) -> tuple[Workflow, str | None]:
     text = files.page(engine, folder, name)
     if not text:
         return state, None
+    if files.is_known(engine, state, text):
+        return state, text
     told, complaints = reading.read_units(text, files.mode_of(state))
     if complaints:
         more = f" (and {len(complaints) - 3} more)" if len(complaints) > 3 else ""
@@ -40,7 +42,11 @@ def take_in(engine: Engine, state: Workflow) -> tuple[Workflow, str | None]:
     taking = _Taking(engine, state, name)
     said = files.last_said(engine, state).get("units", {})
     taking.look_at(told, said)
-    return taking.state, None if taking.was_refused else text
+    if taking.was_refused:
+        return taking.state, None
+    # Before anything is recorded that the page does not say.
+    files.keep_known(engine, taking.state, text)
+    return taking.state, text
 
 
 class _Taking:

@@ -33,6 +33,8 @@ CONTEXT = "context.md"
 GUARDRAILS = "guardrails.md"
 NO_FILE = "is no file that can be read (a link is not followed)"
 _MAX_BYTES = 4 * 1024 * 1024
+_MOST_KNOWN = 8
+"""So many texts of the page of units are known again: more than any number of kills in a row."""
 
 
 def mode_of(state: Workflow) -> str:
@@ -89,7 +91,13 @@ def _write_pages(engine: Engine, state: Workflow, folder: str, seen: str | None)
     context = _patch(
         engine, folder, CONTEXT, lambda text: _context(state, text, said.get("context"))
     )
-    units = _patch(engine, folder, units_name(state), lambda text: _units(state, text, seen))
+    units = _patch(
+        engine,
+        folder,
+        units_name(state),
+        lambda text: _units(state, text, seen),
+        lambda after: keep_known(engine, state, after),
+    )
     _patch(engine, folder, GUARDRAILS, lambda text: _guardrails(state, text))
     known = append_progress(engine, state, folder, said.get("log"))
     _remember(engine, state, said, context, units, known)
@@ -120,9 +128,16 @@ def _guardrails(state: Workflow, text: str) -> tuple[str, bool]:
 
 
 def _patch(
-    engine: Engine, folder: str, name: str, change: Callable[[str], tuple[str, bool]]
+    engine: Engine,
+    folder: str,
+    name: str,
+    change: Callable[[str], tuple[str, bool]],
+    announce: Callable[[str], None] | None = None,
 ) -> Page | None:
-    """Changes a page; gives its text and whether all of it is known, or nothing if it is none."""
+    """Changes a page; gives its text and whether all of it is known, or nothing if it is none.
+
+    ``announce`` is told a text of which all is known before it is written.
+    """
     path = os.path.join(folder, name)
     raw = _raw(engine, folder, name)
     text = _decoded(raw)
@@ -133,7 +148,10 @@ def _patch(
     after, is_known = change(text)
     if after == text and raw is not None:
         return after, is_known
-    spare = engine.store.prepare(path, after.encode())
+    if announce is not None and is_known:
+        announce(after)
+    # People write here too: what they wrote is on the disk before the old text is let go.
+    spare = engine.store.prepare(path, after.encode(), durable=True)
     left = engine.store.put(spare, path, raw)
     if left is None:
         return after, is_known
@@ -230,7 +248,8 @@ def _known_part(raw: bytes, known: list[Json] | None, ledger: str) -> tuple[int,
 
 
 def last_said(engine: Engine, state: Workflow) -> Fields:
-    """``units`` by their names, the digest of ``context``, how far the ``log`` is known.
+    """``units`` by their names, the digest of ``context``, how far the ``log`` is known, and the
+    digests of those texts of the page of units of which all is ``known``.
 
     Empty when nobody remembers.
     """
@@ -241,6 +260,33 @@ def last_said(engine: Engine, state: Workflow) -> Fields:
         return {}
     is_this_run = isinstance(said, dict) and said.get("created_at") == state["created_at"]
     return said if is_this_run else {}
+
+
+def is_known(engine: Engine, state: Workflow, text: str) -> bool:
+    """Whether all of a page of units is in the ledger, though it may say what was true before.
+
+    A writer that died, or a power cut, leaves such a page: it is no edit.
+    """
+    return digest(text.encode()) in _known(last_said(engine, state))
+
+
+def keep_known(engine: Engine, state: Workflow, text: str) -> None:
+    """Remembers that all of this page of units is in the ledger."""
+    said = last_said(engine, state)
+    if not is_known(engine, state, text):
+        marks = [*_known(said), digest(text.encode())][-_MOST_KNOWN:]
+        fresh: Fields = {"created_at": state["created_at"], "units": {}}
+        _keep(engine, state, {**fresh, **said, "known": marks})
+
+
+def _known(said: Fields) -> list[Json]:
+    found = said.get("known")
+    return found if isinstance(found, list) else []
+
+
+def _keep(engine: Engine, state: Workflow, said: Fields) -> None:
+    engine.disk.make_folder(os.path.dirname(_memory(engine, state)), 0o700)
+    engine.disk.replace_view(_memory(engine, state), jsontext.line_of(said).encode())
 
 
 def _memory(engine: Engine, state: Workflow) -> str:
@@ -258,6 +304,7 @@ def _remember(
     """Keeps what the pages said, of those that are known: else it is an edit the next time, too."""
     said: Fields = {"created_at": state["created_at"], "units": before.get("units", {})}
     said |= {"context": before.get("context"), "log": log}
+    said["known"] = _known(last_said(engine, state))
     if context is not None and context[1]:
         said["context"] = digest(context[0].encode())
     if units is not None and units[1]:
@@ -265,8 +312,7 @@ def _remember(
         if not complaints:
             said["units"] = {unit.pop("id"): unit for unit in told}
     if said != before:
-        engine.disk.make_folder(os.path.dirname(_memory(engine, state)), 0o700)
-        engine.disk.replace_view(_memory(engine, state), jsontext.line_of(said).encode())
+        _keep(engine, state, said)
 
 
 # Folders

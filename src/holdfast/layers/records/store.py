@@ -53,26 +53,30 @@ class RecordStore:
         """The record's bytes, of a huge file its first; ``None`` when there is nothing."""
         return self._disk.read_own(path, LARGEST + 1)
 
-    def prepare(self, path: str, data: bytes, durable_from: str | None = None) -> str:
+    def prepare(
+        self, path: str, data: bytes, durable_from: str | None = None, *, durable: bool = False
+    ) -> str:
         """Writes the record beside its place, so that room for it is certain; gives the spare.
 
         ``durable_from`` is the root, for a record whose absence means something: one of the two
-        names, the spare or the record, then stands through a power cut.
+        names, the spare or the record, then stands through a power cut. ``durable`` is for what
+        nobody could make anew: its bytes then stand, too.
         """
         spare = _spare(path)
         try:
-            self._disk.create(spare, data, self._disk.mode_of(path))
+            self._disk.create(spare, data, self._disk.mode_of(path), durable=durable)
         except FileNotFoundError:
             self._disk.make_folder(os.path.dirname(path))
-            self._disk.create(spare, data)
+            self._disk.create(spare, data, durable=durable)
         except FileExistsError:
             self._see_to(spare, path, data)
-            self._disk.create(spare, data, self._disk.mode_of(path))
+            self._disk.create(spare, data, self._disk.mode_of(path), durable=durable)
         if durable_from is not None and not os.path.lexists(path):
-            self._sync_names(spare, durable_from)
+            self.sync_names(spare, durable_from)
         return spare
 
-    def _sync_names(self, path: str, root: str) -> None:
+    def sync_names(self, path: str, root: str) -> None:
+        """Makes durable that the path is there, from the root on."""
         while path != root and len(path) > len(root):
             path = os.path.dirname(path)
             self._disk.sync_folder(path)
