@@ -338,10 +338,7 @@ class Engine:
             self.note("a torn write at the end of the ledger was moved to quarantine")
 
     def settle_last(self, stream: str | None) -> None:
-        """Sees that the last event's record shows it: a killed writer may have left it behind.
-
-        ``stream`` is the one that is about to be loaded anyway.
-        """
+        """Sees that the last event's record shows it, after a kill; ``stream`` is loaded anyway."""
         last = self.ledger.last_stream
         position = self.position(last) if last is not None and last != stream else None
         if position is not None and not self._seems_shown(position):
@@ -367,9 +364,11 @@ class Engine:
             self.note(f"the ledger's full segment could not be closed ({_faults().why(error)})")
 
     def _close_segment(self) -> None:
-        # Loading takes edits in, which are events too: so all of it comes first.
-        self._touched_rows()
-        rows = self._touched_rows()
+        # Loading takes edits in, which are events too: a row from before one would stay wrong.
+        head = -1
+        while head != self.ledger.head_seq:
+            head = self.ledger.head_seq
+            rows = self._touched_rows()
         self.register.close_segment(rows)
 
     def prepare_home(self) -> None:

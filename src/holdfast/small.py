@@ -200,6 +200,8 @@ class Small:
         if last is None:
             blank: Fields = self._core.blank()
             return blank
+        if raw is not None:
+            self._engine.needs_lock()  # What a power cut left of it goes.
         state = self._replay()
         return self._show(state, raw) if self._engine.locked else state
 

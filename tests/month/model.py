@@ -68,10 +68,11 @@ class Flow:
         self.id, self.recipe, self.format = name, recipe, told["format"]
         listed = [phase["name"] for phase in told["phases"]]
         following = dict(zip(listed, [*listed[1:], None], strict=True))
-        self.following = {
-            phase["name"]: (phase.get("next") or [following[phase["name"]]])[0]
+        self.may_follow = {
+            phase["name"]: phase.get("next") or [following[phase["name"]]]
             for phase in told["phases"]
         }
+        self.following = {name: names[0] for name, names in self.may_follow.items()}
         self.cycles_at = told.get("cycles_at")
         self.needs_approval = {p["name"] for p in told["phases"] if p.get("approval")}
         self.approved = set()
@@ -284,6 +285,10 @@ def _advanced(_model, flow, _sent, _commit):
 
 def _went_back(_model, flow, sent, _commit):
     name = sent.words[2]
+    if name in flow.may_follow[flow.phase]:
+        flow.phases[flow.phase] = "completed"
+        flow.enter(name)
+        return
     listed = list(flow.phases)
     again = listed if flow.cycles_at == name and flow.phases[name] == "completed" else None
     for phase in again or listed[listed.index(name) :]:

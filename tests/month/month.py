@@ -335,18 +335,18 @@ class Month:
                     self.foreign = hand.foreign + b"\n" + self.foreign
                 else:
                     self.model.saved_tokens.add(hand.token)
+                    self.model.saved_tokens.difference_update(hand.taken_out)
         if not any(r in self.world.stopped for r in runners):
             self._check_memory()
 
     def _check_memory(self):
+        """Outside of our marks stand the bytes that others wrote; an empty line sets them apart."""
         with open(self.memory, "rb") as file:
             raw = file.read()
-        outside, _, rest = raw.partition(b"\n<!-- holdfast:begin")
-        if rest:
-            outside = outside.rstrip(b"\n") + b"\n" + rest.partition(b"-->\n")[2].partition(
-                b"holdfast:end"
-            )[2].partition(b"-->\n")[2]
-        must(outside == self.foreign, "MEMORY.md lost bytes that are not ours:", raw.decode())
+        outside, _, rest = raw.partition(b"<!-- holdfast:begin")
+        below = rest.partition(b"holdfast:end")[2].partition(b"-->\n")[2]
+        is_whole = outside in (self.foreign, self.foreign + b"\n") and not below
+        must(is_whole, "MEMORY.md lost bytes that are not ours:", raw.decode())
 
     def _check_briefings(self, runners, *, was_cut):
         for runner in runners:

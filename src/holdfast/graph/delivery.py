@@ -80,6 +80,10 @@ class Position:
         self.why = why
         self.until_ms = now_ms + (moment.duration_s(LEFT_ALONE) or 0) * 1_000
 
+    def is_left_alone(self, now_ms: int) -> bool:
+        """Whether it failed a short while ago; a clock that was set back makes it no longer."""
+        return 0 < self.until_ms - now_ms <= (moment.duration_s(LEFT_ALONE) or 0) * 1_000
+
     def keep(self) -> None:
         """Remembers it, durably."""
         held: Fields = {"target": self._target, "marks": self.marks}
@@ -139,7 +143,7 @@ def search(
     """What the server finds, for a reader; a server that fails is a ``Fault``, and left alone."""
     server = _approved(engine, name)
     position = Position(engine, server)
-    if position.until_ms <= engine.now_ms():
+    if not position.is_left_alone(engine.now_ms()):
         try:
             found: Graph = reach(
                 server, engine.workspace.root, limit_s, lambda graph: graph.search_nodes(query)
@@ -182,7 +186,7 @@ def reached(
     """What the work with the server gives, for somebody who has no other place to write to."""
     server = _approved(engine, name)
     position = Position(engine, server)
-    if position.until_ms > engine.now_ms():
+    if position.is_left_alone(engine.now_ms()):
         raise _unavailable(position)
     try:
         return reach(server, engine.workspace.root, limit_s, work)
@@ -207,7 +211,7 @@ def _delivered(
     found = Delivered(position)
     if history.is_current(engine, marks) and not position.why:
         return found
-    if position.until_ms > engine.now_ms():
+    if position.is_left_alone(engine.now_ms()):
         found.why = position.why
     else:
         lacking = history.outstanding(engine, marks)

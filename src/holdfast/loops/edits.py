@@ -7,6 +7,7 @@ said, and stays on the page; of a page that is not understood nothing is taken, 
 from __future__ import annotations
 
 from holdfast.core.workflow.state import find_task
+from holdfast.core.workflow.units import MAX_ITERATIONS
 from holdfast.errors import Refused
 from holdfast.loops import files, reading
 
@@ -128,7 +129,10 @@ class _Taking:
         self._engine.note(f"{self._page}: {why}")
 
 
-_EMPTY: Fields = {"files": [], "depends": [], "description": ""}
+_EMPTY: Fields = {
+    "files": [], "depends": [], "description": "", "max_iterations": MAX_ITERATIONS,
+}  # fmt: skip
+"""What a page shows where nobody ever said anything."""
 
 
 def _take_lessons(engine: Engine, state: Workflow, text: str) -> Workflow:

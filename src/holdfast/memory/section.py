@@ -74,7 +74,9 @@ class Section:
 
     def _gap(self) -> bytes:
         """What separates a new section from the text above it."""
-        if self.lines is not None or not self._before:
+        # One that comes and goes would leave a line behind each time.
+        stands_apart = self._before.endswith(self._newline * 2)
+        if self.lines is not None or not self._before or stands_apart:
             return b""
         return self._newline if self._before.endswith((b"\n", b"\r")) else self._newline * 2
 

@@ -1,0 +1,36 @@
+"""Months by their numbers: a few in every run, hundreds where the promises are shown whole."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from month.run import one
+from workshop import FULL, SOURCE
+
+pytestmark = pytest.mark.promise
+
+SEEDS = range(1, 241) if FULL else range(1, 7)
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_month(seed, tally):
+    counts, _, failure = one(seed)
+    assert not failure, failure
+    tally("simulated months", months=1, **counts)
+
+
+def test_the_same_number_is_the_same_month_byte_for_byte():
+    seed = 3
+    again = subprocess.run(
+        [sys.executable, "-m", "month.run", str(seed), "--jobs", "1"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([SOURCE, TESTS])},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    _, digest, _ = one(seed)
+    assert f"seed {seed}: {digest}" in again.stdout
