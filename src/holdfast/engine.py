@@ -103,8 +103,8 @@ class Engine:
             self.ledger.refresh()
         except OSError as error:
             raise _faults().unreadable_ledger(error) from error
-        if self.ledger.inode != segment:
-            self.register.forget()
+        if self.ledger.inode != segment or segment < 0:
+            self.register.forget()  # Since there was no open one, others may have come and gone.
 
     def position(self, stream: str) -> Position | None:
         """Where the stream stands; ``None`` when there is no such stream."""

@@ -118,7 +118,7 @@ class Keeper(Evidence, Beside):
         cleaning.clean_at_times(self._loop)
 
     def _resume_existing(self, state: Workflow, id: str | None) -> Receipt:
-        receipt = self._loop.record(state, "resume_workflow", self._loop.binding(state), id)
+        receipt = self._loop.resume(state, self._loop.binding(state), id)
         receipt.resumed = True
         return receipt
 
@@ -146,7 +146,7 @@ class Keeper(Evidence, Beside):
                 from holdfast import opening
 
                 opening.check_slot(self._loop, state["recipe"]["format"], state["id"])
-            receipt = self._loop.record(state, "resume_workflow", args, id)
+            receipt = self._loop.resume(state, args, id)
             receipt.resumed = True
             self._clean_at_times()
         return self._beside_tree(receipt)

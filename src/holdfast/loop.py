@@ -62,7 +62,8 @@ class Loop:
         self.wait_s = wait_s
         self._told: list[str] | None = None
         """The notes of the answer that is being made."""
-        self._is_spreading = False
+        self.is_spreading = False
+        """Whether the memory is being written: what that takes in needs no second writer."""
         self._is_bringing_home = False
         self._pending = os.path.join(person_folder(), PENDING)
 
@@ -100,6 +101,13 @@ class Loop:
         after, events = self.engine.commit(state["id"], state, drafts, event_id=id, is_asked=True)
         self.engine.close_full_segment()
         return Receipt(after, [event["seq"] for event in events], self.notes())
+
+    def resume(self, state: Workflow, args: Fields, id: str | None) -> Receipt:
+        """Resumes a workflow; the look at all others may have taken an edit of this one in."""
+        position = self.engine.position(state["id"])
+        if position is not None:
+            state = self.engine.load(position)
+        return self.record(state, "resume_workflow", args, id)
 
     def current(self, position: Position) -> Workflow:
         """The state, after its time to live was looked at."""
@@ -169,15 +177,15 @@ class Loop:
     def spread(self) -> None:
         """Takes news to the layers that nobody waits for with the lock."""
         told, self._told = self._told, None
-        if not self.engine.has_news or self._is_spreading:
+        if not self.engine.has_news or self.is_spreading:
             return
         from holdfast.memory.layer import Memory
 
-        self._is_spreading = True
+        self.is_spreading = True
         try:
             Memory(self).write()
         finally:
-            self.engine.has_news = self._is_spreading = False
+            self.engine.has_news = self.is_spreading = False
         if told is not None:
             told += self.notes()
 

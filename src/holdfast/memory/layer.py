@@ -78,9 +78,11 @@ class Memory:
             if path is None:
                 return False
             lock = disk.lock(os.path.join(self._engine.workspace.home, LOCK), WAIT_S)
+            before, self._loop.is_spreading = self._loop.is_spreading, True
             try:
                 return self._write(os.path.realpath(path))
             finally:
+                self._loop.is_spreading = before
                 disk.close(lock)
         except (OSError, HoldfastError) as error:
             why = getattr(error, "strerror", None) or getattr(error, "message", None) or error
