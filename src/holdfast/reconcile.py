@@ -235,7 +235,8 @@ def _edited(
         where = ", ".join(edits.path_text(clash) for clash in clashes)
         return found.refuse(f"{where} was changed since by someone else")
     changes = edits.beyond([*since, *_adopted_before(engine, position, base_seq)], changes)
-    completed = parsed["status"] == "completed" and is_active(state)
+    # Whoever edits a copy from before a resume does not say that it is completed again.
+    completed = parsed["status"] == "completed" and is_active(state) and is_active(base)
     if completed:
         changes = [change for change in changes if change[0][0] not in ("status", "completed_at")]
     if changes:

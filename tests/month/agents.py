@@ -1,22 +1,20 @@
-"""What agents do in a month: commands of every surface, hooks, and what people do by hand.
+"""What agents do in a month: commands of every surface.
 
-A command is a line of words, as at a terminal. It is carried out by the command line's own functions
-with a keeper of this world, by a long-lived keeper of a program, or as a call of an MCP tool.
+A command is a line of words, as at a terminal. It is carried out by the command line's own
+functions with a keeper of this world, by a long-lived keeper of a program, or as a call of a tool.
 """
 
 import importlib
-import json
 import os
 
 from holdfast import Keeper, Refused
 from holdfast.cli.arguments import parse
 from holdfast.cli.table import COMMANDS
 from holdfast.errors import Fault, HoldfastError
-from holdfast.hooks import first
 from holdfast.mcp.workflows import Workflows
-from month.model import CERTAINLY_NOT, Sent, Wrong, must
+from month.effects import must
+from month.model import CERTAINLY_NOT, Sent
 from month.world import AgentDisk
-from workshop import edited
 
 RECIPES = (
     "dev", "tdd", "planning", "custom", "apex", "debug", "oneshot", "implementation", "qa-loop",
@@ -107,7 +105,9 @@ def said(keeper, words):
     """One command line, by the surface's own way but with this keeper; its events' numbers."""
     args = parse(words)
     module, _, function = COMMANDS[args["command"]]["call"].partition(".")
-    data = getattr(importlib.import_module(f"holdfast.cli.{module}"), function)(keeper, args)["data"]
+    data = getattr(importlib.import_module(f"holdfast.cli.{module}"), function)(keeper, args)[
+        "data"
+    ]
     if "receipt" in data:
         return data["receipt"].seqs
     return data.get("fields", {}).get("seqs", [])
@@ -287,134 +287,3 @@ class Wishes:
         did = ["--did", f"did {name}", "--remaining", "some"]
         signal = ["--signal", f"{unit}_DONE"] if self.lots.random() < 0.5 else []
         return ["loop", "iterate", unit, *did, *signal]
-
-
-# Hooks
-
-
-class Hook:
-    """One call of the hook, as a client makes it; what it answered is kept."""
-
-    def __init__(self, agent, event, **more):
-        self.agent = agent
-        self.event = {
-            "hook_event_name": event, "session_id": agent.session, "cwd": agent.root, **more,
-        }  # fmt: skip
-        self.answer = self.code = None
-
-    def __call__(self, runner):
-        runner.hook = self
-        self.code = first.main()
-        if not runner.is_dead:
-            must(self.code == 0, "the hook ended with", self.code)
-
-    def read(self):
-        return json.dumps(self.event).encode()
-
-    def printed(self, answer):
-        """What the client gets: it must be JSON, whatever happened."""
-        text = json.dumps(answer)
-        must(isinstance(json.loads(text), dict | None.__class__), "the hook said", text)
-        self.answer = answer
-
-    @property
-    def context(self):
-        """What the session is told."""
-        told = (self.answer or {}).get("hookSpecificOutput", {})
-        return told.get("additionalContext", "")
-
-
-def check_briefing(hook, flow):
-    """A session that lost its context is told of its own workflow: phase, task and reading."""
-    text = hook.context
-    must(f"id {flow.id} " in text, f"{hook.agent.session} was not told of {flow.id}:", text[:300])
-    must(f": {flow.phase} (" in text or flow.format == "loop", f"the briefing of {flow.id} lacks its phase:", text[:500])
-    if flow.current_task is not None and flow.format != "loop":
-        must(f"({flow.current_task}):" in text, f"{flow.id}: no task {flow.current_task}:", text)
-    for path in flow.reading:
-        must(path in text, f"the briefing of {flow.id} does not name {path}:", text[:900])
-
-
-# People
-
-
-class Hand:
-    """A person with an editor: reads a file, thinks, and saves it, in place or by a rename."""
-
-    def __init__(self, month, path, change, *, in_place):
-        self.month, self.path, self.change, self.in_place = month, path, change, in_place
-        self.saved = False
-
-    def __call__(self, runner):
-        disk = AgentDisk(self.month.world, runner)
-        before = disk.read(self.path)
-        after = None if before is None else self.change(before)
-        if after is None:
-            return
-        try:
-            (self._in_place if self.in_place else self._by_rename)(disk, after)
-        except OSError:
-            return  # The disk is full: the editor says so.
-        self.saved = True
-        self.taken_out = [t for t in self.month.model.saved_tokens if _lacks(t, before, after)]
-
-    def _by_rename(self, disk, data):
-        swap = f"{self.path}.swp~"
-        with open(swap, "wb") as file:
-            file.write(data)
-        disk.world.kept(swap, data)
-        disk.move(swap, self.path)
-        disk.world.kept(self.path, data)
-
-    def _in_place(self, disk, data):
-        with open(self.path, "wb", buffering=0) as file:
-            for piece in (data[: len(data) // 2], data[len(data) // 2 :]):
-                disk.world.reached(disk, "read", ())
-                file.write(piece)
-            now_at = os.readlink(f"/proc/self/fd/{file.fileno()}")
-        must(not now_at.endswith(" (deleted)"), f"{self.path} was removed while it was written")
-        if disk.runner.is_dead:
-            raise Wrong("a dead hand wrote")
-        disk.world.kept(now_at, data)
-
-
-def _lacks(token, before, after):
-    """Whether a person took out what stood there."""
-    return token.encode() in before and token.encode() not in after
-
-
-def record_edit(token, *, broken):
-    """An edit of a record that leaves a word in it; a broken one is no JSON any more."""
-
-    def change(raw):
-        try:
-            document = json.loads(raw)
-        except ValueError:
-            return None
-        if "_holdfast" not in document:
-            return None
-        if token.endswith("x"):
-            document[f"x-{token}"] = token
-        else:
-            edited(_format_of(document), document, token)
-        text = json.dumps(document, indent=2)
-        return (text[:-1] + f'"{token}' if broken else text).encode()
-
-    return change
-
-
-def _format_of(document):
-    if "state_machine" in document:
-        return "skill"
-    if "mode" in document:
-        return "loop"
-    return "verb" if "enforcement" in document or "type" in document else "formal"
-
-
-def foreign_edit(line):
-    """A line of somebody's own at the top of ``MEMORY.md``."""
-
-    def change(raw):
-        return line + b"\n" + raw
-
-    return change

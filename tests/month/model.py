@@ -7,25 +7,14 @@ that nobody asked for must be of a kind that happens by itself, at a time when i
 
 import json
 
-from holdfast import recipes
 from holdfast.core.moment import duration_s, epoch_ms
+from month.effects import APPLIED, Wrong, must
 
-ACTIVE = ("in_progress", "blocked")
 CERTAINLY_NOT = ("not_written", "storage", "busy", "not_writable")
 """Codes of faults that say that nothing was recorded."""
 BY_ITSELF = ("briefing_delivered", "context_compacted", "reading_confirmed", "record_cleaned")
 CHECKED = ("status", "phase", "phases", "tasks", "reminders", "required_reading", "gates")
-MOST_ITERATIONS = 5
 INITIATIVES = "_initiatives"
-
-
-class Wrong(AssertionError):
-    """Something is not as it must be."""
-
-
-def must(holds, *why):
-    if not holds:
-        raise Wrong(" ".join(map(str, why)))
 
 
 class Sent:
@@ -58,57 +47,6 @@ GROUPS = (
     "phase", "task", "gate", "violation", "loop", "initiative", "forge", "interview", "delegation",
     "tests", "files",
 )  # fmt: skip
-
-
-class Flow:
-    """A workflow as the model has it."""
-
-    def __init__(self, name, recipe):
-        told = recipes.load(recipe)
-        self.id, self.recipe, self.format = name, recipe, told["format"]
-        listed = [phase["name"] for phase in told["phases"]]
-        following = dict(zip(listed, [*listed[1:], None], strict=True))
-        self.may_follow = {
-            phase["name"]: phase.get("next") or [following[phase["name"]]]
-            for phase in told["phases"]
-        }
-        self.following = {name: names[0] for name, names in self.may_follow.items()}
-        self.cycles_at = told.get("cycles_at")
-        self.needs_approval = {p["name"] for p in told["phases"] if p.get("approval")}
-        self.approved = set()
-        self.phases = dict.fromkeys(listed, "pending")
-        self.phase = listed[0]
-        self.phases[self.phase] = "in_progress"
-        self.status, self.ttl = "in_progress", told.get("ttl")
-        self.tasks, self.reminders, self.reading, self.context = {}, [], [], {}
-        self.gates = {name: gate["status"] for name, gate in told.get("gates", {}).items()}
-        self.guardrails, self.iterations = 0, {}
-        self.session, self.bound_at, self.worktree = None, 0, ""
-        self.at_ms = 0
-
-    @property
-    def is_active(self):
-        return self.status in ACTIVE
-
-    @property
-    def current_task(self):
-        moving = [task for task, status in self.tasks.items() if status == "in_progress"]
-        return moving[0] if len(moving) == 1 else None
-
-    def enter(self, name):
-        self.phase = name
-        self.phases[name] = "in_progress"
-
-    def as_told(self):
-        return {
-            "status": self.status,
-            "phase": self.phase,
-            "phases": self.phases,
-            "tasks": self.tasks,
-            "reminders": self.reminders,
-            "required_reading": self.reading,
-            "gates": self.gates,
-        }
 
 
 def told(state):
@@ -160,7 +98,9 @@ class Model:
                 self._applied(commit)
             except Wrong as wrong:
                 kinds = ", ".join(one["type"] for one in commit)
-                raise Wrong(f"event {event['seq']} of {event['stream']} ({kinds}): {wrong}") from None
+                raise Wrong(
+                    f"event {event['seq']} of {event['stream']} ({kinds}): {wrong}"
+                ) from None
 
     def _applied(self, commit):
         """One commit, whole: as its command if somebody sent it, else as what happens by itself."""
@@ -235,185 +175,3 @@ class Model:
         """The workflow that a session would be told of; the one that it bound last."""
         held = [one for one in self.flows.values() if one.is_active and one.session == session]
         return max(held, key=lambda flow: flow.bound_at, default=None)
-
-
-# What each command does, if it was recorded
-
-
-def _started(model, flow, sent, commit):
-    event = commit[0]
-    if event["type"] == "workflow_resumed":
-        must(flow is not None and flow.is_active, "it was not active")
-        _bound(model, flow, sent, commit)
-        return
-    must(flow is None or not flow.is_active, "it was active already")
-    is_loop = sent.command == "loop new"
-    flow = Flow(event["stream"], "loop-development" if is_loop else sent.words[1])
-    model.flows[flow.id] = flow
-    mark = "T" if flow.format == "loop" else ""
-    for number, _ in enumerate(sent.option("--task"), 1):
-        flow.tasks[f"{mark}{number}"] = "pending"
-    flow.reading += sent.option("--read")
-    flow.reminders += sent.option("--remind")
-    flow.worktree = event["data"]["worktree"]
-    _bound(model, flow, sent, commit)
-
-
-def _bound(_model, flow, sent, commit):
-    session = commit[0]["data"].get("session")
-    if session:
-        must(session["id"] in sent.agent.sessions, "another session")
-        flow.session, flow.bound_at = session["id"], commit[0]["seq"]
-
-
-def _resumed(model, flow, sent, commit):
-    _bound(model, flow, sent, commit)
-    flow.worktree = commit[0]["data"].get("worktree", flow.worktree)
-    if not flow.is_active:
-        is_blocked = flow.phases.get(flow.phase) == "blocked"
-        flow.status = "blocked" if is_blocked else "in_progress"
-
-
-def _advanced(_model, flow, _sent, _commit):
-    must(flow.phases[flow.phase] == "in_progress", f"{flow.phase} is {flow.phases[flow.phase]}")
-    waits = flow.phase in flow.needs_approval and flow.phase not in flow.approved
-    must(not waits, f"{flow.phase} was not approved")
-    flow.phases[flow.phase] = "completed"
-    if flow.following[flow.phase] is not None:
-        flow.enter(flow.following[flow.phase])
-
-
-def _went_back(_model, flow, sent, _commit):
-    name = sent.words[2]
-    if name in flow.may_follow[flow.phase]:
-        flow.phases[flow.phase] = "completed"
-        flow.enter(name)
-        return
-    listed = list(flow.phases)
-    again = listed if flow.cycles_at == name and flow.phases[name] == "completed" else None
-    for phase in again or listed[listed.index(name) :]:
-        flow.phases[phase] = "pending"
-        flow.approved.discard(phase)
-    flow.enter(name)
-
-
-def _phase_is(status, now):
-    def applied(_model, flow, sent, _commit):
-        must(flow.phases[sent.words[2]] == status, f"{sent.words[2]} was not {status}")
-        flow.phases[sent.words[2]] = flow.status = now
-
-    return applied
-
-
-def _approved(_model, flow, sent, _commit):
-    flow.approved.add(sent.words[2])
-
-
-def _task_added(_model, flow, _sent, commit):
-    name = next(str(event["data"]["task"]) for event in commit if "task" in event["data"])
-    must(name not in flow.tasks, f"there was a task {name}")
-    flow.tasks[name] = "pending"
-
-
-def _unit_planned(_model, flow, _sent, commit):
-    name = next(str(event["data"]["task"]) for event in commit if "task" in event["data"])
-    flow.tasks.setdefault(name, "pending")
-
-
-def _task_is(now, *before):
-    def applied(_model, flow, sent, _commit):
-        name = sent.words[2]
-        must(flow.tasks.get(name) in before, f"task {name} was {flow.tasks.get(name)}")
-        flow.tasks[name] = now
-
-    return applied
-
-
-def _unit_iterated(_model, flow, sent, commit):
-    name = sent.words[2]
-    must(flow.tasks.get(name) in ("pending", "in_progress"), f"unit {name}: {flow.tasks}")
-    flow.iterations[name] = flow.iterations.get(name, 0) + 1
-    flow.tasks[name] = "confirming" if sent.option("--signal") else "in_progress"
-    if flow.iterations[name] > MOST_ITERATIONS:
-        flow.tasks[name] = "timeout"
-    kinds = [event["type"] for event in commit]
-    must(("task_timed_out" in kinds) == (flow.tasks[name] == "timeout"), f"unit {name}: {kinds}")
-
-
-def _ended(status):
-    def applied(_model, flow, _sent, _commit):
-        if status == "completed" and not flow_has_pending(flow):
-            flow.phases[flow.phase] = "completed"
-        flow.status = status
-
-    return applied
-
-
-def flow_has_pending(flow):
-    """Whether phases stand between the workflow and its end."""
-    left = flow.following[flow.phase] is not None
-    waits = flow.phase in flow.needs_approval and flow.phase not in flow.approved
-    return left or waits or flow.phases[flow.phase] != "in_progress"
-
-
-def _archived(_model, flow, _sent, _commit):
-    flow.status = "completed" if set(flow.tasks.values()) == {"completed"} else "abandoned"
-
-
-def _listed(name, of):
-    def applied(_model, flow, sent, _commit):
-        getattr(flow, name).append(of(sent))
-
-    return applied
-
-
-def _context(_model, flow, sent, _commit):
-    key, _, value = sent.words[1].partition("=")
-    flow.context[key] = value
-
-
-def _gate(_model, flow, sent, _commit):
-    flow.gates[sent.words[2]] = "passed" if "--passed" in sent.words else "failed"
-
-
-def _guardrail(_model, flow, _sent, _commit):
-    flow.guardrails += 1
-
-
-def _nothing_we_keep(_model, _flow, _sent, _commit):
-    """It is enough that it is in history once."""
-
-
-APPLIED = {
-    "start": _started,
-    "loop new": _started,
-    "resume": _resumed,
-    "advance": _advanced,
-    "phase start": _went_back,
-    "phase block": _phase_is("in_progress", "blocked"),
-    "phase unblock": _phase_is("blocked", "in_progress"),
-    "phase approve": _approved,
-    "step": _nothing_we_keep,
-    "task add": _task_added,
-    "task start": _task_is("in_progress", "pending", "blocked", "confirming", "verifying", "timeout"),
-    "task phase": _task_is("in_progress", "pending", "blocked", "in_progress"),
-    "task done": _task_is("completed", "pending", "in_progress"),
-    "task block": _task_is(
-        "blocked", "pending", "in_progress", "blocked", "confirming", "verifying", "timeout"
-    ),
-    "remind": _listed("reminders", lambda sent: sent.words[1]),
-    "read": _listed("reading", lambda sent: sent.words[1]),
-    "set": _context,
-    "gate record": _gate,
-    "violation add": _nothing_we_keep,
-    "violation clear": _nothing_we_keep,
-    "tests record": _nothing_we_keep,
-    "complete": _ended("completed"),
-    "abandon": _ended("abandoned"),
-    "loop plan": _unit_planned,
-    "loop iterate": _unit_iterated,
-    "loop confirm": _task_is("verifying", "confirming"),
-    "loop verify": _task_is("completed", "verifying"),
-    "loop guardrail": _guardrail,
-    "loop archive": _archived,
-}

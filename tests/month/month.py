@@ -1,8 +1,8 @@
 """One month: twenty agents in four worktrees, what befalls them, and what is checked on the way.
 
-A step is a round: the clock moves, and one to four agents, hooks and hands run until each has ended,
-died or been stopped. Then the model reads what history says anew, and everything it knows is held
-against it. After the last day the faults end, and everybody must be able to go on.
+A step is a round: the clock moves, and one to four agents, hooks and hands run until each has
+ended, died or been stopped. Then the model reads what history says anew, and everything it knows is
+held against it. After the last day the faults end, and everybody must be able to go on.
 """
 
 import contextlib
@@ -10,35 +10,36 @@ import hashlib
 import os
 import random
 import shutil
-import types
 
-from holdfast import Keeper, trust
 from holdfast import workspace as workspaces
-from holdfast.graph import delivery, remote, servers
-from holdfast.hooks import first, log, plans
-from holdfast.ledger import file as ledger_file
 from memory_model import Model as Graph
-from month.agents import Agent, Hand, Hook, Wishes, check_briefing, foreign_edit, record_edit
-from month.model import Model, Wrong, must
-from month.world import AgentDisk, Runner, World
-from workshop import DAY_MS, HOME, NOON, lines_of
+from month.agents import Agent, Wishes
+from month.checks import Checks
+from month.effects import Wrong, must
+from month.model import Model
+from month.people import Hand, Hook, foreign_edit, record_edit
+from month.place import approve, inhabited, lay_out
+from month.world import Runner, World
+from workshop import DAY_MS, NOON, lines_of
 
-AGENTS, WORKTREES = 20, 4
+AGENTS = 20
 STEPS = 160
 MONTH_MS = 30 * DAY_MS
-SEGMENT_BYTES = 12 * 1024
-"""So small that a month closes some segments."""
 BRANCHES = ("main", "feature", "fix")
 MINUTE_MS = 60_000
-RECORDS = (".claude/workflow-state.json", ".claude/workflow-state", "untracked", ".claude/iterative")
-SERVER = '{"mcpServers": {"memory": {"command": "memory-server"}}}'
+RECORDS = (
+    ".claude/workflow-state.json",
+    ".claude/workflow-state",
+    "untracked",
+    ".claude/iterative",
+)
 
 
 class Failure(AssertionError):
     """What went wrong, with everything that is needed to see it again."""
 
 
-class Month:
+class Month(Checks):
     """The month of one seed."""
 
     def __init__(self, folder, seed, steps=STEPS):
@@ -48,7 +49,7 @@ class Month:
         """What happened, a line each; the same for the same seed."""
         chance = random.Random(f"place {seed}")
         self.graph_kept_by = chance.choice(["embedded", "mcp:memory"])
-        self.roots = _lay_out(self.folder)
+        self.roots = lay_out(self.folder)
         self._by_name = {workspaces.find(root).name: root for root in self.roots}
         self.memory = os.path.join(self.folder, "MEMORY.md")
         self.foreign = b"# Ours\n\nRead CONTRIBUTING.md first.\n"
@@ -61,15 +62,15 @@ class Month:
 
     def run(self):
         """The whole month; raises ``Failure``, and always leaves the process as it was."""
-        with _inhabited(self):
-            _approve(self)
+        with inhabited(self):
+            approve(self)
             self.world = World(self.folder, self.seed)
             self.wishes = Wishes(self)
             self.agents = [Agent(self, number) for number in range(AGENTS)]
             try:
-                for self.step in range(1, self.steps + 1):
+                while self.step < self.steps:
+                    self.step += 1
                     self._round()
-                self.step += 1
                 self._end()
             except (Exception, Wrong) as error:
                 self._let_everybody_go()
@@ -121,14 +122,16 @@ class Month:
         lots, world = self.world.lots, self.world
         world.ms += int(lots.expovariate(1) * MONTH_MS / self.steps) + MINUTE_MS
         if lots.random() < 0.02:
-            jump = lots.choice([-1, 1]) * lots.choice([3_600_000, DAY_MS, 30 * DAY_MS, 365 * DAY_MS])
+            jump = lots.choice([-1, 1]) * lots.choice(
+                [3_600_000, DAY_MS, 30 * DAY_MS, 365 * DAY_MS]
+            )
             if world.ms + jump > NOON - 400 * DAY_MS:
                 world.counts["clock jumps"] += 1
                 world.ms += jump
                 self._say("the clock jumps by", jump // 1000, "s")
 
     def _befall(self):
-        """What happens to all of them: a full disk, a branch, a server, a kernel that writes back."""
+        """What happens to all of them: a full disk, a branch, a server that is away."""
         lots, world = self.world.lots, self.world
         world.full_for = max(0, world.full_for - 1)
         if lots.random() < 0.02:
@@ -196,7 +199,9 @@ class Month:
     def _hook(self, agent):
         lots = self.world.lots
         self.world.counts["hook calls"] += 1
-        kind = lots.choice(["compact", "compact", "compact", "start", "end", "read", "stop", "turn"])
+        kind = lots.choice(
+            ["compact", "compact", "compact", "start", "end", "read", "stop", "turn"]
+        )
         if kind == "compact":
             self.world.counts["compactions"] += 1
             return self._compaction(agent)
@@ -256,7 +261,7 @@ class Month:
             keeper = agent.keeper(runner)
             try:
                 getattr(keeper, name)()
-            except Exception as error:  # noqa: BLE001 - only its code matters
+            except Exception as error:
                 if not hasattr(error, "code") and not isinstance(error, OSError):
                     raise
             finally:
@@ -279,7 +284,7 @@ class Month:
             self._say("the power was cut")
         world.cut_in = None
         for runner in runners:
-            self._note(runner, was_cut=was_cut)
+            self._note(runner)
         self._read_history(anew=was_cut)
         self.model.check_answers()
         self._check_hands(runners)
@@ -288,7 +293,7 @@ class Month:
             if was_cut or self.step % 16 == 0:
                 self._check_all()
 
-    def _note(self, runner, *, was_cut):
+    def _note(self, runner):
         """A line of what came of it; who died of a command may ask again."""
         what = runner.what
         end = "died" if runner.is_dead else "stopped" if runner in self.world.stopped else ""
@@ -302,82 +307,14 @@ class Month:
             words = " ".join([what.name, *what.words, what.workflow or ""])
             self._say(said, f"{words}: {end} {what.seqs}", f"({runner.calls} calls)")
         elif isinstance(what, Hook):
-            self._say(what.agent.name, "hook", what.event["hook_event_name"], end, len(what.context))
+            self._say(
+                what.agent.name, "hook", what.event["hook_event_name"], end, len(what.context)
+            )
         elif isinstance(what, Hand):
             path = os.path.relpath(what.path, self.folder)
             self._say("by hand", path, "in place" if what.in_place else "", what.saved, end)
         else:
             self._say(what, end)
-
-    def _observer(self, root=None):
-        """Somebody to whom nothing happens."""
-        disk = AgentDisk(self.world, Runner(None))
-        clock, sleep = self.world.now, lambda _: None
-        return Keeper(root or self.roots[0], clock_ms=clock, disk=disk, sleep=sleep)
-
-    def _read_history(self, *, anew=False):
-        if anew:
-            self.model.begin_again()
-        engine = self._observer()._engine
-        engine.refresh()
-        before = self.model.head
-        for event in engine.ledger.scan(after=self.model.head[0]):
-            self.model.take(event)
-        if self.model.head != before:
-            self._say("  head", *self.model.head)
-
-    def _check_hands(self, runners):
-        for runner in runners:
-            hand = runner.what
-            if isinstance(hand, Hand) and hand.saved:
-                self.world.counts["hand edits"] += 1
-                if hasattr(hand, "foreign"):
-                    self.foreign = hand.foreign + b"\n" + self.foreign
-                else:
-                    self.model.saved_tokens.add(hand.token)
-                    self.model.saved_tokens.difference_update(hand.taken_out)
-        if not any(r in self.world.stopped for r in runners):
-            self._check_memory()
-
-    def _check_memory(self):
-        """Outside of our marks stand the bytes that others wrote; an empty line sets them apart."""
-        with open(self.memory, "rb") as file:
-            raw = file.read()
-        outside, _, rest = raw.partition(b"<!-- holdfast:begin")
-        below = rest.partition(b"holdfast:end")[2].partition(b"-->\n")[2]
-        is_whole = outside in (self.foreign, self.foreign + b"\n") and not below
-        must(is_whole, "MEMORY.md lost bytes that are not ours:", raw.decode())
-
-    def _check_briefings(self, runners, *, was_cut):
-        for runner in runners:
-            hook = runner.what
-            if len(runners) > 1 or was_cut or not getattr(hook, "is_compaction", False):
-                continue
-            flow = self.model.bound_to(hook.agent.session)
-            if flow is not None and not runner.is_dead and runner.fails_at is None:
-                check_briefing(hook, flow)
-                self.world.counts["briefings"] += 1
-
-    def _check_all(self):
-        """Every workflow as the model has it, and everything that hands wrote is somewhere."""
-        keeper = self._observer()
-        for flow in list(self.model.flows.values()):
-            state = keeper.show(workflow=flow.id).state
-            self._read_history()
-            self.model.check_state(state)
-        self._check_tokens()
-        self.world.counts["checks"] += 1
-
-    def _check_tokens(self):
-        missing = {token.encode() for token in self.model.saved_tokens}
-        for folder, _, names in os.walk(self.folder):
-            for name in names:
-                if not missing:
-                    return
-                with open(os.path.join(folder, name), "rb") as file:
-                    data = file.read()
-                missing = {token for token in missing if token not in data}
-        must(not missing, "edits by hand are gone:", missing)
 
     def root_of(self, flow):
         """The worktree that the workflow is in."""
@@ -429,23 +366,10 @@ class Month:
         runner = Runner(agent.says(sent))
         runner.what = sent
         self.world.run([runner])
-        self._note(runner, was_cut=False)
+        self._note(runner)
         must(sent.heard == "ok", agent.name, "cannot go on:", sent.heard)
         self._read_history()
         self.model.check_answers()
-
-    def _check_small(self):
-        keeper = self._observer()
-        learned = [entry["text"] for entry in keeper.learnings()]
-        wanted = [sent.words[1] for sent in self.model.small.get("_learning", [])]
-        must(learned == wanted, "what was learned is", learned, "not", wanted)
-        if self.graph_kept_by != "embedded":
-            told = [o.removeprefix("insight: ") for one in self.graph.entities
-                    if one["name"] == "learnings" for o in one["observations"]]  # fmt: skip
-            must(sorted(told) == sorted(learned), "the server has", told, "not", learned)
-        noted = [entry["text"] for entry in keeper.forge()]
-        wanted = [sent.words[3] for sent in self.model.small.get("_forge", [])]
-        must(noted == wanted, "what was noted is", noted, "not", wanted)
 
 
 def _records(root):
@@ -458,102 +382,12 @@ def _records(root):
             found += [
                 os.path.join(folder, name)
                 for name in sorted(names)
-                if name.endswith(".json") and name != "index.json" and not name.startswith(".")
+                if name.endswith(".json")
+                and name != "index.json"
+                and not name.startswith(".")
                 and not folder.endswith("/completed")
             ]
     return sorted(found)
-
-
-# The place
-
-
-def _lay_out(folder):
-    """A repository with three linked worktrees, as git lays them out, without running git."""
-    main = os.path.join(folder, "repo")
-    git = os.path.join(main, ".git")
-    roots = [main, *(os.path.join(folder, f"side{n}") for n in range(1, WORKTREES))]
-    for place in ("objects", "refs/heads", "info"):
-        os.makedirs(os.path.join(git, place))
-    _put(os.path.join(git, "HEAD"), "ref: refs/heads/main\n")
-    _put(os.path.join(git, "config"), "[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
-    for root in roots:
-        os.makedirs(os.path.join(root, "docs"))
-        for page in ("plan", "more", "third"):
-            _put(os.path.join(root, "docs", f"{page}.md"), f"# {page}\n")
-        _put(os.path.join(root, ".mcp.json"), SERVER)
-        if root != main:
-            own = os.path.join(git, "worktrees", os.path.basename(root))
-            os.makedirs(own)
-            _put(os.path.join(own, "HEAD"), "ref: refs/heads/main\n")
-            _put(os.path.join(own, "commondir"), "../..\n")
-            _put(os.path.join(own, "gitdir"), f"{root}/.git\n")
-            _put(os.path.join(root, ".git"), f"gitdir: {own}\n")
-    return roots
-
-
-def _put(path, text):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-def _approve(month):
-    """The person approved the server, long ago."""
-    for root in month.roots:
-        found = workspaces.find(root)
-        server = servers.find(found, "memory")
-        trust.approve(found, [server.text], "2026-01-01T00:00:00.000Z")
-
-
-@contextlib.contextmanager
-def _inhabited(month):
-    """While a month runs, whatever Holdfast takes from its process comes from the month's world."""
-    chance = random.Random(f"ids {month.seed}")
-
-    def reach(_server, _folder, _limit_s, work):
-        is_down = month.graph_is_down
-        if is_down and month.world.lots.random() < 0.5:
-            raise remote.Unreachable("it is down")
-        done = work(month.graph)
-        if is_down:
-            raise remote.Unreachable("its answer was lost")
-        return done
-
-    def keeper_of_hook(root, **options):
-        world = month.world
-        disk = AgentDisk(world, world.here)
-        return Keeper(root, clock_ms=world.now, sleep=world.pause, disk=disk, **options)
-
-    places = [
-        (plans, "Keeper", keeper_of_hook),
-        (log, "Disk", lambda: AgentDisk(month.world, month.world.here)),
-        (log, "time", types.SimpleNamespace(time_ns=lambda: month.world.now() * 1_000_000)),
-        (first, "_read", lambda: month.world.here.hook.read()),
-        (first, "_print", lambda answer: month.world.here.hook.printed(answer)),
-        (ledger_file, "SEGMENT_BYTES", SEGMENT_BYTES),
-        (os, "urandom", chance.randbytes),
-        *[(f, "__kwdefaults__", {**f.__kwdefaults__, "reach": reach})
-          for f in (delivery.deliver, delivery.search, delivery.reached)],
-    ]  # fmt: skip
-    before = [getattr(where, name) for where, name, _ in places]
-    environment = dict(os.environ)
-    for name in [name for name in os.environ if name.startswith(("CLAUDE", "CODEX", "HOLDFAST_"))]:
-        del os.environ[name]
-    person = os.path.join(month.folder, "person")
-    os.environ |= {
-        "HOME": person,
-        "XDG_CONFIG_HOME": os.path.join(person, ".config"),
-        "HOLDFAST_MEMORY": month.memory,
-        "HOLDFAST_GRAPH": month.graph_kept_by,
-    }
-    try:
-        for where, name, value in places:
-            setattr(where, name, value)
-        yield
-    finally:
-        for (where, name, _), value in zip(places, before, strict=True):
-            setattr(where, name, value)
-        os.environ.clear()
-        os.environ |= environment
 
 
 def run(folder, seed, steps=STEPS):

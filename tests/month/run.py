@@ -28,7 +28,7 @@ def one(seed, steps=None):
     return counts, digest, ""
 
 
-def many(seeds, jobs, tell):
+def many(seeds, jobs, tell, *, until_red=False):
     """All of them, over several processes; gives the sums and the failures."""
     sums, failures = Counter(), []
     with ProcessPoolExecutor(jobs) as pool:
@@ -37,6 +37,9 @@ def many(seeds, jobs, tell):
             sums += counts
             failures += [failure] if failure else []
             tell(number, seed, digest, failure)
+            if failure and until_red:
+                pool.shutdown(cancel_futures=True)
+                break
     return sums, failures
 
 
@@ -48,6 +51,7 @@ def main():
     parser.add_argument("seed", type=int, nargs="*", help="a month's number")
     parser.add_argument("--seeds", type=int, default=0, help="the first so many")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--until-red", action="store_true", help="the first failure is enough")
     asked = parser.parse_args()
     seeds = asked.seed or list(range(1, (asked.seeds or 20) + 1))
     begun = time.monotonic()
@@ -60,7 +64,7 @@ def main():
         if sys.stderr.isatty():
             print(f"\r{number} of {len(seeds)} months", end="", file=sys.stderr, flush=True)
 
-    sums, failures = many(seeds, asked.jobs, tell)
+    sums, failures = many(seeds, asked.jobs, tell, until_red=asked.until_red)
     said = ", ".join(f"{number} {what}" for what, number in sorted(sums.items()))
     took = time.monotonic() - begun
     print(f"{len(seeds)} months, {len(failures)} failures, {took:.0f} s: {said}")

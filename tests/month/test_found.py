@@ -1,5 +1,6 @@
 """What months have found, each as a story of its own."""
 
+import json
 import os
 
 import pytest
@@ -53,8 +54,8 @@ def test_a_page_that_killed_writers_left_behind_is_no_edit(shop):
 
     with pytest.raises(Died):
         shop.keeper(disk=Mortal(is_written)).loops().plan("lo", "T1: first words")
+    disk = Mortal(lambda path: path.endswith(".tasks.md.holdfast"))
     with pytest.raises(Died):
-        disk = Mortal(lambda path: path.endswith(".tasks.md.holdfast"))
         shop.keeper(disk=disk).loops().plan("lo", "T1: better")
     assert b"first words" in shop.read(page)
     state = shop.keeper().loops().show("lo").state
@@ -223,7 +224,7 @@ def test_an_edit_that_a_sync_takes_in_does_not_wait_for_the_lock_that_the_sync_h
     shop.edit(state["record"], lambda document: document.update(context="by hand"))
 
     class Impatient(Disk):
-        def lock(self, path, wait_s):
+        def lock(self, path, _wait_s):
             return super().lock(path, 0)
 
     rows, notes = shop.keeper(disk=Impatient()).sync()
@@ -250,3 +251,14 @@ def test_an_edit_saved_while_a_session_is_bound_is_in_the_record(shop, way):
     after = shop.keeper().show(workflow=state["id"]).state
     assert after["extra"]["x-note"] == "by hand"
     assert lines_of(shop.keeper()) == []
+
+
+def test_an_edit_of_a_completed_copy_that_is_saved_after_a_resume_completes_nothing(shop):
+    state = open_workflow(shop.keeper(), "verb")
+    shop.keeper().complete(force=True, reason="enough", workflow=state["id"])
+    copy = shop.document(state["record"])
+    shop.keeper().resume(workflow=state["id"])
+    copy["x-note"] = "by hand"
+    shop.write(state["record"], json.dumps(copy).encode())
+    after = shop.keeper().show(workflow=state["id"]).state
+    assert (after["status"], after["extra"]["x-note"]) == ("in_progress", "by hand")

@@ -1,14 +1,14 @@
 """The world of a simulated month: one disk, one clock, and agents of whom exactly one runs.
 
-All of it is one process. What agents do goes through Holdfast's own disk seam, and every call there
-is a place where the seed may let another agent go on, kill this one, stop it for days, fail the call
-or cut the power. The calls are recorded, so a power cut goes back to what was synced and to any part
+All of it is one process. What agents do goes through Holdfast's own disk seam, and every call is a
+place where the seed may let another agent go on, kill this one, stop it for days, fail the call or
+cut the power. The calls are recorded, so a power cut goes back to what was synced and to any part
 of what was not, as ``promises.power`` has it.
 
 The files themselves stand in a folder in memory, because Holdfast reads names and sizes past the
 seam; that folder is the disk's cache, the record decides what of it survives. SQLite writes its own
-files: they are not recorded, and a power cut leaves them as they are, as they were some time before,
-or not at all, which is what SQLite promises of a database that need not be durable.
+files: they are not recorded, and a power cut leaves them as they are, as they were some time
+before, or not at all, which is what SQLite promises of a database that need not be durable.
 """
 
 import errno

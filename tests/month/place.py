@@ -1,0 +1,115 @@
+"""Where a month happens: worktrees as git lays them out, and a process whose clock, ids,
+environment and Memory server are the month's own.
+"""
+
+import contextlib
+import os
+import random
+import types
+
+from holdfast import Keeper, trust
+from holdfast import workspace as workspaces
+from holdfast.graph import delivery, remote, servers
+from holdfast.hooks import first, log, plans
+from holdfast.ledger import file as ledger_file
+from month.world import AgentDisk
+
+WORKTREES = 4
+SEGMENT_BYTES = 12 * 1024
+"""So small that a month closes some segments."""
+SERVER = '{"mcpServers": {"memory": {"command": "memory-server"}}}'
+
+
+def lay_out(folder):
+    """A repository with three linked worktrees, as git lays them out, without running git."""
+    main = os.path.join(folder, "repo")
+    git = os.path.join(main, ".git")
+    roots = [main, *(os.path.join(folder, f"side{n}") for n in range(1, WORKTREES))]
+    for place in ("objects", "refs/heads", "info"):
+        os.makedirs(os.path.join(git, place))
+    _put(os.path.join(git, "HEAD"), "ref: refs/heads/main\n")
+    _put(os.path.join(git, "config"), "[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
+    for root in roots:
+        os.makedirs(os.path.join(root, "docs"))
+        for page in ("plan", "more", "third"):
+            _put(os.path.join(root, "docs", f"{page}.md"), f"# {page}\n")
+        _put(os.path.join(root, ".mcp.json"), SERVER)
+        if root != main:
+            own = os.path.join(git, "worktrees", os.path.basename(root))
+            os.makedirs(own)
+            _put(os.path.join(own, "HEAD"), "ref: refs/heads/main\n")
+            _put(os.path.join(own, "commondir"), "../..\n")
+            _put(os.path.join(own, "gitdir"), f"{root}/.git\n")
+            _put(os.path.join(root, ".git"), f"gitdir: {own}\n")
+    return roots
+
+
+def _put(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def approve(month):
+    """The person approved the server, long ago."""
+    for root in month.roots:
+        found = workspaces.find(root)
+        server = servers.find(found, "memory")
+        trust.approve(found, [server.text], "2026-01-01T00:00:00.000Z")
+
+
+@contextlib.contextmanager
+def inhabited(month):
+    """While a month runs, whatever Holdfast takes from its process comes from the month's world."""
+    chance = random.Random(f"ids {month.seed}")
+
+    def reach(_server, _folder, _limit_s, work):
+        is_down = month.graph_is_down
+        if is_down and month.world.lots.random() < 0.5:
+            raise remote.Unreachable("it is down")
+        done = work(month.graph)
+        if is_down:
+            raise remote.Unreachable("its answer was lost")
+        return done
+
+    def keeper_of_hook(root, **options):
+        world = month.world
+        disk = AgentDisk(world, world.here)
+        return Keeper(root, clock_ms=world.now, sleep=world.pause, disk=disk, **options)
+
+    def read():
+        return month.world.here.hook.read()
+
+    def printed(answer):
+        month.world.here.hook.printed(answer)
+
+    places = [
+        (plans, "Keeper", keeper_of_hook),
+        (log, "Disk", lambda: AgentDisk(month.world, month.world.here)),
+        (log, "time", types.SimpleNamespace(time_ns=lambda: month.world.now() * 1_000_000)),
+        (first, "_read", read),
+        (first, "_print", printed),
+        (ledger_file, "SEGMENT_BYTES", SEGMENT_BYTES),
+        (os, "urandom", chance.randbytes),
+        *[(f, "__kwdefaults__", {**f.__kwdefaults__, "reach": reach})
+          for f in (delivery.deliver, delivery.search, delivery.reached)],
+    ]  # fmt: skip
+    before = [getattr(where, name) for where, name, _ in places]
+    environment = dict(os.environ)
+    for name in [name for name in os.environ if name.startswith(("CLAUDE", "CODEX", "HOLDFAST_"))]:
+        del os.environ[name]
+    person = os.path.join(month.folder, "person")
+    os.environ |= {
+        "HOME": person,
+        "XDG_CONFIG_HOME": os.path.join(person, ".config"),
+        "HOLDFAST_MEMORY": month.memory,
+        "HOLDFAST_GRAPH": month.graph_kept_by,
+    }
+    try:
+        for where, name, value in places:
+            setattr(where, name, value)
+        yield
+    finally:
+        for (where, name, _), value in zip(places, before, strict=True):
+            setattr(where, name, value)
+        os.environ.clear()
+        os.environ |= environment
