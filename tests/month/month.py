@@ -17,7 +17,7 @@ from month.agents import Agent, Wishes
 from month.checks import Checks
 from month.effects import Wrong, must
 from month.model import Model
-from month.people import Hand, Hook, foreign_edit, record_edit
+from month.people import Hand, Hook, foreign_edit, record_edit, records_of
 from month.place import approve, inhabited, lay_out
 from month.world import Runner, World
 from workshop import DAY_MS, NOON, lines_of
@@ -26,17 +26,10 @@ AGENTS = 20
 STEPS = 160
 MONTH_MS = 30 * DAY_MS
 BRANCHES = ("main", "feature", "fix")
-MINUTE_MS = 60_000
-RECORDS = (
-    ".claude/workflow-state.json",
-    ".claude/workflow-state",
-    "untracked",
-    ".claude/iterative",
-)
 
 
 class Failure(AssertionError):
-    """What went wrong, with everything that is needed to see it again."""
+    """What went wrong, and how to see it again."""
 
 
 class Month(Checks):
@@ -120,7 +113,7 @@ class Month(Checks):
 
     def _time_passes(self):
         lots, world = self.world.lots, self.world
-        world.ms += int(lots.expovariate(1) * MONTH_MS / self.steps) + MINUTE_MS
+        world.ms += int(lots.expovariate(1) * MONTH_MS / self.steps) + 60_000
         if lots.random() < 0.02:
             jump = lots.choice([-1, 1]) * lots.choice(
                 [3_600_000, DAY_MS, 30 * DAY_MS, 365 * DAY_MS]
@@ -242,7 +235,7 @@ class Month(Checks):
             hand.foreign = line
             return hand, hand
         flows = [f for f in self.model.flows.values() if self.root_of(f) == agent.root]
-        paths = [path for path in _records(agent.root) if path not in self._in_hand]
+        paths = [path for path in records_of(agent.root) if path not in self._in_hand]
         if not flows or not paths:
             return self._sending(agent, self.wishes.draw(agent))
         token = f"hand{self.step}{lots.choice('xy')}"
@@ -370,24 +363,6 @@ class Month(Checks):
         must(sent.heard == "ok", agent.name, "cannot go on:", sent.heard)
         self._read_history()
         self.model.check_answers()
-
-
-def _records(root):
-    found = []
-    for place in RECORDS:
-        full = os.path.join(root, place)
-        if os.path.isfile(full):
-            found.append(full)
-        for folder, _, names in os.walk(full):
-            found += [
-                os.path.join(folder, name)
-                for name in sorted(names)
-                if name.endswith(".json")
-                and name != "index.json"
-                and not name.startswith(".")
-                and not folder.endswith("/completed")
-            ]
-    return sorted(found)
 
 
 def run(folder, seed, steps=STEPS):

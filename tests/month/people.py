@@ -8,6 +8,13 @@ from month.effects import Wrong, must
 from month.world import AgentDisk
 from workshop import edited
 
+RECORDS = (
+    ".claude/workflow-state.json",
+    ".claude/workflow-state",
+    "untracked",
+    ".claude/iterative",
+)
+
 
 class Hook:
     """One call of the hook, as a client makes it; what it answered is kept."""
@@ -139,3 +146,21 @@ def foreign_edit(line):
         return line + b"\n" + raw
 
     return change
+
+
+def records_of(root):
+    found = []
+    for place in RECORDS:
+        full = os.path.join(root, place)
+        if os.path.isfile(full):
+            found.append(full)
+        for folder, _, names in os.walk(full):
+            found += [
+                os.path.join(folder, name)
+                for name in sorted(names)
+                if name.endswith(".json")
+                and name != "index.json"
+                and not name.startswith(".")
+                and not folder.endswith("/completed")
+            ]
+    return sorted(found)
