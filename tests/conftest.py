@@ -6,12 +6,18 @@ line. ``not_shown`` skips a test loudly: what could not be shown here is said th
 """
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
 
 # Nobody's own memory is written by a test; those that want one say where it is.
 os.environ["HOLDFAST_MEMORY"] = "off"
+
+# Tests send these to what they start, which hears them even where whoever runs the tests does not.
+for _number in (signal.SIGHUP, signal.SIGINT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
 
 settings.register_profile("holdfast", deadline=None)
 settings.load_profile("holdfast")

@@ -26,6 +26,13 @@ def test_a_compaction_unticks_it(migration):
     assert "@docs/guide.md" in migration.briefed()
 
 
+def test_a_compaction_that_nobody_could_record_unticks_it_when_the_session_goes_on(migration):
+    migration.read("docs/guide.md")
+    assert "@docs/guide.md" in migration.briefed("compact")
+    assert unread(migration) == ["@docs/guide.md"]
+    assert migration.types()[-2:] == ["context_compacted", "briefing_delivered"]
+
+
 @pytest.mark.parametrize(
     "event",
     [

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from month.run import one
-from workshop import FULL, SOURCE
+from workshop import EFFORT, SEED, SOURCE
 
-pytestmark = pytest.mark.promise
+pytestmark = pytest.mark.promise(1, 2, 5, 6, 7, 8, 9, 12, 15)
 
-SEEDS = range(1, 241) if FULL else range(1, 7)
+SEEDS = range(SEED % 10_000, SEED % 10_000 + (6 if EFFORT == "1" else 200))
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 

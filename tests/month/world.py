@@ -21,11 +21,11 @@ from collections import Counter
 
 from holdfast import locks
 from holdfast.disk import Disk
-from promises.disks import CALLS, Died, Node, RecordingDisk
+from promises.disks import CALLS, READS, Died, Node, RecordingDisk
 from promises.power import Cut, materialise, ways
 from workshop import NOON
 
-SPARED = {errno.ENOSPC: ("read", "lock", "remove", "cut"), errno.EIO: ("read", "lock")}
+SPARED = {errno.ENOSPC: (*READS, "lock", "remove", "cut"), errno.EIO: (*READS, "lock")}
 GRAPH = "graph.db"
 IDLE = 60
 """So many looks at a lock in which nobody moved: whoever holds it will not let go of it."""

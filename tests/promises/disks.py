@@ -173,9 +173,10 @@ class RecordingDisk(Disk):
 
 
 CALLS = (
-    "read", "make_folder", "open_append", "write", "cut", "sync", "sync_folder", "create", "link",
-    "move", "exchange", "remove", "lock", "extend",
+    "read", "read_own", "make_folder", "open_append", "write", "cut", "sync", "sync_folder",
+    "create", "link", "move", "exchange", "remove", "lock", "extend",
 )  # fmt: skip
+READS = ("read", "read_own")
 
 
 class CountingDisk(Disk):
@@ -218,7 +219,7 @@ class FailingDisk(CountingDisk):
 
     def strike(self, name, arguments):
         spared = (
-            ("read", "lock", "remove", "cut") if self.number == errno.ENOSPC else ("read", "lock")
+            (*READS, "lock", "remove", "cut") if self.number == errno.ENOSPC else (*READS, "lock")
         )
         if len(self.calls) > self.at and (self.once or name in spared):
             return

@@ -95,18 +95,23 @@ def _briefed(call: Call) -> Plan:
     found = call.mine()
     if isinstance(found, Refusal):
         return _candidates(call, found)
-    text = call.keeper.briefing(state=found)
+    # What a compaction unticks is ticked only where nobody could record it.
+    is_new = source == "compact" and bool(found["read"])
+    text = call.keeper.briefing(state={**found, "read": {}} if is_new else found)
     told = {
         "digest": digest(text.encode()),
         "characters": len(text),
         "source": source,
         "session": call.session,
     }
-    return Plan(
-        f"brief the session on {found['id']} ({len(text):,} characters)",
-        answers.context(call.name, text),
-        lambda: call.keeper.do("note_briefing", told, workflow=found["id"]),
-    )
+
+    def act() -> None:
+        if is_new:
+            call.keeper.do("note_compaction", {"trigger": "auto"}, workflow=found["id"])
+        call.keeper.do("note_briefing", told, workflow=found["id"])
+
+    says = f"brief the session on {found['id']} ({len(text):,} characters)"
+    return Plan(says, answers.context(call.name, text), act)
 
 
 def _candidates(call: Call, refusal: Refusal) -> Plan:
