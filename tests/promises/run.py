@@ -31,7 +31,7 @@ PROMISES = {
     14: "Stored text cannot reach the terminal, leave its frame or climb out of the workspace.",
     15: "A fault in Holdfast never blocks the agent.",
 }
-USUAL = "4"
+USUAL = "2"
 WIDTH = 30
 
 
