@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from holdfast.cli.screen import Screen
     from holdfast.core.shapes import Event, Fields, Json, Phase, Task, Workflow
 
-_COLUMNS = ("id", "recipe", "phase", "tasks", "branch", "updated", "title")
 _GO_FIRST = ("recipe", "branch", "tasks", "updated")
 """What a narrow terminal does without, in this order."""
 _TITLE_MIN, _BRANCH_MAX, _STREAM_MAX, _TYPE_WIDTH, _COMMIT = 16, 28, 28, 18, 12
@@ -30,14 +29,14 @@ _LEVELS = {"repaired": "completed", "behind": "pending", "error": "blocked"}
 def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     """One line a workflow, within the terminal's width; a heading on a terminal only."""
     table = [_row(screen, row) for row in rows]
-    columns, widths = _columns_that_fit(screen, table)
-    if screen.width is not None:
-        heading = _GAP.join([padded(column, widths[column]) for column in columns])
-        yield screen.paint(f"  {heading}".rstrip(), "dim")
-    for row, shown in zip(rows, table, strict=True):
-        parts = [padded(shortened(shown[name], widths[name]), widths[name]) for name in columns]
-        parts[0] = screen.paint(parts[0], "strong")
-        yield f"{screen.mark(row['status'])} {_GAP.join(parts)}".rstrip()
+    most = {"branch": _BRANCH_MAX}
+    columns, widths = columns_that_fit(screen, table, _GO_FIRST, most, _TITLE_MIN)
+    if screen.width is not None and widths["title"] < 1:
+        columns.remove("title")
+        widths["id"] = min(widths["id"], screen.width // 2)
+        widths["phase"] = min(widths["phase"], screen.width - widths["id"] - 4)
+    marks = [screen.mark(row["status"]) for row in rows]
+    yield from table_lines(screen, table, columns, widths, marks)
 
 
 def _row(screen: Screen, row: Fields) -> dict[str, str]:
@@ -57,31 +56,45 @@ def _row(screen: Screen, row: Fields) -> dict[str, str]:
     return {name: clean(value) for name, value in shown.items()}
 
 
-def _columns_that_fit(
-    screen: Screen, table: list[dict[str, str]]
-) -> tuple[list[str], dict[str, int]]:
-    columns = list(_COLUMNS)
+def columns_that_fit(
+    screen: Screen, table: list[dict[str, str]], go_first: Iterable[str], most: dict[str, int],
+    last_min: int, lead: str = " ",
+) -> tuple[list[str], dict[str, int]]:  # fmt: skip
+    """The columns that a terminal has room for, and how wide each is; the last has what is left.
+
+    Those of ``go_first`` go until that is ``last_min``; ``most`` says how wide a column may be.
+    """
+    columns = list(table[0])
+    last = columns[-1]
     widths = {name: max([cells(row[name]) for row in table]) for name in columns}
     if screen.width is None:
         return columns, widths
     widths = {name: max(cells(name), width) for name, width in widths.items()}
-    widths["branch"] = min(widths["branch"], _BRANCH_MAX)
-    for name in _GO_FIRST:
-        if _space_for_title(screen.width, columns, widths) >= min(_TITLE_MIN, widths["title"]):
+    for name, width in most.items():
+        widths[name] = min(widths[name], width)
+    space = screen.width - cells(lead) - 1
+    space -= sum([widths[name] + len(_GAP) for name in columns[:-1]])
+    for name in go_first:
+        if space >= min(last_min, widths[last]):
             break
         columns.remove(name)
-    space = _space_for_title(screen.width, columns, widths)
-    if space < 1:
-        columns.remove("title")
-        widths["id"] = min(widths["id"], screen.width // 2)
-        widths["phase"] = min(widths["phase"], screen.width - widths["id"] - 4)
-    widths["title"] = min(widths["title"], space)
+        space += widths[name] + len(_GAP)
+    widths[last] = min(widths[last], space)
     return columns, widths
 
 
-def _space_for_title(width: int, columns: list[str], widths: dict[str, int]) -> int:
-    others = [widths[name] + len(_GAP) for name in columns if name != "title"]
-    return width - 2 - sum(others)
+def table_lines(
+    screen: Screen, table: list[dict[str, str]], columns: list[str], widths: dict[str, int],
+    marks: list[str], lead: str = " ",
+) -> Iterator[str]:  # fmt: skip
+    """A row a line, each behind its mark; on a terminal the heading first, behind ``lead``."""
+    if screen.width is not None:
+        heading = _GAP.join([padded(column, widths[column]) for column in columns])
+        yield screen.paint(f"{lead} {heading}".rstrip(), "dim")
+    for mark, row in zip(marks, table, strict=True):
+        parts = [padded(shortened(row[name], widths[name]), widths[name]) for name in columns]
+        parts[0] = screen.paint(parts[0], "strong")
+        yield f"{mark} {_GAP.join(parts)}".rstrip()
 
 
 def workflow_panel(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:

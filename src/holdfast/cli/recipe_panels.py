@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.cli.panels import listing, pairs
-from holdfast.cli.text import cells, clean, padded, shortened
+from holdfast.cli.panels import columns_that_fit, listing, pairs, table_lines
+from holdfast.cli.text import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from holdfast.cli.screen import Screen
     from holdfast.core.shapes import Fields, Recipe, RecipePhase
 
-_COLUMNS = ("name", "format", "title", "source", "phases")
 _GO_FIRST = ("title", "source", "format")
 """What a narrow terminal does without, in this order."""
 _PHASES_MIN = 36
@@ -23,15 +22,11 @@ _FACTS = {"ttl": "ttl", "mode": "mode", "cycles_at": "cycles at", "subject_key":
 def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     """One line a recipe; a broken one has what is wrong in place of its phases."""
     table = [_row(screen, row) for row in rows]
-    columns, widths = _columns_that_fit(screen, table)
-    if screen.width is not None:
-        heading = _GAP.join([padded(column, widths[column]) for column in columns])
-        yield screen.paint(f"{_lead(screen)} {heading}".rstrip(), "dim")
-    for row, shown in zip(rows, table, strict=True):
-        parts = [padded(shortened(shown[name], widths[name]), widths[name]) for name in columns]
-        parts[0] = screen.paint(parts[0], "strong")
-        lead = screen.mark("blocked") if "bad" in row else _lead(screen)
-        yield f"{lead} {_GAP.join(parts)}".rstrip()
+    lead = " " if screen.fancy else "   "
+    most = {} if screen.width is None else {"name": screen.width // 2}
+    columns, widths = columns_that_fit(screen, table, _GO_FIRST, most, _PHASES_MIN, lead)
+    marks = [screen.mark("blocked") if "bad" in row else lead for row in rows]
+    yield from table_lines(screen, table, columns, widths, marks, lead)
 
 
 def _row(screen: Screen, row: Fields) -> dict[str, str]:
@@ -41,33 +36,6 @@ def _row(screen: Screen, row: Fields) -> dict[str, str]:
         **{name: clean(row[name] or "-") for name in ("name", "format", "title", "source")},
         "phases": clean(phases),
     }
-
-
-def _lead(screen: Screen) -> str:
-    """As wide as a mark."""
-    return " " if screen.fancy else "   "
-
-
-def _columns_that_fit(
-    screen: Screen, table: list[dict[str, str]]
-) -> tuple[list[str], dict[str, int]]:
-    columns = list(_COLUMNS)
-    widths = {name: max([cells(row[name]) for row in table]) for name in columns}
-    if screen.width is None:
-        return columns, widths
-    widths = {name: max(cells(name), width) for name, width in widths.items()}
-    widths["name"] = min(widths["name"], screen.width // 2)
-    for name in _GO_FIRST:
-        if _space_for_phases(screen, columns, widths) >= min(_PHASES_MIN, widths["phases"]):
-            break
-        columns.remove(name)
-    widths["phases"] = min(widths["phases"], _space_for_phases(screen, columns, widths))
-    return columns, widths
-
-
-def _space_for_phases(screen: Screen, columns: list[str], widths: dict[str, int]) -> int:
-    others = [widths[name] + len(_GAP) for name in columns if name != "phases"]
-    return (screen.width or 0) - cells(_lead(screen)) - 1 - sum(others)
 
 
 def recipe_panel(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
