@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast.core.delegation import FIELDS
 from holdfast.layers.records.fields import (
+    PLACE,
     check_object,
     count,
     flag,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from holdfast.core.small_shapes import Delegation
     from holdfast.layers.records.fields import Path
 
-PLACE: Path = ["_holdfast", "rest"]
 
 _NEEDED = {
     "delegation": ("agent",),

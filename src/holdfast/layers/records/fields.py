@@ -28,6 +28,9 @@ TASK_STATUSES = (
 )  # fmt: skip
 MAX_PHASES = 1_000
 
+PLACE: Path = ["_holdfast", "rest"]
+"""Where a document keeps what it cannot express."""
+
 REQUIRED: Json = object()
 SAME: Mapping[str, str] = {}
 """The renaming of a format that calls everything as the aggregate does."""

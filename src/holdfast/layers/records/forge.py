@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast.layers.records.fields import check_object, count, named, rows, text, when
+from holdfast.layers.records.fields import PLACE, check_object, count, named, rows, text, when
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Origin
     from holdfast.core.small_shapes import Forge
     from holdfast.layers.records.fields import Path
-
-PLACE: Path = ["_holdfast", "rest"]
 
 
 def path() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.core.moment import SECONDS_PER_DAY, civil_from_days, epoch_ms
 from holdfast.layers.records.fields import (
     MAX_PHASES,
+    PLACE,
     REQUIRED,
     Invalid,
     check_object,
@@ -24,7 +25,6 @@ from holdfast.layers.records.fields import (
 from holdfast.layers.records.position import kept_in, moved, place_of, reached, with_status
 from holdfast.layers.records.rest import (
     EVERYWHERE,
-    PLACE,
     both_names,
     composed,
     fitted,

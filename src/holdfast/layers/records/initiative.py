@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.core.initiative import STATUSES
 from holdfast.layers.records.fields import (
     PHASE_STATUSES,
+    PLACE,
     Invalid,
     check_object,
     flag,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from holdfast.layers.records.fields import Path
 
 KEYS = ("name", "status", "currentMilestone", "lastUpdated", "progress")
-PLACE: Path = ["_holdfast", "rest"]
 
 _TRUE_WHILE = {
     "reason": ("blocked",),

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from holdfast.core.initiatives import current_of, key_of
 from holdfast.layers.records import initiative
-from holdfast.layers.records.fields import Invalid, check_object, named, table, tables, text
+from holdfast.layers.records.fields import PLACE, Invalid, check_object, named, table, tables, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Origin
     from holdfast.core.small_shapes import Initiative, Initiatives
     from holdfast.layers.records.fields import Path
-
-PLACE: Path = ["_holdfast", "rest"]
 
 
 def path() -> str:

@@ -7,6 +7,7 @@ first: none stands twice, so an edit has one meaning. ``skips`` lists interviews
 from __future__ import annotations
 
 from holdfast.layers.records.fields import (
+    PLACE,
     Invalid,
     check_object,
     count,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 ENTRY = ("skill", "confidence", "dimensions", "questions_asked", "timestamp")
 KEYS = (*ENTRY, "history", "skips")
-PLACE: Path = ["_holdfast", "rest"]
 
 
 def path() -> str:

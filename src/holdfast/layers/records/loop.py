@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from holdfast.core.workflow.state import pending_phase
 from holdfast.layers.records.fields import (
+    PLACE,
     TASK,
     TASK_STATUSES,
     Invalid,
@@ -26,7 +27,6 @@ from holdfast.layers.records.fields import (
 from holdfast.layers.records.position import kept_in, moved, place_of, reached
 from holdfast.layers.records.rest import (
     EVERYWHERE,
-    PLACE,
     composed,
     fitted,
     identity,

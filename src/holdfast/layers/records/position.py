@@ -7,8 +7,7 @@ rendered is remembered in ``rest`` (``was``), so a change can be told from what 
 from __future__ import annotations
 
 from holdfast.core.workflow.state import find_phase, pending_phase
-from holdfast.layers.records.fields import SAME, Invalid, named, phases, table, text
-from holdfast.layers.records.rest import PLACE
+from holdfast.layers.records.fields import PLACE, SAME, Invalid, named, phases, table, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from holdfast.core.workflow.state import blank
 from holdfast.layers.records.fields import (
+    PLACE,
     WORKFLOW_STATUSES,
     Invalid,
     count,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     )
     from holdfast.layers.records.fields import Check, Path
 
-PLACE: Path = ["_holdfast", "rest"]
 FORMATS = ("verb", "formal", "skill", "loop")
 EVERYWHERE = frozenset(("recipe", "record", "worktree", "created_at", "extra"))
 """State that every document shows, or that the place where it stands tells."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.jsontext import remembering
 from holdfast.layers.records import position
 from holdfast.layers.records.fields import (
+    PLACE,
     Invalid,
     both_ways,
     check_object,
@@ -28,7 +29,6 @@ from holdfast.layers.records.fields import (
 )
 from holdfast.layers.records.rest import (
     EVERYWHERE,
-    PLACE,
     composed,
     fitted,
     put_back,

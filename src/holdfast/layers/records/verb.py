@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.core.workflow.evidence import enforcement
 from holdfast.layers.records import position
 from holdfast.layers.records.fields import (
+    PLACE,
     WORKFLOW_STATUSES,
     Invalid,
     both_ways,
@@ -24,7 +25,6 @@ from holdfast.layers.records.fields import (
 )
 from holdfast.layers.records.rest import (
     EVERYWHERE,
-    PLACE,
     both_names,
     composed,
     fitted,
