@@ -75,8 +75,8 @@ class Workspace:
             {"type": "task_blocked", "data": {"task": last["id"], "reason": REASON}},
         ]
         turns = cycle(reversed(drafts) if last["status"] == "in_progress" else drafts)
-        engine, loop = self.setup._engine, self.setup._loop  # noqa: SLF001 - see above
-        with loop.locked():
+        engine, caller = self.setup._engine, self.setup._caller  # noqa: SLF001 - see above
+        with caller.locked():
             while (missing := events - engine.ledger.head_seq) > 0:
                 wanted = [next(turns) for _ in range(min(missing, AT_ONCE))]
                 state, _ = engine.commit(state["id"], state, wanted)

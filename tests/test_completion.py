@@ -167,7 +167,7 @@ def test_completion_changes_nothing_and_waits_for_nobody(busy):
     busy.write(".claude/workflow-state/active/dev-strange.json", b"{")
     before = busy.files()
     keeper = busy.keeper()
-    with keeper._loop.locked():
+    with keeper._caller.locked():
         for line in ("show ", "task done ", "phase start ", "start ", "read @", "gate run "):
             assert values(line) != []
     assert busy.files() == before

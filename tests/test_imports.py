@@ -51,6 +51,7 @@ PACKAGES = {
     "holdfast": (
         *(
             "beside",
+            "caller",
             "cli",
             "core",
             "digest",
@@ -61,7 +62,7 @@ PACKAGES = {
             "jsontext",
             "keeper",
         ),
-        *("keeping", "layers", "ledger", "loop", "register", "workspace"),
+        *("keeping", "layers", "ledger", "register", "workspace"),
     ),
     "holdfast.cli": (
         "arguments",

@@ -9,11 +9,11 @@ from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
     from holdfast.delegations import Delegations
     from holdfast.initiatives.keeping import Initiatives
     from holdfast.interviews import Interviews
-    from holdfast.loop import Loop
     from holdfast.loops.keeping import Loops
     from holdfast.memory.layer import Memory
     from holdfast.small import Noted
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 class Beside:
     """What a workspace keeps beside its workflows."""
 
-    _loop: Loop
+    _caller: Caller
 
     def noticed(self) -> list[str]:
         """What was noticed since the last answer: edits that were adopted or refused, and more."""
-        return self._loop.notes()
+        return self._caller.notes()
 
     def interviews(self) -> Interviews:
         """How sure the skills were of what they were asked to do."""
         from holdfast.interviews import Interviews
 
-        return Interviews(self._loop)
+        return Interviews(self._caller)
 
     def memory(self) -> Memory:
         """The project's ``MEMORY.md``."""
         from holdfast.memory.layer import Memory
 
-        return Memory(self._loop)
+        return Memory(self._caller)
 
     def remember(
         self, text: str, *, kind: str | None = None, section: str | None = None,
@@ -48,45 +48,45 @@ class Beside:
         from holdfast.small import Small
 
         args = {"text": text, "kind": kind, "section": section}
-        return Small(self._loop, "learning").do("remember", args, id=id)
+        return Small(self._caller, "learning").do("remember", args, id=id)
 
     def note_forge(self, key: str, text: str, *, id: str | None = None) -> Noted:
         """One more line of the forge context."""
         from holdfast.small import Small
 
-        return Small(self._loop, "forge").do("note_forge", {"key": key, "text": text}, id=id)
+        return Small(self._caller, "forge").do("note_forge", {"key": key, "text": text}, id=id)
 
     def forge(self, *, key: str | None = None) -> list[Fields]:
         """The forge context, oldest first; of one key or of all."""
         from holdfast.small import Small
 
-        entries: list[Fields] = Small(self._loop, "forge").state()["entries"]
+        entries: list[Fields] = Small(self._caller, "forge").state()["entries"]
         return [entry for entry in entries if key in (None, entry["key"])]
 
     def learnings(self) -> list[Fields]:
         """What was learned, oldest first."""
         from holdfast.small import Small
 
-        found: list[Fields] = Small(self._loop, "learning").state()["learnings"]
+        found: list[Fields] = Small(self._caller, "learning").state()["learnings"]
         return found
 
     def delegations(self) -> Delegations:
         """Which agent was given what, and how that went."""
         from holdfast.delegations import Delegations
 
-        return Delegations(self._loop)
+        return Delegations(self._caller)
 
     def initiatives(self) -> Initiatives:
         """Goals that last for months, with their milestones."""
         from holdfast.initiatives.keeping import Initiatives
 
-        return Initiatives(self._loop)
+        return Initiatives(self._caller)
 
     def initiative_line(self) -> str:
         """The current initiative in two lines, for a session without a workflow."""
         from holdfast.initiatives.belonging import in_a_line
 
-        return in_a_line(self._loop)
+        return in_a_line(self._caller)
 
     def resume_initiative(self) -> list[str]:
         """Compares the sources of the current initiative, if there is one; what was noticed.
@@ -96,11 +96,11 @@ class Beside:
         from holdfast.initiatives.belonging import is_known
 
         try:
-            if is_known(self._loop):
+            if is_known(self._caller):
                 self.initiatives().resume()
         except HoldfastError as error:
-            return [*self._loop.notes(), f"initiative: {error.message}: {error.hint}"]
-        return self._loop.notes()
+            return [*self._caller.notes(), f"initiative: {error.message}: {error.hint}"]
+        return self._caller.notes()
 
     def loops(self) -> Loops:
         """The loops of this workspace: units in iterations, confirmed and verified."""

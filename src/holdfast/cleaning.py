@@ -15,21 +15,21 @@ from holdfast.layers import index, records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
     from holdfast.engine import Engine
-    from holdfast.loop import Loop
 
 MARK = "cleaned"
 EVERY = "1h"
 
 
-def due(loop: Loop) -> list[Fields]:
+def due(caller: Caller) -> list[Fields]:
     """What would go now: ``id``, ``why`` and ``record`` of each."""
-    engine = loop.engine
+    engine = caller.engine
     kept = settings.load(engine.workspace.root).completed_kept()
     found = []
-    for row in loop.rows():
-        if loop.is_expired(row):
+    for row in caller.rows():
+        if caller.is_expired(row):
             found.append(
                 {"id": row["id"], "why": f"inactive > {row['ttl']}", "record": row["record"]}
             )
@@ -47,16 +47,16 @@ def _stands(engine: Engine, worktree: str, record: str) -> bool:
     return root is not None and os.path.lexists(engine.workspace.inside(root, record))
 
 
-def clean(loop: Loop) -> list[Fields]:
+def clean(caller: Caller) -> list[Fields]:
     """Lets it go, under the lock."""
-    engine = loop.engine
+    engine = caller.engine
     gone = []
-    for row in due(loop):
+    for row in due(caller):
         position = engine.position(row["id"])
         if position is None:
             continue
         # What expired goes by being looked at; an edit of the record since is taken in by it.
-        state = loop.current(position)
+        state = caller.current(position)
         if state["status"] in choice.ACTIVE:
             continue
         if state["status"] != "expired":
@@ -82,14 +82,14 @@ def _is_running(process: int) -> bool:
     return os.path.isdir(f"/proc/{process}") or not os.path.isdir("/proc/self")
 
 
-def clean_at_times(loop: Loop) -> None:
+def clean_at_times(caller: Caller) -> None:
     """The same by itself, at most hourly; whatever goes wrong, what was asked for is done."""
-    engine = loop.engine
+    engine = caller.engine
     try:
         last = (engine.disk.read_own(_mark(engine)) or b"").decode(errors="replace")
         if last and not moment.is_past(engine.now_ms(), last, EVERY):
             return
-        for row in clean(loop):
+        for row in clean(caller):
             engine.note(f"{row['id']} left the folder ({row['why']}): holdfast resume {row['id']}")
     except (OSError, HoldfastError) as error:
         engine.note(f"cleaning up did not work ({error})")

@@ -7,15 +7,15 @@ from holdfast.small import Noted, Small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
-    from holdfast.loop import Loop
 
 
 class Delegations:
     """The delegations of a workspace."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._small = Small(loop, "delegation")
+    def __init__(self, caller: Caller) -> None:
+        self._small = Small(caller, "delegation")
 
     def record(
         self,

@@ -12,19 +12,19 @@ from holdfast.layers.catalog import row_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields, Workflow
     from holdfast.engine import Engine
-    from holdfast.loop import Loop
     from holdfast.register import Position
 
 
-def glance(loop: Loop, workflow: str | None) -> tuple[list[Fields], Workflow | None]:
+def glance(caller: Caller, workflow: str | None) -> tuple[list[Fields], Workflow | None]:
     """A row for every workflow there ever was, and the state of the one that is meant."""
-    engine = loop.engine
+    engine = caller.engine
     engine.refresh()
     rows = _rows(engine)
     if workflow is None:
-        mine = loop.chosen(rows)
+        mine = caller.chosen(rows)
         workflow = "" if isinstance(mine, Refusal) else mine["id"]
     position = engine.position(workflow)
     return rows, None if position is None else _state(engine, position)

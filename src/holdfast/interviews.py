@@ -6,15 +6,15 @@ from holdfast.small import Noted, Small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.caller import Caller
     from holdfast.core.small_shapes import Interview
-    from holdfast.loop import Loop
 
 
 class Interviews:
     """The interviews of a workspace."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._small = Small(loop, "interview")
+    def __init__(self, caller: Caller) -> None:
+        self._small = Small(caller, "interview")
 
     def record(
         self,

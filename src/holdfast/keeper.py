@@ -1,6 +1,6 @@
 """The keeper: the library's face. What the command line can do, a method here can.
 
-Each method makes one command and hands it to the loop (``loop.py``), or looks at what is there.
+Each method makes one command and hands it to its ``Caller``, or looks at what is there.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import time
 from holdfast import indexes
 from holdfast import workspace as workspaces
 from holdfast.beside import Beside
+from holdfast.caller import Caller, Receipt
 from holdfast.core import choice
 from holdfast.core.workflow import features
 from holdfast.core.workflow.state import is_active
@@ -18,7 +19,6 @@ from holdfast.engine import Engine
 from holdfast.errors import HoldfastError, Refused
 from holdfast.keeping import Evidence, plain
 from holdfast.layers import records
-from holdfast.loop import Loop, Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Keeper(Evidence, Beside):
         self._engine = Engine(
             self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who
         )
-        self._loop = Loop(
+        self._caller = Caller(
             self._engine, self.session, pid, LOCK_WAIT_S if wait_s is None else wait_s
         )
 
@@ -94,47 +94,47 @@ class Keeper(Evidence, Beside):
             recipe, subject, title, list(tasks), list(phases), list(reading), list(reminders),
             plain(context or {}), branch, ttl, initiative, milestone,
         )  # fmt: skip
-        wanted = opening.prepare(self._loop, request)
-        with self._loop.locked():
-            repeated = self._loop.once(id)
+        wanted = opening.prepare(self._caller, request)
+        with self._caller.locked():
+            repeated = self._caller.once(id)
             if repeated is not None:
                 return repeated
             self._engine.settle_last(None)
-            existing = opening.place(self._loop, wanted, replace=replace)
+            existing = opening.place(self._caller, wanted, replace=replace)
             if existing is not None:
                 return self._resume_existing(existing, id)
-            wanted.args["session"] = self._loop.bound()
+            wanted.args["session"] = self._caller.bound()
             drafts = self._engine.decide(wanted.before, "start_workflow", wanted.args)
             state, events = self._engine.commit(
                 wanted.id, wanted.before, drafts, event_id=id, is_asked=True
             )
             self._engine.close_full_segment()
             self._clean_at_times()
-            return Receipt(state, [event["seq"] for event in events], self._loop.notes())
+            return Receipt(state, [event["seq"] for event in events], self._caller.notes())
 
     def _clean_at_times(self) -> None:
         from holdfast import cleaning
 
-        cleaning.clean_at_times(self._loop)
+        cleaning.clean_at_times(self._caller)
 
     def _resume_existing(self, state: Workflow, id: str | None) -> Receipt:
-        receipt = self._loop.resume(state, self._loop.binding(state), id)
+        receipt = self._caller.resume(state, self._caller.binding(state), id)
         receipt.resumed = True
         return receipt
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Binds a workflow to this session and worktree, and brings back one that had ended."""
-        with self._loop.locked():
-            repeated = self._loop.once(id)
+        with self._caller.locked():
+            repeated = self._caller.once(id)
             if repeated is not None:
                 return repeated
             position = self._to_resume(workflow)
             self._engine.settle_last(position.stream)
-            state = self._loop.current(position)
+            state = self._caller.current(position)
             if workflow is None and not is_active(state):
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
-            args: Fields = {"worktree": self.workspace.name, **self._loop.binding(state)}
+            args: Fields = {"worktree": self.workspace.name, **self._caller.binding(state)}
             if records.is_archived(state["record"]):
                 from holdfast.loops.archive import bring_back
 
@@ -145,8 +145,8 @@ class Keeper(Evidence, Beside):
             if not is_active(state) or state["worktree"] != self.workspace.name:
                 from holdfast import opening
 
-                opening.check_slot(self._loop, state["recipe"]["format"], state["id"])
-            receipt = self._loop.resume(state, args, id)
+                opening.check_slot(self._caller, state["recipe"]["format"], state["id"])
+            receipt = self._caller.resume(state, args, id)
             receipt.resumed = True
             self._clean_at_times()
         return self._beside_tree(receipt)
@@ -164,7 +164,7 @@ class Keeper(Evidence, Beside):
         repeated = self._repeated(id)
         if repeated is not None:
             return repeated
-        state = self._loop.reading(lambda: self._loop.current(self._loop.position(workflow)))
+        state = self._caller.reading(lambda: self._caller.current(self._caller.position(workflow)))
         args: Fields = {"outcome": outcome, "force": force, "reason": reason}
         args["tree"] = self._tree_of(state)
         following = features.following(state)
@@ -306,9 +306,9 @@ class Keeper(Evidence, Beside):
 
     def workflows(self) -> tuple[list[Fields], list[str]]:
         """A row for each active workflow, newest activity first, and what was noticed."""
-        rows = self._loop.reading(self._look_around)
+        rows = self._caller.reading(self._look_around)
         self._refresh_index(rows)
-        return rows, self._loop.notes()
+        return rows, self._caller.notes()
 
     def _refresh_index(self, rows: list[Fields]) -> None:
         """Brings the index up to date. Where nothing can be written, looking must still work."""
@@ -318,21 +318,21 @@ class Keeper(Evidence, Beside):
             if own is None or own.is_current(indexes.of_worktree(rows, here)):
                 return
             if self._engine.ledger.head_seq:
-                with self._loop.locked():
+                with self._caller.locked():
                     own.rebuild()
         except (OSError, HoldfastError):
             return
 
     def _look_around(self) -> list[Fields]:
-        self._loop.discover()
-        rows = [row for row in self._loop.rows() if row["status"] in choice.ACTIVE]
+        self._caller.discover()
+        rows = [row for row in self._caller.rows() if row["status"] in choice.ACTIVE]
         if len(rows) <= MANY:
             rows = self._opened(rows)
         else:
             for row in rows:
-                if self._loop.is_expired(row):
+                if self._caller.is_expired(row):
                     self._opened([row])
-            rows = [row for row in self._loop.rows() if row["status"] in choice.ACTIVE]
+            rows = [row for row in self._caller.rows() if row["status"] in choice.ACTIVE]
         return sorted(rows, key=lambda row: row["updated_at"], reverse=True)
 
     def _opened(self, rows: list[Fields]) -> list[Fields]:
@@ -344,7 +344,7 @@ class Keeper(Evidence, Beside):
             position = self._engine.position(row["id"])
             if position is None:
                 continue
-            state = self._loop.current(position)
+            state = self._caller.current(position)
             if is_active(state):
                 fresh.append(row_of(state, row))  # type: ignore[arg-type]
         return fresh
@@ -354,7 +354,7 @@ class Keeper(Evidence, Beside):
         self._engine.refresh()
         ledger = self._engine.ledger
         if workflow is not None:
-            position = self._loop.reading(lambda: self._loop.position(workflow))
+            position = self._caller.reading(lambda: self._caller.position(workflow))
             events = list(ledger.scan(position.stream))
             return events[-limit:] if limit else events
         return list(ledger.scan(after=max(0, ledger.head_seq - limit) if limit else 0))
@@ -379,7 +379,7 @@ class Keeper(Evidence, Beside):
         """Moves what is damaged to quarantine and rebuilds every view. Deletes nothing."""
         from holdfast import audit
 
-        with self._loop.locked():
+        with self._caller.locked():
             return audit.repair(self._engine)
 
 

@@ -6,20 +6,20 @@ A part of its own, so that nobody who only moves a workflow on pays for what the
 from __future__ import annotations
 
 from holdfast import jsontext
+from holdfast.caller import Receipt
 from holdfast.core import choice
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import evidence
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
-from holdfast.loop import Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields, Recipe, Workflow
     from holdfast.engine import Engine
-    from holdfast.loop import Loop
     from holdfast.register import Position
     from holdfast.sight import Sight
     from holdfast.trust import Wish
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 
 
 class Evidence:
-    """What the keeper can do about evidence. ``Keeper`` gives it the loop and the engine."""
+    """What the keeper can do about evidence. ``Keeper`` gives it the caller and the engine."""
 
     workspace: Workspace
     _engine: Engine
-    _loop: Loop
+    _caller: Caller
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
         """Carries out one command of the core on one workflow."""
-        return self._loop.do(kind, args, workflow=workflow, id=id)
+        return self._caller.do(kind, args, workflow=workflow, id=id)
 
     def _repeated(self, id: str | None) -> Receipt | None:
         """The answer to a request that was carried out before, so that nothing is run again."""
-        return None if id is None else self._loop.reading(lambda: self._loop.once(id))
+        return None if id is None else self._caller.reading(lambda: self._caller.once(id))
 
     def show(self, *, workflow: str | None = None) -> Receipt:
         """A workflow's state, and which of its gates are stale."""
         return self._beside_tree(
-            self._loop.reading(
+            self._caller.reading(
                 lambda: Receipt(
-                    self._loop.current(self._loop.position(workflow)), [], self._loop.notes()
+                    self._caller.current(self._caller.position(workflow)), [], self._caller.notes()
                 )
             )
         )
@@ -58,9 +58,9 @@ class Evidence:
         from holdfast import readback
 
         self._engine.refresh()
-        found = readback.found(self._loop)
-        readback.heal(self._loop)
-        return found, self._loop.notes()
+        found = readback.found(self._caller)
+        readback.heal(self._caller)
+        return found, self._caller.notes()
 
     def _to_resume(self, workflow: str | None) -> Position:
         """Where the workflow stands; a refusal tells what else there is to go on with."""
@@ -68,14 +68,14 @@ class Evidence:
             if workflow is None and not self._engine.ledger.head_seq:
                 from holdfast import readback
 
-                readback.look_further(self._loop)
-            return self._loop.position(workflow)
+                readback.look_further(self._caller)
+            return self._caller.position(workflow)
         except Refused as refused:
             if refused.details.get("candidates") != []:
                 raise
             from holdfast.initiatives.belonging import instead
 
-            raise instead(self._loop, refused) from None
+            raise instead(self._caller, refused) from None
 
     # What hooks ask
 
@@ -83,20 +83,20 @@ class Evidence:
         """This session's workflow as its record shows it, or why there is none."""
 
         def look() -> Workflow | Refusal:
-            picked = self._loop.chosen(self._loop.rows())
-            if isinstance(picked, Refusal) and (self._loop.discover() or self._loop.restored()):
-                picked = self._loop.chosen(self._loop.rows())
+            picked = self._caller.chosen(self._caller.rows())
+            if isinstance(picked, Refusal) and (self._caller.discover() or self._caller.restored()):
+                picked = self._caller.chosen(self._caller.rows())
             if isinstance(picked, Refusal):
                 return picked
             position = self._engine.position(picked["id"])
-            state = None if position is None else self._loop.current(position)
+            state = None if position is None else self._caller.current(position)
             if state is None or not is_active(state):
                 why = f"{picked['id']} has ended or expired"
                 hint = f"holdfast resume {picked['id']}"
                 return Refusal("ended", why, hint, candidates=[picked["id"]])
             return state
 
-        return self._loop.reading(look)
+        return self._caller.reading(look)
 
     def held(self) -> list[str]:
         """The active workflows that this session holds; none for a session that is nobody's."""
@@ -104,13 +104,13 @@ class Evidence:
         def look() -> list[str]:
             return [
                 row["id"]
-                for row in self._loop.rows()
+                for row in self._caller.rows()
                 if row["status"] in choice.ACTIVE
                 and row["session"]
-                and row["session"]["id"] == self._loop.session
+                and row["session"]["id"] == self._caller.session
             ]
 
-        return self._loop.reading(look)
+        return self._caller.reading(look)
 
     def take_in_notes(self) -> list[str]:
         """Takes in the workflows that an agent's own notes tell of; gives those that changed."""
@@ -118,9 +118,9 @@ class Evidence:
 
         if not detection.detect(self.workspace.root):
             return []
-        with self._loop.locked():
+        with self._caller.locked():
             self._engine.settle_last(None)
-            return noticed.take_in(self._loop)
+            return noticed.take_in(self._caller)
 
     def enforced(self) -> list[str]:
         """What the settings want enforced: ``reading``, ``stop``."""
@@ -279,11 +279,11 @@ class Evidence:
         from holdfast import trust
 
         def running() -> list[Workflow]:
-            rows = [row for row in self._loop.rows() if row["status"] in choice.ACTIVE]
+            rows = [row for row in self._caller.rows() if row["status"] in choice.ACTIVE]
             found = [self._engine.position(row["id"]) for row in rows]
             return [self._engine.load(position) for position in found if position is not None]
 
-        return trust.wishes(self.workspace, self._loop.reading(running))
+        return trust.wishes(self.workspace, self._caller.reading(running))
 
     def approve(self, commands: Sequence[str]) -> None:
         """Remembers, in the person's own folder, that these commands may run here."""
@@ -307,37 +307,37 @@ class Evidence:
         """
         from holdfast import syncing
 
-        rows = syncing.sync(self._loop, everything=everything, foreground=foreground)
-        return rows, self._loop.notes()
+        rows = syncing.sync(self._caller, everything=everything, foreground=foreground)
+        return rows, self._caller.notes()
 
     def clean(self, *, dry_run: bool = False) -> tuple[list[Fields], list[str]]:
         """Lets go what has expired and what ended long ago: ``id``, ``why`` and ``record`` each."""
         from holdfast import cleaning
 
         if dry_run:
-            return self._loop.reading(lambda: cleaning.due(self._loop)), self._loop.notes()
-        with self._loop.locked():
+            return self._caller.reading(lambda: cleaning.due(self._caller)), self._caller.notes()
+        with self._caller.locked():
             self._engine.settle_last(None)
-            return cleaning.clean(self._loop), self._loop.notes()
+            return cleaning.clean(self._caller), self._caller.notes()
 
     def glance(self, *, workflow: str | None = None) -> tuple[list[Fields], Workflow | None]:
         """Rows of all workflows and the state of the one that is meant; changes nothing at all."""
         from holdfast.glance import glance
 
-        return glance(self._loop, workflow)
+        return glance(self._caller, workflow)
 
     def sight(self) -> Sight:
         """All that is active here, and what a command would be about; changes nothing at all."""
         from holdfast.sight import sight
 
-        return sight(self._loop)
+        return sight(self._caller)
 
     def watched(self, found: Sight, *, workflow: str | None = None, limit: int = 20) -> Fields:
         """What else ``watch`` shows of a sight: ``layers``, and the newest ``events``."""
         from holdfast import sight
 
-        events = sight.last_events(self._loop, found, workflow, limit)
-        return {"layers": sight.layers(self._loop, found), "events": events}
+        events = sight.last_events(self._caller, found, workflow, limit)
+        return {"layers": sight.layers(self._caller, found), "events": events}
 
     def recipes(self) -> list[Fields]:
         """A row for each recipe that a workflow can be opened from; ``bad`` says why one cannot."""

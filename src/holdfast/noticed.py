@@ -20,25 +20,25 @@ from holdfast.layers.records.fields import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields, Workflow
     from holdfast.engine import Engine
-    from holdfast.loop import Loop
 
 _FOLLOWED = ("phase", "phases", "required_reading")
 """What the notes have a say in, once the workflow is known."""
 
 
-def take_in(loop: Loop) -> list[str]:
+def take_in(caller: Caller) -> list[str]:
     """Takes in every workflow that the notes tell of, under the lock; gives those that changed."""
-    engine = loop.engine
-    loop.discover()
-    named = _named(loop)
+    engine = caller.engine
+    caller.discover()
+    named = _named(caller)
     changed = []
     for document in detection.detect(engine.workspace.root):
         reading = document["required_reading"]
         document["required_reading"] = [p for p in reading if engine.workspace.contains(p[1:])]
         notes = {"source": document.pop("source"), "said": document.pop("said")}
-        stream, state = _known(loop, named, document, notes["source"])
+        stream, state = _known(caller, named, document, notes["source"])
         try:
             if state is None:
                 _adopt(engine, stream, document, notes)
@@ -50,31 +50,31 @@ def take_in(loop: Loop) -> list[str]:
     return changed
 
 
-def _named(loop: Loop) -> dict[str, list[str]]:
+def _named(caller: Caller) -> dict[str, list[str]]:
     """The active workflows of this worktree by what their titles are in a path.
 
     An agent that makes a record itself may call its folder otherwise.
     """
-    here = loop.engine.workspace.name
+    here = caller.engine.workspace.name
     found: dict[str, list[str]] = {}
-    for row in loop.rows():
+    for row in caller.rows():
         if row["status"] in choice.ACTIVE and row["worktree"] == here:
             found.setdefault(opening.slug(row["title"]), []).append(row["id"])
     return found
 
 
 def _known(
-    loop: Loop, named: dict[str, list[str]], document: Fields, source: str
+    caller: Caller, named: dict[str, list[str]], document: Fields, source: str
 ) -> tuple[str, Workflow | None]:
     """The workflow that the notes tell of; without one, the name that is free for it."""
-    engine = loop.engine
+    engine = caller.engine
     stem = opening.slug(document["workflow"])
     numbered = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     for stream in chain(named.get(stem, []), numbered):
         position = engine.position(stream)
         if position is None:
             return stream, None
-        state = loop.current(position)
+        state = caller.current(position)
         if not _is_another(engine, state, document, source):
             return stream, state
     raise AssertionError("numbers end")

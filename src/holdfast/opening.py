@@ -15,9 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields, Recipe, Workflow
     from holdfast.engine import Engine
-    from holdfast.loop import Loop
 
 _MAX_NAME = 60
 _MAX_SAME_NAME = 1_000
@@ -70,9 +70,9 @@ class Wanted:
         self.before: Workflow | None = None
 
 
-def prepare(loop: Loop, request: Request) -> Wanted:
+def prepare(caller: Caller, request: Request) -> Wanted:
     """The command's arguments, as far as they don't depend on what is there already."""
-    engine = loop.engine
+    engine = caller.engine
     recipe = _recipe(engine, request)
     subject = request.subject
     if subject is None:
@@ -102,7 +102,7 @@ def prepare(loop: Loop, request: Request) -> Wanted:
     if request.initiative is not None or request.milestone is not None:
         from holdfast.initiatives.belonging import belonging
 
-        args["initiative"] = belonging(loop, request.initiative, request.milestone)
+        args["initiative"] = belonging(caller, request.initiative, request.milestone)
     commit = engine.workspace.commit()
     if commit is not None:
         args["base"] = commit
@@ -227,21 +227,21 @@ def check_reading(engine: Engine, paths: list[str]) -> None:
             engine.note(f"required reading {marked} does not exist yet")
 
 
-def place(loop: Loop, wanted: Wanted, *, replace: bool = False) -> Workflow | None:
+def place(caller: Caller, wanted: Wanted, *, replace: bool = False) -> Workflow | None:
     """Gives the workflow an id that is free, or gives back the active one of the same subject.
 
     ``replace``: another one in a place that only one can have is abandoned for it.
     """
-    engine = loop.engine
+    engine = caller.engine
     recipe, subject = wanted.args["recipe"], wanted.args["subject"]
-    other = _written_otherwise(loop, recipe, subject)
+    other = _written_otherwise(caller, recipe, subject)
     if other is not None:
         wanted.id = other["id"]
         _say_left_out(engine, wanted)
         return _here(engine, other)
     for number in range(1, _MAX_SAME_NAME):
         wanted.id = wanted.stem if number == 1 else f"{wanted.stem}-{number}"
-        state = _known(loop, recipe, wanted.id)
+        state = _known(caller, recipe, wanted.id)
         if state is None:
             break
         same = _is_about(state, recipe, subject)
@@ -251,7 +251,7 @@ def place(loop: Loop, wanted: Wanted, *, replace: bool = False) -> Workflow | No
         if same:
             wanted.before = state
             break
-    for taken in _in_its_place(loop, recipe["format"], wanted.id):
+    for taken in _in_its_place(caller, recipe["format"], wanted.id):
         if not replace:
             raise _occupied(taken)
         # What is going to be refused costs nobody their place.
@@ -268,11 +268,11 @@ def _is_about(state: Workflow, recipe: Recipe, subject: str) -> bool:
     return state["subject"] == subject and state["recipe"]["name"] == recipe["name"]
 
 
-def _written_otherwise(loop: Loop, recipe: Recipe, subject: str) -> Workflow | None:
+def _written_otherwise(caller: Caller, recipe: Recipe, subject: str) -> Workflow | None:
     """The active workflow about the same path, where that was written in another way."""
-    for spelling in _other_spellings(loop.engine.workspace.root, subject):
-        position = loop.engine.position(_stem(recipe, spelling))
-        state = None if position is None else loop.current(position)
+    for spelling in _other_spellings(caller.engine.workspace.root, subject):
+        position = caller.engine.position(_stem(recipe, spelling))
+        state = None if position is None else caller.current(position)
         if state is not None and is_active(state) and _is_about(state, recipe, spelling):
             return state
     return None
@@ -292,27 +292,27 @@ def _say_left_out(engine: Engine, wanted: Wanted) -> None:
         engine.note(f"{wanted.id} is active already: {', '.join(given)} given now are left out")
 
 
-def _known(loop: Loop, recipe: Recipe, workflow_id: str) -> Workflow | None:
-    engine = loop.engine
+def _known(caller: Caller, recipe: Recipe, workflow_id: str) -> Workflow | None:
+    engine = caller.engine
     position = engine.position(workflow_id)
     if position is None and recipe["format"] != "formal":
         from holdfast import discovery
 
         record = records.active_path(recipe["format"], workflow_id, engine.now())
         found = discovery.adopt_file(engine, record)
-        return found or (_whose(loop, record) if recipe["format"] == "skill" else None)
-    return None if position is None else loop.current(position)
+        return found or (_whose(caller, record) if recipe["format"] == "skill" else None)
+    return None if position is None else caller.current(position)
 
 
-def _whose(loop: Loop, record: str) -> Workflow | None:
+def _whose(caller: Caller, record: str) -> Workflow | None:
     """The active workflow whose record stands there: a script may have given it another id."""
-    here = loop.engine.workspace
+    here = caller.engine.workspace
     if not os.path.lexists(os.path.join(here.root, record)):
         return None
-    for row in loop.rows():
+    for row in caller.rows():
         if row["record"] == record and row["worktree"] == here.name:
-            position = loop.engine.position(row["id"])
-            state = None if position is None else loop.current(position)
+            position = caller.engine.position(row["id"])
+            state = None if position is None else caller.current(position)
             if state is not None and is_active(state):
                 return state
     return None
@@ -329,24 +329,24 @@ def _here(engine: Engine, state: Workflow) -> Workflow:
     return state
 
 
-def check_slot(loop: Loop, format_name: str, workflow_id: str) -> None:
-    for taken in _in_its_place(loop, format_name, workflow_id):
+def check_slot(caller: Caller, format_name: str, workflow_id: str) -> None:
+    for taken in _in_its_place(caller, format_name, workflow_id):
         raise _occupied(taken)
 
 
-def _in_its_place(loop: Loop, format_name: str, workflow_id: str) -> Iterator[Workflow]:
+def _in_its_place(caller: Caller, format_name: str, workflow_id: str) -> Iterator[Workflow]:
     """The active workflow that has this worktree's one place for a verb workflow's record."""
     if format_name != "verb":
         return
-    for row in loop.rows():
+    for row in caller.rows():
         taken = (
             row["format"] == "verb"
             and row["status"] in choice.ACTIVE
-            and row["worktree"] == loop.engine.workspace.name
+            and row["worktree"] == caller.engine.workspace.name
             and row["id"] != workflow_id
         )
-        position = loop.engine.position(row["id"]) if taken else None
-        state = None if position is None else loop.current(position)
+        position = caller.engine.position(row["id"]) if taken else None
+        state = None if position is None else caller.current(position)
         if state is not None and is_active(state):
             yield state
 

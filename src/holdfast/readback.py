@@ -22,42 +22,42 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields, Workflow
     from holdfast.engine import Engine
     from holdfast.graph.shapes import Graph
-    from holdfast.loop import Loop
 
 _SLOT = "workflow-state"
 _PATIENCE_S = 1.0
 """Whoever only looks does not wait long for somebody who writes."""
 
 
-def found(loop: Loop) -> Fields:
+def found(caller: Caller) -> Fields:
     """The tier, and each layer: whether it is there, where, and which position it has."""
-    layers = [_record(loop), _memory(loop), _graph(loop)]
+    layers = [_record(caller), _memory(caller), _graph(caller)]
     there = [layer["available"] for layer in layers]
     named = tiers.tier(record=there[0], memory=there[1], graph=there[2])
     return {**named, "layers": layers}
 
 
-def heal(loop: Loop) -> None:
+def heal(caller: Caller) -> None:
     """Brings the embedded graph up to date for the next look; where it cannot be, it stays."""
     try:
-        if settings.load(loop.engine.workspace.root).graph() != "embedded":
+        if settings.load(caller.engine.workspace.root).graph() != "embedded":
             return
         from holdfast.graph import layer
 
-        made = layer.caught_up(loop.engine, wait_s=_PATIENCE_S)
+        made = layer.caught_up(caller.engine, wait_s=_PATIENCE_S)
     except (HoldfastError, OSError) as error:
-        loop.engine.note(getattr(error, "message", None) or str(error))
+        caller.engine.note(getattr(error, "message", None) or str(error))
         return
     if made is not None:
         made.store.close()
 
 
-def _record(loop: Loop) -> Fields:
+def _record(caller: Caller) -> Fields:
     """L1: the newest active record of this worktree, as it stands."""
-    states = sorted(standing(loop), key=lambda state: state["updated_at"])
+    states = sorted(standing(caller), key=lambda state: state["updated_at"])
     layer: Fields = {"layer": "L1", "available": bool(states), "target": None, "position": None}
     if states:
         newest = states[-1]
@@ -65,9 +65,9 @@ def _record(loop: Loop) -> Fields:
     return layer
 
 
-def standing(loop: Loop) -> Iterator[Workflow]:
+def standing(caller: Caller) -> Iterator[Workflow]:
     """The active workflows whose records stand in this worktree, whatever the ledger says."""
-    engine = loop.engine
+    engine = caller.engine
     for record in discovery.records_here(engine.workspace.root):
         try:
             path = engine.workspace.inside(engine.workspace.root, record)
@@ -92,13 +92,13 @@ def position_of(state: Workflow) -> Fields:
     }
 
 
-def _memory(loop: Loop) -> Fields:
+def _memory(caller: Caller) -> Fields:
     """L2: what our section of the project's memory says."""
     from holdfast.memory.layer import Memory
 
     layer: Fields = {"layer": "L2", "available": False, "target": None, "position": None}
     try:
-        memory = Memory(loop)
+        memory = Memory(caller)
         layer["target"] = memory.path
         lines = memory.sentences()
     except (HoldfastError, OSError) as error:
@@ -107,12 +107,12 @@ def _memory(loop: Loop) -> Fields:
     return {**layer, "available": bool(lines), "position": active[0] if active else None}
 
 
-def _graph(loop: Loop) -> Fields:
+def _graph(caller: Caller) -> Fields:
     """L3: the entity of the newest active workflow, as the graph has it."""
     layer: Fields = {"layer": "L3", "available": False, "target": None, "position": None}
     try:
-        layer["target"] = settings.load(loop.engine.workspace.root).graph()
-        entities = _entities(loop, layer["target"])
+        layer["target"] = settings.load(caller.engine.workspace.root).graph()
+        entities = _entities(caller, layer["target"])
     except (HoldfastError, OSError) as error:
         return {**layer, "why": getattr(error, "message", None) or str(error)}
     told = _newest(entities)
@@ -122,15 +122,15 @@ def _graph(loop: Loop) -> Fields:
     return {**layer, "available": True, "position": {name: told.get(name) for name in names}}
 
 
-def _entities(loop: Loop, kept_by: str, *, remote: bool = True) -> list[Fields]:
+def _entities(caller: Caller, kept_by: str, *, remote: bool = True) -> list[Fields]:
     """Every entity of a workflow, ended ones too; a server is asked only where that is meant."""
     if kept_by == "off" or (kept_by != "embedded" and not remote):
         return []
     if kept_by == "embedded":
-        return _embedded(loop.engine)
+        return _embedded(caller.engine)
     from holdfast.graph import delivery
 
-    return _workflows(delivery.search(loop.engine, kept_by.removeprefix("mcp:"), _SLOT))
+    return _workflows(delivery.search(caller.engine, kept_by.removeprefix("mcp:"), _SLOT))
 
 
 def _embedded(engine: Engine) -> list[Fields]:
@@ -156,18 +156,18 @@ def _newest(entities: list[Fields]) -> Fields | None:
     return max(active, key=lambda told: str(told.get("updated", "")), default=None)
 
 
-def restore(loop: Loop, *, remote: bool = False) -> Workflow | None:
+def restore(caller: Caller, *, remote: bool = False) -> Workflow | None:
     """The workflow that the graph still knows, where ledger and records are gone; adopted."""
-    engine = loop.engine
+    engine = caller.engine
     if engine.ledger.head_seq:
         return None
     try:
         kept_by = settings.load(engine.workspace.root).graph()
-        told = _newest(_entities(loop, kept_by, remote=remote))
+        told = _newest(_entities(caller, kept_by, remote=remote))
     except HoldfastError as error:
         engine.note(error.message)
         return None
-    state = None if told is None else _rebuilt(loop, told)
+    state = None if told is None else _rebuilt(caller, told)
     if state is None:
         return None
     engine.needs_lock()
@@ -180,9 +180,9 @@ def restore(loop: Loop, *, remote: bool = False) -> Workflow | None:
     return reconcile.adopt(engine, state, state["record"], None)
 
 
-def _rebuilt(loop: Loop, told: Fields) -> Workflow | None:
+def _rebuilt(caller: Caller, told: Fields) -> Workflow | None:
     """A workflow at the position that an entity tells."""
-    engine = loop.engine
+    engine = caller.engine
     name, context = str(told.get("type", "")).lower(), str(told.get("context", ""))
     recipe = engine.recipe(name)
     at, updated = _time(told, "started") or engine.now(), _time(told, "updated")
@@ -239,11 +239,11 @@ def newest_of(engine: Engine, parsed: Workflow) -> Workflow:
     return {**parsed, "phase": phase, "phases": listed, "updated_at": updated}
 
 
-def look_further(loop: Loop) -> None:
+def look_further(caller: Caller) -> None:
     """Goes down the read order where there is no ledger: records, the graph, the memory."""
-    if loop.discover() or restore(loop, remote=True) is not None:
+    if caller.discover() or restore(caller, remote=True) is not None:
         return
-    said = _memory(loop)["position"]
+    said = _memory(caller)["position"]
     if isinstance(said, str):
         raise Refused(
             "not_found",

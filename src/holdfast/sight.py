@@ -16,10 +16,10 @@ from holdfast.layers.catalog import has_no_workflow, row_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Event, Fields, Workflow
     from holdfast.core.small_shapes import Initiatives
     from holdfast.engine import Engine
-    from holdfast.loop import Loop
     from holdfast.register import Position
 
 INITIATIVES = "_initiatives"
@@ -56,24 +56,24 @@ class Sight:
         """Lines of the open segment that cannot be read."""
 
 
-def sight(loop: Loop) -> Sight:
+def sight(caller: Caller) -> Sight:
     """The workspace as it stands now."""
-    engine = loop.engine
+    engine = caller.engine
     engine.refresh()
     found = Sight(engine.ledger.head_seq)
     rows: list[Fields] = []
     for row in _rows(engine, found):
-        is_over = row["status"] not in choice.ACTIVE or loop.is_expired(row)
+        is_over = row["status"] not in choice.ACTIVE or caller.is_expired(row)
         (found.ended if is_over else rows).append(row)
     found.rows = sorted(rows, key=lambda row: row["updated_at"], reverse=True)
     found.ended.sort(key=lambda row: row["updated_at"], reverse=True)
     _open(engine, found)
-    mine = loop.chosen(found.rows)
+    mine = caller.chosen(found.rows)
     if isinstance(mine, Refusal):
         found.why = mine
     else:
         found.mine = mine["id"]
-    found.initiative = _initiative(loop)
+    found.initiative = _initiative(caller)
     damaged = [f"{place}: {bad}" for place, bad in engine.ledger.walk(after=found.seq)]
     found.damage = damaged[:_DAMAGE]
     return found
@@ -124,14 +124,14 @@ def _state(engine: Engine, position: Position, found: Sight) -> Workflow | None:
     return state
 
 
-def _initiative(loop: Loop) -> Fields | None:
-    if not loop.engine.register.version(INITIATIVES):
+def _initiative(caller: Caller) -> Fields | None:
+    if not caller.engine.register.version(INITIATIVES):
         return None
     from holdfast.core.initiatives import current_of
     from holdfast.initiatives.overview import view
     from holdfast.small import Small
 
-    small = Small(loop, "initiatives")
+    small = Small(caller, "initiatives")
     try:
         state: Initiatives = small.look()  # type: ignore[assignment]
     except NeedsLock:
@@ -142,7 +142,7 @@ def _initiative(loop: Loop) -> Fields | None:
     return view(str(state["current"]), one)
 
 
-def layers(loop: Loop, found: Sight) -> list[Fields]:
+def layers(caller: Caller, found: Sight) -> list[Fields]:
     """A row for each layer: whether it follows the ledger, and how far behind it is."""
     settled = len(found.states) - len(found.unsettled)
     records: Fields = {"layer": "L1", "target": f"{settled}/{len(found.states)} records"}
@@ -150,53 +150,53 @@ def layers(loop: Loop, found: Sight) -> list[Fields]:
     rows = [records]
     for name, look in (("L2", _memory), ("L3", _graph)):
         try:
-            rows.append({"layer": name, **look(loop, found)})
+            rows.append({"layer": name, **look(caller, found)})
         except (HoldfastError, OSError) as error:
             rows.append({"layer": name, "target": str(error), "status": "unavailable"})
     return rows
 
 
-def _memory(loop: Loop, _found: Sight) -> Fields:
+def _memory(caller: Caller, _found: Sight) -> Fields:
     from holdfast.memory.layer import Memory
 
-    memory = Memory(loop)
+    memory = Memory(caller)
     if memory.path is None:
         return {"target": "MEMORY.md", "status": "off"}
     name = os.path.basename(memory.path)
     return {"target": name, "status": "current" if memory.lines() else "empty"}
 
 
-def _graph(loop: Loop, found: Sight) -> Fields:
+def _graph(caller: Caller, found: Sight) -> Fields:
     from holdfast import settings
 
-    kept_by = settings.load(loop.engine.workspace.root).graph()
+    kept_by = settings.load(caller.engine.workspace.root).graph()
     if kept_by == "off":
         return {"target": "graph", "status": "off"}
-    seq = _embedded_seq(loop) if kept_by == "embedded" else _served_seq(loop)
+    seq = _embedded_seq(caller) if kept_by == "embedded" else _served_seq(caller)
     target = "graph" if kept_by == "embedded" else kept_by
     behind = found.seq - seq
     status = "empty" if not seq else "behind" if behind > 0 else "current"
     return {"target": target, "status": status, "seq": seq}
 
 
-def _embedded_seq(loop: Loop) -> int:
+def _embedded_seq(caller: Caller) -> int:
     from holdfast.graph import layer
 
-    standing = layer.as_it_stands(loop.engine)
+    standing = layer.as_it_stands(caller.engine)
     if standing is None:
         return 0
     standing.store.close()
     return standing.seq
 
 
-def _served_seq(loop: Loop) -> int:
+def _served_seq(caller: Caller) -> int:
     """How far the server has got, by the file that remembers it: nobody is asked over a wire."""
     from holdfast.graph import delivery
 
-    return delivery.remembered_seq(loop.engine)
+    return delivery.remembered_seq(caller.engine)
 
 
-def last_events(loop: Loop, found: Sight, workflow: str | None, limit: int) -> list[Event]:
+def last_events(caller: Caller, found: Sight, workflow: str | None, limit: int) -> list[Event]:
     """The newest events, oldest of them first: of one workflow or of all."""
     newest = max(0, found.seq - (limit if workflow is None else _LOOKED_THROUGH))
-    return list(loop.engine.ledger.scan(workflow, after=newest))[-limit:]
+    return list(caller.engine.ledger.scan(workflow, after=newest))[-limit:]

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
 
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Command, Draft, Event, Fields, Origin
-    from holdfast.loop import Loop
 
 KINDS = ("interview", "delegation", "learning", "forge", "initiatives")
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
@@ -114,9 +114,9 @@ class Noted:
 class Small:
     """One small aggregate of one workspace."""
 
-    def __init__(self, loop: Loop, kind: str) -> None:
-        self._loop = loop
-        self._engine = loop.engine
+    def __init__(self, caller: Caller, kind: str) -> None:
+        self._caller = caller
+        self._engine = caller.engine
         self._core = core_of(kind)
         self._record = record_of(kind)
         self._kind = kind
@@ -126,23 +126,23 @@ class Small:
 
     def do(self, command: str, args: Fields, *, id: str | None = None) -> Noted:
         """Carries out one command."""
-        with self._loop.locked():
+        with self._caller.locked():
             state = self._load()
-            if id is not None and (before := self._loop.recorded(id, self._stream)):
-                return Noted(state, [event["seq"] for event in before], self._loop.notes())
+            if id is not None and (before := self._caller.recorded(id, self._stream)):
+                return Noted(state, [event["seq"] for event in before], self._caller.notes())
             asked: Command = {"type": command, "at": self._engine.now(), "args": args}
             outcome = self._core.decide(state, asked)
             if isinstance(outcome, Refusal):
                 raise Refused(outcome.code, outcome.message, outcome.hint, **outcome.details)
             if not outcome:
-                return Noted(state, [], self._loop.notes())
+                return Noted(state, [], self._caller.notes())
             after, events = self._commit(state, outcome, event_id=id, is_asked=True)
             self._engine.close_full_segment()
-            return Noted(after, [event["seq"] for event in events], self._loop.notes())
+            return Noted(after, [event["seq"] for event in events], self._caller.notes())
 
     def state(self) -> Fields:
         """What there is now, edits of the record included."""
-        return self._loop.reading(self._load)
+        return self._caller.reading(self._load)
 
     def look(self) -> Fields:
         """The same for somebody who looks already, or holds the lock."""
@@ -150,9 +150,9 @@ class Small:
 
     def put_back(self) -> None:
         """Writes the record anew where somebody threw it away, and the ledger has the state."""
-        if os.path.lexists(self._path) or self._loop.reading(self._last) is None:
+        if os.path.lexists(self._path) or self._caller.reading(self._last) is None:
             return
-        with self._loop.locked():
+        with self._caller.locked():
             self._load()
         self._engine.note(f"{self.place} was gone and is written anew")
 

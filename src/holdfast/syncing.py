@@ -1,6 +1,6 @@
 """``sync``: every layer beside the records is brought up to date, and says what it was given.
 
-A layer is a function that takes the loop and gives its row, or ``None`` where it has none. One
+A layer is a function that takes the caller and gives its row, or ``None`` where it has none. One
 that cannot be reached is a row that says so: the others, and L1, are none the worse.
 """
 
@@ -12,10 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
-    from holdfast.loop import Loop
 
-    Layer = Callable[[Loop, "Wish"], Fields]
+    Layer = Callable[[Caller, "Wish"], Fields]
 
 DELIVERED, CURRENT, UNAVAILABLE, OFF = "delivered", "current", "unavailable", "off"
 
@@ -32,15 +32,15 @@ class Wish:
         """Whether a person or their agent asks, not an agent in the background."""
 
 
-def sync(loop: Loop, *, everything: bool = False, foreground: bool = True) -> list[Fields]:
+def sync(caller: Caller, *, everything: bool = False, foreground: bool = True) -> list[Fields]:
     """A row for each layer."""
     wish = Wish(everything=everything, foreground=foreground)
-    return [{"layer": name, **_tried(loop, wish, layer)} for name, layer in LAYERS.items()]
+    return [{"layer": name, **_tried(caller, wish, layer)} for name, layer in LAYERS.items()]
 
 
-def _tried(loop: Loop, wish: Wish, layer: Layer) -> Fields:
+def _tried(caller: Caller, wish: Wish, layer: Layer) -> Fields:
     try:
-        return layer(loop, wish)
+        return layer(caller, wish)
     except HoldfastError as error:
         why = _trouble(error.code, error.message, error.hint)
         return {"target": "", "status": UNAVAILABLE, "error": why}
@@ -51,19 +51,19 @@ def _tried(loop: Loop, wish: Wish, layer: Layer) -> Fields:
         return {"target": "", "status": UNAVAILABLE, "error": why}
 
 
-def _memory(loop: Loop, _wish: Wish) -> Fields:
+def _memory(caller: Caller, _wish: Wish) -> Fields:
     """L2: our section of the ``MEMORY.md`` that the client loads."""
     from holdfast.memory.layer import UNAVAILABLE as WARNING
     from holdfast.memory.layer import Memory
 
-    memory = Memory(loop)
+    memory = Memory(caller)
     if memory.path is None:
         return {"target": OFF, "status": OFF}
-    loop.engine.refresh()
+    caller.engine.refresh()
     row: Fields = {"target": memory.path, "status": CURRENT}
-    if loop.engine.ledger.head_seq and memory.write():
+    if caller.engine.ledger.head_seq and memory.write():
         row["status"] = DELIVERED
-    trouble = [note for note in loop.engine.notes if note.startswith(WARNING)]
+    trouble = [note for note in caller.engine.notes if note.startswith(WARNING)]
     if trouble:
         hint = "make the file and its folder writable, then run the same command again"
         why = _trouble("memory_unavailable", trouble[0], hint)
@@ -71,43 +71,43 @@ def _memory(loop: Loop, _wish: Wish) -> Fields:
     return row
 
 
-def _graph(loop: Loop, wish: Wish) -> Fields:
+def _graph(caller: Caller, wish: Wish) -> Fields:
     """L3: the embedded graph, or the server that the settings name."""
     from holdfast import settings
 
-    kept_by = settings.load(loop.engine.workspace.root).graph()
+    kept_by = settings.load(caller.engine.workspace.root).graph()
     keep = _kept(kept_by)
-    return {**_tried(loop, wish, keep), "target": kept_by}
+    return {**_tried(caller, wish, keep), "target": kept_by}
 
 
 def _kept(by: str) -> Layer:
     if by == "off":
-        return lambda _loop, _wish: {"status": OFF}
+        return lambda _caller, _wish: {"status": OFF}
     if by == "embedded":
         return _embedded
-    return lambda loop, wish: _server(loop, by.removeprefix("mcp:"), wish)
+    return lambda caller, wish: _server(caller, by.removeprefix("mcp:"), wish)
 
 
-def _embedded(loop: Loop, wish: Wish) -> Fields:
+def _embedded(caller: Caller, wish: Wish) -> Fields:
     from holdfast.graph import layer
 
-    found = layer.caught_up(loop.engine, everything=wish.everything)
+    found = layer.caught_up(caller.engine, everything=wish.everything)
     if found is None:
         return _row(0, 0, 0)
     found.store.close()
     return _row(found.events, found.entities, found.seq)
 
 
-def _server(loop: Loop, name: str, wish: Wish) -> Fields:
+def _server(caller: Caller, name: str, wish: Wish) -> Fields:
     from holdfast.graph import delivery
 
     if not wish.foreground:
         why = _trouble("background", "an agent in the background never writes L3", "holdfast sync")
         return {"status": UNAVAILABLE, "error": why}
-    loop.engine.refresh()
-    if not loop.engine.ledger.head_seq:
+    caller.engine.refresh()
+    if not caller.engine.ledger.head_seq:
         return _row(0, 0, 0)
-    found = delivery.deliver(loop.engine, name, everything=wish.everything)
+    found = delivery.deliver(caller.engine, name, everything=wish.everything)
     row = _row(found.events, found.entities, found.seq)
     if found.why:
         hint = f"holdfast sync, when it is back; it is left alone until {found.until}"

@@ -160,7 +160,7 @@ def test_a_writer_that_died_before_the_yaml_is_made_up_for(ground):
     """The event is in the ledger and in the record; nothing else knows of it."""
     ground.begin()
     ground.later()
-    Small(ground.keeper()._loop, "initiatives").do("start_milestone", {"milestone": "M1"})
+    Small(ground.keeper()._caller, "initiatives").do("start_milestone", {"milestone": "M1"})
     assert "status: created" in ground.text(ground.yaml)
     assert CORRECTED in ground.initiatives().show()[1]
     assert "status: in_progress" in ground.text(ground.yaml)

@@ -237,13 +237,13 @@ def test_an_edit_saved_while_a_session_is_bound_is_in_the_record(shop, way):
     state = open_workflow(shop.keeper(), "skill")
     shop.keeper(session="other").start("tdd", "something else")
     keeper = shop.keeper(session="mine")
-    bind = keeper._loop.binding
+    bind = keeper._caller.binding
 
     def binding(found):
         shop.edit(state["record"], lambda document: document.update({"x-note": "by hand"}))
         return bind(found)
 
-    keeper._loop.binding = binding
+    keeper._caller.binding = binding
     if way == "resume":
         keeper.resume(workflow=state["id"])
     else:

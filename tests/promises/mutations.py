@@ -256,7 +256,7 @@ MUTATIONS += [
         "a retry is answered without a sync",
         [
             (
-                "loop.py",
+                "caller.py",
                 "            self.engine.ledger.make_sure()\n            self.engine.note(",
                 "            self.engine.note(",
             )
@@ -300,7 +300,7 @@ MUTATIONS += [
         "no id check",
         [
             (
-                "loop.py",
+                "caller.py",
                 "return None if event_id is None else self._repeated(event_id)",
                 "return None",
             )

@@ -14,17 +14,17 @@ from holdfast.small import Small, stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative, Initiatives
-    from holdfast.loop import Loop
 
 
 _FINAL = ("completed", "archived")
 
 
-def belonging(loop: Loop, name: str | None, milestone: str | None) -> Fields:
+def belonging(caller: Caller, name: str | None, milestone: str | None) -> Fields:
     """The initiative and the milestone that a workflow is started for, if there are such."""
-    state: Initiatives = Small(loop, "initiatives").state()  # type: ignore[assignment]
+    state: Initiatives = Small(caller, "initiatives").state()  # type: ignore[assignment]
     key = state["current"] if name is None else core.found(state, name)
     if key is None:
         no = core.no_such(state, "of a workflow", name or "current initiative")
@@ -40,36 +40,36 @@ def belonging(loop: Loop, name: str | None, milestone: str | None) -> Fields:
     return {"name": one["name"], "milestone": milestone or one["current_milestone"]}
 
 
-def is_known(loop: Loop) -> bool:
+def is_known(caller: Caller) -> bool:
     """Whether there is an initiative at all, by a look that costs next to nothing."""
-    if os.path.lexists(os.path.join(loop.engine.workspace.root, path())):
+    if os.path.lexists(os.path.join(caller.engine.workspace.root, path())):
         return True
-    return bool(loop.reading(lambda: loop.engine.register.version(stream_of("initiatives"))))
+    return bool(caller.reading(lambda: caller.engine.register.version(stream_of("initiatives"))))
 
 
-def in_a_line(loop: Loop) -> str:
+def in_a_line(caller: Caller) -> str:
     """The current initiative for a session without a workflow; nothing where there is none."""
-    if not is_known(loop):
+    if not is_known(caller):
         return ""
-    state: Initiatives = Small(loop, "initiatives").state()  # type: ignore[assignment]
+    state: Initiatives = Small(caller, "initiatives").state()  # type: ignore[assignment]
     one = core.current_of(state)
     if one is None or one["status"] in _FINAL:
         return ""
     lines = [_position(one), f"NEXT: {quoted(next_command(one))}"]
-    apart = _apart(loop, str(state["current"]), one)
+    apart = _apart(caller, str(state["current"]), one)
     if apart:
         lines[1] = f"NEXT: holdfast initiative show (it mends what disagrees: {quoted(apart)})"
     return "\n".join(lines)
 
 
-def _apart(loop: Loop, key: str, one: Initiative) -> str:
+def _apart(caller: Caller, key: str, one: Initiative) -> str:
     """What the status file says, where that is something else; nothing is mended here."""
     from holdfast.initiatives import sources
     from holdfast.initiatives.places import Places
     from holdfast.initiatives.status import is_as_written
 
     try:
-        places = Places(loop.engine)
+        places = Places(caller.engine)
         place = places.status(key, one)
         raw = places.read(place)
         if raw is None or is_as_written(raw, *sources.values_of(one)):
@@ -88,15 +88,15 @@ def _apart(loop: Loop, key: str, one: Initiative) -> str:
     return f"{place} says {' '.join(said) or 'something else'}"
 
 
-def instead(loop: Loop, refused: Refused) -> Refused:
+def instead(caller: Caller, refused: Refused) -> Refused:
     """Why there is no workflow to resume, and what else there is: the initiative, or its pages."""
     from holdfast.initiatives import recovery
     from holdfast.initiatives.places import Places
 
     try:
-        state: Initiatives = Small(loop, "initiatives").look()  # type: ignore[assignment]
+        state: Initiatives = Small(caller, "initiatives").look()  # type: ignore[assignment]
         one = core.current_of(state)
-        folders = recovery.candidates(Places(loop.engine), state)
+        folders = recovery.candidates(Places(caller.engine), state)
     except HoldfastError as error:
         what, hint = f"initiative: {error.message}", error.hint
     else:

@@ -16,19 +16,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative
     from holdfast.core.small_shapes import Initiatives as State
-    from holdfast.loop import Loop
 
 
 class Initiatives:
     """The initiatives of a workspace."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
-        self._small = Small(loop, "initiatives")
-        self._layers = Layers(loop, self._small)
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._small = Small(caller, "initiatives")
+        self._layers = Layers(caller, self._small)
 
     # Changing
 
@@ -96,14 +96,14 @@ class Initiatives:
         noted = self._finished(Noted(self._small.state(), seqs, []))
         self._layers.check_written()
         self._layers.compare_pages()
-        noted.notes.extend(self._loop.notes())
+        noted.notes.extend(self._caller.notes())
         return noted
 
     def recover(self, name: str | None = None, *, id: str | None = None) -> Noted:
         """Makes a checkpoint from what is left: milestone files, YAML, graph."""
         from holdfast.initiatives import recovery
 
-        args = recovery.found(self._loop, self._small.state(), name)  # type: ignore[arg-type]
+        args = recovery.found(self._caller, self._small.state(), name)  # type: ignore[arg-type]
         return self._changed("recover_initiative", args, id)
 
     def _changed(self, command: str, args: Fields, id: str | None) -> Noted:
@@ -120,7 +120,7 @@ class Initiatives:
         """The answer after the sources were compared once more."""
         noted.seqs.extend(self._layers.agree())
         noted.state = self._small.state()
-        noted.notes.extend(self._loop.notes())
+        noted.notes.extend(self._caller.notes())
         return noted
 
     # Looking
@@ -150,7 +150,7 @@ class Initiatives:
         if name is not None and key is None:
             no = core.no_such(state, "show", name)
             raise Refused(no.code, no.message, no.hint)
-        return overview.of(self._loop, self._layers.places(), state, key), self._loop.notes()
+        return overview.of(self._caller, self._layers.places(), state, key), self._caller.notes()
 
 
 def _milestone(text: str) -> Fields:

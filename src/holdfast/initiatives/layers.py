@@ -22,10 +22,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.caller import Caller
     from holdfast.core.agreement import Verdict
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative, Initiatives
-    from holdfast.loop import Loop
     from holdfast.small import Small
 
 LOCK = "initiatives.lock"
@@ -37,9 +37,9 @@ _STREAM = stream_of("initiatives")
 class Layers:
     """What follows the record of initiatives in one worktree."""
 
-    def __init__(self, loop: Loop, small: Small) -> None:
-        self._loop = loop
-        self._engine = loop.engine
+    def __init__(self, caller: Caller, small: Small) -> None:
+        self._caller = caller
+        self._engine = caller.engine
         self._small = small
         self._places: Places | None = None
         self._seen: bytes | None = None
@@ -52,9 +52,9 @@ class Layers:
 
     def repeated(self, event_id: str) -> Noted | None:
         """The answer to a request that was carried out before."""
-        before = self._loop.reading(lambda: self._loop.recorded(event_id, _STREAM))
+        before = self._caller.reading(lambda: self._caller.recorded(event_id, _STREAM))
         seqs = [event["seq"] for event in before]
-        return Noted(self._small.state(), seqs, self._loop.notes()) if before else None
+        return Noted(self._small.state(), seqs, self._caller.notes()) if before else None
 
     def _current(self) -> tuple[str, Initiative] | None:
         state: Initiatives = self._small.state()  # type: ignore[assignment]

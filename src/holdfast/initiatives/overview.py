@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative, Initiatives
     from holdfast.initiatives.places import Places
-    from holdfast.loop import Loop
 
     T = TypeVar("T")
 
 RECOVER = "holdfast initiative recover"
 
 
-def of(loop: Loop, places: Places, state: Initiatives, key: str | None) -> Fields:
+def of(caller: Caller, places: Places, state: Initiatives, key: str | None) -> Fields:
     """The initiative of this key, its files and workflows; what else there is."""
     one = state["all"].get(key or "")
     fields: Fields = {
@@ -36,28 +36,28 @@ def of(loop: Loop, places: Places, state: Initiatives, key: str | None) -> Field
             for other, told in state["all"].items()
             if other != key
         ],
-        "recoverable": _tried(loop, lambda: recovery.candidates(places, state)) or [],
+        "recoverable": _tried(caller, lambda: recovery.candidates(places, state)) or [],
     }
     if one is None or key is None:
         return fields
     fields["status_file"] = places.status(key, one)
     known = [each["id"] for each in one["milestones"]]
-    read = _tried(loop, lambda: places.read_pages(key, one, known, is_strict=False)) or []
+    read = _tried(caller, lambda: places.read_pages(key, one, known, is_strict=False)) or []
     _, told = pages.merged(read)
     fields["pages"] = [place for place, page in read if page.spots]
     fields["disagreements"] = milestones.disagreements(one, told)
     if fields["disagreements"]:
-        loop.engine.note(milestones.in_a_note(fields["disagreements"]))
-    fields["workflows"] = workflows(loop, key, one)
+        caller.engine.note(milestones.in_a_note(fields["disagreements"]))
+    fields["workflows"] = workflows(caller, key, one)
     return fields
 
 
-def _tried(loop: Loop, look: Callable[[], T]) -> T | None:
+def _tried(caller: Caller, look: Callable[[], T]) -> T | None:
     """What a look at files gives; where one is broken that is a note, and nothing."""
     try:
         return look()
     except HoldfastError as error:
-        loop.engine.note(f"{error.message}: {error.hint}")
+        caller.engine.note(f"{error.message}: {error.hint}")
         return None
 
 
@@ -73,11 +73,11 @@ def view(key: str, one: Initiative) -> Fields:
     }
 
 
-def workflows(loop: Loop, key: str, one: Initiative) -> list[Fields]:
+def workflows(caller: Caller, key: str, one: Initiative) -> list[Fields]:
     """A row for each workflow that belongs to it, ended ones too, oldest first."""
-    loop.engine.refresh()
+    caller.engine.refresh()
     belongs: dict[str, str | None] = {}
-    for event in loop.engine.ledger.scan():
+    for event in caller.engine.ledger.scan():
         if event["type"] in ("workflow_started", "record_adopted"):
             told = event["data"].get("state", event["data"])
             found = told.get("initiative") if isinstance(told, dict) else None
@@ -85,7 +85,7 @@ def workflows(loop: Loop, key: str, one: Initiative) -> list[Fields]:
                 belongs[event["stream"]] = found.get("milestone")
     if not belongs:
         return []
-    rows = loop.reading(loop.rows)
+    rows = caller.reading(caller.rows)
     shown = ("id", "recipe", "title", "status", "phase", "phase_index", "phase_total")
     return [
         {"milestone": belongs[row["id"]], **{name: row[name] for name in shown}}

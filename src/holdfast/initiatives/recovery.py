@@ -17,10 +17,10 @@ from holdfast.initiatives.status import NAME, BadStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.caller import Caller
     from holdfast.core.agreement import Source
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative, Initiatives
-    from holdfast.loop import Loop
 
 
 def candidates(places: Places, state: Initiatives) -> list[str]:
@@ -29,21 +29,21 @@ def candidates(places: Places, state: Initiatives) -> list[str]:
     return [folder for folder in places.folders() if folder not in known]
 
 
-def found(loop: Loop, state: Initiatives, name: str | None) -> Fields:
+def found(caller: Caller, state: Initiatives, name: str | None) -> Fields:
     """The arguments of the command that records what was found."""
-    places = Places(loop.engine)
+    places = Places(caller.engine)
     folder = _folder(places, state, name)
     if folder is None:
-        return _from_graph(loop, state, name)
+        return _from_graph(caller, state, name)
     place = places.status(folder)
     yaml = places.read_status(place)
     read = places.read_pages(folder, known=yaml.progress if yaml else ())
     title, told = pages.merged(read)
     called = title or (yaml.initiative if yaml else None) or folder
-    one = rebuilt(called, told, loop.engine.now())
+    one = rebuilt(called, told, caller.engine.now())
     used = [place for place, page in read if page.spots]
     if yaml is not None and yaml.initiative in (None, called, folder):
-        one = _with_status(loop, one, yaml.source(NAME, place))
+        one = _with_status(caller, one, yaml.source(NAME, place))
         used.append(place)
     if not one["milestones"]:
         where = places.folder(folder)
@@ -76,7 +76,7 @@ def _folder(places: Places, state: Initiatives, name: str | None) -> str | None:
     return unknown[0] if unknown else None
 
 
-def _with_status(loop: Loop, one: Initiative, source: Source) -> Initiative:
+def _with_status(caller: Caller, one: Initiative, source: Source) -> Initiative:
     """What boxes cannot say: that it is blocked or has ended, and where it stands."""
     open_ids = [each["id"] for each in one["milestones"] if each["status"] != "completed"]
     completed = [each["id"] for each in one["milestones"] if each["id"] not in open_ids]
@@ -90,14 +90,14 @@ def _with_status(loop: Loop, one: Initiative, source: Source) -> Initiative:
     if source.status is not None and STATUSES.get(source.status, 0) < STATUSES[one["status"]]:
         source.status = None
     try:
-        return sources.taken(one, source, loop.engine)
+        return sources.taken(one, source, caller.engine)
     except BadStatus as bad:
-        loop.engine.note(f"{source.place} is left out: {bad.why}")
+        caller.engine.note(f"{source.place} is left out: {bad.why}")
         return one
 
 
-def _from_graph(loop: Loop, state: Initiatives, name: str | None) -> Fields:
-    told = sources.told_by_graph(loop.engine)
+def _from_graph(caller: Caller, state: Initiatives, name: str | None) -> Fields:
+    told = sources.told_by_graph(caller.engine)
     called = str((told or {}).get("initiative", ""))
     is_known = called in [one["name"] for one in state["all"].values()]
     if told is None or is_known or name not in (None, called, key_of(called)):
@@ -106,6 +106,8 @@ def _from_graph(loop: Loop, state: Initiatives, name: str | None) -> Fields:
         hint = "holdfast initiative show" if known else CREATE
         raise Refused("not_found", f"initiative recover: there is no {what} to recover from", hint)
     source = sources.source_of(told)
-    one = sources.taken(rebuilt(called, [], loop.engine.now()), source, loop.engine)
-    loop.engine.note(f"rebuilt from the memory graph as of {source.at}; tasks and titles are lost")
+    one = sources.taken(rebuilt(called, [], caller.engine.now()), source, caller.engine)
+    caller.engine.note(
+        f"rebuilt from the memory graph as of {source.at}; tasks and titles are lost"
+    )
     return {"initiative": key_of(called), "state": one, "sources": [sources.GRAPH]}

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import os
 
+from holdfast.caller import Receipt
 from holdfast.errors import Fault, Refused
 from holdfast.faults import why
 from holdfast.layers import records
-from holdfast.loop import Receipt
 from holdfast.loops import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Workflow
     from holdfast.engine import Engine
-    from holdfast.loop import Loop
 
 _RECORD = "state.json"
 _SPARE = ".state.json.holdfast"
 
 
-def archive(engine: Engine, loop: Loop, state: Workflow, id: str | None) -> Receipt:
+def archive(engine: Engine, caller: Caller, state: Workflow, id: str | None) -> Receipt:
     """Ends the loop where it has not ended, and moves its folder."""
     if records.is_archived(state["record"]):
         if not settle(engine, state):
@@ -33,7 +33,7 @@ def archive(engine: Engine, loop: Loop, state: Workflow, id: str | None) -> Rece
                 f"loop archive: {state['id']} is in the archive",
                 f"holdfast resume {state['id']} brings it back",
             )
-        return Receipt(state, [], loop.notes())
+        return Receipt(state, [], caller.notes())
     files.write_pages(engine, state)
     place = _free_place(_root(engine, state), state["id"], engine.now())
     record = f"{files.ARCHIVE}/{place}/state.json"
@@ -45,7 +45,7 @@ def archive(engine: Engine, loop: Loop, state: Workflow, id: str | None) -> Rece
         # It is recorded: whoever asks again would be told of nothing else.
         engine.note(f"not all of its folder could be moved ({why(error)}): holdfast loop archive")
     engine.close_full_segment()
-    return Receipt(after, [event["seq"] for event in events], loop.notes())
+    return Receipt(after, [event["seq"] for event in events], caller.notes())
 
 
 def settle(engine: Engine, state: Workflow) -> bool:

@@ -22,10 +22,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.caller import Receipt
     from holdfast.core.shapes import Fields, Task, Workflow
     from holdfast.evidence.run import Outcome
     from holdfast.keeper import Keeper
-    from holdfast.loop import Receipt
     from holdfast.loops.keeping import Loops
 
     Tell = Callable[[Workflow, Task, str], None]
@@ -112,7 +112,7 @@ class Driver:
         self._engine.disk.make_folder(folder, 0o700)
         try:
             # A worker of a run that was killed a moment ago may have to end first.
-            wait_s = self._keeper._loop.wait_s  # noqa: SLF001
+            wait_s = self._keeper._caller.wait_s  # noqa: SLF001
             return self._engine.disk.lock(os.path.join(folder, f"{self._slug}.lock"), wait_s)
         except Fault as fault:
             if fault.code != "busy":

@@ -6,12 +6,12 @@ what people wrote into them is taken in before anything else happens.
 
 from __future__ import annotations
 
+from holdfast.caller import Receipt
 from holdfast.core import choice, turns
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import units
 from holdfast.core.workflow.state import find_task, is_active
 from holdfast.errors import Fault, Refused
-from holdfast.loop import Receipt
 from holdfast.loops import archive, edits, files, openings
 from holdfast.loops.slugs import check_slug, unit_of
 
@@ -31,7 +31,7 @@ class Loops:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._engine = keeper._engine  # noqa: SLF001 - a room of the keeper's own
-        self._loop = keeper._loop  # noqa: SLF001
+        self._caller = keeper._caller  # noqa: SLF001
 
     # Opening and planning
 
@@ -63,12 +63,12 @@ class Loops:
         }  # fmt: skip
         context = {key: value for key, value in told.items() if value}
         openings.check_context(slug, task or slug, context)
-        with self._loop.locked():
-            openings.make_room(self._engine, self._loop, slug, mode)
+        with self._caller.locked():
+            openings.make_room(self._engine, self._caller, slug, mode)
         receipt = self._keeper.start(
             f"loop-{mode}", slug, title=task or slug, context=context, id=id
         )
-        with self._loop.locked():
+        with self._caller.locked():
             receipt.state = openings.inherited(self._engine, receipt, inherit=inherit)
             receipt.state, seen = edits.take_in(self._engine, receipt.state)
             files.write_pages(self._engine, receipt.state, seen=seen)
@@ -152,7 +152,7 @@ class Loops:
         """Runs what verifies a unit, its own command unless another is given, and records it."""
         from holdfast.loops import verification
 
-        repeated = None if id is None else self._loop.reading(lambda: self._loop.once(id))
+        repeated = None if id is None else self._caller.reading(lambda: self._caller.once(id))
         if repeated is not None:
             return repeated
         state = self._glanced(self.show(slug))
@@ -210,13 +210,13 @@ class Loops:
         """The loop's state, after edits of its pages were taken in."""
         workflow = self._named(slug)
         try:
-            with self._loop.locked():
+            with self._caller.locked():
                 state, seen = self._current(workflow)
                 if is_active(state):
                     files.write_pages(self._engine, state, seen=seen)
                 else:
                     archive.settle(self._engine, state)
-                return Receipt(state, [], self._loop.notes())
+                return Receipt(state, [], self._caller.notes())
         except Fault as fault:
             if fault.code != "not_writable":
                 raise
@@ -269,14 +269,14 @@ class Loops:
     def archive(self, slug: str | None = None, *, id: str | None = None) -> Receipt:
         """Moves the loop's folder into the archive; an unfinished one too, and says so."""
         workflow = self._named(slug)
-        with self._loop.locked():
-            repeated = self._loop.once(id)
+        with self._caller.locked():
+            repeated = self._caller.once(id)
             if repeated is not None:
                 archive.settle(self._engine, repeated.state)
                 return repeated
             self._engine.settle_last(workflow)
             state, _ = self._current(workflow)
-            receipt = archive.archive(self._engine, self._loop, state, id)
+            receipt = archive.archive(self._engine, self._caller, state, id)
         left = [str(t["id"]) for t in state["tasks"] if t["status"] != "completed"]
         if left:
             receipt.notes.append(f"it was not finished: {', '.join(left)}")
@@ -288,20 +288,20 @@ class Loops:
 
         name = self._only_folder() if slug is None else slug
         check_slug(name)
-        with self._loop.locked():
-            return recovery.rebuild(self._engine, self._loop, name)
+        with self._caller.locked():
+            return recovery.rebuild(self._engine, self._caller, name)
 
     # How
 
     def _do(self, slug: str | None, kind: str, args: Fields, id: str | None) -> Receipt:
         workflow = self._named(slug)
-        with self._loop.locked():
-            repeated = self._loop.once(id)
+        with self._caller.locked():
+            repeated = self._caller.once(id)
             if repeated is not None:
                 return repeated
             self._engine.settle_last(workflow)
             state, seen = self._current(workflow)
-            receipt = self._loop.record(state, kind, args, id)
+            receipt = self._caller.record(state, kind, args, id)
             files.write_pages(self._engine, receipt.state, seen=seen)
             return self._with_notes(receipt)
 
@@ -312,14 +312,14 @@ class Loops:
 
     def _with_notes(self, receipt: Receipt) -> Receipt:
         """The receipt with what was noticed since; in the list that the lock's end adds to."""
-        notes = self._loop.notes()
+        notes = self._caller.notes()
         notes[:0] = receipt.notes
         receipt.notes = notes
         return receipt
 
     def _current(self, workflow: str) -> tuple[Workflow, str | None]:
         """The state with what people changed on the pages; the page of units, if all was taken."""
-        state = self._loop.current(self._loop.position(workflow))
+        state = self._caller.current(self._caller.position(workflow))
         if state["recipe"]["format"] != "loop":
             raise Refused(
                 "invalid",
@@ -341,7 +341,7 @@ class Loops:
             return str(rows[0]["id"])
         if not rows:
             raise Refused("not_found", *self.opening())
-        picked = self._loop.chosen(rows)
+        picked = self._caller.chosen(rows)
         if isinstance(picked, Refusal):
             names = ", ".join(str(row["id"]) for row in rows)
             hint = f"name one: -w {rows[0]['id']}"

@@ -11,9 +11,9 @@ from holdfast.loops import archive, files, pages, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.caller import Caller, Receipt
     from holdfast.core.shapes import Fields, Workflow
     from holdfast.engine import Engine
-    from holdfast.loop import Loop, Receipt
 
 _EMPTY_LOG = pages.progress_header().strip()
 _NAMED = 5
@@ -32,16 +32,16 @@ def check_context(slug: str, title: str, context: Fields) -> None:
         )
 
 
-def make_room(engine: Engine, loop: Loop, slug: str, mode: str) -> None:
+def make_room(engine: Engine, caller: Caller, slug: str, mode: str) -> None:
     """Sees that the name is free for such a loop; one that has ended goes into the archive."""
     position = engine.position(slug)
-    state = None if position is None else loop.current(position)
+    state = None if position is None else caller.current(position)
     if state is not None:
         _check_same_kind(state, slug, mode)
         if is_active(state):
             return
         if not records.is_archived(state["record"]):
-            archive.archive(engine, loop, state, None)
+            archive.archive(engine, caller, state, None)
             engine.note(f"the {slug} that had ended was put into the archive")
         archive.settle(engine, state)
     _check_folder(engine, slug)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast import jsontext
+from holdfast.caller import Receipt
 from holdfast.core import edits as core_edits
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
@@ -16,7 +17,6 @@ from holdfast.evidence import git
 from holdfast.layers import records
 from holdfast.layers.records.envelope import Sealed
 from holdfast.layers.records.fields import Invalid
-from holdfast.loop import Receipt
 from holdfast.loops import edits, files, reading
 from holdfast.loops.rebuild import rebuilt
 
@@ -24,9 +24,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Draft, Fields, Json, Workflow
     from holdfast.engine import Engine
-    from holdfast.loop import Loop
 
 _PAGES = ("brief.md", "tasks.md", "plan.md", "guardrails.md")
 _UNITS = {"development": "tasks.md", "knowledge": "plan.md"}
@@ -38,13 +38,13 @@ _COMPARED = ("status", "iterations_used", "confirmations_used")
 _BRIEF = ("outcome", "done_when", "constraints", "notes")
 
 
-def rebuild(engine: Engine, loop: Loop, slug: str) -> Receipt:
+def rebuild(engine: Engine, caller: Caller, slug: str) -> Receipt:
     """Under the lock. The receipt's notes say what was found."""
     position = engine.position(slug)
     if position is None:
         state, seqs = _from_pages_alone(engine, slug)
     else:
-        before = loop.current(position)
+        before = caller.current(position)
         if not is_active(before) or before["recipe"]["format"] != "loop":
             raise Refused(
                 "ended",
@@ -54,7 +54,7 @@ def rebuild(engine: Engine, loop: Loop, slug: str) -> Receipt:
         state, seqs = _compared(engine, before)
     state, seen = edits.take_in(engine, state)
     files.write_pages(engine, state, seen=seen)
-    return Receipt(state, seqs, loop.notes())
+    return Receipt(state, seqs, caller.notes())
 
 
 def _from_pages_alone(engine: Engine, slug: str) -> tuple[Workflow, list[int]]:

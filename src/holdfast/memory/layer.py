@@ -21,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
-    from holdfast.loop import Loop
 
 UNAVAILABLE = "Auto-memory unavailable — learnings will not persist"
 FILE = "memory.json"
@@ -37,9 +37,9 @@ _MARKS = 2
 class Memory:
     """The memory of one workspace."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
-        self._engine = loop.engine
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._engine = caller.engine
 
     @property
     def path(self) -> str | None:
@@ -78,11 +78,11 @@ class Memory:
             if path is None:
                 return False
             lock = disk.lock(os.path.join(self._engine.workspace.home, LOCK), WAIT_S)
-            before, self._loop.is_spreading = self._loop.is_spreading, True
+            before, self._caller.is_spreading = self._caller.is_spreading, True
             try:
                 return self._write(os.path.realpath(path))
             finally:
-                self._loop.is_spreading = before
+                self._caller.is_spreading = before
                 disk.close(lock)
         except (OSError, HoldfastError) as error:
             why = getattr(error, "strerror", None) or getattr(error, "message", None) or error
@@ -100,7 +100,7 @@ class Memory:
             # Looked at anew each time: whoever wrote in between may know more.
             if raw is not None and len(raw) > _LARGEST:
                 raise OSError(EFBIG, f"it has more than {_LARGEST:,} bytes")
-            wanted = self._loop.reading(lambda: list(self._wanted()))
+            wanted = self._caller.reading(lambda: list(self._wanted()))
             found = section.Section(raw or b"", self._key)
             lines, theirs, told = merge.merged(found.lines, wanted, remembered, room)
             after: bytes | None = found.with_lines([*lines, *theirs])
@@ -120,7 +120,7 @@ class Memory:
         """Sees to what a writer that was killed left beside the file."""
 
         def is_known(left: bytes) -> bool:
-            wanted = self._loop.reading(lambda: list(self._wanted()))
+            wanted = self._caller.reading(lambda: list(self._wanted()))
             ours = section.Section(b"", self._key).with_lines(section.laid_out(wanted))
             standing = self._engine.disk.read(path) or b""
             known = {b"", *standing.splitlines(), *ours.splitlines()}
@@ -155,17 +155,17 @@ class Memory:
 
     def _wanted(self) -> Iterator[tuple[str, list[str]]]:
         """Headings and sentences; what comes last leaves first when there is too little room."""
-        state = Small(self._loop, "learning").look()
+        state = Small(self._caller, "learning").look()
         learned: dict[str, list[str]] = {}
         for entry in state["learnings"]:
             heading = sentences.one_line(entry.get("section", learning.SECTION))
             learned.setdefault(heading, []).insert(0, sentences.learned(entry))
         yield from learned.items()
         delegations, interviews = (
-            Small(self._loop, kind).look() for kind in ("delegation", "interview")
+            Small(self._caller, kind).look() for kind in ("delegation", "interview")
         )
         yield merge.PREFERRED, sentences.preferences(delegations, interviews)
-        rows = sorted(self._loop.rows(), key=lambda row: str(row["updated_at"]), reverse=True)
+        rows = sorted(self._caller.rows(), key=lambda row: str(row["updated_at"]), reverse=True)
         active = [row for row in rows if row["status"] in choice.ACTIVE and row["format"] == "verb"]
         yield merge.ACTIVE, [line for row in active if (line := self._active(row))]
         ended = [row for row in rows if row["status"] in ("completed", "expired")]

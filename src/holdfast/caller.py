@@ -1,4 +1,4 @@
-"""The loop through which every change goes, and every look.
+"""One caller's way into a workspace, on which every change goes, and every look.
 
     lock -> load -> decide -> append (fsync) -> evolve -> show -> unlock
 
@@ -52,7 +52,7 @@ class Receipt:
         """What a script that waits for the end of a workflow, or of a feature, looks for."""
 
 
-class Loop:
+class Caller:
     """One caller's way into one workspace."""
 
     def __init__(self, engine: Engine, session: str | None, pid: int | None, wait_s: float) -> None:
@@ -289,9 +289,9 @@ class Loop:
 class _Locked:
     """The workspace's lock, held: what is read under it cannot change but by us."""
 
-    def __init__(self, loop: Loop, wait_s: float) -> None:
-        self._loop = loop
-        self._engine = loop.engine
+    def __init__(self, caller: Caller, wait_s: float) -> None:
+        self._caller = caller
+        self._engine = caller.engine
         self._wait_s = wait_s
         self._fd = -1
 
@@ -328,7 +328,7 @@ class _Locked:
         self._engine.disk.close(self._fd)
         if isinstance(error, OSError):
             raise _storage(error) from error
-        self._loop.spread()
+        self._caller.spread()
 
 
 def _is_about(event: Event, stream: str | None) -> bool:
