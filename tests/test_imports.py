@@ -50,7 +50,6 @@ HEAVY = (
 PACKAGES = {
     "holdfast": (
         *(
-            "beside",
             "caller",
             "cli",
             "core",
@@ -62,7 +61,7 @@ PACKAGES = {
             "jsontext",
             "keeper",
         ),
-        *("keeping", "layers", "ledger", "register", "workspace"),
+        *("layers", "ledger", "register", "workspace"),
     ),
     "holdfast.cli": (
         "arguments",
@@ -88,6 +87,7 @@ PACKAGES = {
         "texts",
         "units",
     ),
+    "holdfast.keeper": ("beside", "evidence"),
     "holdfast.layers": ("catalog", "index", "records"),
     "holdfast.layers.records": ("envelope", "fields", "position", "rest", "skill", "store"),
     "holdfast.ledger": ("closed", "file", "lines", "mirror", "segment"),

@@ -9,7 +9,6 @@ import time
 
 from holdfast import indexes
 from holdfast import workspace as workspaces
-from holdfast.beside import Beside
 from holdfast.caller import Caller, Receipt
 from holdfast.core import choice
 from holdfast.core.workflow import features
@@ -17,7 +16,8 @@ from holdfast.core.workflow.state import is_active
 from holdfast.disk import Disk
 from holdfast.engine import Engine
 from holdfast.errors import HoldfastError, Refused
-from holdfast.keeping import Evidence, plain
+from holdfast.keeper.beside import Beside
+from holdfast.keeper.evidence import Evidence, plain
 from holdfast.layers import records
 
 TYPE_CHECKING = False
