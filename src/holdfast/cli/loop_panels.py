@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.cli.screen import next_lines, note_lines
 from holdfast.cli.text import clean
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ def turn_panel(screen: Screen, data: Fields) -> Iterator[str]:
         yield f"{screen.mark('pending')} {_ASKED[turn['turn']]}"
     else:
         yield from _unit_ahead(screen, turn)
-    yield from _notes(screen, data["notes"])
+    yield from note_lines(screen, data["notes"])
     yield f"  next: {clean(turn['command'])}"
 
 
@@ -57,12 +58,10 @@ def loops_panel(screen: Screen, data: Fields) -> Iterator[str]:
         yield screen.paint(f"  next: {clean(data['next'])}", "dim")
     for state in data["states"]:
         yield from _loop(screen, state)
-    yield from _notes(screen, data["notes"])
+    yield from note_lines(screen, data["notes"])
 
 
 def _loop(screen: Screen, state: Workflow) -> Iterator[str]:
-    from holdfast.cli.screen import next_lines
-
     done = sum(task["status"] == "completed" for task in state["tasks"])
     facts = [
         state["status"].replace("_", " "),
@@ -103,7 +102,7 @@ def driven_panel(screen: Screen, result: Fields) -> Iterator[str]:
     yield f"{mark} {clean(result['loop'])}: {count}; done: {clean(done)}"
     for name, why in result["stuck"].items():
         yield f"  {screen.mark('blocked')} {clean(f'{name} {why}')}"
-    yield from _notes(screen, result["notes"])
+    yield from note_lines(screen, result["notes"])
     yield f"  next: {clean(result['next'])}"
 
 
@@ -112,10 +111,5 @@ def unverified_panel(screen: Screen, data: Fields) -> Iterator[str]:
     yield f"{screen.mark('blocked')} {clean(data['said'])}"
     for line in data["found"].split("\n"):
         yield f"  {clean(line)}"
-    yield from _notes(screen, data["receipt"].notes)
+    yield from note_lines(screen, data["receipt"].notes)
     yield "  next: holdfast loop next"
-
-
-def _notes(screen: Screen, notes: list[str]) -> Iterator[str]:
-    for note in notes:
-        yield screen.paint(f"  note: {clean(note)}", "warn")

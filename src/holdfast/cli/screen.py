@@ -118,7 +118,7 @@ def _change(screen: Screen, data: Any) -> Iterator[str]:
     if screen.width and cells(said) + cells(position) + 4 > screen.width:
         said = shortened(said, max(screen.width - cells(position) - 4, screen.width // 2))
     yield f"{screen.mark('completed')} {said}  {screen.paint(position, 'dim')}".rstrip()
-    yield from _notes(screen, data["receipt"].notes)
+    yield from note_lines(screen, data["receipt"].notes)
     yield from next_lines(screen, state, aimed=data["aimed"])
 
 
@@ -126,7 +126,7 @@ def _run(screen: Screen, data: Any) -> Iterator[str]:
     from holdfast.cli.panels import run_panel
 
     yield from run_panel(screen, data)
-    yield from _notes(screen, data["receipt"].notes)
+    yield from note_lines(screen, data["receipt"].notes)
     yield from next_lines(screen, data["receipt"].state, aimed=data["aimed"])
 
 
@@ -139,7 +139,7 @@ def _panel(
         draw = getattr(__import__(f"holdfast.cli.{module}", fromlist=(name,)), name)
         yield from draw(screen, data)
         if noted:
-            yield from _notes(screen, data["notes"])
+            yield from note_lines(screen, data["notes"])
 
     return render
 
@@ -174,14 +174,14 @@ def _gates(screen: Screen, data: Any) -> Iterator[str]:
 
     state = data["receipt"].state
     yield from gate_lines(screen, state["gates"], "") if state["gates"] else ["No gate is known."]
-    yield from _notes(screen, data["receipt"].notes)
+    yield from note_lines(screen, data["receipt"].notes)
 
 
 def _wishes(screen: Screen, data: Any) -> Iterator[str]:
     from holdfast.cli.approval import wish_lines
 
     yield from wish_lines(screen, data["wishes"], data["not_covered"])
-    yield from _notes(screen, data["notes"])
+    yield from note_lines(screen, data["notes"])
 
 
 def _cleaned(screen: Screen, data: Any) -> Iterator[str]:
@@ -193,7 +193,7 @@ def _cleaned(screen: Screen, data: Any) -> Iterator[str]:
         yield "Nothing is old enough to go."
     elif not data["dry_run"]:
         yield screen.paint("  holdfast resume ID brings each of them back", "dim")
-    yield from _notes(screen, data["notes"])
+    yield from note_lines(screen, data["notes"])
 
 
 def _started(screen: Screen, data: Any) -> Iterator[str]:
@@ -202,7 +202,7 @@ def _started(screen: Screen, data: Any) -> Iterator[str]:
     said = screen.paint(clean(data["said"]), "strong")
     yield f"{screen.mark('in_progress')} {said}" + (f"  {title}" if title else "")
     yield screen.paint(f"  record: {clean(state['record'])}", "dim")
-    yield from _notes(screen, data["receipt"].notes)
+    yield from note_lines(screen, data["receipt"].notes)
     yield from next_lines(screen, state, aimed=data["aimed"])
 
 
@@ -211,7 +211,7 @@ def _workflow(screen: Screen, data: Any) -> Iterator[str]:
 
     state = data["receipt"].state
     yield from workflow_panel(screen, state, data["receipt"].record)
-    yield from _notes(screen, data["receipt"].notes)
+    yield from note_lines(screen, data["receipt"].notes)
     yield from next_lines(screen, state, aimed=data["aimed"])
 
 
@@ -220,12 +220,12 @@ def _briefing(screen: Screen, data: Any) -> Iterator[str]:
     if screen.width is None:
         for line in data["briefing"].split("\n"):
             yield clean(line)
-        yield from _notes(screen, data["receipt"].notes)
+        yield from note_lines(screen, data["receipt"].notes)
         return
     from holdfast.cli.resuming import resume_panel
 
     yield from resume_panel(screen, data["receipt"].state, data["branch"])
-    yield from _notes(screen, data["receipt"].notes)
+    yield from note_lines(screen, data["receipt"].notes)
     yield from next_lines(screen, data["receipt"].state, aimed=data["aimed"])
 
 
@@ -237,7 +237,7 @@ def _workflows(screen: Screen, data: Any) -> Iterator[str]:
     else:
         yield "No workflow is active here."
         yield screen.paint("  next: holdfast start RECIPE SUBJECT", "dim")
-    yield from _notes(screen, data["notes"])
+    yield from note_lines(screen, data["notes"])
 
 
 def _events(screen: Screen, data: Any) -> Iterator[str]:
@@ -327,7 +327,7 @@ def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]
     yield f"  next: {command}" + screen.paint(f"   {about}", "dim")
 
 
-def _notes(screen: Screen, notes: list[str]) -> Iterator[str]:
+def note_lines(screen: Screen, notes: list[str]) -> Iterator[str]:
     for note in notes:
         yield screen.paint(f"  note: {clean(note)}", "warn")
 
