@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast import jsontext
 from holdfast.cli.text import clean_json
+from holdfast.core.workflow.state import unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,11 +75,6 @@ def workflow_view(state: Workflow, record: str | None) -> Fields:
         "record": record,
     }
     return {**{name: fields[name] for name in _FIRST}, **fields}
-
-
-def unread(state: Workflow) -> list[str]:
-    """Required reading that nobody has read since the last compaction."""
-    return [path for path in state["required_reading"] if path not in state["read"]]
 
 
 def _change(data: Any) -> Fields:

@@ -12,7 +12,7 @@ from holdfast.core.ahead import PULL_REQUEST, ahead, current_task, inner_phase
 from holdfast.core.refusal import word
 from holdfast.core.workflow import features
 from holdfast.core.workflow.lifecycle import pending
-from holdfast.core.workflow.state import find_phase, is_active, is_floating
+from holdfast.core.workflow.state import find_phase, is_active, is_floating, unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -260,10 +260,10 @@ def _outcome(gate: Fields) -> str:
 
 
 def _reading(state: Workflow) -> list[str]:
-    unread = [path for path in state["required_reading"] if path not in state["read"]]
-    if not unread:
+    paths = unread(state)
+    if not paths:
         return []
-    return ["REQUIRED READING (read each of these files now):", *(quoted(path) for path in unread)]
+    return ["REQUIRED READING (read each of these files now):", *(quoted(path) for path in paths)]
 
 
 def _not_told(state: Workflow, outside: int) -> list[str]:

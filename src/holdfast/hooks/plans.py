@@ -11,7 +11,7 @@ import os
 from holdfast.core.briefing import quoted
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.lifecycle import pending
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow.state import is_active, unread
 from holdfast.detection import detect
 from holdfast.digest import digest
 from holdfast.errors import HoldfastError
@@ -166,18 +166,18 @@ def _read(call: Call) -> Plan:
     if isinstance(found, Refusal):
         return NOTHING
     if "tool_input" not in call.event:
-        listed = ", ".join(unread_of(found)) or "nothing is left"
+        listed = ", ".join(unread(found)) or "nothing is left"
         return Plan(f"tick what {found['id']} requires when it is read: {quoted(listed)}")
     names = [f"@{path}" for path in _paths(call)]
-    unread = [path for path in unread_of(found) if path in names or _same(call, path, names)]
-    if not unread:
+    read = [path for path in unread(found) if path in names or _same(call, path, names)]
+    if not read:
         return Plan(f"nothing: {found['id']} does not require this file")
 
     def act() -> None:
-        for path in unread:
+        for path in read:
             call.keeper.do("confirm_reading", {"path": path}, workflow=found["id"])
 
-    return Plan(f"tick {', '.join(unread)} of {found['id']}", act=act)
+    return Plan(f"tick {', '.join(read)} of {found['id']}", act=act)
 
 
 def _same(call: Call, required: str, names: list[str]) -> bool:
@@ -212,10 +212,6 @@ def _has_the_end(response: object) -> bool:
     return start + lines >= total
 
 
-def unread_of(state: Workflow) -> list[str]:
-    return [path for path in state["required_reading"] if path not in state["read"]]
-
-
 def _editing(call: Call) -> Plan:
     """With ``enforce = ["reading"]`` nothing is edited before it was read."""
     if "reading" not in call.keeper.enforced():
@@ -223,7 +219,7 @@ def _editing(call: Call) -> Plan:
     found = call.mine()
     if isinstance(found, Refusal):
         return NOTHING
-    there = [path for path in unread_of(found) if _exists(call, path)]
+    there = [path for path in unread(found) if _exists(call, path)]
     if not there:
         return Plan(f"nothing: everything that {found['id']} requires was read")
     listed = ", ".join(quoted(path) for path in there[:20])

@@ -63,6 +63,11 @@ def is_active(state: Workflow) -> bool:
     return state["status"] not in ENDED
 
 
+def unread(state: Workflow) -> list[str]:
+    """Required reading that nobody has read since the last compaction."""
+    return [path for path in state["required_reading"] if path not in state["read"]]
+
+
 def find_phase(state: Workflow, name: str | None) -> Phase | None:
     return next((phase for phase in state["phases"] if phase["name"] == name), None)
 
