@@ -10,6 +10,7 @@ from holdfast.core.workflow.state import is_active
 from holdfast.digest import md5_of
 from holdfast.errors import Refused
 from holdfast.layers import records
+from holdfast.workspace import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def title_of(root: str, subject: str) -> str:
 
 def _page(root: str, path: str) -> list[str]:
     full = os.path.join(root, path)
-    if not os.path.isfile(full) or not _is_inside(root, full):
+    if not os.path.isfile(full) or not is_inside(full, root):
         return []
     try:
         with open(full, "rb") as page:
@@ -144,7 +145,7 @@ def _features(root: str, recipe: Recipe, subject: str) -> list[str]:
     top = os.path.join(root, subject)
     if "folder_mode" not in recipe.get("context", {}) or "\0" in subject:
         return []
-    if not os.path.isdir(top) or not _is_inside(root, top):
+    if not os.path.isdir(top) or not is_inside(top, root):
         return []
     found = []
     for folder, folders, files in os.walk(top):
@@ -164,10 +165,6 @@ def _features(root: str, recipe: Recipe, subject: str) -> list[str]:
             "name a folder below it",
         )
     return sorted(path.encode(errors="replace").decode() for path in found)
-
-
-def _is_inside(root: str, path: str) -> bool:
-    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), ""))
 
 
 def _recipe(engine: Engine, request: Request) -> Recipe:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from holdfast.core.workflow.state import find_task
 from holdfast.core.workflow.units import MAX_ITERATIONS
 from holdfast.errors import Refused
-from holdfast.loops import files, reading
+from holdfast.loops import files, items, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def take_in(engine: Engine, state: Workflow) -> tuple[Workflow, str | None]:
         return state, None
     if files.is_known(engine, state, text):
         return state, text
-    told, complaints = reading.read_units(text, files.mode_of(state))
+    told, complaints = reading.read_units(text, items.mode_of(state))
     if complaints:
         more = f" (and {len(complaints) - 3} more)" if len(complaints) > 3 else ""
         for complaint in complaints[:3]:

@@ -14,6 +14,7 @@ from holdfast.digest import digest
 from holdfast.disk import FOLDER, ODD
 from holdfast.errors import Refused
 from holdfast.loops import entries, matching, pages, reading
+from holdfast.loops.items import mode_of
 from holdfast.loops.slugs import is_slug
 
 TYPE_CHECKING = False
@@ -35,10 +36,6 @@ NO_FILE = "is no file that can be read (a link is not followed)"
 _MAX_BYTES = 4 * 1024 * 1024
 _MOST_KNOWN = 8
 """So many texts of the page of units are known again: more than any number of kills in a row."""
-
-
-def mode_of(state: Workflow) -> str:
-    return "knowledge" if state["recipe"].get("mode") == "knowledge" else "development"
 
 
 def units_name(state: Workflow) -> str:

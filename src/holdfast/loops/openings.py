@@ -7,7 +7,7 @@ import os
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
 from holdfast.layers import records
-from holdfast.loops import archive, files, pages, reading
+from holdfast.loops import archive, files, items, pages, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def inherited(engine: Engine, receipt: Receipt, *, inherit: bool) -> Workflow:
         listed = [f"{lesson.get('name', '?')} ({slug})" for slug, lesson in offered[:_NAMED]]
         engine.note(
             f"archived loops have lessons that may fit: {', '.join(listed)}; to take them: "
-            f"holdfast loop new {state['subject']} --mode {files.mode_of(state)} --inherit"
+            f"holdfast loop new {state['subject']} --mode {items.mode_of(state)} --inherit"
         )
         return state
     for slug, lesson in offered:

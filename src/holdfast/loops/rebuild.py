@@ -14,6 +14,7 @@ from holdfast.core.workflow.course import phase_of
 from holdfast.core.workflow.state import blank
 from holdfast.core.workflow.units import EVOLVE as UNITS
 from holdfast.core.workflow.units import signal_of
+from holdfast.layers.records import loop as record
 from holdfast.loops import entries, reading
 
 TYPE_CHECKING = False
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from holdfast.loops.entries import Entry
 
 _EVOLVE = {**tasks.EVOLVE, **UNITS}
-_PLANNED = ("criteria", "files", "output", "max_iterations", "depends", "model")
-_KEYS = {"development": ("tasks", "current_task"), "knowledge": ("phases", "current_phase")}
 _EXPECTED = {
     "iteration": ("pending", "in_progress"),
     "timeout": ("pending", "in_progress"),
@@ -155,7 +154,7 @@ class _Story:
     def _add(self, name: str, description: str) -> Task:
         unit = self._planned.get(name, {})
         task: Json = {"id": name, "description": description, "status": "pending"}
-        task |= {key: unit[key] for key in _PLANNED if unit.get(key)}
+        task |= {key: unit[key] for key in reading.READ if unit.get(key)}
         self._tasks[name] = task
         added: Task = task
         return added
@@ -231,7 +230,7 @@ class _Story:
                 self.note(f"guardrails.md: {name!r} was learned in {learned[1]}, which is no unit")
 
     def document(self, said: Fields) -> Fields:
-        units_key, current_key = _KEYS[self._mode]
+        units_key, current_key = record.UNITS[self._mode]
         document: Fields = {"task": said["title"] or self._slug, "slug": self._slug}
         document["mode"] = self._mode
         if said["domain"]:

@@ -17,7 +17,7 @@ from holdfast.evidence import git
 from holdfast.layers import records
 from holdfast.layers.records.envelope import Sealed
 from holdfast.layers.records.fields import Invalid
-from holdfast.loops import edits, files, reading
+from holdfast.loops import edits, files, items, reading
 from holdfast.loops.rebuild import rebuilt
 
 TYPE_CHECKING = False
@@ -76,7 +76,7 @@ def _compared(engine: Engine, before: Workflow) -> tuple[Workflow, list[int]]:
     files.write_pages(engine, before)
     root = files.root_of(engine, before, "loop rebuild")
     document, found, parsed = _told(
-        engine, before["id"], root, before["record"], files.mode_of(before)
+        engine, before["id"], root, before["record"], items.mode_of(before)
     )
     shown, _ = records.module("loop").render(before)
     found += _differences(shown, document, "the state")

@@ -9,6 +9,7 @@ those unknown fields whose place a known one has taken.
 from __future__ import annotations
 
 from holdfast.core.workflow.state import blank
+from holdfast.layers.records import FORMATS
 from holdfast.layers.records.fields import (
     PLACE,
     WORKFLOW_STATUSES,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     )
     from holdfast.layers.records.fields import Check, Path
 
-FORMATS = ("verb", "formal", "skill", "loop")
 EVERYWHERE = frozenset(("recipe", "record", "worktree", "created_at", "extra"))
 """State that every document shows, or that the place where it stands tells."""
 
