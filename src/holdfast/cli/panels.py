@@ -56,9 +56,14 @@ def _row(screen: Screen, row: Fields) -> dict[str, str]:
     return {name: clean(value) for name, value in shown.items()}
 
 
+def no_mark(screen: Screen) -> str:
+    """What stands in a mark's place."""
+    return " " if screen.fancy else "   "
+
+
 def columns_that_fit(
     screen: Screen, table: list[dict[str, str]], go_first: Iterable[str], most: dict[str, int],
-    last_min: int, lead: str = " ",
+    last_min: int,
 ) -> tuple[list[str], dict[str, int]]:  # fmt: skip
     """The columns that a terminal has room for, and how wide each is; the last has what is left.
 
@@ -72,7 +77,7 @@ def columns_that_fit(
     widths = {name: max(cells(name), width) for name, width in widths.items()}
     for name, width in most.items():
         widths[name] = min(widths[name], width)
-    space = screen.width - cells(lead) - 1
+    space = screen.width - cells(no_mark(screen)) - 1
     space -= sum([widths[name] + len(_GAP) for name in columns[:-1]])
     for name in go_first:
         if space >= min(last_min, widths[last]):
@@ -85,12 +90,12 @@ def columns_that_fit(
 
 def table_lines(
     screen: Screen, table: list[dict[str, str]], columns: list[str], widths: dict[str, int],
-    marks: list[str], lead: str = " ",
+    marks: list[str],
 ) -> Iterator[str]:  # fmt: skip
-    """A row a line, each behind its mark; on a terminal the heading first, behind ``lead``."""
+    """A row a line, each behind its mark; on a terminal the heading first."""
     if screen.width is not None:
         heading = _GAP.join([padded(column, widths[column]) for column in columns])
-        yield screen.paint(f"{lead} {heading}".rstrip(), "dim")
+        yield screen.paint(f"{no_mark(screen)} {heading}".rstrip(), "dim")
     for mark, row in zip(marks, table, strict=True):
         parts = [padded(shortened(row[name], widths[name]), widths[name]) for name in columns]
         parts[0] = screen.paint(parts[0], "strong")

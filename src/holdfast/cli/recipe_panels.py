@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.panels import columns_that_fit, listing, pairs, table_lines
+from holdfast.cli.panels import columns_that_fit, listing, no_mark, pairs, table_lines
 from holdfast.cli.text import clean
 
 TYPE_CHECKING = False
@@ -22,11 +22,10 @@ _FACTS = {"ttl": "ttl", "mode": "mode", "cycles_at": "cycles at", "subject_key":
 def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     """One line a recipe; a broken one has what is wrong in place of its phases."""
     table = [_row(screen, row) for row in rows]
-    lead = " " if screen.fancy else "   "
     most = {} if screen.width is None else {"name": screen.width // 2}
-    columns, widths = columns_that_fit(screen, table, _GO_FIRST, most, _PHASES_MIN, lead)
-    marks = [screen.mark("blocked") if "bad" in row else lead for row in rows]
-    yield from table_lines(screen, table, columns, widths, marks, lead)
+    columns, widths = columns_that_fit(screen, table, _GO_FIRST, most, _PHASES_MIN)
+    marks = [screen.mark("blocked") if "bad" in row else no_mark(screen) for row in rows]
+    yield from table_lines(screen, table, columns, widths, marks)
 
 
 def _row(screen: Screen, row: Fields) -> dict[str, str]:
