@@ -19,7 +19,7 @@ CALLING = ("connect", "sendto", "sendmsg", "bind")
 _LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += +(-?\d+)(?:<(.*)>)?(?: .*)?$")
 _PATH = re.compile(r'(?:AT_FDCWD<([^>]*)>|\d+<([^>]*)>)?,? ?"((?:[^"\\]|\\.)*)"')
 _WRITING = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND")
-DEADLINE_S = 40
+DEADLINE_S = 20
 
 
 class Call:

@@ -146,7 +146,11 @@ class _Run:
 
     def without_ours(self, place: Place) -> Change | None:
         """What there is to be done to a file; nothing where nothing of ours is in it."""
-        if not os.path.isfile(place.path) or place.is_elsewhere():
+        if not os.path.isfile(place.path):
+            return None
+        if place.is_elsewhere():
+            if place.key in self._journal.entries:
+                place.target()  # which refuses it: what we put there is to be taken out by hand
             return None
         before = self._disk.read(place.path)
         entry = self._journal.entries.get(place.key)
