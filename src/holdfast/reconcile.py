@@ -297,7 +297,9 @@ def _was_removed_at_the_end(engine: Engine, position: Position, state: Workflow)
     """Somebody took the record away in the last phase: it is not just that a writer died."""
     if engine.was_cleaned or not state["phase"] or remaining_phases(state):
         return False
-    return not engine.store.was_on_its_way(engine.path(position) or "", position.hash)
+    path = engine.path(position) or ""
+    store = engine.store
+    return not (store.was_on_its_way(path, position.hash) or store.was_set_aside(path))
 
 
 def _moved_to_completed(engine: Engine, position: Position, state: Workflow) -> Workflow | None:

@@ -11,11 +11,13 @@ from workshop import EFFORT, SEED, SOURCE
 
 pytestmark = pytest.mark.promise(1, 2, 5, 6, 7, 8, 9, 12, 15)
 
-SEEDS = range(SEED % 10_000, SEED % 10_000 + (6 if EFFORT == "1" else 200))
+SEEDS = range(SEED % 10_000, SEED % 10_000 + (3 if EFFORT == "1" else 200))
+FOUND = (221, 2212, 2246)
+"""Months that found something once."""
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", sorted({*SEEDS, *FOUND}))
 def test_a_month(seed, tally):
     counts, _, failure = one(seed)
     assert not failure, failure

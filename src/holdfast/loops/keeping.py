@@ -68,11 +68,15 @@ class Loops:
         receipt = self._keeper.start(
             f"loop-{mode}", slug, title=task or slug, context=context, id=id
         )
-        with self._caller.locked():
-            receipt.state = openings.inherited(self._engine, receipt, inherit=inherit)
-            receipt.state, seen = edits.take_in(self._engine, receipt.state)
-            files.write_pages(self._engine, receipt.state, seen=seen)
-            return self._with_notes(receipt)
+        try:
+            with self._caller.locked():
+                receipt.state = openings.inherited(self._engine, receipt, inherit=inherit)
+                receipt.state, seen = edits.take_in(self._engine, receipt.state)
+                files.write_pages(self._engine, receipt.state, seen=seen)
+                return self._with_notes(receipt)
+        except Fault as fault:
+            receipt.notes.append(f"the loop is open; its pages follow: {fault.message}")
+            return receipt
 
     def plan(
         self,

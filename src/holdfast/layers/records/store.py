@@ -86,6 +86,14 @@ class RecordStore:
         left = self.read(_spare(path))
         return left is not None and envelope.shows(left, event_hash) and self._is_ours(left)
 
+    def was_set_aside(self, path: str) -> bool:
+        """Whether something was moved out of the record's way: then nobody need have removed it."""
+        folder, name = os.path.split(path)
+        try:
+            return any(other.startswith(f"{name}.rejected-") for other in os.listdir(folder))
+        except OSError:
+            return False
+
     def put(
         self, spare: str, path: str, expected: bytes | None, *, durable: bool = False
     ) -> str | None:
