@@ -336,7 +336,8 @@ class Month(Checks):
         for agent in self.agents:
             self._goes_on(agent)
         self._check_all()
-        for root in self.roots:
+        # Twice: a look in one worktree may take an edit in that those before it lack.
+        for root in [*self.roots, *self.roots]:
             keeper = self._observer(root)
             keeper.workflows()
             for kind in ("learnings", "forge"):
