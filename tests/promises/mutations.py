@@ -214,8 +214,8 @@ MUTATIONS += [
         [
             (
                 "reconcile.py",
-                "    return not engine.store.was_on_its_way(",
-                "    return True or engine.store.was_on_its_way(",
+                "    return not (store.was_on_its_way(path, position.hash) or ",
+                "    return True or (",
             )
         ],
         _KILL + "test_a_kill_in_the_only_phase_is_not_taken_for_a_removed_record[start]",
