@@ -58,9 +58,15 @@ class Cut:
     def left(self, keeps_change, data_of):
         """The tree that is left: node and bytes by path, and the folders."""
         names, folders = dict(self._names), set(self._folders)
+        smooth = dict(self._names)
         lost = set()
         for entry, concerned in self._changes:
             paths = [word for word in entry[1:] if isinstance(word, str)]
+            moved = smooth.get(entry[1]) if entry[0] == "move" else None
+            _apply(entry, smooth, set())
+            if moved is not None and not concerned:
+                # A folder that was synced names what was moved into it, whatever it was called.
+                names[entry[1]] = moved
             if not concerned or (keeps_change(entry) and lost.isdisjoint(paths)):
                 _apply(entry, names, folders)
             else:
