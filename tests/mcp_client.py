@@ -6,33 +6,10 @@ import signal
 import subprocess
 import sys
 
-import holdfast
-
-SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 STATELESS = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
-
-
-def an_environment(home, **more):
-    """Nothing of the person who runs the tests."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name in KEPT or name.startswith(("COV_", "COVERAGE_"))
-    }
-    return {
-        **kept,
-        "HOME": str(home),
-        "LANG": "C.UTF-8",
-        "PYTHONPATH": SOURCE,
-        "HOLDFAST_MEMORY": "off",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_SYSTEM": os.devnull,
-        **more,
-    }
 
 
 class Client:

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from acceptance.conftest import DROP_RIGHTS
-from mcp_client import Client, an_environment
+from acceptance.conftest import DROP_RIGHTS, an_environment
+from mcp_client import Client
 
 
 class Shop:
@@ -62,6 +62,6 @@ def shop(tmp_path):
     folder.mkdir()
     home.mkdir()
     subprocess.run(["git", "init", "-q", "-b", "main", folder], check=True)
-    opened = Shop(folder, an_environment(home))
+    opened = Shop(folder, {**an_environment(home), "HOLDFAST_MEMORY": "off"})
     yield opened
     opened.close()
