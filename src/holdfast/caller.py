@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import jsontext
 from holdfast.core import choice, moment
 from holdfast.core.refusal import Refusal
 from holdfast.engine import NeedsLock
@@ -221,10 +222,17 @@ class Caller:
         """The row of these that is the asker's, or why none is."""
         return choice.choose(rows, self._asker(), self._live(rows))
 
+    def picked(self) -> Fields | Refusal:
+        """The asker's row; its own is found without a look at any other workflow."""
+        name = f'"id":{jsontext.dumps(self.session)}'.encode() if self.session else b""
+        own = choice.own(self.engine.rows(name), self.session) if name else None
+        found = own or self.chosen(self.rows())
+        if isinstance(found, Refusal) and (self.discover() or self.restored()):
+            found = self.chosen(self.rows())
+        return found
+
     def _mine(self) -> Position | None:
-        picked = self.chosen(self.rows())
-        if isinstance(picked, Refusal) and (self.discover() or self.restored()):
-            picked = self.chosen(self.rows())
+        picked = self.picked()
         if isinstance(picked, Refusal):
             raise Refused(picked.code, picked.message, picked.hint, **picked.details)
         return self.engine.position(picked["id"])
@@ -296,17 +304,17 @@ class _Locked:
         self._fd = -1
 
     def __enter__(self) -> None:
-        home = self._engine.workspace.home
+        folder = self._engine.workspace.home
         try:
             self._engine.prepare_home()
-            self._fd = self._engine.disk.lock(os.path.join(home, "lock"), self._wait_s)
+            self._fd = self._engine.disk.lock(os.path.join(folder, "lock"), self._wait_s)
         except OSError as error:
-            above = os.path.dirname(home)
+            above = os.path.dirname(folder)
             is_file = os.path.lexists(above) and not os.path.isdir(above)
             mend = f"move {above} away, it is no folder" if is_file else "make the folder writable"
             raise Fault(
                 "not_writable",
-                f"Cannot write state files in {home} ({error.strerror}) — "
+                f"Cannot write state files in {folder} ({error.strerror}) — "
                 "workflow state will not persist",
                 f"{mend}, then run the same command again",
             ) from error
@@ -315,7 +323,9 @@ class _Locked:
             self._engine.mend()
             self._engine.locked = True
             if self._engine.was_cleaned:
-                self._engine.bring_back()
+                from holdfast import home
+
+                home.bring_back(self._engine)
         except BaseException as error:
             self._engine.locked = False
             self._engine.disk.close(self._fd)

@@ -265,6 +265,15 @@ class Disk:
             os.close(fd)
 
 
+def _has_name(path: str) -> bool:
+    return os.access(path, os.F_OK, follow_symlinks=False)
+
+
+# Whether something has this name, a link too. Most names that are asked for are not there, and so
+# it takes half of the time; a system that cannot do it says that its own root is not there.
+is_there = _has_name if _has_name("/") else os.path.lexists
+
+
 def old_of(spare: str) -> str:
     """The name that keeps the old content while a spare takes its place without an exchange."""
     return f"{spare}.old"

@@ -171,16 +171,23 @@ class Engine:
             self.note(f"event {event['seq']} makes no sense and is left out: holdfast verify")
         return state, events[-1]
 
-    def rows(self) -> list[Fields]:
-        """A row for every workflow there ever was, those of the open segment from their state."""
-        fresh = self._touched_rows()
+    def rows(self, naming: bytes = b"") -> list[Fields]:
+        """A row for every workflow there ever was, those of the open segment from their state.
+
+        ``naming``: only for those with these bytes in their row or in an event of that segment.
+        """
+        listed = self.register.rows(naming)
+        streams = self.ledger.touched(naming)
+        if naming:
+            streams += [row["stream"] for row in listed if self.ledger.last(row["stream"])]
+        fresh = self._touched_rows(streams)
         named = {row["stream"] for row in fresh}
-        listed = [row for row in self.register.rows() if row["stream"] not in named]
+        listed = [row for row in listed if row["stream"] not in named]
         return [*listed, *[row for row in fresh if not catalog.is_bare(row)]]
 
-    def _touched_rows(self) -> list[Fields]:
+    def _touched_rows(self, streams: list[str]) -> list[Fields]:
         found = []
-        for stream in self.ledger.touched():
+        for stream in dict.fromkeys(streams):
             last = self.ledger.last(stream)
             if last is not None and catalog.has_no_workflow(stream):
                 found.append(catalog.bare_row(last))
@@ -368,7 +375,7 @@ class Engine:
         head = -1
         while head != self.ledger.head_seq:
             head = self.ledger.head_seq
-            rows = self._touched_rows()
+            rows = self._touched_rows(self.ledger.touched())
         self.register.close_segment(rows)
 
     def prepare_home(self) -> None:
@@ -378,14 +385,6 @@ class Engine:
 
             self.was_cleaned = True
             home.make(self.workspace, self.disk, self.note)
-
-    def bring_back(self) -> None:
-        """Rebuilds all active records after the work tree was cleaned, the ledger's folder too."""
-        for row in self.rows() if self.ledger.head_seq else ():
-            position = self.position(row["id"])
-            if position is not None and row["status"] in ("in_progress", "blocked"):
-                self.load(position)
-        self.was_cleaned = False
 
 
 def _faults() -> ModuleType:

@@ -47,6 +47,24 @@ def record_behind(seq: int, error: OSError | Fault) -> Fault:
     )
 
 
+def outcome_unknown(error: OSError, path: str, event_id: str) -> Fault:
+    return Fault(
+        "unknown_outcome",
+        f"the disk failed while writing {path} ({error.strerror}): "
+        "whether this was recorded is unknown",
+        f"run the same command again with --id {event_id}: it is applied once",
+        id=event_id,
+    )
+
+
+def not_appended(error: OSError, path: str) -> Fault:
+    return Fault(
+        "not_written",
+        f"{path} could not be written ({error.strerror}): nothing was recorded",
+        "make room or mend the disk, then run the same command again",
+    )
+
+
 def torn_not_moved(error: OSError) -> Fault:
     return Fault(
         "not_written",

@@ -1,4 +1,4 @@
-"""The ledger's folder: made once, by the first command in a workspace."""
+"""The ledger's folder: made by the first command in a workspace, and after a cleaning of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.disk import Disk
+    from holdfast.engine import Engine
     from holdfast.workspace import Workspace
 
 
@@ -25,6 +26,15 @@ def make(workspace: Workspace, disk: Disk, note: Callable[[str], None]) -> None:
         disk.create(os.path.join(home, ".gitignore"), b"*\n", 0o600)
     except FileExistsError:
         return
+
+
+def bring_back(engine: Engine) -> None:
+    """Rebuilds all active records after the work tree was cleaned, the ledger's folder too."""
+    for row in engine.rows() if engine.ledger.head_seq else ():
+        position = engine.position(row["id"])
+        if position is not None and row["status"] in ("in_progress", "blocked"):
+            engine.load(position)
+    engine.was_cleaned = False
 
 
 def exclude(workspace: Workspace, disk: Disk, note: Callable[[str], None]) -> None:

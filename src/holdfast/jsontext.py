@@ -213,7 +213,7 @@ def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
     if levels and value and isinstance(value, list) and isinstance(value[0], (dict, list)):
         between = f",\n{inner}"
         return f"[\n{inner}{between.join(map(_line_of_entry, value))}\n{indent}]"
-    return line_of(value)
+    return _line_of_entry(value) if isinstance(value, dict) else line_of(value)
 
 
 def pretty(value: object) -> str:

@@ -87,9 +87,9 @@ class Register:
     def row(self, stream: str) -> Fields | None:
         return self._asked(lambda found: found.row(stream))
 
-    def rows(self) -> list[Fields]:
-        """The rows of all workflows; other streams have none that anybody lists."""
-        return self._asked(lambda found: [r for r in found.rows() if not catalog.is_bare(r)])
+    def rows(self, naming: bytes = b"") -> list[Fields]:
+        """The rows of all workflows that have these bytes; other streams have none to list."""
+        return self._asked(lambda found: [r for r in found.rows(naming) if not catalog.is_bare(r)])
 
     def built(self) -> bytes:
         """The catalog as nothing but the ledger gives it."""

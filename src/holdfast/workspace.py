@@ -58,6 +58,7 @@ class Workspace:
         self.common = common
         """The git folder that all worktrees share."""
         self._safe: set[str] = set()
+        self._records: dict[tuple[str, str], str] = {}
 
     @property
     def mirror(self) -> str | None:
@@ -126,6 +127,16 @@ class Workspace:
 
     def inside(self, root: str, path: str) -> str:
         """A record's absolute path; another place than a record's, or a link, is refused."""
+        full = self._records.get((root, path)) or self._checked(root, path)
+        if os.path.islink(full):
+            raise Refused(
+                "outside",
+                f"{path} is a symbolic link; a record has to be a file of its own",
+                f"replace the link by the file it names: {path}",
+            )
+        return full
+
+    def _checked(self, root: str, path: str) -> str:
         if not path.startswith(_RECORDS) or ".." in path.split("/") or "\0" in path:
             raise Refused("outside", f"{path[:200]!r} is no place for a record", "holdfast verify")
         full = os.path.join(root, path)
@@ -133,12 +144,7 @@ class Workspace:
         if folder not in self._safe:
             self._check_contained(root, folder, path)
             self._safe.add(folder)
-        if os.path.islink(full):
-            raise Refused(
-                "outside",
-                f"{path} is a symbolic link; a record has to be a file of its own",
-                f"replace the link by the file it names: {path}",
-            )
+        self._records[root, path] = full
         return full
 
     def contains(self, path: str) -> bool:

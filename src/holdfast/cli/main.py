@@ -29,13 +29,17 @@ class _Unheard(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and give the process's exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
-    if argv is None and "--follow" not in words and "watch" not in words:
-        # The process ends before there is anything to collect.
+    is_short = argv is None and "--follow" not in words and "watch" not in words
+    if is_short:
+        # The process ends before there is anything to collect, and at its end the system does it.
         gc.disable()
     try:
         return _hook() if words == ["hook"] and not os.isatty(0) else _run(words)
     except KeyboardInterrupt:
         return INTERRUPTED
+    finally:
+        if is_short:
+            gc.freeze()
 
 
 def _hook() -> int:

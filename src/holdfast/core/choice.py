@@ -59,8 +59,7 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     bound = [row for row in active if asker.holds(row)]
     if bound:
         # One process has several sessions in turn, and a session that comes back has its own.
-        own = [row for row in bound if row["session"]["id"] == asker.session]
-        return max(own or bound, key=lambda row: int(row["session"].get("seq", 0)))
+        return own(bound, asker.session) or _newest(bound)
     here = [row for row in active if asker.stands_on(row)]
     free = [row for row in here if not row["session"] or row["session"]["id"] not in live]
     if len(free) == 1:
@@ -74,6 +73,17 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     return Refusal(
         "not_found", "no workflow is active here", "holdfast start RECIPE SUBJECT", candidates=[]
     )
+
+
+def own(rows: list[Fields], session: str | None) -> Fields | None:
+    """The row that is bound to the session itself: then no other row matters."""
+    active = [row for row in rows if row["status"] in ACTIVE and row["session"]]
+    found = [row for row in active if row["session"]["id"] == session]
+    return _newest(found) if found else None
+
+
+def _newest(rows: list[Fields]) -> Fields:
+    return max(rows, key=lambda row: int(row["session"].get("seq", 0)))
 
 
 def _which(rows: list[Fields], what: str, code: str) -> Refusal:

@@ -38,23 +38,27 @@ _MOST = 16 * 1024 * 1024
 
 def main() -> int:
     """Reads one event, and answers it if there is something to say."""
-    # The process ends before there is anything to collect.
+    # The process ends before there is anything to collect, and at its end the system does it.
     gc.disable()
     folder = ""
     try:
         event = _event(_read())
-        if event.get("hook_event_name") == PING:
-            _print({"holdfast": __version__})
-            return 0
         folder = root_of(event) if event else ""
-        if not folder or not _may_matter(event, folder):
-            return 0
-        from holdfast.hooks.plans import carry_out
-
-        _print(carry_out(event, folder))
+        _print(_answer(event, folder))
     except BaseException as error:  # noqa: BLE001 - nothing that goes wrong here may stop an agent
         _log(folder, error)
+    gc.freeze()
     return 0
+
+
+def _answer(event: Fields, folder: str) -> Fields | None:
+    if event.get("hook_event_name") == PING:
+        return {"holdfast": __version__}
+    if not folder or not _may_matter(event, folder):
+        return None
+    from holdfast.hooks.plans import carry_out
+
+    return carry_out(event, folder)
 
 
 def _read() -> bytes:

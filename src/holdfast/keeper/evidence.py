@@ -83,9 +83,7 @@ class Evidence:
         """This session's workflow as its record shows it, or why there is none."""
 
         def look() -> Workflow | Refusal:
-            picked = self._caller.chosen(self._caller.rows())
-            if isinstance(picked, Refusal) and (self._caller.discover() or self._caller.restored()):
-                picked = self._caller.chosen(self._caller.rows())
+            picked = self._caller.picked()
             if isinstance(picked, Refusal):
                 return picked
             position = self._engine.position(picked["id"])

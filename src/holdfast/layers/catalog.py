@@ -64,11 +64,13 @@ class Catalog:
             self.rows()
         return None
 
-    def rows(self) -> list[Fields]:
-        found = [self._row(line) for line in self._data.split(b"\n")[1:] if line]
-        if len(found) != self._count:
+    def rows(self, naming: bytes = b"") -> list[Fields]:
+        """The rows with these bytes in them."""
+        lines = [line for line in self._data.split(b"\n")[1:] if line]
+        if len(lines) != self._count:
             raise Damaged
-        self._is_checked = True
+        found = [self._row(line) for line in lines if naming in line]
+        self._is_checked = self._is_checked or not naming
         return found
 
     @staticmethod

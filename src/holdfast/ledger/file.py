@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 
-from holdfast.errors import Fault
 from holdfast.ledger import lines, segment
 from holdfast.ledger.closed import Closed, Quarantine
 from holdfast.ledger.mirror import Mirror
@@ -22,9 +21,11 @@ if TYPE_CHECKING:
 
     from holdfast.core.shapes import Draft, Event, Fields
     from holdfast.disk import Disk
+    from holdfast.errors import Fault
     from holdfast.ledger.segment import Place
 
 SEGMENT_BYTES = 256 * 1024
+_MOST_KNOWN = 64
 
 
 class Ledger:
@@ -47,6 +48,7 @@ class Ledger:
         self.head_seq = 0
         self.head_hash = ""
         self._last: Event | None = None
+        self._known: dict[bytes, Event | None] = {}
 
     # Reading
 
@@ -155,13 +157,22 @@ class Ledger:
             start = self._tail.rfind(b"\n", 0, position) + 1
             line = self._tail[start : self._tail.find(b"\n", position)]
             position = start
-            event = segment.event_of(line) if mark in line else None
+            event = self._decoded(bytes(line)) if mark in line else None
             if event is not None and event["stream"] == stream:
                 yield event
 
-    def touched(self) -> list[str]:
-        """The streams that have events in the open segment."""
-        found = (segment.stream_of(line) for line in bytes(self._tail).split(b"\n"))
+    def _decoded(self, line: bytes) -> Event | None:
+        """The event of a line; one that is asked for again is not decoded again."""
+        if line not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[line] = segment.event_of(line)
+        return self._known[line]
+
+    def touched(self, naming: bytes = b"") -> list[str]:
+        """The streams that have events in the open segment, in a line with these bytes."""
+        named = (line for line in bytes(self._tail).split(b"\n") if naming in line)
+        found = map(segment.stream_of, named)
         return list(dict.fromkeys(stream for stream in found if stream))
 
     def scan(self, stream: str | None = None, after: int = 0) -> Iterator[Event]:
@@ -302,12 +313,14 @@ class Ledger:
 
     def _taken_back(self, fd: int, error: OSError, event_id: str) -> Fault:
         """A write that failed half way leaves nothing, if the disk lets us."""
+        from holdfast import faults
+
         try:
             self._disk.cut(fd, self._size)
         except OSError:
             self._forget(inode=0)
-            return _unknown(error, self._path, event_id)
-        return _not_written(error, self._path)
+            return faults.outcome_unknown(error, self._path, event_id)
+        return faults.not_appended(error, self._path)
 
     def _mend(self, fd: int) -> bool:
         """Moves a torn tail to quarantine; a whole commit that only lost its newline stays."""
@@ -356,12 +369,14 @@ class Ledger:
 
     def _not_durable(self, error: OSError, event_id: str) -> Fault:
         """The sync failed: the lines may or may not survive, so the segment ends before them."""
+        from holdfast import faults
+
         try:
             self._end_segment()
             self._disk.sync_folder(self.folder)
         except OSError:
-            return _unknown(error, self._path, event_id)
-        return _not_written(error, self._path)
+            return faults.outcome_unknown(error, self._path, event_id)
+        return faults.not_appended(error, self._path)
 
     def close_segment(self) -> None:
         """Ends the open segment; the next append begins a new one."""
@@ -379,21 +394,3 @@ class Ledger:
             void = os.path.join(self._quarantine.folder(), f"unsynced-{first}-{os.getpid()}")
             self._disk.move(self._path, void)
         self._forget(inode=-1)
-
-
-def _unknown(error: OSError, path: str, event_id: str) -> Fault:
-    return Fault(
-        "unknown_outcome",
-        f"the disk failed while writing {path} ({error.strerror}): "
-        "whether this was recorded is unknown",
-        f"run the same command again with --id {event_id}: it is applied once",
-        id=event_id,
-    )
-
-
-def _not_written(error: OSError, path: str) -> Fault:
-    return Fault(
-        "not_written",
-        f"{path} could not be written ({error.strerror}): nothing was recorded",
-        "make room or mend the disk, then run the same command again",
-    )

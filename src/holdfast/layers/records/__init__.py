@@ -6,8 +6,7 @@ people and other tools know, and how the document becomes a state again.
 
 from __future__ import annotations
 
-import os
-
+from holdfast.disk import is_there
 from holdfast.layers.records import envelope
 
 TYPE_CHECKING = False
@@ -89,7 +88,7 @@ def is_archived(record: str) -> bool:
 
 def has_completed_copy(path: str, workflow_id: str) -> bool:
     """Whether something stands where the completed record of an active skill workflow would."""
-    return any(os.path.lexists(place) for place in places(path, workflow_id)[1:])
+    return any(is_there(place) for place in places(path, workflow_id)[1:])
 
 
 def places(path: str, workflow_id: str) -> list[str]:

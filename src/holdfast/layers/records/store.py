@@ -11,7 +11,7 @@ import os
 
 from holdfast import jsontext
 from holdfast.digest import digest
-from holdfast.disk import LARGEST, old_of
+from holdfast.disk import LARGEST, is_there, old_of
 from holdfast.layers.records import envelope
 
 TYPE_CHECKING = False
@@ -48,6 +48,8 @@ class RecordStore:
         self._disk = disk
         self._ledger = ledger
         self._note = note
+        self._around: dict[str, tuple[list[str], tuple[str, str]]] = {}
+        """The names beside a record that are looked for whenever it is loaded."""
 
     def read(self, path: str) -> bytes | None:
         """The record's bytes, of a huge file its first; ``None`` when there is nothing."""
@@ -71,7 +73,7 @@ class RecordStore:
         except FileExistsError:
             self._see_to(spare, path, data)
             self._disk.create(spare, data, self._disk.mode_of(path), durable=durable)
-        if durable_from is not None and not os.path.lexists(path):
+        if durable_from is not None and not is_there(path):
             self.sync_names(spare, durable_from)
         return spare
 
@@ -127,11 +129,13 @@ class RecordStore:
         """Whether something that was saved here is still to be taken in: a writer died, or
         whoever saved it was not done.
         """
-        waiting = any(os.path.lexists(name) for name in _saved(path))
-        return waiting or any(self._is_left(name) for name in _spares(path))
+        if path not in self._around:
+            self._around[path] = (_saved(path), _spares(path))
+        saved, spares = self._around[path]
+        return any(map(is_there, saved)) or any(map(self._is_left, spares))
 
     def _is_left(self, spare: str) -> bool:
-        if not os.path.lexists(spare):
+        if not is_there(spare):
             return False
         if self._disk.is_being_written(spare):
             return True
@@ -144,12 +148,12 @@ class RecordStore:
         for spare in _spares(path):
             if self._is_left(spare):
                 self._keep(spare, path)
-        return [name for name in _saved(path) if os.path.lexists(name)]
+        return [name for name in _saved(path) if is_there(name)]
 
     def _keep(self, source: str, path: str) -> str:
         """Moves what somebody saved to where it waits to be taken in; gives its path."""
         for target in _saved(path):
-            if not os.path.lexists(target):
+            if not is_there(target):
                 self._disk.move(source, target)
                 return target
         return self._put_aside(source, path)
@@ -182,7 +186,7 @@ class RecordStore:
         """Moves what cannot be taken in out of the record's way, by rename; gives its new path."""
         stem = f"{path}.rejected-{digest(data)[:8]}"
         target, number = stem, 2
-        while os.path.lexists(target):
+        while is_there(target):
             target, number = f"{stem}-{number}", number + 1
         self._disk.move(source, target)
         return target
@@ -196,7 +200,7 @@ class RecordStore:
         given back.
         """
         spare = _spare(path)
-        if os.path.lexists(spare):
+        if is_there(spare):
             self._see_to(spare, path, _EMPTY)
         try:
             self._disk.move(path, spare)
