@@ -8,6 +8,7 @@ import argparse
 import os
 import random
 import sys
+from collections import Counter
 from time import monotonic
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -33,6 +34,7 @@ PROMISES = {
 }
 USUAL = "2"
 WIDTH = 30
+MONTHS = "simulated months"
 
 
 class Shown:
@@ -45,21 +47,19 @@ class Shown:
 
     def add(self, counts):
         for name, numbers in counts:
-            for what, number in numbers.items():
-                key = f"{name}: {what}"
-                self.tried[key] = self.tried.get(key, 0) + number
+            self.tried.setdefault(name, Counter()).update(numbers)
 
     def told(self):
-        """The largest numbers first: ``1,200 kill matrix: points``."""
-        ordered = sorted(self.tried.items(), key=lambda item: -item[1])
-        said = [f"{number:,} {_words(name)}" for name, number in ordered if number]
-        return ", ".join([*said, f"{self.tests:,} tests"])
+        """``144 tests; kill matrix: 1,200 points``; what months hold is told once, for all."""
+        ordered = sorted(self.tried.items(), key=lambda item: -max(item[1].values()))
+        said = [f"{name}: {_numbers(found)}" for name, found in ordered if name != MONTHS]
+        months = self.tried.get(MONTHS, {}).get("months")
+        lead = [f"{self.tests:,} tests", *([f"{months:,} {MONTHS}"] if months else [])]
+        return "; ".join([*lead, *said])
 
 
-def _words(name):
-    """``kill matrix: points`` as it is said after a number."""
-    about, _, what = name.partition(": ")
-    return f"{what} ({about})"
+def _numbers(found):
+    return ", ".join(f"{number:,} {what}" for what, number in found.most_common() if number)
 
 
 class Report:
@@ -156,10 +156,17 @@ def page(report, asked):
         cells = [number, text, shown.told(), noticed, shown.failures, f"{shown.seconds:.0f}"]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     lines += ["", "A test that shows two promises counts for both; seconds are those of two cores."]
+    lines += _months(report)
     lines += [
         f"Not shown on this machine: {why} ({times})." for why, times in report.missing.items()
     ]
     return "\n".join(lines) + "\n"
+
+
+def _months(report):
+    """What happened in all months together."""
+    found = next((one.tried[MONTHS] for one in report.shown.values() if MONTHS in one.tried), None)
+    return [f"In the {MONTHS}: {_numbers(found)}."] if found else []
 
 
 def table(report):
@@ -171,6 +178,7 @@ def table(report):
         noticed = f"mutations {shown.noticed}/{shown.mutations}"
         yield f"      {shown.told()}"
         yield f"      {noticed} · failures {shown.failures} · {shown.seconds:.0f} s"
+    yield from _months(report)
     for why, times in report.missing.items():
         yield f"NOT SHOWN ({times}): {why}"
 
