@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PENDING = "pending"
 """A person's own folder with a mark for each workspace that could not be written."""
+_STARTED = 19
+"""Which field of ``/proc/PID/stat`` it is, counted from its name."""
 SESSION_LIVES = "1h"
 """How long a session whose process is unknown counts as live after its last word."""
 
@@ -247,7 +249,10 @@ class Caller:
 
     def _asker(self) -> choice.Asker:
         here = self.engine.workspace
-        return choice.Asker(self.session, self.pid, here.name, here.branch())
+        return choice.Asker(self.session, self.pid, self._born(), here.name, here.branch())
+
+    def _born(self) -> int | None:
+        return None if self.pid is None else _born(self.pid)
 
     def _live(self, rows: list[Fields]) -> set[str]:
         now_ms = self.engine.now_ms()
@@ -255,7 +260,7 @@ class Caller:
         for row in rows:
             held = row["session"]
             if held and "pid" in held:
-                is_live = _is_running(held["pid"])
+                is_live = _is_running(held["pid"], held.get("born"))
             else:
                 is_live = bool(held) and not moment.is_past(
                     now_ms, row["updated_at"], SESSION_LIVES
@@ -291,6 +296,9 @@ class Caller:
         bound: Session = {"id": self.session, "at": self.engine.now(), "seq": following}
         if self.pid is not None:
             bound["pid"] = self.pid
+        born = self._born()
+        if born is not None:
+            bound["born"] = born
         return bound
 
 
@@ -355,11 +363,23 @@ def _storage(error: OSError) -> Fault:
     )
 
 
-def _is_running(pid: int) -> bool:
+def _is_running(pid: int, born: int | None) -> bool:
+    """Whether that process runs; ``born`` tells it from one that got its number later."""
     try:
         os.kill(pid, 0)
     except PermissionError:
-        return True
+        pass
     except (ProcessLookupError, OverflowError):
         return False
-    return True
+    return choice.may_be_same(_born(pid), born)
+
+
+def _born(pid: int) -> int | None:
+    """When a process was started, as its kernel counts; ``None`` where nothing tells it."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            told = file.read()
+    except OSError:
+        return None
+    # Its name, in brackets, may hold anything.
+    return int(told.rpartition(b")")[2].split()[_STARTED])

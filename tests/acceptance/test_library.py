@@ -1,10 +1,12 @@
 """The library is the same thing: every command has a documented method; time is the caller's."""
 
 import inspect
+import os
+import subprocess
 
 import pytest
 
-from holdfast import Keeper, Refused
+from holdfast import Keeper, Refused, caller
 from holdfast.cli.table import COMMANDS
 from holdfast.delegations import Delegations
 from holdfast.initiatives.keeping import Initiatives
@@ -269,6 +271,22 @@ def test_a_session_of_an_unknown_process_is_live_for_an_hour(keeper, clock):
     assert caught.value.code == "held"
     clock.ms += 1_000
     assert keeper().advance().state["phase"] == "green"
+
+
+def test_a_client_that_got_the_number_of_another_is_not_that_client(keeper, monkeypatch):
+    one = keeper(session="before", pid=os.getpid()).start("tdd", "one").state
+    keeper().start("tdd", "two")
+    assert keeper(session="after", pid=os.getpid()).mine()["id"] == one["id"]
+    born = caller._born(os.getpid())
+    monkeypatch.setattr(caller, "_born", lambda _pid: born + 1)
+    assert keeper(session="after", pid=os.getpid()).mine().code == "ambiguous"
+
+
+def test_a_process_is_known_by_when_it_was_started():
+    with subprocess.Popen(["sleep", "60"]) as child:
+        assert caller._born(child.pid) == caller._born(child.pid) > caller._born(1)
+        child.kill()
+    assert caller._born(child.pid) is None
 
 
 def test_a_clock_that_went_back_expires_nothing(keeper, clock):

@@ -28,13 +28,19 @@ def has_run_out(row: Fields | Workflow, now_ms: int) -> bool:
 class Asker:
     """Who asks, and from where."""
 
-    __slots__ = ("branch", "pid", "session", "worktree")
+    __slots__ = ("born", "branch", "pid", "session", "worktree")
 
     def __init__(
-        self, session: str | None, pid: int | None, worktree: str, branch: str | None
+        self,
+        session: str | None,
+        pid: int | None,
+        born: int | None,
+        worktree: str,
+        branch: str | None,
     ) -> None:
         self.session = session
         self.pid = pid
+        self.born = born
         self.worktree = worktree
         self.branch = branch
 
@@ -43,7 +49,11 @@ class Asker:
         held = row["session"]
         if not held:
             return False
-        same_client = self.pid is not None and held.get("pid") == self.pid
+        same_client = (
+            self.pid is not None
+            and held.get("pid") == self.pid
+            and may_be_same(self.born, held.get("born"))
+        )
         return same_client or (bool(self.session) and held["id"] == self.session)
 
     def stands_on(self, row: Fields) -> bool:
@@ -51,6 +61,11 @@ class Asker:
         return row["worktree"] == self.worktree and (
             row["floating"] or row["branch"] is None or row["branch"] == self.branch
         )
+
+
+def may_be_same(born: int | None, other: int | None) -> bool:
+    """Whether two processes with one number may be the same, by when they were started."""
+    return born is None or other is None or born == other
 
 
 def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal:

@@ -102,6 +102,8 @@ class Session(TypedDict):
     id: str
     pid: NotRequired[int]
     """The client's process, where the client tells it."""
+    born: NotRequired[int]
+    """When that process was started: its number goes to another one day."""
     at: str
     seq: NotRequired[int]
     """The event that bound it: which binding is the newest is not the clock's to say."""

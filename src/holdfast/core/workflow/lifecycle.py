@@ -143,7 +143,9 @@ def resume(state: Workflow, command: Command) -> list[Draft] | Refusal:
 
 
 def _holds(session: Session, held: Session | None) -> bool:
-    return held is not None and all(held.get(key) == session.get(key) for key in ("id", "pid"))
+    return held is not None and all(
+        held.get(key) == session.get(key) for key in ("id", "pid", "born")
+    )
 
 
 def _resumed(state: Workflow, data: Fields, _at: str) -> Workflow:

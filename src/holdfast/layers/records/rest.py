@@ -230,6 +230,7 @@ def _session(doc: Fields, key: str, path: Path) -> Fields | None:
     text(session, "id", [*path, key])
     when(session, "at", [*path, key])
     count(session, "pid", [*path, key], 0)
+    count(session, "born", [*path, key], 0)
     count(session, "seq", [*path, key], 0)
     return session
 
