@@ -11,7 +11,7 @@ import os
 from holdfast import jsontext
 from holdfast.core import edits, workflow
 from holdfast.core.workflow.lifecycle import pending
-from holdfast.core.workflow.state import is_active, remaining_phases
+from holdfast.core.workflow.state import ENDED, is_active, remaining_phases
 from holdfast.disk import LARGEST
 from holdfast.layers import records
 from holdfast.layers.records import envelope, fields
@@ -340,8 +340,13 @@ def completed_copy(engine: Engine, position: Position, state: Workflow) -> Workf
     except jsontext.BadJson:
         return state
     about = sealed.document.get("workflow")
-    says_so = isinstance(about, dict) and about.get("status") == "completed"
-    if sealed.intact or not says_so or not _is_of_this_run(engine, position, sealed):
+    status = about.get("status") if isinstance(about, dict) else None
+    if sealed.intact:
+        is_ours = sealed.ledger == engine.ledger.identity() and status in ENDED
+        if is_ours and engine.locked:
+            engine.store.remove(path)  # Whoever opened the workflow again could not take it away.
+        return state
+    if status != "completed" or not _is_of_this_run(engine, position, sealed):
         return state
     engine.needs_lock()
     return _moved_to_completed(engine, position, state) or state

@@ -226,6 +226,12 @@ def test_a_path_with_a_space_in_it_is_quoted_in_a_command_line(project, agent, m
     assert project.how(project.init(agent=agent, scope="user")) == {change.place.path: "unchanged"}
 
 
+def test_the_lock_of_an_uninstall_that_was_killed_at_its_end_goes_with_the_next(project):
+    project.write(".claude/holdfast/installed.json.lock", "")
+    assert project.uninstall().changes == []
+    assert project.names() == [".claude"]
+
+
 def test_all_agents_of_the_project_are_uninstalled_together_and_the_persons_stay(project):
     for agent in AGENTS:
         project.init(agent=agent)

@@ -95,6 +95,10 @@ class Journal:
                 continue
         raise Fault("busy", f"{self.folder} comes and goes", "run the command again")
 
+    def is_at_work(self) -> bool:
+        """Whether somebody has the lock, or had it and was killed."""
+        return os.path.lexists(self._lock_path)
+
     def unlock(self, fd: int) -> None:
         # Whoever waits for it sees that the name is gone, and takes the lock on a new one.
         self._disk.remove(self._lock_path)

@@ -165,7 +165,8 @@ class _Run:
 
     def take_out(self, places: list[Place], planned: list[Change]) -> list[Change]:
         """Does it, and forgets what was noted of files that have nothing of ours any more."""
-        if not planned and not any(place.key in self._journal.entries for place in places):
+        is_known = any(place.key in self._journal.entries for place in places)
+        if not planned and not is_known and not self._journal.is_at_work():
             return []
         done: list[Change] = []
 
