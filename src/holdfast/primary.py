@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import glance, jsontext, settings
+from holdfast import jsontext, settings, sight
 from holdfast.caller import PENDING, Receipt
 from holdfast.core import workflow as core
 from holdfast.core.refusal import Refusal
@@ -45,7 +45,7 @@ def carry_out(
     """Decides the command on what is known, and keeps it on the server."""
     from holdfast.graph import delivery
 
-    _, state = glance.glance(caller, workflow)
+    _, state = sight.glance(caller, workflow)
     if state is None:
         raise Refused("not_found", "there is no such workflow", "holdfast status")
     wanted = {"id": id or os.urandom(12).hex(), "do": kind, "args": args, "on": state["id"]}

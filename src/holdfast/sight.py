@@ -1,7 +1,8 @@
-"""A look at the whole workspace that waits for nobody and changes nothing.
+"""A look at the workspace that waits for nobody and changes nothing.
 
-``holdfast`` alone and ``holdfast watch`` show it. An edit is not taken in here, and what has run
-out of time is only left out: whoever just looks did not ask for more.
+``sight`` is for ``holdfast`` alone and ``holdfast watch``, ``glance`` for a caller that only wants
+names. Every other look takes in what it finds on the way: an edit, a record that is new, a time that
+has run out. Whoever presses Tab in the middle of a line did not ask for that.
 """
 
 from __future__ import annotations
@@ -77,6 +78,19 @@ def sight(caller: Caller) -> Sight:
     damaged = [f"{place}: {bad}" for place, bad in engine.ledger.walk(after=found.seq)]
     found.damage = damaged[:_DAMAGE]
     return found
+
+
+def glance(caller: Caller, workflow: str | None) -> tuple[list[Fields], Workflow | None]:
+    """A row for every workflow there ever was, and the state of the one that is meant."""
+    engine = caller.engine
+    engine.refresh()
+    found = Sight(engine.ledger.head_seq)
+    rows = _rows(engine, found)
+    if workflow is None:
+        mine = caller.chosen(rows)
+        workflow = "" if isinstance(mine, Refusal) else mine["id"]
+    position = engine.position(workflow)
+    return rows, None if position is None else _state(engine, position, found)
 
 
 def _rows(engine: Engine, found: Sight) -> list[Fields]:

@@ -320,7 +320,7 @@ class Evidence:
 
     def glance(self, *, workflow: str | None = None) -> tuple[list[Fields], Workflow | None]:
         """Rows of all workflows and the state of the one that is meant; changes nothing at all."""
-        from holdfast.glance import glance
+        from holdfast.sight import glance
 
         return glance(self._caller, workflow)
 
