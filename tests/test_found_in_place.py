@@ -390,23 +390,6 @@ def test_an_old_completed_copy_of_an_earlier_run_is_no_completion(place):
     assert place.shop.keeper().show(workflow=place.id).state == again
 
 
-@pytest.mark.parametrize("record_format", ["skill"])
-@pytest.mark.parametrize("end", ["complete", "abandon"])
-def test_our_own_copy_of_an_earlier_run_goes_with_the_next_change(place, end):
-    """Whoever opened the workflow again could not take it away."""
-    keeper = place.shop.keeper()
-    if end == "complete":
-        keeper.complete("done", force=True, reason="enough", workflow=place.id)
-    else:
-        keeper.abandon("no more", workflow=place.id)
-    old = place.shop.read(completed_twin(place))
-    keeper.resume(workflow=place.id)
-    place.shop.write(completed_twin(place), old)
-    keeper.set_context({"n": 1}, workflow=place.id)
-    assert not os.path.exists(place.shop.path(completed_twin(place)))
-    assert place.shop.document(place.record)["workflow"]["status"] == "in_progress"
-
-
 def test_the_only_place_for_a_verb_record_is_told_when_it_is_taken(tmp_path):
     place = Place(tmp_path, "verb")
     with pytest.raises(Refused) as caught:

@@ -1,5 +1,7 @@
 """Edits by which a script moves a workflow on: to its next cycle, to its end, to a new name."""
 
+import os
+
 import pytest
 
 from holdfast.core.workflow.state import declared_phase, find_phase
@@ -166,3 +168,21 @@ def test_a_renamed_phase_keeps_what_its_recipe_declares(shop):
     assert declared_phase(state, "Ship")["next"] == ["Look closely"]
     assert state["recipe"]["cycles_at"] == "Look closely"
     assert lines_of(shop.keeper()) == []
+
+
+@pytest.mark.parametrize("end", ["complete", "abandon"])
+def test_our_own_copy_of_an_earlier_run_goes_with_the_next_change(shop, end):
+    """Whoever opened the workflow again could not take it away."""
+    keeper = shop.keeper()
+    state = keeper.start("dev", "a.md").state
+    copy = state["record"].replace("/active/", "/completed/")
+    if end == "complete":
+        keeper.complete("done", force=True, reason="enough")
+    else:
+        keeper.abandon("no more")
+    old = shop.read(copy)
+    keeper.resume(workflow=state["id"])
+    shop.write(copy, old)
+    keeper.set_context({"n": 1})
+    assert not os.path.exists(shop.path(copy))
+    assert shop.document(state["record"])["workflow"]["status"] == "in_progress"

@@ -1,8 +1,8 @@
 """A look at the workspace that waits for nobody and changes nothing.
 
 ``sight`` is for ``holdfast`` alone and ``holdfast watch``, ``glance`` for a caller that only wants
-names. Every other look takes in what it finds on the way: an edit, a record that is new, a time that
-has run out. Whoever presses Tab in the middle of a line did not ask for that.
+names. Every other look takes in what it finds on the way: an edit, a record that is new, a time
+that has run out. Whoever presses Tab in the middle of a line did not ask for that.
 """
 
 from __future__ import annotations
