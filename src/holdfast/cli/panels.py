@@ -6,6 +6,7 @@ from holdfast import jsontext
 from holdfast.cli.text import cells, clean, padded, shortened
 from holdfast.core.edits import path_text
 from holdfast.core.workflow import features
+from holdfast.core.workflow.lifecycle import listed, pending
 from holdfast.core.workflow.state import is_passed
 
 TYPE_CHECKING = False
@@ -142,6 +143,9 @@ def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[st
     for name in ("outcome", "reason"):
         if state.get(name):
             yield f"  {name}: {clean(state.get(name))}"
+    left = pending(state) if state["status"] == "completed" else {}
+    if left:
+        yield f"  completed by force, skipped: {clean(listed(left))}"
 
 
 def _phases(screen: Screen, state: Workflow) -> Iterator[str]:

@@ -33,8 +33,12 @@ def position(recipe: str, title: str, begun: Sequence[str]) -> str | None:
     return None
 
 
-def completion(recipe: str, title: str, outcome: str | None) -> str:
-    return f"Completed {recipe.upper()} for {one_line(title)}: {one_line(outcome or 'done')}"
+def completion(recipe: str, title: str, ending: Fields) -> str:
+    """How it ended, by the event that says so; by force it is not simply done."""
+    said = str(ending.get("outcome") or "done")
+    if ending.get("skipped"):
+        said = f"{ending.get('outcome') or 'ended'}, by force: {ending.get('reason')}"
+    return f"Completed {recipe.upper()} for {one_line(title)}: {one_line(said)}"
 
 
 def expiry(recipe: str, title: str, phase: str | None) -> str:

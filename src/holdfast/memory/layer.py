@@ -12,6 +12,7 @@ from errno import EFBIG
 
 from holdfast import exchange, jsontext, settings
 from holdfast.core import choice, learning, sentences
+from holdfast.core.workflow.lifecycle import pending
 from holdfast.digest import digest
 from holdfast.errors import HoldfastError
 from holdfast.memory import merge, place, section
@@ -181,15 +182,15 @@ class Memory:
     def _ended(self, row: Fields) -> str:
         if row["status"] == "expired":
             return sentences.expiry(row["recipe"], row["title"], row["phase"])
-        return sentences.completion(row["recipe"], row["title"], self._outcome(row))
+        return sentences.completion(row["recipe"], row["title"], self._ending(row))
 
-    def _outcome(self, row: Fields) -> str | None:
+    def _ending(self, row: Fields) -> Fields:
         """How a workflow ended: most say so in their last event, which spares reading the rest."""
         last = next(self._engine.ledger.scan(row["id"], row["seq"] - 1), None)
         if last is not None and last["type"] == "workflow_completed":
-            told: str | None = last["data"].get("outcome")
-            return told
-        return self._engine.replay(row["id"])[0].get("outcome")
+            return last["data"]
+        state = self._engine.replay(row["id"])[0]
+        return {**state, "skipped": pending(state)}
 
 
 def _texts(found: object) -> list[str]:

@@ -190,10 +190,9 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
     seen = with_stale_gates(state, args.get("tree"))
     left = pending(seen)
     if left and not args.get("force"):
-        listed = "; ".join(f"{kind} {', '.join(map(str, left[kind]))}" for kind in left)
         return Refusal(
             "pending",
-            f"complete: {state['id']} still has pending {listed}{_why_stale(seen)}",
+            f"complete: {state['id']} still has pending {listed(left)}{_why_stale(seen)}",
             "finish them, or: holdfast complete --force --reason TEXT",
             pending=left,
         )
@@ -217,6 +216,11 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
     if path is not None:
         return [*drafts, *features.go_on(state, path, args.get("next_title") or path, data)]
     return [*drafts, {"type": "workflow_completed", "data": data}]
+
+
+def listed(left: Fields) -> str:
+    """What is pending, in words: ``tasks 1, 2; phases verify``."""
+    return "; ".join(f"{kind} {', '.join(map(str, left[kind]))}" for kind in left)
 
 
 def _why_stale(seen: Workflow) -> str:
