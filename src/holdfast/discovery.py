@@ -29,6 +29,20 @@ def discover(engine: Engine) -> bool:
     return found
 
 
+def unknown(engine: Engine, known: set[str]) -> list[str]:
+    """The records of this worktree that are none of these, as far as they look like records."""
+    found = [place for place in records_here(engine.workspace.root) if place not in known]
+    return [place for place in found if _looks_like_one(engine, place)]
+
+
+def _looks_like_one(engine: Engine, place: str) -> bool:
+    raw = engine.store.read(engine.workspace.inside(engine.workspace.root, place))
+    try:
+        return raw is not None and bool(envelope.unseal(raw).document)
+    except jsontext.BadJson:
+        return False
+
+
 def _known_records(engine: Engine) -> set[str]:
     return {
         row["record"]

@@ -169,6 +169,11 @@ def _weigh(engine: Engine, state: Workflow, found: Found, sealed: envelope.Seale
     if parsed["id"] != position.stream and not known and not _takes_over(engine, sealed, parsed):
         return found.refuse(f"it is a record of {parsed['id']}")
     if sealed.intact:
+        if sealed.ledger == engine.ledger.identity() and sealed.seq > engine.ledger.head_seq:
+            engine.note(
+                f"the ledger lost events: it ends at {engine.ledger.head_seq}, and "
+                f"{position.record} shows {sealed.seq}"
+            )
         return _from_elsewhere(engine, state, found, parsed)
     return _edited(engine, state, found, records.next_cycle(base, parsed), base, base_seq)
 

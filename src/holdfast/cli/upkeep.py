@@ -6,7 +6,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.audit import Report
+    from holdfast.audit.history import Report
     from holdfast.cli.shapes import Answer, Arguments
     from holdfast.keeper import Keeper
 

@@ -6,7 +6,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.audit import Report
+    from holdfast.audit.history import Report
     from holdfast.engine import Engine
 
 NAME = "graph.db"

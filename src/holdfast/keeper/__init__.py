@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from holdfast.audit import Report
+    from holdfast.audit.history import Report
     from holdfast.core.shapes import Event, Fields, Workflow
 
 __all__ = ["Keeper", "Receipt"]
