@@ -172,6 +172,21 @@ def test_explain_tells_and_changes_nothing(migration):
     assert migration.refused("hook", "--explain", "Nonsense")["code"] == "not_found"
 
 
+def test_explain_takes_no_edit_in_either(migration):
+    record = migration.ok("show")["workflow"]["record"]
+    path = os.path.join(migration.path, record)
+    with open(path, encoding="utf-8") as file:
+        edited = file.read().replace("Database Migration", "Another Migration")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(edited)
+    before = migration.types()
+    for event in ("SessionStart", "PreCompact", "Stop"):
+        migration.ok("hook", "--explain", event)
+    assert migration.types() == before
+    with open(path, encoding="utf-8") as file:
+        assert file.read() == edited
+
+
 def does(client, event):
     return client.as_session("session-1").ok("hook", "--explain", event)["does"]
 

@@ -138,6 +138,15 @@ def test_a_file_that_is_not_there_cannot_be_insisted_on(client):
     assert client.fire("PreToolUse", tool_name="Edit", tool_input={}) is None
 
 
+@pytest.mark.parametrize("more", ['graf = "off"', "graph = ["])
+def test_settings_that_cannot_be_used_enforce_nothing_and_the_briefing_says_so(migration, more):
+    migration.write(".claude/holdfast.toml", f'enforce = ["reading"]\n{more}\n')
+    assert migration.fire("PreToolUse", tool_name="Edit", tool_input={"file_path": "a.py"}) is None
+    assert "NOT ENFORCED: .claude/holdfast.toml" in migration.briefed()
+    migration.write(".claude/holdfast.toml", 'enforce = ["reading"]\n')
+    assert "NOT ENFORCED" not in migration.briefed()
+
+
 def test_enforced_stopping_sends_the_agent_back_once(client):
     client.write(".claude/holdfast.toml", 'enforce = ["stop"]\n')
     client.ok("start", "dev", "a.md", "--task", "one")

@@ -35,7 +35,7 @@ def hook(args: Arguments) -> Answer:
     told = {"hook_event_name": event, "cwd": os.getcwd(), "stop_hook_active": False}
     if args["session"]:
         told["session_id"] = args["session"]
-    plan = plan_for(Call(told, root_of(told)))
+    plan = plan_for(Call(told, root_of(told), only_looks=True))
     answer = plan.answer or {}
     context = answer.get("hookSpecificOutput", {}).get("additionalContext", "")
     return {"kind": "plan", "data": {"does": plan.says, "answer": answer, "context": context}}

@@ -105,7 +105,7 @@ def _may_matter(event: Fields, root: str) -> bool:
         return _has_work(root, with_notes=name in ("PreCompact", "PreCompress"))
     if name in _TOOLS:
         return event.get("tool_name") in _READS and _has_ledger(root) and _is_required(event, root)
-    return name in _ENFORCED and _has_ledger(root) and _is_enforced(root)
+    return name in _ENFORCED and _has_ledger(root) and is_enforced(root)
 
 
 def _has_ledger(root: str) -> bool:
@@ -127,7 +127,7 @@ def _has_work(root: str, *, with_notes: bool) -> bool:
     return _has_ledger(root) or any(os.path.lexists(os.path.join(root, place)) for place in places)
 
 
-def _is_enforced(root: str) -> bool:
+def is_enforced(root: str) -> bool:
     """Whether some settings speak of it; what they say is read by those who understand it."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.environ.get("HOME", ""), ".config")
     team = os.path.join(root, ".claude", "holdfast.toml")

@@ -10,13 +10,13 @@ import os
 
 from holdfast.core.briefing import quoted
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.lifecycle import pending
+from holdfast.core.workflow.lifecycle import listed, pending
 from holdfast.core.workflow.state import is_active, unread
 from holdfast.detection import detect
 from holdfast.digest import digest
 from holdfast.errors import HoldfastError
 from holdfast.hooks import answers
-from holdfast.hooks.first import paths_read
+from holdfast.hooks.first import is_enforced, paths_read
 from holdfast.hooks.log import write as write_log
 from holdfast.keeper import MAX_SESSION, Keeper
 
@@ -52,9 +52,11 @@ NOTHING = Plan("nothing: no workflow here is this session's")
 class Call:
     """One event: who asks, from where, and what about."""
 
-    def __init__(self, event: Fields, root: str) -> None:
+    def __init__(self, event: Fields, root: str, *, only_looks: bool = False) -> None:
         self.event = event
         self.root = root
+        self._only_looks = only_looks
+        """Whether nothing is taken in either that is found on the way."""
         self.name = _text(event, "hook_event_name")
         told = _text(event, "session_id") or os.environ.get("CLAUDE_CODE_SESSION_ID", "")
         self.session = told[:MAX_SESSION]
@@ -65,7 +67,20 @@ class Call:
 
     def mine(self) -> Workflow | Refusal:
         """This session's workflow, or why there is none."""
-        return self.keeper.mine()
+        if not self._only_looks:
+            return self.keeper.mine()
+        seen = self.keeper.sight()
+        return seen.why or seen.states[seen.mine or ""]
+
+    def unenforced(self) -> str:
+        """Why nothing is enforced although settings ask for it; empty when all is well."""
+        if not is_enforced(self.root):
+            return ""
+        try:
+            self.keeper.enforced()
+        except HoldfastError as error:
+            return f"NOT ENFORCED: {quoted(error.message, 500)}. Next: {quoted(error.hint, 200)}"
+        return ""
 
 
 def carry_out(event: Fields, root: str) -> Fields | None:
@@ -97,7 +112,8 @@ def _briefed(call: Call) -> Plan:
         return _candidates(call, found)
     # What a compaction unticks is ticked only where nobody could record it.
     is_new = source == "compact" and bool(found["read"])
-    text = call.keeper.briefing(state={**found, "read": {}} if is_new else found)
+    briefing = call.keeper.briefing(state={**found, "read": {}} if is_new else found)
+    text = "\n".join(filter(None, (briefing, call.unenforced())))
     told = {
         "digest": digest(text.encode()),
         "characters": len(text),
@@ -222,9 +238,9 @@ def _editing(call: Call) -> Plan:
     there = [path for path in unread(found) if _exists(call, path)]
     if not there:
         return Plan(f"nothing: everything that {found['id']} requires was read")
-    listed = ", ".join(quoted(path) for path in there[:20])
-    why = f"Holdfast: read these first, with the Read tool: {listed} (workflow {found['id']})"
-    return Plan(f"deny the edit until {listed} was read", answers.denied(call.name, why))
+    named = ", ".join(quoted(path) for path in there[:20])
+    why = f"Holdfast: read these first, with the Read tool: {named} (workflow {found['id']})"
+    return Plan(f"deny the edit until {named} was read", answers.denied(call.name, why))
 
 
 def _exists(call: Call, path: str) -> bool:
@@ -244,9 +260,8 @@ def _stopping(call: Call) -> Plan:
     left = {kind: items for kind, items in pending(found).items() if kind in ("tasks", "gates")}
     if not is_active(found) or not left:
         return Plan(f"nothing: {found['id']} has no task or gate pending")
-    listed = "; ".join(f"{kind} {', '.join(map(str, left[kind]))}" for kind in left)
     why = (
-        f"Holdfast: {found['id']} still has pending {quoted(listed)}. Go on, or say why not: "
+        f"Holdfast: {found['id']} still has pending {quoted(listed(left))}. Go on, or say why not: "
         f"holdfast task block N --reason TEXT -w {found['id']}, or holdfast abandon"
     )
     return Plan("send the agent back once, with what is pending", answers.blocked(why))
