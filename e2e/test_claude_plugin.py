@@ -37,5 +37,5 @@ def test_the_plugin_without_the_program_says_one_line(plugged):
     (request,) = plugged.stub.requests
     said = [line for line in request.text.splitlines() if "Holdfast: " in line]
     assert len(said) == 1
-    assert "the program is not installed. Install it: pipx install holdfast" in said[0]
+    assert "the program is not installed. Install it from a checkout" in said[0]
     assert not briefings(request)

@@ -194,7 +194,7 @@ def test_the_server_of_the_project_is_asked(place):
     place.ok("init")
     assert only(place, "server")["status"] == "good"
     bare = {**place.environment, "PATH": place.environment["PATH"].partition(":")[2]}
-    assert "pipx install" in only(place, "server", env=bare)["hint"]
+    assert "checkout: pipx install ." in only(place, "server", env=bare)["hint"]
     place.write(".mcp.json", '{"mcpServers": {"other": {"command": "x"}}}')
     assert checks(place, "server") == []
     place.write(".mcp.json", "{nonsense")

@@ -28,7 +28,10 @@ PLUGIN = "holdfast"
 _MOST = 1_048_576
 _BOM = b"\xef\xbb\xbf"
 _LIMIT_S = 20
-INSTALL = "pipx install holdfast, or put it on the PATH; holdfast init --local does without"
+INSTALL = (
+    "in Holdfast's checkout: pipx install . (or: pip install .), or put it on the PATH; "
+    "holdfast init --local does without"
+)
 
 
 class Call:

@@ -78,6 +78,6 @@ def newer_file(path: str, version: object) -> Fault:
     return Fault(
         "newer_file",
         f"a newer Holdfast wrote {path} (version {version}); this one would lose what it says",
-        "upgrade Holdfast: pip install --upgrade holdfast",
+        "install the newer Holdfast: git pull in its checkout, then pip install .",
         path=path,
     )

@@ -237,5 +237,6 @@ def _only(table: Fields, known: tuple[str, ...], path: str, prefix: str) -> None
     for key in table:
         if key not in known:
             why = f"is unknown; known are {', '.join(known)}"
-            hint = f"edit {path}; if it is for a newer Holdfast: pip install --upgrade holdfast"
+            newer = "if it is for a newer Holdfast: git pull in its checkout, then pip install ."
+            hint = f"edit {path}; {newer}"
             raise BadSettings(path, f"{prefix}{key}"[:100], why, hint)

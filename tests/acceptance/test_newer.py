@@ -25,7 +25,7 @@ HISTORIES = sorted(
     for name in os.listdir(record.HERE)
     if os.path.isfile(os.path.join(record.HERE, name, "ledger.ndjson"))
 )
-UPGRADE = "upgrade Holdfast: pip install --upgrade holdfast"
+UPGRADE = "install the newer Holdfast: git pull in its checkout, then pip install ."
 COMMANDS = [
     *("", "status", "show", "show dev-b25a2dc1", "resume", "log", "log dev-b25a2dc1"),
     *("watch --once", "start tdd x", "task done 1", "advance", "remind x", "set a=1", "complete"),
@@ -199,7 +199,7 @@ def test_settings_for_a_newer_one_are_refused_by_their_key(repo):
     error = repo.refused("start", "tdd", "x")
     assert error["code"] == "bad_settings"
     assert "colour: is unknown" in error["message"]
-    assert "if it is for a newer Holdfast: pip install --upgrade holdfast" in error["hint"]
+    assert "if it is for a newer Holdfast: git pull in its checkout" in error["hint"]
 
 
 def test_newer_approvals_are_not_written_over(repo):

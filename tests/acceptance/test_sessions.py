@@ -64,6 +64,18 @@ def test_a_live_session_keeps_others_away(repo):
     assert repo.state(workflow)["session"]["id"] == "ada"
 
 
+def test_the_command_that_takes_it_over_does_so_where_it_is_said(repo):
+    """A client says who is asking with every command, a plain terminal only when it is told to."""
+    workflow = started(repo.as_session("ada"), "one")
+    client = repo.as_session("grace", os.getpid())
+    told = f"holdfast resume {workflow}"
+    for other, command in ((repo, f"{told} --session NAME"), (client, told)):
+        assert other.refused("advance")["hint"].endswith(f"; {command} takes it over")
+        _, *words = command.split()
+        assert other.ok(*words)["workflow"]["session"]["id"] != "ada"
+        repo.as_session("ada").ok("resume", workflow)
+
+
 def test_resume_by_name_takes_a_workflow_over_and_says_so(repo):
     workflow = started(repo.as_session("ada"), "one")
     grace = repo.as_session("grace")

@@ -264,7 +264,7 @@ def test_without_the_sdk_the_command_that_installs_it_is_named(memory, keeper, m
     monkeypatch.setitem(sys.modules, "mcp", None)
     row, _ = synced(keeper())
     assert row["error"]["code"] == "no_sdk"
-    assert row["error"]["hint"] == "pip install 'holdfast[mcp]'"
+    assert row["error"]["hint"] == "in Holdfast's checkout: pip install '.[mcp]'"
 
 
 def test_a_program_that_is_not_there_is_said(memory, keeper):

@@ -99,8 +99,7 @@ def test_holdfast_gets_the_event_as_it_came(launch, fake, tmp_path, event):
 def test_it_says_once_that_holdfast_is_missing_and_what_installs_it(launch):
     line = only_line(launch("SessionStart", "/usr/bin:/bin"))
     assert "not installed" in line
-    assert "pipx install holdfast" in line
-    assert "pip install holdfast" in line
+    assert "from a checkout of Holdfast: pipx install . (or: pip install .)" in line
 
 
 @pytest.mark.parametrize("event", [*EVENTS[1:], "Stop", ""])
@@ -174,7 +173,7 @@ def test_a_holdfast_that_does_not_know_hooks_is_said_to_be_old(launch, fake, tmp
     done = launch("SessionStart", str(folder))
     assert done.stderr == b"no command hook\n"
     done.stderr = b""
-    assert "pipx upgrade holdfast" in only_line(done)
+    assert "git pull in the checkout of Holdfast, then pipx install" in only_line(done)
     assert launch("PreCompact", str(folder)).stdout == b""
 
 
@@ -185,7 +184,7 @@ def test_a_holdfast_whose_python_is_gone_is_no_error(launch, tmp_path):
     (folder / "holdfast").chmod(0o755)
     done = launch("SessionStart", str(folder))
     done.stderr = b""
-    assert "pipx upgrade holdfast" in only_line(done)
+    assert "git pull in the checkout of Holdfast, then pipx install" in only_line(done)
     assert launch("SessionEnd", str(folder)).returncode == 0
 
 

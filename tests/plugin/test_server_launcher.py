@@ -45,7 +45,7 @@ def test_the_server_that_is_installed_answers(tmp_path):
 def test_a_missing_program_says_so(tmp_path):
     done = launched(tmp_path, "/nowhere")
     assert (done.returncode, done.stdout) == (127, b"")
-    assert b"pipx install holdfast" in done.stderr
+    assert b"from a checkout of Holdfast: pipx install ." in done.stderr
 
 
 def test_a_program_of_the_repository_is_not_taken(tmp_path):

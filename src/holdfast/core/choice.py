@@ -1,7 +1,7 @@
 """Which workflow is mine? A pure answer over the catalog's rows.
 
-Only start, resume and claim bind a session. Whoever is not bound gets the one workflow of this
-worktree and branch that no live session holds; what is merely the newest is named, never taken.
+Only start and resume bind a session. Whoever is not bound gets the one workflow of this worktree
+and branch that no live session holds; what is merely the newest is named, never taken.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     if free:
         return _which(free, "several workflows are active here", "ambiguous")
     if here:
-        return _held(here)
+        return _held(here, asker)
     if active:
         return _elsewhere(active, asker)
     return Refusal(
@@ -112,12 +112,15 @@ def _which(rows: list[Fields], what: str, code: str) -> Refusal:
     )
 
 
-def _held(rows: list[Fields]) -> Refusal:
+def _held(rows: list[Fields], asker: Asker) -> Refusal:
     row = max(rows, key=lambda row: row["updated_at"])
+    # A client tells who is asking with every command; a plain terminal has to say it.
+    told = asker.session and asker.pid is not None
+    who = "" if told else f" --session {word(asker.session or 'NAME')}"
     return Refusal(
         "held",
         f"{row['id']} is held by the live session {row['session']['id'][:40]}",
-        f"-w {row['id']} acts on it all the same; holdfast resume {row['id']} takes it over",
+        f"-w {row['id']} acts on it all the same; holdfast resume {row['id']}{who} takes it over",
         candidates=[row["id"] for row in rows],
     )
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-EXTRA = "pip install 'holdfast[mcp]'"
+EXTRA = "in Holdfast's checkout: pip install '.[mcp]'"
 
 
 class Unreachable(Exception):

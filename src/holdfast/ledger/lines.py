@@ -59,7 +59,7 @@ def decode(line: bytes) -> Event:
         raise NewerLine(
             "newer_ledger",
             f"the ledger has events of schema {event['v']}; this Holdfast knows up to {SCHEMA}",
-            "upgrade Holdfast: pip install --upgrade holdfast",
+            "install the newer Holdfast: git pull in its checkout, then pip install .",
         )
     return event
 
