@@ -309,3 +309,10 @@ def test_where_the_graph_is_newer_the_record_still_tells_of_what_agrees(shop):
     age(shop, "plan", "2020-01-01T00:00:00.000Z")
     leave(shop, "L1", "L3")
     assert shop.ok("resume")["workflow"]["phases"][0] == begun
+
+
+def test_what_is_remembered_is_answered_though_the_settings_are_broken(repo):
+    repo.write(".claude/holdfast.toml", 'graf = "off"\n')
+    answer = repo.ok("remember", "hello")
+    assert "graf" in answer["notes"][0]
+    assert "remembered: hello" not in str(repo.ok("remember", "hello"))

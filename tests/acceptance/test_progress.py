@@ -64,6 +64,26 @@ def test_a_plan_needs_a_persons_approval_in_apex(repo):
     assert repo.ok("advance")["workflow"]["phase"] == "implement"
 
 
+def test_an_approval_does_not_outlive_the_way_back(repo):
+    """A recipe may lead back by itself: what is done again is approved again."""
+    repo.write(
+        ".claude/workflows/release.toml",
+        'name = "release"\nformat = "skill"\n'
+        '[[phases]]\nname = "prepare"\n'
+        '[[phases]]\nname = "review"\napproval = true\nnext = ["publish", "prepare"]\n'
+        '[[phases]]\nname = "publish"\n',
+    )
+    repo.ok("start", "release", "1.0")
+    repo.ok("advance")
+    repo.ok("phase", "approve", "review")
+    repo.ok("phase", "start", "prepare")
+    repo.ok("advance")
+    assert repo.refused("advance")["code"] == "needs_approval"
+    repo.ok("phase", "approve", "review")
+    assert repo.ok("advance")["workflow"]["phase"] == "publish"
+    repo.ok("verify")
+
+
 def test_a_last_phase_that_needs_approval_cannot_be_completed_around_it(repo):
     recipe = 'format = "skill"\n[[phases]]\nname = "sign"\napproval = true\n'
     repo.write(".claude/workflows/signed.toml", recipe)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.errors import HoldfastError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.shapes import Answer, Arguments
@@ -18,7 +20,11 @@ def page(name: str, fields: Fields, notes: list[str] | None = None) -> Answer:
 def remember(keeper: Keeper, args: Arguments) -> Answer:
     noted = keeper.remember(args["text"], kind=args["kind"], section=args["section"], id=args["id"])
     said = f"remembered: {args['text']}" if noted.seqs else f"known already: {args['text']}"
-    return _noted(noted, said, {"memory": keeper.memory().path})
+    try:
+        path = keeper.memory().path
+    except HoldfastError:
+        path = None  # Settings that cannot be read: a note says so, and what was said is kept.
+    return _noted(noted, said, {"memory": path})
 
 
 def forge_add(keeper: Keeper, args: Arguments) -> Answer:

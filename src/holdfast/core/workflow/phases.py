@@ -148,6 +148,10 @@ def _begun(state: Workflow, name: str, fields: Fields, command: Command) -> list
     data: Fields = {"phase": name}
     if is_terminal(name) and blocking(state):
         data["forced"] = command["args"]["reason"]
+    approved = [phase["name"] for phase in state["phases"] if phase.get("approved")]
+    if approved and state["phase"] is not None and _comes_before(state, name, state["phase"]):
+        # What was approved is done again, and what will come of it nobody has seen.
+        data["unapproved"] = [each for each in approved if not _comes_before(state, each, name)]
     return [{"type": "phase_started", "data": data}, *_told(name, fields)]
 
 
@@ -314,6 +318,8 @@ def _started(state: Workflow, data: Fields, at: str) -> Workflow:
     begun: Fields = {"status": "in_progress", "started_at": at}
     begun |= {"completed_at": None, "reason": None, "forced": data.get("forced")}
     after["phases"] = with_phase(after, name, begun)
+    for each in data.get("unapproved", ()):
+        after["phases"] = with_phase(after, each, {"approved": None})
     return after
 
 

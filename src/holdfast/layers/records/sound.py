@@ -26,7 +26,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("subject", "title", "worktree"), str),
     **dict.fromkeys(("reason", "commit", "outcome", "branch", "ttl"), _NO_TEXT),
     **dict.fromkeys(("recipe", "state", "fields", "context"), dict),
-    **dict.fromkeys(("changes", "depends", "reminders", "required_reading"), list),
+    **dict.fromkeys(("changes", "depends", "reminders", "required_reading", "unapproved"), list),
     "task": (int, str),
     "session": (dict, type(None)),
 }
