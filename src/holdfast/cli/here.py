@@ -81,11 +81,7 @@ def _at_work(found: Sight, aimed: str | None) -> list[Next]:
         newest = word(found.rows[0]["id"])
         take = (f"holdfast resume {newest}", "take this one up: its briefing")
         return [take, (f"holdfast show {newest}", "all about it"), *goal, _WATCH]
-    named = ["-w", state["id"]] if aimed else []
-    about, words = ahead(state) or ("", ["show"])
-    if named and state["id"] not in words:
-        end = words.index("--") if "--" in words else len(words)
-        words = [*words[:end], *named, *words[end:]]
+    about, words = ahead(state, is_named=aimed is not None) or ("", ["show", state["id"]])
     step = " ".join(["holdfast", *[word(each) for each in words]])
     resume = "holdfast resume" + (f" {word(state['id'])}" if aimed else "")
     return [(step, about), (resume, "the briefing, in a new session"), *goal, _WATCH]

@@ -112,4 +112,4 @@ def unverified_panel(screen: Screen, data: Fields) -> Iterator[str]:
     for line in data["found"].split("\n"):
         yield f"  {clean(line)}"
     yield from note_lines(screen, data["receipt"].notes)
-    yield "  next: holdfast loop next"
+    yield f"  next: {clean(data['next'])}"

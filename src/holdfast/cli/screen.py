@@ -311,17 +311,13 @@ def progress(state: Workflow) -> list[str]:
 
 
 def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]:
-    """What comes next; a workflow that was named by the user is named again."""
+    """What comes next; a workflow that must be named, or was by the user, is named."""
     from holdfast.core.ahead import ahead
 
-    following = ahead(state)
+    following = ahead(state, is_named=aimed)
     if following is None:
         return
     about, words = following
-    if aimed and state["id"] not in words:
-        # What stands after `--` is a command of its own.
-        end = words.index("--") if "--" in words else len(words)
-        words = [*words[:end], "-w", state["id"], *words[end:]]
     command = clean(" ".join(["holdfast", *[quote(word) for word in words]]))
     about = screen.fitted(clean(about), len(command) + len("  next:    "))
     yield f"  next: {command}" + screen.paint(f"   {about}", "dim")

@@ -352,6 +352,13 @@ class Loops:
             raise Refused("ambiguous", f"several loops are active: {names}", hint)
         return str(picked["id"])
 
+    def must_name(self, state: Workflow) -> bool:
+        """Whether a command about loops must name this one: another is the caller's, or none."""
+        listed = self._caller.reading(self._caller.rows)
+        rows = [row for row in listed if row["format"] == "loop" and row["status"] in choice.ACTIVE]
+        picked = rows[0] if len(rows) == 1 else self._caller.chosen(rows)
+        return isinstance(picked, Refusal) or picked["id"] != state["id"]
+
     def _only_folder(self) -> str:
         found = files.folders(self._engine.workspace.root)
         if len(found) == 1:
