@@ -279,12 +279,15 @@ def _demo(_screen: Screen, _data: Any) -> Iterable[str]:
 
 
 def _failure(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.core.choice import NAMED, listed
+
     yield f"{screen.paint('holdfast:', 'bad')} {clean(data['message'])}"
     said = f"{data['message']} {data['hint']}"
     for name, value in data.get("details", {}).items():
         items = [str(item) for item in _leaves(value)]
-        if not all(item in said for item in items):
-            yield f"  {clean(name)}: {clean(', '.join(items))}"
+        most = NAMED if name == "candidates" else len(items)
+        if not all(item in said for item in items[:most]):
+            yield f"  {clean(name)}: {clean(listed(items, most))}"
     if data["hint"]:
         yield f"  next: {clean(data['hint'])}"
 

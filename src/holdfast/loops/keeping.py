@@ -347,7 +347,7 @@ class Loops:
             raise Refused("not_found", *self.opening())
         picked = self._caller.chosen(rows)
         if isinstance(picked, Refusal):
-            names = ", ".join(str(row["id"]) for row in rows)
+            names = choice.listed([str(row["id"]) for row in rows])
             hint = f"name one: -w {rows[0]['id']}"
             raise Refused("ambiguous", f"several loops are active: {names}", hint)
         return str(picked["id"])
