@@ -121,6 +121,29 @@ def test_on_another_branch_it_says_where_the_work_is(repo):
     text, answer = told(repo)
     assert answer["mine"] is None
     assert "is for branch main; this is other" in text
+    name = answer["workflows"][0]["id"]
+    assert commands(answer) == [
+        "git switch main",
+        f"holdfast resume {name}",
+        f"holdfast show {name}",
+    ]
+
+
+def test_on_another_branch_a_session_is_shown_the_way_back_first(repo):
+    ada = repo.as_session("ada", os.getpid())
+    ada.ok("start", "planning", "one", "--task", "Look")
+    ada.git("switch", "-q", "-c", "other")
+    found = commands(told(ada)[1])
+    assert found == ["git switch main", "holdfast task start 1", "holdfast resume"]
+    ada.git("switch", "-q", "main")
+    assert commands(told(ada)[1])[0] == "holdfast task start 1"
+
+
+def test_the_branch_of_another_worktree_is_no_way_to_go(repo):
+    repo.ok("start", "planning", "one")
+    repo.git("worktree", "add", "-q", "../search", "-b", "search")
+    found = commands(told(repo.at("..", "search"))[1])
+    assert found[0].startswith("holdfast resume ")
 
 
 def test_an_edited_record_is_told_from_the_ledger_and_left(repo):

@@ -85,3 +85,11 @@ def test_the_next_of_one_of_several_loops_names_it(repo):
     ada.ok("resume", "next")
     planned = ada.run("loop", "plan", "survey", "--unit", "T3: End").out
     assert line_after("next: ", planned) == "holdfast loop next -w survey"
+
+
+def test_on_another_branch_the_briefing_names_a_command_that_works(repo):
+    one, _ = opened(repo, "planning", "one", "--task", "First")
+    repo.git("switch", "-q", "-c", "other")
+    text = repo.run("resume", one).out
+    assert "Either git switch main, or " in text
+    assert pasted(repo, line_after("NEXT: ", text)) == one

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields
     from holdfast.keeper import Keeper
     from holdfast.sight import Sight
+    from holdfast.workspace import Workspace
 
     Next = tuple[str, str]
     """A command, and what it is for."""
@@ -40,7 +41,8 @@ def here(keeper: Keeper, args: Arguments) -> Answer:
     if wanted is not None:
         found.mine = wanted if wanted in found.states else keeper.show(workflow=wanted).state["id"]
     workspace = keeper.workspace
-    following = _trouble(found) or _at_work(found, aimed=args["workflow"]) or _idle(found)
+    at_work = [*_switch(found, workspace), *_at_work(found, aimed=wanted)]
+    following = _trouble(found) or at_work or _idle(found)
     data = {
         "folder": workspace.root,
         "git": workspace.git is not None,
@@ -71,6 +73,25 @@ def _trouble(found: Sight) -> list[Next]:
     ]
 
 
+def _meant(found: Sight) -> Fields | None:
+    """The row of the caller's workflow, else of the newest that could be."""
+    could_be: Any = [found.mine]
+    if found.mine is None and found.why is not None:
+        could_be = found.why.details["candidates"]
+    rows = [row for row in found.rows if row["id"] in could_be]
+    return next(iter([*rows, *found.rows]), None)
+
+
+def _switch(found: Sight, workspace: Workspace) -> list[Next]:
+    """The way to the branch of the workflow, where another one is checked out."""
+    row = _meant(found)
+    if row is None or workspace.git is None or row["worktree"] != workspace.name:
+        return []
+    if row["floating"] or row["branch"] in (None, workspace.branch()):
+        return []
+    return [(f"git switch {word(row['branch'])}", f"the branch that {row['id']} is for")]
+
+
 def _at_work(found: Sight, aimed: str | None) -> list[Next]:
     """What goes on: with the caller's workflow, else with one of those that are active."""
     if not found.rows:
@@ -78,7 +99,7 @@ def _at_work(found: Sight, aimed: str | None) -> list[Next]:
     goal = [] if found.initiative is None else [_goal(found.initiative)]
     state = found.states.get(found.mine or "")
     if state is None:
-        newest = word(found.rows[0]["id"])
+        newest = word((_meant(found) or found.rows[0])["id"])
         take = (f"holdfast resume {newest}", "take this one up: its briefing")
         return [take, (f"holdfast show {newest}", "all about it"), *goal, _WATCH]
     about, words = ahead(state, is_named=aimed is not None) or ("", ["show", state["id"]])
