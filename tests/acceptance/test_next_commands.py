@@ -93,3 +93,17 @@ def test_on_another_branch_the_briefing_names_a_command_that_works(repo):
     text = repo.run("resume", one).out
     assert "Either git switch main, or " in text
     assert pasted(repo, line_after("NEXT: ", text)) == one
+
+
+def test_each_way_to_end_a_turn_is_a_command_of_its_own(repo):
+    repo.ok("loop", "new", "survey")
+    repo.ok("loop", "plan", "survey", "--unit", "T1: Look")
+    for ways, taken in ((2, 1), (2, 0), (3, 2)):
+        turn = repo.ok("loop", "next", "survey")["next"]
+        commands = [turn["command"], *turn["or"]]
+        assert len(commands) == ways
+        lines = repo.run("loop", "next", "survey").out.splitlines()
+        assert lines[-ways:] == [f"  next: {commands[0]}", *[f"    or: {c}" for c in commands[1:]]]
+        assert not any(character in "".join(commands) for character in "|<>;&")
+        assert pasted(repo, commands[taken].replace("COMMAND", "true")) == "survey"
+    assert repo.ok("loop", "next", "survey")["next"]["turn"] == "archive"
