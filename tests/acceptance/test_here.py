@@ -100,6 +100,22 @@ def test_an_initiative_gives_one_of_the_next_steps(repo):
     assert told(repo)[1]["initiative"]["milestones"][0]["title"] == "Map"
 
 
+def test_a_milestone_is_begun_with_a_workflow_and_completed_after_it(repo):
+    repo.ok("initiative", "create", "Tidy", "--milestone", "M1:Map", "--milestone", "M2:Sweep")
+    repo.ok("initiative", "start", "M1")
+    begin, end = "holdfast start RECIPE SUBJECT --milestone M1", "holdfast initiative complete M1"
+    assert commands(told(repo)[1]) == [begin, end, "holdfast recipes"]
+    other = repo.ok("start", "tdd", "something else")["workflow"]["id"]
+    assert commands(told(repo)[1])[2] == begin
+    repo.ok("abandon", "-w", other)
+    mine = repo.ok("start", "tdd", "one", "--milestone", "M1")["workflow"]["id"]
+    assert commands(told(repo)[1]) == ["holdfast advance", "holdfast resume", "holdfast watch"]
+    repo.ok("complete", "-w", mine, "--force", "--reason", "enough")
+    assert commands(told(repo)[1])[0] == end
+    repo.ok("initiative", "complete", "M1")
+    assert commands(told(repo)[1])[0] == "holdfast start RECIPE SUBJECT --milestone M2"
+
+
 def test_a_loop_is_gone_on_with_by_its_turn(repo):
     repo.ok("loop", "new", "survey", "--mode", "knowledge", "--outcome", "Understood")
     repo.ok("loop", "plan", "survey", "--unit", "R1:Sources", "--criteria", "three")

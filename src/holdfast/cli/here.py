@@ -96,7 +96,7 @@ def _at_work(found: Sight, aimed: str | None) -> list[Next]:
     """What goes on: with the caller's workflow, else with one of those that are active."""
     if not found.rows:
         return []
-    goal = [] if found.initiative is None else [_goal(found.initiative)]
+    goal = _goal(found)[:1]
     state = found.states.get(found.mine or "")
     if state is None:
         newest = word((_meant(found) or found.rows[0])["id"])
@@ -113,17 +113,19 @@ def _idle(found: Sight) -> list[Next]:
     if not found.seq:
         setup = ("holdfast init", "let Claude Code, Codex or Gemini CLI brief every session")
         return [_START, setup, ("holdfast demo", "watch a workflow survive a kill")]
-    goal = [] if found.initiative is None else [_goal(found.initiative)]
+    goal = _goal(found)
     back = [
         (f"holdfast resume {word(row['id'])}", f"it was {row['status'].replace('_', ' ')}")
         for row in found.ended[:1]
         if row["status"] != "completed"
     ]
-    return [*goal, *back, _START, _RECIPES, ("holdfast log --limit 10", "what happened here")]
+    start = [_START] if len(goal) < 2 else []
+    return [*goal, *back, *start, _RECIPES, ("holdfast log --limit 10", "what happened here")]
 
 
-def _goal(one: Fields) -> Next:
-    return str(one["next"]), f"for the initiative {one['name']}"
+def _goal(found: Sight) -> list[Next]:
+    name = found.initiative["name"] if found.initiative else ""
+    return [(command, f"for the initiative {name}") for command in found.goal]
 
 
 def here_lines(screen: Screen, data: Any) -> Iterator[str]:
