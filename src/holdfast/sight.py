@@ -59,6 +59,8 @@ class Sight:
         """The commands that carry it on, the likeliest first."""
         self.damage: list[str] = []
         """Lines of the open segment that cannot be read."""
+        self.is_writable = True
+        """Whether anything could be recorded."""
 
 
 def sight(caller: Caller) -> Sight:
@@ -83,7 +85,20 @@ def sight(caller: Caller) -> Sight:
         found.goal = _goal(engine, found, found.initiative)
     damaged = [f"{place}: {bad}" for place, bad in engine.ledger.walk(after=found.seq)]
     found.damage = damaged[:_DAMAGE]
+    found.is_writable = _is_writable(caller)
     return found
+
+
+def _is_writable(caller: Caller) -> bool:
+    """Whether the ledger's folder can be written, or made; else a server may stand in for it."""
+    folder = caller.engine.workspace.home
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK):
+        return True
+    from holdfast import primary
+
+    return primary.server_of(caller) is not None
 
 
 def glance(caller: Caller, workflow: str | None) -> tuple[list[Fields], Workflow | None]:

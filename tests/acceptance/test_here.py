@@ -212,3 +212,38 @@ def test_it_loads_no_more_than_status_does(repo, words):
 
     own = {"holdfast.cli.here", "holdfast.sight", "holdfast.core.ahead", "holdfast.cli.text"}
     assert loaded(*words) - loaded("status", *words) <= own
+
+
+def test_where_nothing_can_be_written_it_says_so_and_offers_what_only_looks(repo):
+    def looked():
+        answer = repo.ok(rights=False)
+        assert any("nothing can be written here" in note for note in answer["notes"])
+        for command in commands(answer)[:2]:
+            done = repo.run(*command.split()[1:], rights=False)
+            assert "will not persist" not in done.err
+        return commands(answer)
+
+    os.chmod(repo.path, 0o555)
+    assert looked() == ["holdfast doctor", "holdfast recipes", "holdfast demo"]
+    os.chmod(repo.path, 0o755)
+    assert "notes" not in repo.ok(rights=False)
+    name = repo.ok("start", "tdd", "x")["workflow"]["id"]
+    os.chmod(os.path.join(repo.path, ".claude", "holdfast"), 0o555)
+    assert looked() == [f"holdfast show {name}", "holdfast doctor", "holdfast watch"]
+    os.chmod(os.path.join(repo.path, ".claude", "holdfast"), 0o755)
+    assert commands(repo.ok(rights=False))[0] == "holdfast advance"
+
+
+def test_a_current_folder_that_is_gone_is_told_in_words(repo):
+    gone = repo.at("gone")
+    for words in ([], ["status"], ["start", "tdd", "x"], ["init"]):
+        os.makedirs(gone.path, exist_ok=True)
+        line = 'rmdir "$PWD" && exec "$@"'
+        done = subprocess.run(
+            ["sh", "-c", line, "sh", sys.executable, "-m", "holdfast", *words],
+            cwd=gone.path, env=gone.environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 3
+        assert done.stderr == (
+            "holdfast: the current folder is gone\n  next: cd to one that exists\n"
+        )

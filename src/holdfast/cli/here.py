@@ -32,6 +32,7 @@ _ROOM = 30
 """So many columns are wanted beside the commands."""
 _WATCH = ("holdfast watch", "see it move")
 _START = ("holdfast start RECIPE SUBJECT", "open a workflow, such as: start dev docs/login.md")
+_DEMO = ("holdfast demo", "watch a workflow survive a kill")
 _RECIPES = ("holdfast recipes", "what a workflow can be opened from")
 
 
@@ -41,8 +42,7 @@ def here(keeper: Keeper, args: Arguments) -> Answer:
     if wanted is not None:
         found.mine = wanted if wanted in found.states else keeper.show(workflow=wanted).state["id"]
     workspace = keeper.workspace
-    at_work = [*_switch(found, workspace), *_at_work(found, aimed=wanted)]
-    following = _trouble(found) or at_work or _idle(found)
+    following = _following(found, workspace, wanted)
     data = {
         "folder": workspace.root,
         "git": workspace.git is not None,
@@ -52,7 +52,7 @@ def here(keeper: Keeper, args: Arguments) -> Answer:
         "initiative": found.initiative,
         "damage": found.damage,
         "next": [{"command": command, "about": about} for command, about in following[:_THREE]],
-        "notes": [*_reason(found), *keeper.noticed()],
+        "notes": [*_reason(found), *_unwritable(found, workspace), *keeper.noticed()],
     }
     return {"kind": "here", "data": data}
 
@@ -61,6 +61,28 @@ def _reason(found: Sight) -> list[str]:
     """Why none of the active workflows is the caller's, where the table does not show it."""
     is_seen = found.why is None or found.why.code == "ambiguous" or not found.rows
     return [] if is_seen or found.mine or found.why is None else [found.why.message]
+
+
+def _unwritable(found: Sight, workspace: Workspace) -> list[str]:
+    if found.is_writable:
+        return []
+    return [f"nothing can be written here: make {workspace.home} writable, or cd elsewhere"]
+
+
+def _following(found: Sight, workspace: Workspace, aimed: str | None) -> list[Next]:
+    if not found.is_writable:
+        return _looking(found)
+    at_work = [*_switch(found, workspace), *_at_work(found, aimed=aimed)]
+    return _trouble(found) or at_work or _idle(found)
+
+
+def _looking(found: Sight) -> list[Next]:
+    """What can be done where nothing can be written."""
+    doctor = ("holdfast doctor", "what is wrong here, and what mends it")
+    row = _meant(found)
+    if row is None:
+        return [doctor, _RECIPES, _DEMO]
+    return [(f"holdfast show {word(row['id'])}", "all about it"), doctor, _WATCH]
 
 
 def _trouble(found: Sight) -> list[Next]:
@@ -112,7 +134,7 @@ def _idle(found: Sight) -> list[Next]:
     """What can be begun, or brought back."""
     if not found.seq:
         setup = ("holdfast init", "let Claude Code, Codex or Gemini CLI brief every session")
-        return [_START, setup, ("holdfast demo", "watch a workflow survive a kill")]
+        return [_START, setup, _DEMO]
     goal = _goal(found)
     back = [
         (f"holdfast resume {word(row['id'])}", f"it was {row['status'].replace('_', ' ')}")
