@@ -62,6 +62,7 @@ class Keeper:
             "workflows": ([{"id": "dev-1"}, {"id": "dev-2"}], []),
             "briefing": "Go on with task 3.",
             "resume_initiative": [],
+            "must_name": False,
             "log": list(EVENTS),
             "follow": interrupted_after([{**EVENTS[0], "seq": 3}]),
             "verify": report,
@@ -141,7 +142,8 @@ def test_start_hands_everything_on(keeper, capsys):
     assert (kwargs["tasks"], kwargs["context"]) == (["a"], {"k": 1})
     assert (answer["resumed"], answer["workflow"]["recipe"]) == (True, "dev")
     assert main(["start", "dev"]) == 0
-    assert keeper.calls[-1][2]["context"] is None
+    asked = [given for method, _, given in keeper.calls if method == "start"]
+    assert asked[-1]["context"] is None
     assert "resumed dev-1" in capsys.readouterr().out
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from holdfast.core import choice
-from holdfast.core.refusal import Refusal
+from holdfast.core.refusal import Refusal, word
 from holdfast.engine import NeedsLock
 from holdfast.errors import Fault, HoldfastError
 from holdfast.layers.catalog import has_no_workflow, row_of
@@ -29,6 +29,8 @@ _DAMAGE = 3
 """So many damaged lines are named."""
 _MANY = 200
 """So many active workflows are opened, the ones in motion first."""
+_LATEST = 20
+"""So many of the workflows that were completed last are looked at for what they were for."""
 _LOOKED_THROUGH = 1_000
 """So many of the ledger's events are looked through for those of one workflow."""
 
@@ -53,8 +55,12 @@ class Sight:
         """Why that is none."""
         self.initiative: Fields | None = None
         """The current one, unless it is over."""
+        self.goal: list[str] = []
+        """The commands that carry it on, the likeliest first."""
         self.damage: list[str] = []
         """Lines of the open segment that cannot be read."""
+        self.is_writable = True
+        """Whether anything could be recorded."""
 
 
 def sight(caller: Caller) -> Sight:
@@ -75,9 +81,24 @@ def sight(caller: Caller) -> Sight:
     else:
         found.mine = mine["id"]
     found.initiative = _initiative(caller)
+    if found.initiative is not None:
+        found.goal = _goal(engine, found, found.initiative)
     damaged = [f"{place}: {bad}" for place, bad in engine.ledger.walk(after=found.seq)]
     found.damage = damaged[:_DAMAGE]
+    found.is_writable = _is_writable(caller)
     return found
+
+
+def _is_writable(caller: Caller) -> bool:
+    """Whether the ledger's folder can be written, or made; else a server may stand in for it."""
+    folder = caller.engine.workspace.home
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK):
+        return True
+    from holdfast import primary
+
+    return primary.server_of(caller) is not None
 
 
 def glance(caller: Caller, workflow: str | None) -> tuple[list[Fields], Workflow | None]:
@@ -154,6 +175,27 @@ def _initiative(caller: Caller) -> Fields | None:
     if one is None or one["status"] in ("completed", "archived"):
         return None
     return view(str(state["current"]), one)
+
+
+def _goal(engine: Engine, found: Sight, one: Fields) -> list[str]:
+    """A milestone is begun with a workflow, goes on with it, and is completed after it."""
+    going = [m for m in one["milestones"] if m["id"] == one["current_milestone"]]
+    if one["status"] != "in_progress" or [m["status"] for m in going] != ["in_progress"]:
+        return [one["next"]]
+
+    def serves(state: Workflow | None) -> bool:
+        told: Fields = (state.get("initiative") if state else None) or {}
+        is_of = told.get("name") in (one["name"], one["key"])
+        return is_of and told.get("milestone") == one["current_milestone"]
+
+    if any(map(serves, found.states.values())):
+        return []
+    completed = [row["id"] for row in found.ended if row["status"] == "completed"][:_LATEST]
+    places = filter(None, map(engine.position, completed))
+    if any(serves(_state(engine, place, Sight(0))) for place in places):
+        return [one["next"]]
+    begin = f"holdfast start RECIPE SUBJECT --milestone {word(one['current_milestone'])}"
+    return [begin, one["next"]]
 
 
 def layers(caller: Caller, found: Sight) -> list[Fields]:

@@ -100,6 +100,22 @@ def test_an_initiative_gives_one_of_the_next_steps(repo):
     assert told(repo)[1]["initiative"]["milestones"][0]["title"] == "Map"
 
 
+def test_a_milestone_is_begun_with_a_workflow_and_completed_after_it(repo):
+    repo.ok("initiative", "create", "Tidy", "--milestone", "M1:Map", "--milestone", "M2:Sweep")
+    repo.ok("initiative", "start", "M1")
+    begin, end = "holdfast start RECIPE SUBJECT --milestone M1", "holdfast initiative complete M1"
+    assert commands(told(repo)[1]) == [begin, end, "holdfast recipes"]
+    other = repo.ok("start", "tdd", "something else")["workflow"]["id"]
+    assert commands(told(repo)[1])[2] == begin
+    repo.ok("abandon", "-w", other)
+    mine = repo.ok("start", "tdd", "one", "--milestone", "M1")["workflow"]["id"]
+    assert commands(told(repo)[1]) == ["holdfast advance", "holdfast resume", "holdfast watch"]
+    repo.ok("complete", "-w", mine, "--force", "--reason", "enough")
+    assert commands(told(repo)[1])[0] == end
+    repo.ok("initiative", "complete", "M1")
+    assert commands(told(repo)[1])[0] == "holdfast start RECIPE SUBJECT --milestone M2"
+
+
 def test_a_loop_is_gone_on_with_by_its_turn(repo):
     repo.ok("loop", "new", "survey", "--mode", "knowledge", "--outcome", "Understood")
     repo.ok("loop", "plan", "survey", "--unit", "R1:Sources", "--criteria", "three")
@@ -121,6 +137,29 @@ def test_on_another_branch_it_says_where_the_work_is(repo):
     text, answer = told(repo)
     assert answer["mine"] is None
     assert "is for branch main; this is other" in text
+    name = answer["workflows"][0]["id"]
+    assert commands(answer) == [
+        "git switch main",
+        f"holdfast resume {name}",
+        f"holdfast show {name}",
+    ]
+
+
+def test_on_another_branch_a_session_is_shown_the_way_back_first(repo):
+    ada = repo.as_session("ada", os.getpid())
+    ada.ok("start", "planning", "one", "--task", "Look")
+    ada.git("switch", "-q", "-c", "other")
+    found = commands(told(ada)[1])
+    assert found == ["git switch main", "holdfast task start 1", "holdfast resume"]
+    ada.git("switch", "-q", "main")
+    assert commands(told(ada)[1])[0] == "holdfast task start 1"
+
+
+def test_the_branch_of_another_worktree_is_no_way_to_go(repo):
+    repo.ok("start", "planning", "one")
+    repo.git("worktree", "add", "-q", "../search", "-b", "search")
+    found = commands(told(repo.at("..", "search"))[1])
+    assert found[0].startswith("holdfast resume ")
 
 
 def test_an_edited_record_is_told_from_the_ledger_and_left(repo):
@@ -173,3 +212,38 @@ def test_it_loads_no_more_than_status_does(repo, words):
 
     own = {"holdfast.cli.here", "holdfast.sight", "holdfast.core.ahead", "holdfast.cli.text"}
     assert loaded(*words) - loaded("status", *words) <= own
+
+
+def test_where_nothing_can_be_written_it_says_so_and_offers_what_only_looks(repo):
+    def looked():
+        answer = repo.ok(rights=False)
+        assert any("nothing can be written here" in note for note in answer["notes"])
+        for command in commands(answer)[:2]:
+            done = repo.run(*command.split()[1:], rights=False)
+            assert "will not persist" not in done.err
+        return commands(answer)
+
+    os.chmod(repo.path, 0o555)
+    assert looked() == ["holdfast doctor", "holdfast recipes", "holdfast demo"]
+    os.chmod(repo.path, 0o755)
+    assert "notes" not in repo.ok(rights=False)
+    name = repo.ok("start", "tdd", "x")["workflow"]["id"]
+    os.chmod(os.path.join(repo.path, ".claude", "holdfast"), 0o555)
+    assert looked() == [f"holdfast show {name}", "holdfast doctor", "holdfast watch"]
+    os.chmod(os.path.join(repo.path, ".claude", "holdfast"), 0o755)
+    assert commands(repo.ok(rights=False))[0] == "holdfast advance"
+
+
+def test_a_current_folder_that_is_gone_is_told_in_words(repo):
+    gone = repo.at("gone")
+    for words in ([], ["status"], ["start", "tdd", "x"], ["init"]):
+        os.makedirs(gone.path, exist_ok=True)
+        line = 'rmdir "$PWD" && exec "$@"'
+        done = subprocess.run(
+            ["sh", "-c", line, "sh", sys.executable, "-m", "holdfast", *words],
+            cwd=gone.path, env=gone.environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 3
+        assert done.stderr == (
+            "holdfast: the current folder is gone\n  next: cd to one that exists\n"
+        )

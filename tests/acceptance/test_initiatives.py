@@ -203,3 +203,13 @@ def test_files_of_people_show_in_git_and_the_record_does_not(repo):
     begin(repo, "--files")
     listed = repo.git("status", "--porcelain", "-uall").splitlines()
     assert sorted(line[3:] for line in listed) == [f"{FOLDER}/README.md", YAML]
+
+
+def test_completing_a_milestone_tells_of_its_workflows_that_are_open(repo):
+    repo.ok("initiative", "create", "Tidy", "--milestone", "M1:Map", "--milestone", "M2:Sweep")
+    repo.ok("initiative", "start", "M1")
+    name = repo.ok("start", "tdd", "one", "--milestone", "M1")["workflow"]["id"]
+    repo.ok("start", "tdd", "two")
+    said = repo.ok("initiative", "complete", "M1")["notes"]
+    assert said == [f"of M1 there is still open: {name}"]
+    assert "notes" not in repo.ok("initiative", "complete", "M2")

@@ -200,7 +200,8 @@ def test_the_next_turn_is_told_with_all_it_needs(repo):
         "▶ T1: Log in", "  in progress, iteration 2 of 4", "  criteria: tests pass",
         "  files: a.py, b.py", "  remaining: token", "  blockers: slow", "  model: haiku",
         "  guardrail: when dates: local; UTC",
-        "  next: holdfast loop iterate T1 --did TEXT --remaining TEXT | --signal T1_DONE",
+        "  next: holdfast loop iterate T1 --did TEXT --remaining TEXT",
+        "    or: holdfast loop iterate T1 --did TEXT --signal T1_DONE",
     ):  # fmt: skip
         assert line in text.splitlines()
     assert len(text) < 500

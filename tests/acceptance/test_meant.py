@@ -22,6 +22,8 @@ DEV = "-w dev-b25a2dc1"
         ("shwo", "show", 2),
         ("task dnoe 1", "task done 1", 2),
         ("status --jsno", "status --json", 2),
+        *((word, "--version", 2) for word in ("--verison", "--ver", "version", "-V", "-v")),
+        *((word, "status", 2) for word in ("list", "ls")),
         ("show dev-b25a2dc", "show dev-b25a2dc1", 1),
         ("show dev-b52a2dc1", "show dev-b25a2dc1", 1),
         ("remind x -w dev-b25a2d1", "remind x -w dev-b25a2dc1", 1),

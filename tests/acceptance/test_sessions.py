@@ -59,7 +59,10 @@ def test_a_live_session_keeps_others_away(repo):
             error = other.refused(line)
             assert (error["code"], error["details"]["candidates"]) == ("held", [workflow]), line
             assert "ada" in error["message"]
-            assert f"holdfast resume {workflow}" in error["hint"]
+            assert f"-w {workflow} acts on it" in error["hint"]
+            # Without a session, resume would bind nobody.
+            is_offered = f"holdfast resume {workflow}" in error["hint"]
+            assert is_offered is (other is not repo), line
     assert repo.ok("advance", "-w", workflow)["workflow"]["phase"] == "green"
     assert repo.state(workflow)["session"]["id"] == "ada"
 
@@ -211,3 +214,23 @@ def test_in_the_middle_of_a_rebase_the_branch_is_the_one_that_is_rebased(repo, w
     assert "MISMATCH" not in repo.ok("resume")["briefing"]
     repo.git("rebase", "--abort")
     assert repo.state()["branch"] == "side"
+
+
+def test_of_many_workflows_a_few_are_named_and_programs_get_them_all(repo):
+    names = [started(repo, f"number {n}") for n in range(8)]
+    for place in (repo, repo.as_session("ada")):
+        error = place.refused("advance")
+        assert sorted(error["details"]["candidates"]) == sorted(names)
+        assert error["message"].endswith(" and 3 more")
+        assert error["hint"].endswith("; holdfast status lists them all")
+        told = place.run("advance").err
+        assert sum(name in told for name in names) == 5
+        assert "candidates:" not in told
+        assert ("holdfast resume" in told) is (place is not repo)
+
+
+def test_of_a_few_workflows_each_is_named(repo):
+    names = [started(repo, f"number {n}") for n in range(2)]
+    error = repo.refused("advance")
+    assert error["hint"] == f"name one: -w {names[1]}"
+    assert all(name in error["message"] for name in names)

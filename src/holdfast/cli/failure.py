@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from holdfast.cli.arguments import Usage
@@ -79,9 +80,20 @@ def _needs_aim(command: str) -> bool:
 
 
 def _told_of_system(error: OSError) -> Fields:
+    if isinstance(error, FileNotFoundError) and not _is_somewhere():
+        return _told("storage", "the current folder is gone", "cd to one that exists")
     where = f" ({error.filename})" if error.filename else ""
     message = f"the system refused: {error.strerror or error}{where}"
     return _told("storage", message, "see to that, then run the same command again")
+
+
+def _is_somewhere() -> bool:
+    """Whether the current folder still exists."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _print_trace() -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields
     from holdfast.keeper import Keeper
     from holdfast.sight import Sight
+    from holdfast.workspace import Workspace
 
     Next = tuple[str, str]
     """A command, and what it is for."""
@@ -31,6 +32,7 @@ _ROOM = 30
 """So many columns are wanted beside the commands."""
 _WATCH = ("holdfast watch", "see it move")
 _START = ("holdfast start RECIPE SUBJECT", "open a workflow, such as: start dev docs/login.md")
+_DEMO = ("holdfast demo", "watch a workflow survive a kill")
 _RECIPES = ("holdfast recipes", "what a workflow can be opened from")
 
 
@@ -40,7 +42,7 @@ def here(keeper: Keeper, args: Arguments) -> Answer:
     if wanted is not None:
         found.mine = wanted if wanted in found.states else keeper.show(workflow=wanted).state["id"]
     workspace = keeper.workspace
-    following = _trouble(found) or _at_work(found, aimed=args["workflow"]) or _idle(found)
+    following = _following(found, workspace, wanted)
     data = {
         "folder": workspace.root,
         "git": workspace.git is not None,
@@ -50,7 +52,7 @@ def here(keeper: Keeper, args: Arguments) -> Answer:
         "initiative": found.initiative,
         "damage": found.damage,
         "next": [{"command": command, "about": about} for command, about in following[:_THREE]],
-        "notes": [*_reason(found), *keeper.noticed()],
+        "notes": [*_reason(found), *_unwritable(found, workspace), *keeper.noticed()],
     }
     return {"kind": "here", "data": data}
 
@@ -59,6 +61,28 @@ def _reason(found: Sight) -> list[str]:
     """Why none of the active workflows is the caller's, where the table does not show it."""
     is_seen = found.why is None or found.why.code == "ambiguous" or not found.rows
     return [] if is_seen or found.mine or found.why is None else [found.why.message]
+
+
+def _unwritable(found: Sight, workspace: Workspace) -> list[str]:
+    if found.is_writable:
+        return []
+    return [f"nothing can be written here: make {workspace.home} writable, or cd elsewhere"]
+
+
+def _following(found: Sight, workspace: Workspace, aimed: str | None) -> list[Next]:
+    if not found.is_writable:
+        return _looking(found)
+    at_work = [*_switch(found, workspace), *_at_work(found, aimed=aimed)]
+    return _trouble(found) or at_work or _idle(found)
+
+
+def _looking(found: Sight) -> list[Next]:
+    """What can be done where nothing can be written."""
+    doctor = ("holdfast doctor", "what is wrong here, and what mends it")
+    row = _meant(found)
+    if row is None:
+        return [doctor, _RECIPES, _DEMO]
+    return [(f"holdfast show {word(row['id'])}", "all about it"), doctor, _WATCH]
 
 
 def _trouble(found: Sight) -> list[Next]:
@@ -71,21 +95,36 @@ def _trouble(found: Sight) -> list[Next]:
     ]
 
 
+def _meant(found: Sight) -> Fields | None:
+    """The row of the caller's workflow, else of the newest that could be."""
+    could_be: Any = [found.mine]
+    if found.mine is None and found.why is not None:
+        could_be = found.why.details["candidates"]
+    rows = [row for row in found.rows if row["id"] in could_be]
+    return next(iter([*rows, *found.rows]), None)
+
+
+def _switch(found: Sight, workspace: Workspace) -> list[Next]:
+    """The way to the branch of the workflow, where another one is checked out."""
+    row = _meant(found)
+    if row is None or workspace.git is None or row["worktree"] != workspace.name:
+        return []
+    if row["floating"] or row["branch"] in (None, workspace.branch()):
+        return []
+    return [(f"git switch {word(row['branch'])}", f"the branch that {row['id']} is for")]
+
+
 def _at_work(found: Sight, aimed: str | None) -> list[Next]:
     """What goes on: with the caller's workflow, else with one of those that are active."""
     if not found.rows:
         return []
-    goal = [] if found.initiative is None else [_goal(found.initiative)]
+    goal = _goal(found)[:1]
     state = found.states.get(found.mine or "")
     if state is None:
-        newest = word(found.rows[0]["id"])
+        newest = word((_meant(found) or found.rows[0])["id"])
         take = (f"holdfast resume {newest}", "take this one up: its briefing")
         return [take, (f"holdfast show {newest}", "all about it"), *goal, _WATCH]
-    named = ["-w", state["id"]] if aimed else []
-    about, words = ahead(state) or ("", ["show"])
-    if named and state["id"] not in words:
-        end = words.index("--") if "--" in words else len(words)
-        words = [*words[:end], *named, *words[end:]]
+    about, words = ahead(state, is_named=aimed is not None) or ("", ["show", state["id"]])
     step = " ".join(["holdfast", *[word(each) for each in words]])
     resume = "holdfast resume" + (f" {word(state['id'])}" if aimed else "")
     return [(step, about), (resume, "the briefing, in a new session"), *goal, _WATCH]
@@ -95,18 +134,20 @@ def _idle(found: Sight) -> list[Next]:
     """What can be begun, or brought back."""
     if not found.seq:
         setup = ("holdfast init", "let Claude Code, Codex or Gemini CLI brief every session")
-        return [_START, setup, ("holdfast demo", "watch a workflow survive a kill")]
-    goal = [] if found.initiative is None else [_goal(found.initiative)]
+        return [_START, setup, _DEMO]
+    goal = _goal(found)
     back = [
         (f"holdfast resume {word(row['id'])}", f"it was {row['status'].replace('_', ' ')}")
         for row in found.ended[:1]
         if row["status"] != "completed"
     ]
-    return [*goal, *back, _START, _RECIPES, ("holdfast log --limit 10", "what happened here")]
+    start = [_START] if len(goal) < 2 else []
+    return [*goal, *back, *start, _RECIPES, ("holdfast log --limit 10", "what happened here")]
 
 
-def _goal(one: Fields) -> Next:
-    return str(one["next"]), f"for the initiative {one['name']}"
+def _goal(found: Sight) -> list[Next]:
+    name = found.initiative["name"] if found.initiative else ""
+    return [(command, f"for the initiative {name}") for command in found.goal]
 
 
 def here_lines(screen: Screen, data: Any) -> Iterator[str]:

@@ -32,6 +32,8 @@ def turn_panel(screen: Screen, data: Fields) -> Iterator[str]:
         yield from _unit_ahead(screen, turn)
     yield from note_lines(screen, data["notes"])
     yield f"  next: {clean(turn['command'])}"
+    for command in turn.get("or", ()):
+        yield f"    or: {clean(command)}"
 
 
 def _unit_ahead(screen: Screen, turn: Fields) -> Iterator[str]:
@@ -112,4 +114,4 @@ def unverified_panel(screen: Screen, data: Fields) -> Iterator[str]:
     for line in data["found"].split("\n"):
         yield f"  {clean(line)}"
     yield from note_lines(screen, data["receipt"].notes)
-    yield "  next: holdfast loop next"
+    yield f"  next: {clean(data['next'])}"

@@ -7,12 +7,13 @@ import os
 import sys
 
 from holdfast.cli.steps import changed
+from holdfast.core.refusal import word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.shapes import Answer, Arguments
     from holdfast.core.shapes import Fields, Task, Workflow
-    from holdfast.keeper import Keeper
+    from holdfast.keeper import Keeper, Receipt
 
 FAILED = 4
 
@@ -23,7 +24,7 @@ def new(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.loops().new(args["slug"], args["mode"] or "development", **options)
     verb = "goes on" if receipt.resumed else "opened"
     folder = receipt.state["record"].rpartition("/")[0]
-    return changed(args, receipt, f"loop {receipt.state['id']} {verb}: {folder}/")
+    return _named(keeper, args, receipt, f"loop {receipt.state['id']} {verb}: {folder}/")
 
 
 def plan(keeper: Keeper, args: Arguments) -> Answer:
@@ -34,7 +35,7 @@ def plan(keeper: Keeper, args: Arguments) -> Answer:
     if depends:
         options["depends"] = [] if depends == ["none"] else depends
     receipt = keeper.loops().plan(_slug(args), args["unit"], **options)
-    return changed(args, receipt, f"planned: {args['unit']}")
+    return _named(keeper, args, receipt, f"planned: {args['unit']}")
 
 
 def next_turn(keeper: Keeper, args: Arguments) -> Answer:
@@ -75,6 +76,8 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     task = next(task for task in receipt.state["tasks"] if str(task["id"]) == unit)
     if task["status"] != "completed":
         failed = {"unit": unit, "found": str(task.get("remaining") or "")}
+        aim = f" -w {word(args['workflow'])}" if args["workflow"] else ""
+        failed["next"] = f"holdfast loop next{aim}"
         answer["kind"], answer["code"] = "unverified", FAILED
         answer["data"] |= failed
     return answer
@@ -124,7 +127,7 @@ def archive(keeper: Keeper, args: Arguments) -> Answer:
 
 def rebuild(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.loops().rebuild(_slug(args))
-    return changed(args, receipt, f"rebuilt: {receipt.state['id']}")
+    return _named(keeper, args, receipt, f"rebuilt: {receipt.state['id']}")
 
 
 def run(keeper: Keeper, args: Arguments) -> Answer:
@@ -174,6 +177,13 @@ def _is_dumb() -> bool:
     return os.environ.get("TERM") == "dumb"
 
 
+def _named(keeper: Keeper, args: Arguments, receipt: Receipt, said: str) -> Answer:
+    """The answer about a loop that was named by its slug, which the next command may need too."""
+    answer = changed(args, receipt, said)
+    answer["data"]["aimed"] |= keeper.loops().must_name(receipt.state)
+    return answer
+
+
 def _slug(args: Arguments) -> str | None:
     slug: str | None = args["slug"] or args["workflow"]
     return slug
@@ -189,5 +199,5 @@ def _split(listed: list[str]) -> list[str]:
 
 def _now(state: Workflow, args: Arguments) -> str:
     found = [task["status"] for task in state["tasks"] if str(task["id"]) == args["unit"]]
-    word = found[0].replace("_", " ").replace("completed", "done") if found else "?"
-    return f": {word}"
+    status = found[0].replace("_", " ").replace("completed", "done") if found else "?"
+    return f": {status}"

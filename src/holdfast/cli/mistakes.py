@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 _SHOWN = 60
 _SHOWN_HINT = 400
+_VERSION = "--version"
+_ELSEWHERE_CALLED = {
+    "list": "status", "ls": "status", "version": _VERSION, "-V": _VERSION, "-v": _VERSION,
+}  # fmt: skip
+"""What other programs call it."""
 
 
 def missing_command(group: str) -> Usage:
@@ -34,11 +39,14 @@ def unknown_command(words: list[str], place: int, group: str) -> Usage:
     else:
         tops = [name for name in COMMANDS if " " not in name]
         inner = [name for name in COMMANDS if name.endswith(f" {word}")]
-        meant = inner[0] if inner else nearest(word, [*tops, *GROUPS])
+        called = [_ELSEWHERE_CALLED[word]] if word in _ELSEWHERE_CALLED else inner
+        meant = called[0] if called else nearest(word, [*tops, *GROUPS])
         message = f"there is no command {_shown(word)} (argument {place})"
         fallback = "holdfast help"
     if meant is None:
         return Usage(message, fallback)
+    if meant == _VERSION:
+        return _version_meant(message, words)
     corrected = [*words[: place - 1], *meant.split(" "), *words[place:]]
     return Usage(f"{message}; did you mean {meant!r}?", line_of(corrected, fallback))
 
@@ -46,14 +54,26 @@ def unknown_command(words: list[str], place: int, group: str) -> Usage:
 def unknown_option(words: list[str], place: int, path: list[str], options: Iterable[str]) -> Usage:
     word = words[place - 1]
     name, equals, value = word.partition("=")
+    if word == _VERSION:
+        return Usage(f"{_VERSION} (argument {place}) stands alone", f"holdfast {_VERSION}")
     message = f"{_command(path)} has no option {_shown(name)} (argument {place})"
-    meant = nearest(name, list(options))
+    known = [*options, _VERSION] if not path else list(options)
+    meant = _ELSEWHERE_CALLED.get(name) if not path else None
+    meant = meant or nearest(name, known)
+    if meant == _VERSION:
+        return _version_meant(message, words)
     if meant is not None:
         corrected = [*words[: place - 1], meant + equals + value, *words[place:]]
         return Usage(f"{message}; did you mean {meant}?", line_of(corrected, _help(path)))
     if path and " ".join(path) in COMMANDS:
         message += "; text that begins with a dash stands after `--`"
     return Usage(message, _help(path))
+
+
+def _version_meant(message: str, words: list[str]) -> Usage:
+    """It stands alone, so nothing else of the line is kept."""
+    as_json = ["--json"] if "--json" in words else []
+    return Usage(f"{message}; did you mean {_VERSION}?", line_of([_VERSION, *as_json], ""))
 
 
 def flag_with_value(path: list[str], place: int, name: str, value: str) -> Usage:

@@ -279,12 +279,15 @@ def _demo(_screen: Screen, _data: Any) -> Iterable[str]:
 
 
 def _failure(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.core.choice import NAMED, listed
+
     yield f"{screen.paint('holdfast:', 'bad')} {clean(data['message'])}"
     said = f"{data['message']} {data['hint']}"
     for name, value in data.get("details", {}).items():
         items = [str(item) for item in _leaves(value)]
-        if not all(item in said for item in items):
-            yield f"  {clean(name)}: {clean(', '.join(items))}"
+        most = NAMED if name == "candidates" else len(items)
+        if not all(item in said for item in items[:most]):
+            yield f"  {clean(name)}: {clean(listed(items, most))}"
     if data["hint"]:
         yield f"  next: {clean(data['hint'])}"
 
@@ -311,17 +314,13 @@ def progress(state: Workflow) -> list[str]:
 
 
 def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]:
-    """What comes next; a workflow that was named by the user is named again."""
+    """What comes next; a workflow that must be named, or was by the user, is named."""
     from holdfast.core.ahead import ahead
 
-    following = ahead(state)
+    following = ahead(state, is_named=aimed)
     if following is None:
         return
     about, words = following
-    if aimed and state["id"] not in words:
-        # What stands after `--` is a command of its own.
-        end = words.index("--") if "--" in words else len(words)
-        words = [*words[:end], "-w", state["id"], *words[end:]]
     command = clean(" ".join(["holdfast", *[quote(word) for word in words]]))
     about = screen.fitted(clean(about), len(command) + len("  next:    "))
     yield f"  next: {command}" + screen.paint(f"   {about}", "dim")

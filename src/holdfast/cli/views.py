@@ -147,7 +147,7 @@ def _driven(data: Any) -> Fields:
 
 def _unverified(data: Any) -> Fields:
     message = f"loop verify: {data['unit']} did not pass: {data['found'][:200]}"
-    error = {"code": "failed", "message": message, "hint": "holdfast loop next"}
+    error = {"code": "failed", "message": message, "hint": data["next"]}
     return {**_change(data), "error": error}
 
 

@@ -24,7 +24,9 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
     context = args["context"] or None
     receipt = keeper.start(args["recipe"], args["subject"], context=context, **options, **aim(args))
     verb = "resumed" if receipt.resumed else "started"
-    return _answer("started", args, receipt, f"{verb} {receipt.state['id']}")
+    answer = _answer("started", args, receipt, f"{verb} {receipt.state['id']}")
+    answer["data"]["aimed"] = keeper.must_name(receipt.state)
+    return answer
 
 
 def status(keeper: Keeper, args: Arguments) -> Answer:
@@ -46,6 +48,7 @@ def resume(keeper: Keeper, args: Arguments) -> Answer:
     receipt.notes += keeper.resume_initiative()
     answer = _answer("briefing", args, receipt, "")
     answer["data"]["briefing"] = keeper.briefing(state=receipt.state)
+    answer["data"]["aimed"] = args["workflow"] is not None or keeper.must_name(receipt.state)
     answer["data"]["branch"] = keeper.workspace.branch()
     return answer
 

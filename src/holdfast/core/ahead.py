@@ -22,10 +22,22 @@ Next = tuple[str, list[str]]
 PULL_REQUEST = "pr_created"
 """The gate that is passed when the pull request is there."""
 _WAITING = ("pending", "completed", "blocked")
+_BY_WORD = "or say so: holdfast gate record"
 
 
-def ahead(state: Workflow) -> Next | None:
-    """The next step, or ``None`` after the end."""
+def ahead(state: Workflow, *, is_named: bool = False) -> Next | None:
+    """The next step, or ``None`` after the end; with the workflow's name in it, where asked."""
+    following = _ahead(state)
+    if following is None or not is_named or following[1][0] == "resume":
+        return following
+    about, words = following
+    # What stands after `--` is a command of its own.
+    end = words.index("--") if "--" in words else len(words)
+    named = [*words[:end], "-w", state["id"], *words[end:]]
+    return about.replace(_BY_WORD, f"{_BY_WORD} -w {word(state['id'])}"), named
+
+
+def _ahead(state: Workflow) -> Next | None:
     if not is_active(state):
         if state["status"] == "completed":
             return None
@@ -99,8 +111,8 @@ def _passing(state: Workflow, name: str) -> Next:
     again = _words(gate.get("command"))
     if again is not None:
         return about, ["gate", "run", name, "--", *again]
-    by_word = f"holdfast gate record {word(name)} --passed"
-    return f"{about}; or say so: {by_word}", ["gate", "run", name, "--", "COMMAND"]
+    by_word = f"{_BY_WORD} {word(name)} --passed"
+    return f"{about}; {by_word}", ["gate", "run", name, "--", "COMMAND"]
 
 
 def _words(command: Json) -> list[str] | None:

@@ -31,16 +31,19 @@ def briefing(
     branch: str | None = None,
     pushed: str | None = None,
     outside: int = 0,
+    *,
+    is_named: bool = False,
 ) -> str:
     """The text for a session that resumes this workflow.
 
     ``pushed`` is the remote branch that has the work already, where a pull request is due;
-    ``outside`` counts the required reading that is not in ``state`` because it is not told of.
+    ``outside`` counts the required reading that is not in ``state`` because it is not told of;
+    ``is_named``: a command that names no workflow would be about another one, or about none.
     """
     parts = [
         ("position", _position(state, now, branch)),
         ("unit", _unit(state)),
-        ("next", _next(state)),
+        ("next", _next(state, is_named=is_named)),
         ("pending", [*_pushed(state, pushed), *_pending(state)]),
         ("failed", _failed(state, now)),
         ("reading", [*_reading(state), *_not_told(state, outside)]),
@@ -195,8 +198,8 @@ def _guardrails(state: Workflow) -> list[str]:
     return _listed("GUARDRAILS", lessons(state))
 
 
-def _next(state: Workflow) -> list[str]:
-    following = ahead(state)
+def _next(state: Workflow, *, is_named: bool) -> list[str]:
+    following = ahead(state, is_named=is_named)
     if following is None:
         return [f"NEXT: nothing; the workflow is {state['status']}"]
     about, words = following

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Workflow
 
 ACTIVE = ("in_progress", "blocked")
+NAMED = 5
+"""So many are named where one is to be chosen; the answer for programs has them all."""
 
 
 def has_run_out(row: Fields | Workflow, now_ms: int) -> bool:
@@ -80,7 +82,7 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     if len(free) == 1:
         return free[0]
     if free:
-        return _which(free, "several workflows are active here", "ambiguous")
+        return _which(free, "several workflows are active here", "ambiguous", asker)
     if here:
         return _held(here, asker)
     if active:
@@ -101,13 +103,23 @@ def _newest(rows: list[Fields]) -> Fields:
     return max(rows, key=lambda row: int(row["session"].get("seq", 0)))
 
 
-def _which(rows: list[Fields], what: str, code: str) -> Refusal:
+def listed(names: list[str], most: int = NAMED) -> str:
+    """The first few of them, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _which(rows: list[Fields], what: str, code: str, asker: Asker) -> Refusal:
     named = sorted(rows, key=lambda row: row["updated_at"], reverse=True)
-    listed = ", ".join(f"{row['id']} ({row['title'][:40]})" for row in named[:10])
+    said = [f"{row['id']} ({row['title'][:40]})" for row in named]
+    # Without a session, taking one up binds nobody; it only brings a workflow from elsewhere here.
+    can_take = asker.session or code != "ambiguous"
+    take = f", or holdfast resume {named[0]['id']}" if can_take else ""
+    every = "; holdfast status lists them all" if len(named) > NAMED else ""
     return Refusal(
         code,
-        f"{what}: {listed}",
-        f"name one: -w {named[0]['id']}, or holdfast resume {named[0]['id']}",
+        f"{what}: {listed(said)}",
+        f"name one: -w {named[0]['id']}{take}{every}",
         candidates=[row["id"] for row in named],
     )
 
@@ -135,4 +147,4 @@ def _elsewhere(rows: list[Fields], asker: Asker) -> Refusal:
             f"git switch {word(row['branch'])}, or act on it by its name: -w {row['id']}",
             candidates=[row["id"] for row in mine],
         )
-    return _which(rows, "no workflow is active in this worktree; elsewhere are", "not_found")
+    return _which(rows, "no workflow is active in this worktree; elsewhere are", "not_found", asker)

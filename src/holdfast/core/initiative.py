@@ -64,7 +64,7 @@ def next_command(state: Initiative) -> str:
     if current is None or current["status"] == "completed":
         return "holdfast initiative finish"
     verb = "complete" if current["status"] == "in_progress" else "start"
-    return f"holdfast initiative {verb} {current['id']}"
+    return f"holdfast initiative {verb} {word(current['id'])}"
 
 
 def create(state: Initiative | None, command: Command) -> Answer:

@@ -72,26 +72,28 @@ def ahead(state: Workflow, *, is_named: bool = False) -> Fields:
         "max_iterations": units.limit_of(task),
         "signal": units.signal_of(task),
         "guardrails": state.get("guardrails", []),
-        "command": _command(task, turn, aim),
     }
+    found["command"], *others = _commands(task, turn, aim)
+    if others:
+        found["or"] = others
     found |= {key: task.get(key) for key in _SAID if task.get(key)}
     if turn == "timeout":
         found["choices"] = units.CHOICES
     return found
 
 
-def _command(task: Task, turn: str, aim: str) -> str:
-    name = f"{word(task['id'])}{aim}"
-    signal = units.signal_of(task)
-    return (
-        "holdfast loop "
-        + {
-            "confirm": f"confirm {name} --clean | --issues TEXT",
-            "verify": f"verify {name} --passed | --failed TEXT | --run -- COMMAND",
-            "timeout": f"extend {name} --max {units.limit_of(task) + units.MAX_ITERATIONS}",
-            "iterate": f"iterate {name} --did TEXT --remaining TEXT | --signal {signal}",
-        }[turn]
-    )
+def _commands(task: Task, turn: str, aim: str) -> list[str]:
+    """The commands that can end the turn, each whole: people and agents paste them."""
+    verb, ways = {
+        "confirm": ("confirm", ["--clean", "--issues TEXT"]),
+        "verify": ("verify", ["--passed", "--failed TEXT", "--run -- COMMAND"]),
+        "timeout": ("extend", [f"--max {units.limit_of(task) + units.MAX_ITERATIONS}"]),
+        "iterate": (
+            "iterate",
+            ["--did TEXT --remaining TEXT", f"--did TEXT --signal {word(units.signal_of(task))}"],
+        ),
+    }[turn]
+    return [f"holdfast loop {verb} {word(task['id'])}{aim} {way}" for way in ways]
 
 
 def next_words(state: Workflow) -> tuple[str, list[str]]:

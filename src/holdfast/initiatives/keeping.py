@@ -8,6 +8,7 @@ sources are compared; who is wrong is mended, and what it said is kept in an eve
 from __future__ import annotations
 
 from holdfast.core import initiatives as core
+from holdfast.core.choice import ACTIVE, listed
 from holdfast.errors import Refused
 from holdfast.initiatives.layers import Layers
 from holdfast.small import Noted, Small
@@ -54,7 +55,19 @@ class Initiatives:
 
     def complete(self, milestone: str, *, id: str | None = None) -> Noted:
         """Completes a milestone; the next one is current."""
-        return self._changed("complete_milestone", {"milestone": milestone}, id)
+        noted = self._changed("complete_milestone", {"milestone": milestone}, id)
+        noted.notes.extend(self._still_open(milestone))
+        return noted
+
+    def _still_open(self, milestone: str) -> list[str]:
+        """What is said of workflows that go on after their milestone."""
+        from holdfast.initiatives.overview import workflows
+
+        state = self.all()
+        rows = workflows(self._caller, str(state["current"]), state["all"][str(state["current"])])
+        left = [r["id"] for r in rows if r["milestone"] == milestone and r["status"] in ACTIVE]
+        said = [f"of {milestone} there is still open: {listed(left)}"] if left else []
+        return [*self._caller.notes(), *said]
 
     def block(self, reason: str, *, id: str | None = None) -> Noted:
         """Says that the current initiative cannot go on, and why."""

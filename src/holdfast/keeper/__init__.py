@@ -302,7 +302,8 @@ class Keeper(Evidence, Beside):
         inside = [path for path in state["required_reading"] if self.workspace.contains(path[1:])]
         outside = len(state["required_reading"]) - len(inside)
         told: Workflow = {**state, "required_reading": inside}
-        return briefing(told, self._engine.now(), branch, pushed, outside)
+        is_named = self.must_name(state)
+        return briefing(told, self._engine.now(), branch, pushed, outside, is_named=is_named)
 
     def workflows(self) -> tuple[list[Fields], list[str]]:
         """A row for each active workflow, newest activity first, and what was noticed."""

@@ -77,6 +77,16 @@ class Evidence:
 
             raise instead(self._caller, refused) from None
 
+    def must_name(self, state: Workflow) -> bool:
+        """Whether a command of this caller must name the workflow that it just took up or opened.
+
+        A session has bound it, and nobody looks at any other workflow.
+        """
+        if self._caller.session:
+            return False
+        given = self._caller.reading(self._caller.given)
+        return isinstance(given, Refusal) or given["id"] != state["id"]
+
     # What hooks ask
 
     def mine(self) -> Workflow | Refusal:

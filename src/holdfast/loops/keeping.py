@@ -347,10 +347,17 @@ class Loops:
             raise Refused("not_found", *self.opening())
         picked = self._caller.chosen(rows)
         if isinstance(picked, Refusal):
-            names = ", ".join(str(row["id"]) for row in rows)
+            names = choice.listed([str(row["id"]) for row in rows])
             hint = f"name one: -w {rows[0]['id']}"
             raise Refused("ambiguous", f"several loops are active: {names}", hint)
         return str(picked["id"])
+
+    def must_name(self, state: Workflow) -> bool:
+        """Whether a command about loops must name this one: another is the caller's, or none."""
+        listed = self._caller.reading(self._caller.rows)
+        rows = [row for row in listed if row["format"] == "loop" and row["status"] in choice.ACTIVE]
+        picked = rows[0] if len(rows) == 1 else self._caller.chosen(rows)
+        return isinstance(picked, Refusal) or picked["id"] != state["id"]
 
     def _only_folder(self) -> str:
         found = files.folders(self._engine.workspace.root)
