@@ -123,6 +123,8 @@ def test_the_folder_is_kept_for_whoever_asks_and_holds_what_was_told(tmp_path):
     keeper = Keeper(root)
     assert keeper.verify().ok
     kinds = [event["type"] for event in keeper.log()]
+    (gate,) = [event["data"] for event in keeper.log() if event["type"] == "gate_recorded"]
+    assert (gate["gate"], gate["evidence"], gate["fields"]["exit_code"]) == ("test", "run", 0)
     assert kinds.count("task_completed") == 3
     assert kinds.count("record_edited") == 1
     assert kinds[-1] == "workflow_completed"
@@ -199,6 +201,10 @@ from holdfast.core import briefing
 from holdfast.core.workflow import lifecycle
 lifecycle.pending = lambda state: {}
 """,
+    "a gate is taken at its word": """
+from holdfast.keeper.evidence import Evidence
+Evidence.run_gate = lambda self, gate, words, **_: self.record_gate(gate, passed=True)
+""",
 }
 FOUND_OUT_BY = {
     "a torn write is thrown away": "the torn bytes are in quarantine",
@@ -207,6 +213,7 @@ FOUND_OUT_BY = {
     "a refused edit is deleted": "the file is kept aside",
     "the briefing forgets": "it is told its place",
     "what is pending is passed over": "holdfast complete ends with 1",
+    "a gate is taken at its word": "Holdfast ran the tests itself",
 }
 
 
