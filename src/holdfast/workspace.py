@@ -24,14 +24,14 @@ _IGNORED = (
     ".claude/delegation-log.json*",
     ".claude/learnings.json*",
     ".claude/forge-context.json*",
-    ".claude/iterative/*/state.json*",
+    ".claude/iterative/**/state.json*",
     "untracked/workflow-state/",
 )
 _COMMIT_DIGITS = (40, 64)
 _MOST = 16 * 1024 * 1024
 _RECORDS = tuple(line.partition("*")[0] for line in _IGNORED[1:])
 """What the path of every record begins with."""
-_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/*/.*.json.holdfast*")
+_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/**/.*.json.holdfast*")
 """What a killed writer leaves beside a record, where not all of the folder is ignored."""
 
 

@@ -377,9 +377,10 @@ class Keeper(Evidence, Beside):
 
     def repair(self) -> Report:
         """Moves what is damaged to quarantine and rebuilds every view. Deletes nothing."""
-        from holdfast import audit
+        from holdfast import audit, home
 
         with self._caller.locked():
+            home.exclude(self.workspace, self._engine.disk, self._engine.note)
             return audit.repair(self._engine)
 
 
