@@ -180,8 +180,8 @@ class Evidence:
         passed = fields["exit_code"] == 0
         args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
         receipt = self._beside_tree(self.do("record_gate", args, workflow=state["id"], id=id))
-        if note is not None:
-            receipt.notes.append(note)
+        notes = (note, proving.undeclared(self.workspace, state, gate))
+        receipt.notes += [said for said in notes if said is not None]
         return receipt
 
     def record_gate(
@@ -189,8 +189,13 @@ class Evidence:
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Records what somebody says about a gate: a claim, and shown as one."""
+        from holdfast import proving
+
         args = {"gate": gate, "passed": passed, "fields": plain(fields or {})}
-        return self.do("record_gate", args, workflow=workflow, id=id)
+        receipt = self.do("record_gate", args, workflow=workflow, id=id)
+        note = proving.undeclared(self.workspace, receipt.state, gate)
+        receipt.notes += [] if note is None else [note]
+        return receipt
 
     def add_violation(
         self, code: str, severity: str, details: str, *,
