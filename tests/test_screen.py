@@ -116,6 +116,7 @@ def a_view(word, event):
         "place": word,
         "seq": 7,
         "states": {word: workflow(word)},
+        "unopened": 1,
         "unsettled": [word],
         "mine": word,
         "initiative": an_initiative(word),

@@ -82,6 +82,7 @@ def views(draw):
         "place": draw(words),
         "seq": draw(st.integers(0, 10**9)),
         "states": {str(number): state for number, state in enumerate(found)},
+        "unopened": draw(st.sampled_from([0, 7])),
         "unsettled": draw(st.sampled_from([[], ["0"]])),
         "mine": None,
         "initiative": draw(st.none() | initiatives),
@@ -102,6 +103,7 @@ def a_view(**fields):
         "place": "shop on main",
         "seq": 4,
         "states": {"dev-1": state},
+        "unopened": 0,
         "unsettled": [],
         "mine": "dev-1",
         "initiative": None,
@@ -129,7 +131,8 @@ def test_it_is_as_high_as_the_window_and_never_wider(view, width, height, colour
 @given(views())
 def test_where_there_is_room_for_all_nothing_is_left_out(view):
     lines = page(Screen(now=NOW), view, None, set())
-    assert not [line for line in lines if line.strip().startswith("… and")]
+    left = [line for line in lines if line.strip().startswith("… and")]
+    assert left == ([" … and 7 more workflows"] if view["unopened"] else [])
     shown = sum(len(state["tasks"]) for state in view["states"].values())
     assert len(lines) >= shown + len(view["states"]) + 2
 
@@ -161,6 +164,22 @@ def test_more_workflows_than_lines_are_counted():
     lines = page(Screen(width=60, now=NOW), a_view(states=many), 12, set())
     listed = [line for line in lines if "▶ dev-" in line]
     assert f" … and {30 - len(listed)} more workflows" in lines
+
+
+def test_more_workflows_than_are_opened_are_counted_too(shop, monkeypatch):
+    monkeypatch.setattr("holdfast.sight._MANY", 2)
+    for number in range(4):
+        shop.keeper().start("tdd", f"src/{number}.py")
+    view = Eye(shop.keeper(), None).look()
+    assert (len(view["states"]), view["unopened"]) == (2, 3)
+    assert view["layers"][0]["target"] == "2/2 records, 3 more not looked at"
+    for height in (None, 30):
+        lines = page(Screen(width=60, now=NOW), {**view, "keys": ""}, height, set())
+        assert "5 workflows · event" in lines[0]
+        assert " … and 3 more workflows" in lines
+    one = Eye(shop.keeper(), next(iter(view["states"]))).look()
+    assert (len(one["states"]), one["unopened"]) == (1, 0)
+    assert one["layers"][0]["target"] == "1/1 records"
 
 
 def test_what_changed_is_pointed_at_for_a_while():

@@ -66,6 +66,7 @@ class Eye:
             "place": _place(self._keeper),
             "seq": found.seq,
             "states": found.states,
+            "unopened": found.unopened,
             "unsettled": found.unsettled,
             "mine": found.mine,
             "initiative": found.initiative,
@@ -78,7 +79,7 @@ class Eye:
         if state is None:
             # Nothing goes by that name: who asks for it is told so.
             state = self._keeper.show(workflow=workflow).state
-        found.states = {workflow: state}
+        found.states, found.unopened = {workflow: state}, 0
 
     def is_stale(self) -> bool:
         """Whether something was written since the last look."""
