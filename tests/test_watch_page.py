@@ -1,5 +1,7 @@
 """The picture of ``watch`` is a function: of what there is, of the window, of the time."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -272,6 +274,30 @@ def test_a_fault_is_shown_and_the_last_view_stays(shop):
         file.write(body)
     lines = picture.lines(80, 24)
     assert [line for line in lines if "1  one" in line]
+
+
+def test_a_folder_that_is_gone_is_said_to_be_and_the_last_view_stays(shop):
+    picture = Picture(Eye(shop.keeper(), None), lambda: NOON, 1)
+    os.rename(shop.root, f"{shop.root}-away")
+    lines = picture.lines(200, 24)
+    assert [line for line in lines if f"✗ the folder {shop.root} is gone" in line]
+    assert [line for line in lines if "1  one" in line]
+    os.rename(f"{shop.root}-away", shop.root)
+    assert not [line for line in picture.lines(200, 24) if "is gone" in line]
+
+
+def test_where_nothing_is_active_it_says_so_in_a_window_too():
+    lines = page(Screen(width=60, now=NOW), a_view(states={}), 12, set())
+    assert lines[1] == " No workflow is active here."
+
+
+def test_phases_that_are_summed_up_are_not_taken_for_one():
+    view = a_view()
+    state = view["states"]["dev-1"]
+    state["phases"] = [{"name": name, "status": "completed"} for name in ("ask", "plan", "build")]
+    state["phase"] = "build"
+    lines = page(Screen(width=60, now=NOW), view, None, set())
+    assert "   ✓ 1 before  ✓ plan  ✓ build" in lines
 
 
 def test_the_lines_are_measured_as_terminals_measure_them():

@@ -72,14 +72,16 @@ def page(screen: Screen, view: Fields, height: int | None, fresh: set[Key]) -> l
     if height is None or height >= _ROOMY:
         foot += _events(view["events"], _EVENTS if height is None else height // 4)
     blocks = [_block(screen, view, state) for state in view["states"].values()]
+    nothing: Line = (_NO_KEY, [("No workflow is active here.", None)])
     if height is None:
         body = [line for block in blocks for line in block] + _more(view["unopened"])
     else:
         if height > len(head) + len(foot):
             foot.append((_NO_KEY, [(view["keys"], "dim")]))
         body = _fitted(blocks, height - len(head) - len(foot), view["unopened"])
+        body = body or [nothing][: max(0, height - len(head) - len(foot))]
         body += [(_NO_KEY, [])] * (height - len(head) - len(foot) - len(body))
-    lines = [*head, *(body or [(_NO_KEY, [("No workflow is active here.", None)])]), *foot]
+    lines = [*head, *(body or [nothing]), *foot]
     return [_drawn(screen, line, fresh) for line in lines[:height]]
 
 
@@ -159,7 +161,7 @@ def _phases(screen: Screen, state: Workflow) -> Spans:
     first = max(0, place - 1)
     spans: Spans = [("  ", None)]
     if first:
-        spans.append((f"{_glyph(screen, 'completed')} {first}  ", "dim"))
+        spans.append((f"{_glyph(screen, 'completed')} {first} before  ", "dim"))
     for number, phase in enumerate(state["phases"][first:], first):
         spans.append(_marked(screen, phase["status"]))
         spans.append((clean(phase["name"]) + "  ", "strong" if number == place else "dim"))
