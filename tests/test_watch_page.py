@@ -289,6 +289,9 @@ def test_a_folder_that_is_gone_is_said_to_be_and_the_last_view_stays(shop):
 def test_where_nothing_is_active_it_says_so_in_a_window_too():
     lines = page(Screen(width=60, now=NOW), a_view(states={}), 12, set())
     assert lines[1] == " No workflow is active here."
+    for height in range(1, 8):
+        lines = page(Screen(width=60, now=NOW), a_view(), height, set())
+        assert " No workflow is active here." not in lines
 
 
 def test_phases_that_are_summed_up_are_not_taken_for_one():

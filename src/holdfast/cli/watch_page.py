@@ -72,16 +72,15 @@ def page(screen: Screen, view: Fields, height: int | None, fresh: set[Key]) -> l
     if height is None or height >= _ROOMY:
         foot += _events(view["events"], _EVENTS if height is None else height // 4)
     blocks = [_block(screen, view, state) for state in view["states"].values()]
-    nothing: Line = (_NO_KEY, [("No workflow is active here.", None)])
+    blocks = blocks or [[(_NO_KEY, [("No workflow is active here.", None)])]]
     if height is None:
         body = [line for block in blocks for line in block] + _more(view["unopened"])
     else:
         if height > len(head) + len(foot):
             foot.append((_NO_KEY, [(view["keys"], "dim")]))
         body = _fitted(blocks, height - len(head) - len(foot), view["unopened"])
-        body = body or [nothing][: max(0, height - len(head) - len(foot))]
         body += [(_NO_KEY, [])] * (height - len(head) - len(foot) - len(body))
-    lines = [*head, *(body or [nothing]), *foot]
+    lines = [*head, *body, *foot]
     return [_drawn(screen, line, fresh) for line in lines[:height]]
 
 
@@ -233,7 +232,7 @@ def _events(events: list[Event], room: int) -> list[Line]:
 
 def _fitted(blocks: list[list[Line]], room: int, unopened: int) -> list[Line]:
     """Every workflow with its first line as far as there is room, then details from the top."""
-    if room <= 0 or not blocks:
+    if room <= 0:
         return []
     last: list[Line] = []
     if unopened or len(blocks) > room:
