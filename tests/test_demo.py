@@ -138,6 +138,11 @@ def test_it_has_colour_on_a_terminal(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_it_holds_in_a_narrow_window_too(tmp_path):
+    code, shown = demo_on_a_terminal(tmp_path, COLUMNS="24")
+    assert code == 0, shown
+
+
 def test_it_has_none_for_those_who_want_none(tmp_path):
     code, shown = demo_on_a_terminal(tmp_path, NO_COLOR="1", PYTHONIOENCODING="ascii")
     assert code == 0

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _WIDEST = 100
 _MARGIN = "    "
 _LONGEST_VALUE = 400
-_STRANGERS = ("GIT_", "HOLDFAST_", "CLAUDE_")
-"""What the user's own environment says about other repositories and sessions."""
+_STRANGERS = ("GIT_", "HOLDFAST_", "CLAUDE_", "COLUMNS")
+"""What the user's own environment says about other repositories, sessions and terminals."""
 _PERSON = {"NAME": "Ada", "EMAIL": "ada@example.com"}
 
 
