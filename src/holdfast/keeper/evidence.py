@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from holdfast.audit import Report
     from holdfast.caller import Caller
     from holdfast.core.shapes import Fields, Recipe, Workflow
     from holdfast.engine import Engine
@@ -276,6 +277,21 @@ class Evidence:
         state = receipt.state
         receipt.state = evidence.with_stale_gates(state, self._tree_of(state))
         return receipt
+
+    def verify(self) -> Report:
+        """Checks the ledger and every view against it. Changes nothing."""
+        from holdfast import audit
+
+        self._engine.refresh()
+        return audit.verify(self._engine)
+
+    def repair(self) -> Report:
+        """Moves what is damaged to quarantine and rebuilds every view. Deletes nothing."""
+        from holdfast import audit, home
+
+        with self._caller.locked():
+            home.exclude(self.workspace, self._engine.disk, self._engine.note)
+            return audit.repair(self._engine)
 
     def wishes(self) -> tuple[list[Wish], list[str]]:
         """The commands that the repository wants to run, and what could not be read of them."""
