@@ -123,6 +123,8 @@ def test_the_folder_is_kept_for_whoever_asks_and_holds_what_was_told(tmp_path):
     keeper = Keeper(root)
     assert keeper.verify().ok
     kinds = [event["type"] for event in keeper.log()]
+    (gate,) = [event["data"] for event in keeper.log() if event["type"] == "gate_recorded"]
+    assert (gate["gate"], gate["evidence"], gate["fields"]["exit_code"]) == ("test", "run", 0)
     assert kinds.count("task_completed") == 3
     assert kinds.count("record_edited") == 1
     assert kinds[-1] == "workflow_completed"
@@ -134,6 +136,11 @@ def test_it_has_colour_on_a_terminal(tmp_path):
     assert f"{ESCAPE}1m 1  Start" in shown
     assert f"{ESCAPE}33m  note: a torn write" in shown
     assert os.listdir(tmp_path) == []
+
+
+def test_it_holds_in_a_narrow_window_too(tmp_path):
+    code, shown = demo_on_a_terminal(tmp_path, COLUMNS="24")
+    assert code == 0, shown
 
 
 def test_it_has_none_for_those_who_want_none(tmp_path):
@@ -199,6 +206,10 @@ from holdfast.core import briefing
 from holdfast.core.workflow import lifecycle
 lifecycle.pending = lambda state: {}
 """,
+    "a gate is taken at its word": """
+from holdfast.keeper.evidence import Evidence
+Evidence.run_gate = lambda self, gate, words, **_: self.record_gate(gate, passed=True)
+""",
 }
 FOUND_OUT_BY = {
     "a torn write is thrown away": "the torn bytes are in quarantine",
@@ -207,6 +218,7 @@ FOUND_OUT_BY = {
     "a refused edit is deleted": "the file is kept aside",
     "the briefing forgets": "it is told its place",
     "what is pending is passed over": "holdfast complete ends with 1",
+    "a gate is taken at its word": "Holdfast ran the tests itself",
 }
 
 

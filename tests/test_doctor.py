@@ -189,6 +189,13 @@ def test_what_a_session_went_through_is_told(place):
     assert only(place, "last fault")["found"] == "the last one"
 
 
+def test_one_event_is_not_several(place):
+    place.ok("interview", "skip", "plan", "--reason", "clear")
+    assert only(place, "ledger")["found"] == "1 event, all sound"
+    place.ok("interview", "skip", "plan", "--reason", "clear again")
+    assert only(place, "ledger")["found"] == "2 events, all sound"
+
+
 def test_the_server_of_the_project_is_asked(place):
     assert checks(place, "server") == []
     place.ok("init")

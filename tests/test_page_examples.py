@@ -60,6 +60,21 @@ def test_the_examples_of_a_page_run(tmp_path, path):
     assert done.returncode == 0, done.stdout
 
 
+def test_what_a_builder_tries_twice_runs_twice(tmp_path):
+    shell = a_shell(tmp_path)
+    examples = [block for block in blocks(ROOT / "docs" / "library.md") if block[0] == "run"]
+    assert [wrong for block in [*examples, *examples] if (wrong := play(shell, *block))] == []
+
+
+def test_the_skill_to_copy_is_allowed_what_it_does_or_the_page_says_why_not():
+    page = (ROOT / "docs" / "skills.md").read_text("utf-8")
+    (skill,) = [text for mark, _, text in blocks(ROOT / "docs" / "skills.md") if "SKILL" in mark]
+    used = set(re.findall(r"`(holdfast (?:gate )?\w+)", skill))
+    asked = {command for command in used if f"Bash({command}:*)" not in skill}
+    assert asked == {"holdfast gate run"}
+    assert "leaves `holdfast gate run` out on purpose" in page
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_example_with_holdfast_in_it_is_run_or_says_why_not(path):
     if path.name in GENERATED:

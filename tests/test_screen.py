@@ -116,6 +116,7 @@ def a_view(word, event):
         "place": word,
         "seq": 7,
         "states": {word: workflow(word)},
+        "unopened": 1,
         "unsettled": [word],
         "mine": word,
         "initiative": an_initiative(word),
@@ -193,11 +194,13 @@ def test_ordinary_text_stays_as_it_is(line):
 # It fits the terminal
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+@pytest.mark.parametrize("width", [20, 30, 40, 60, 80, 100, 140])
 @pytest.mark.parametrize("word", ["short", "a much longer one, " * 5, "日本語のタイトル" * 4])
 def test_the_table_of_workflows_fits_the_terminal(width, word):
     rows = [row(title=word, id="dev-1f2e3d4c", branch=word, worktree="."), row(id="dev-2")]
     for line in panels.status_table(Screen(width=width, now=NOW), rows):
+        assert cells(line) <= width
+    for line in panels.status_table(Screen(fancy=False, width=width, now=NOW), rows):
         assert cells(line) <= width
 
 
@@ -268,7 +271,7 @@ def on_terminal(answer, width):
         return list(screen.lines(answer, Terminal(io.BytesIO(), encoding="utf-8")))
 
 
-@pytest.mark.parametrize("width", [40, 72, 120])
+@pytest.mark.parametrize("width", [20, 30, 40, 72, 120])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "briefing"])
 def test_every_answer_fits_the_terminal(kind, width):
     lines = on_terminal(answers("some words that take room, " * 6)[kind], width)

@@ -1,5 +1,7 @@
 """The picture of ``watch`` is a function: of what there is, of the window, of the time."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,6 +84,7 @@ def views(draw):
         "place": draw(words),
         "seq": draw(st.integers(0, 10**9)),
         "states": {str(number): state for number, state in enumerate(found)},
+        "unopened": draw(st.sampled_from([0, 7])),
         "unsettled": draw(st.sampled_from([[], ["0"]])),
         "mine": None,
         "initiative": draw(st.none() | initiatives),
@@ -102,6 +105,7 @@ def a_view(**fields):
         "place": "shop on main",
         "seq": 4,
         "states": {"dev-1": state},
+        "unopened": 0,
         "unsettled": [],
         "mine": "dev-1",
         "initiative": None,
@@ -129,7 +133,8 @@ def test_it_is_as_high_as_the_window_and_never_wider(view, width, height, colour
 @given(views())
 def test_where_there_is_room_for_all_nothing_is_left_out(view):
     lines = page(Screen(now=NOW), view, None, set())
-    assert not [line for line in lines if line.strip().startswith("… and")]
+    left = [line for line in lines if line.strip().startswith("… and")]
+    assert left == ([" … and 7 more workflows"] if view["unopened"] else [])
     shown = sum(len(state["tasks"]) for state in view["states"].values())
     assert len(lines) >= shown + len(view["states"]) + 2
 
@@ -161,6 +166,22 @@ def test_more_workflows_than_lines_are_counted():
     lines = page(Screen(width=60, now=NOW), a_view(states=many), 12, set())
     listed = [line for line in lines if "▶ dev-" in line]
     assert f" … and {30 - len(listed)} more workflows" in lines
+
+
+def test_more_workflows_than_are_opened_are_counted_too(shop, monkeypatch):
+    monkeypatch.setattr("holdfast.sight._MANY", 2)
+    for number in range(4):
+        shop.keeper().start("tdd", f"src/{number}.py")
+    view = Eye(shop.keeper(), None).look()
+    assert (len(view["states"]), view["unopened"]) == (2, 3)
+    assert view["layers"][0]["target"] == "2/2 records, 3 more not looked at"
+    for height in (None, 30):
+        lines = page(Screen(width=60, now=NOW), {**view, "keys": ""}, height, set())
+        assert "5 workflows · event" in lines[0]
+        assert " … and 3 more workflows" in lines
+    one = Eye(shop.keeper(), next(iter(view["states"]))).look()
+    assert (len(one["states"]), one["unopened"]) == (1, 0)
+    assert one["layers"][0]["target"] == "1/1 records"
 
 
 def test_what_changed_is_pointed_at_for_a_while():
@@ -253,6 +274,33 @@ def test_a_fault_is_shown_and_the_last_view_stays(shop):
         file.write(body)
     lines = picture.lines(80, 24)
     assert [line for line in lines if "1  one" in line]
+
+
+def test_a_folder_that_is_gone_is_said_to_be_and_the_last_view_stays(shop):
+    picture = Picture(Eye(shop.keeper(), None), lambda: NOON, 1)
+    os.rename(shop.root, f"{shop.root}-away")
+    lines = picture.lines(200, 24)
+    assert [line for line in lines if f"✗ the folder {shop.root} is gone" in line]
+    assert [line for line in lines if "1  one" in line]
+    os.rename(f"{shop.root}-away", shop.root)
+    assert not [line for line in picture.lines(200, 24) if "is gone" in line]
+
+
+def test_where_nothing_is_active_it_says_so_in_a_window_too():
+    lines = page(Screen(width=60, now=NOW), a_view(states={}), 12, set())
+    assert lines[1] == " No workflow is active here."
+    for height in range(1, 8):
+        lines = page(Screen(width=60, now=NOW), a_view(), height, set())
+        assert " No workflow is active here." not in lines
+
+
+def test_phases_that_are_summed_up_are_not_taken_for_one():
+    view = a_view()
+    state = view["states"]["dev-1"]
+    state["phases"] = [{"name": name, "status": "completed"} for name in ("ask", "plan", "build")]
+    state["phase"] = "build"
+    lines = page(Screen(width=60, now=NOW), view, None, set())
+    assert "   ✓ 1 before  ✓ plan  ✓ build" in lines
 
 
 def test_the_lines_are_measured_as_terminals_measure_them():

@@ -49,7 +49,7 @@ def test_colour_can_be_asked_for_without_a_terminal(monkeypatch, said, forced):
 
 
 @pytest.mark.parametrize(
-    ("said", "width"), [("100", 100), ("12", 40), ("0", 80), ("wide", 80), ("", 80)]
+    ("said", "width"), [("100", 100), ("30", 30), ("12", 20), ("0", 80), ("wide", 80), ("", 80)]
 )
 def test_the_environment_may_say_how_wide_the_terminal_is(monkeypatch, said, width):
     monkeypatch.setenv("COLUMNS", said)
@@ -59,7 +59,7 @@ def test_the_environment_may_say_how_wide_the_terminal_is(monkeypatch, said, wid
 
 @given(
     st.text(st.sampled_from("ab é日本語👩\u200d👧\u0301❤\ufe0f🇫"), max_size=200),
-    st.integers(40, 90),
+    st.integers(20, 90),
 )
 def test_wrapped_text_holds_the_width_but_for_a_long_word(anything, width):
     """A path or an address that is longer than the line is left whole."""

@@ -200,8 +200,12 @@ def _ledger(keeper: Keeper) -> Fields:
     except (HoldfastError, OSError) as error:
         return _check("ledger", "bad", str(error), "holdfast verify")
     if not report.ok:
-        return _check("ledger", "bad", f"{report.counts['errors']} errors", "holdfast verify")
-    return _check("ledger", "good", f"{report.counts['events']} events, all sound")
+        return _check("ledger", "bad", _many(report.counts["errors"], "error"), "holdfast verify")
+    return _check("ledger", "good", f"{_many(report.counts['events'], 'event')}, all sound")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _notes(root: str) -> Iterator[Fields]:

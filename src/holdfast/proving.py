@@ -11,7 +11,7 @@ import os
 from holdfast.core.moment import duration_s
 from holdfast.core.refusal import word
 from holdfast.core.workflow.evidence import RUN
-from holdfast.errors import Refused
+from holdfast.errors import HoldfastError, Refused
 from holdfast.evidence import git, tree
 
 TYPE_CHECKING = False
@@ -74,6 +74,25 @@ def gate_order(
     if is_theirs:
         trust.check(workspace, gate, declared["command"], source)
     return Order(declared["command"], limit or declared.get("timeout"))
+
+
+def undeclared(workspace: Workspace, state: Workflow, gate: str) -> str | None:
+    """What to say about a gate that the recipe, where it has some, does not have."""
+    declared = state["recipe"].get("gates", {})
+    if not declared or gate in declared:
+        return None
+    from holdfast import settings
+    from holdfast.core.nearness import nearest
+
+    try:
+        if settings.load(workspace.root).gate(gate)[0]:
+            return None
+    except HoldfastError:
+        # The result is recorded by now: settings that are bad are for a command that needs them.
+        pass
+    meant = nearest(gate, list(declared))
+    asked = f"; did you mean {meant!r}?" if meant else ""
+    return f"the recipe {state['recipe']['name']} does not declare a gate {gate!r}{asked}"
 
 
 def _sensible(given: list[str]) -> list[str]:

@@ -46,7 +46,9 @@ class Sight:
         self.ended: list[Fields] = []
         """The same for those that have ended or run out of time."""
         self.states: dict[str, Workflow] = {}
-        """The active workflows whole."""
+        """The active workflows whole, up to so many."""
+        self.unopened = 0
+        """So many active ones more there are."""
         self.unsettled: list[str] = []
         """Those whose record shows something else than the ledger."""
         self.mine: str | None = None
@@ -139,6 +141,7 @@ def _open(engine: Engine, found: Sight) -> None:
         if state is not None:
             states[row["id"]] = state
     found.states = states
+    found.unopened = len(found.rows) - len(states)
     found.unsettled = [name for name in found.unsettled if name in states]
 
 
@@ -201,7 +204,10 @@ def _goal(engine: Engine, found: Sight, one: Fields) -> list[str]:
 def layers(caller: Caller, found: Sight) -> list[Fields]:
     """A row for each layer: whether it follows the ledger, and how far behind it is."""
     settled = len(found.states) - len(found.unsettled)
-    records: Fields = {"layer": "L1", "target": f"{settled}/{len(found.states)} records"}
+    target = f"{settled}/{len(found.states)} records"
+    if found.unopened:
+        target += f", {found.unopened} more not looked at"
+    records: Fields = {"layer": "L1", "target": target}
     records["status"] = "behind" if found.unsettled else "current"
     rows = [records]
     for name, look in (("L2", _memory), ("L3", _graph)):

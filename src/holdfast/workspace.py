@@ -24,14 +24,16 @@ _IGNORED = (
     ".claude/delegation-log.json*",
     ".claude/learnings.json*",
     ".claude/forge-context.json*",
-    ".claude/iterative/*/state.json*",
+    ".claude/iterative/**/state.json*",
     "untracked/workflow-state/",
 )
 _COMMIT_DIGITS = (40, 64)
+_SHORTEST = 4
+"""The digits of a commit that git wants at least."""
 _MOST = 16 * 1024 * 1024
 _RECORDS = tuple(line.partition("*")[0] for line in _IGNORED[1:])
 """What the path of every record begins with."""
-_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/*/.*.json.holdfast*")
+_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/**/.*.json.holdfast*")
 """What a killed writer leaves beside a record, where not all of the folder is ignored."""
 
 
@@ -85,9 +87,23 @@ class Workspace:
             return None
         head = _read(os.path.join(self.git, "HEAD"))
         if head.startswith("ref: refs/"):
-            name = head.removeprefix("ref: ")
-            head = _read(os.path.join(self.common, name)) or self._packed(name)
-        return head if len(head) in _COMMIT_DIGITS and head.isalnum() else None
+            return self._commit_of(head.removeprefix("ref: "))
+        return head if _is_whole(head) else None
+
+    def commit_named(self, name: str | None) -> str | None:
+        """The commit that goes by this name here, HEAD or a branch; else what was given."""
+        if not isinstance(name, str) or is_commit(name) or not is_encodable(name):
+            return name
+        found = self.commit() if name == "HEAD" else self._commit_of(f"refs/heads/{name}")
+        return found or name
+
+    def _commit_of(self, ref: str) -> str | None:
+        if self.common is None or ".." in ref:
+            return None
+        path = os.path.join(self.common, ref)
+        # The name of a branch may be the folder of others.
+        found = (os.path.isfile(path) and _read(path)) or self._packed(ref)
+        return found if _is_whole(found) else None
 
     def _packed(self, name: str) -> str:
         rows = _read(os.path.join(self.common or "", "packed-refs")).split("\n")
@@ -166,6 +182,15 @@ class Workspace:
             return ""
         lead = "" if not current or current.endswith("\n") else "\n"
         return lead + "\n".join(missing) + "\n"
+
+
+def is_commit(text: str) -> bool:
+    """Whether it reads as the id of a commit, perhaps a short one."""
+    return len(text) >= _SHORTEST and not text.lower().strip("0123456789abcdef")
+
+
+def _is_whole(text: str) -> bool:
+    return len(text) in _COMMIT_DIGITS and text.isalnum()
 
 
 def find(path: str = ".") -> Workspace:

@@ -217,6 +217,25 @@ def test_tests_that_an_edit_tells_of_are_a_claim(dev):
     assert "exit_code" not in tests
 
 
+def test_a_gate_that_the_recipe_does_not_have_is_recorded_with_the_one_that_was_meant(dev):
+    said = "the recipe dev does not declare a gate 'lnit'; did you mean 'lint'?"
+    assert dev.ok("gate", "record", "lnit", "--passed")["notes"] == [said]
+    assert dev.ok("gate", "run", "lnit", "--", "true")["notes"] == [said]
+    assert gate(dev, "lnit")["passed"] is True
+    (note,) = dev.ok("gate", "record", "spelling", "--passed")["notes"]
+    assert note == "the recipe dev does not declare a gate 'spelling'"
+    dev.write(".claude/holdfast.toml", "nonsense")
+    assert dev.ok("gate", "record", "spelling", "--passed")["notes"] == [note]
+
+
+def test_a_gate_of_the_recipe_or_of_the_settings_is_recorded_without_a_word(dev):
+    dev.write(".claude/holdfast.toml", '[gates.spelling]\ncommand = "true"\n')
+    for name in ("lint", "spelling"):
+        assert dev.ok("gate", "record", name, "--passed").get("notes", []) == []
+    other = dev.ok("start", "tdd", "src/parser.py")["workflow"]["id"]
+    assert dev.ok("gate", "record", "lint", "--passed", "-w", other).get("notes", []) == []
+
+
 def test_passed_and_failed_exclude_each_other(dev):
     dev.refused("gate", "record", "lint", exit_code=2)
     dev.refused("gate", "record", "lint", "--passed", "--failed", exit_code=2)

@@ -253,3 +253,33 @@ def test_context_is_set_field_by_field(repo):
         "c": True,
         "d": {"e": None},
     }
+
+
+def test_a_commit_may_be_named_by_head_or_a_branch(repo):
+    repo.commit("a.txt", "a")
+    repo.git("branch", "feat/one")
+    one = repo.git("rev-parse", "HEAD")
+    repo.git("pack-refs", "--all")
+    repo.commit("b.txt", "b")
+    repo.ok("start", "dev", "x.md", "--task", "1", "--task", "2", "--task", "3", "--task", "4")
+    names = {"1": "HEAD", "2": "main", "3": "feat/one", "4": "4F5e"}
+    answers = [repo.ok("task", "done", task, "--commit", name) for task, name in names.items()]
+    assert [answer.get("notes") for answer in answers] == [None] * 4
+    head = repo.git("rev-parse", "HEAD")
+    assert [task["commit"] for task in repo.state()["tasks"]] == [head, head, one, "4F5e"]
+
+
+@pytest.mark.parametrize("name", ["HEAD", "nonsense_zzz", "feat", "abc", "../../HEAD", "x" * 999])
+def test_what_is_no_commit_is_kept_with_a_note(repo, name):
+    repo.commit("a.txt", "a")
+    repo.git("branch", "feat/one")
+    repo.git("symbolic-ref", "HEAD", "refs/heads/unborn")
+    repo.ok("start", "dev", "x.md", "--task", "1")
+    answer = repo.ok("task", "done", "1", "--commit", name)
+    assert answer["notes"] == [f"{name[:40]!r} is not the id of a commit; it was kept as it is"]
+    assert answer["workflow"]["tasks"][0]["commit"] == name
+
+
+def test_without_git_nobody_knows_better_what_a_commit_is(folder):
+    folder.ok("start", "dev", "x.md", "--task", "1")
+    assert "notes" not in folder.ok("task", "done", "1", "--commit", "r4711")

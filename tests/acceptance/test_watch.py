@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -55,8 +56,10 @@ def drawn(terminal):
         (lambda terminal: os.kill(terminal.pid, signal.SIGINT), 130),
         (lambda terminal: os.kill(terminal.pid, signal.SIGTERM), 143),
         (lambda terminal: os.kill(terminal.pid, signal.SIGHUP), 129),
+        (lambda terminal: terminal.press(b"\x1c"), 131),
+        (lambda terminal: os.kill(terminal.pid, signal.SIGUSR1), 138),
     ],
-    ids=["q", "ctrl-d", "ctrl-c", "SIGINT", "SIGTERM", "SIGHUP"],
+    ids=["q", "ctrl-d", "ctrl-c", "SIGINT", "SIGTERM", "SIGHUP", "ctrl-backslash", "SIGUSR1"],
 )
 def test_whichever_way_it_ends_the_terminal_is_as_it_was(at_work, leave, code):
     with watching(at_work) as terminal:
@@ -85,6 +88,21 @@ def test_stopped_and_continued_it_gives_the_terminal_back_meanwhile(at_work):
         terminal.wait_for("q quits", place)
         terminal.press(b"q")
         assert terminal.ended() == 0
+
+
+def test_every_line_is_cleared_before_it_is_written(at_work):
+    at_work.ok("task", "add", "\U0001f469\u200d\U0001f467" * 30)
+    with watching(at_work) as terminal:
+        drawn(terminal)
+        terminal.press(b"q")
+        assert terminal.ended() == 0
+        moves = re.findall(
+            "\x1b\\[\\d+;1H\x1b\\[0m(.*?)(?=\x1b\\[\\d+;1H|\x1b\\[\\?2026l)", terminal.text
+        )
+    assert len(moves) > 20
+    assert [
+        move for move in moves if not move.startswith("\x1b[K") or move.count("\x1b[K") > 1
+    ] == []
 
 
 def test_it_follows_the_size_of_the_window(at_work):

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +57,39 @@ def test_an_unfinished_loop_is_archived_too_and_says_so(shop):
     assert receipt.state["status"] == "abandoned"
     assert receipt.notes == ["it was not finished: T1"]
     assert "archived unfinished: T1" in shop.read(f"{PLACE}/progress.md").decode()
+
+
+def seen_by_git(shop):
+    words = ["git", "status", "--porcelain", "-uall"]
+    done = subprocess.run(words, cwd=shop.path(), capture_output=True, text=True, check=True)
+    return {os.path.basename(line) for line in done.stdout.split()}
+
+
+@pytest.fixture
+def repository(shop):
+    """One whose exclude file is from before the archive was left out."""
+    subprocess.run(["git", "init", "-q"], cwd=shop.path(), check=True)
+    opened(shop)
+    exclude = Path(shop.path(".git/info/exclude"))
+    exclude.write_text(exclude.read_text().replace("/**/", "/*/"))
+    return shop
+
+
+def test_git_sees_the_pages_in_the_archive_and_not_the_record(repository):
+    repository.keeper().loops().archive("user-auth")
+    seen = seen_by_git(repository)
+    assert "progress.md" in seen
+    assert "state.json" not in seen
+
+
+def test_a_repair_leaves_records_out_of_git_that_were_archived_long_ago(repository):
+    exclude = Path(repository.path(".git/info/exclude"))
+    old = exclude.read_text()
+    repository.keeper().loops().archive("user-auth")
+    exclude.write_text(old)
+    assert "state.json" in seen_by_git(repository)
+    repository.keeper().repair()
+    assert "state.json" not in seen_by_git(repository)
 
 
 def test_a_second_one_of_the_same_day_gets_a_number_and_the_first_stays(shop):

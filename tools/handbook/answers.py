@@ -171,6 +171,7 @@ _KEYS: dict[str, Schema] = {
     "lines": array(fields({"level": words(_LEVELS), "what": TEXT, "message": TEXT})),
     "seqs": array(COUNT),
     "seq": COUNT,
+    "unopened": COUNT,
     "folder": TEXT,
     "git": FLAG,
     "branch": nullable(TEXT),

@@ -270,7 +270,8 @@ class _Story:
         good = self.read(self.record)
         line = self.edit_record('"status": "completed"', '"status": "done"')
         bad = self.read(self.record)
-        answer = stage.holdfast("status")
+        # In a narrow window it may be broken anywhere.
+        answer = " ".join(stage.holdfast("status").split())
         stage.check(f"line {line} is named", True, f"line {line}:" in answer)
         kept = self.read_all(f"{self.record}.rejected-*")
         stage.check("the file is kept aside as it was saved", [bad], kept)
@@ -320,15 +321,14 @@ class _Story:
         stage.why("Done means done; what was left out is written down by name.")
 
     def pass_gate(self) -> None:
-        """Runs the tests for real, and records it through the library."""
+        """Lets Holdfast run the tests itself: only that is evidence, all else is a claim."""
         stage = self.stage
-        stage.check("the tests pass", 0, stage.python("-m", "unittest", "-q"))
-        stage.typed('keeper.do("record_gate", {"gate": "test", "passed": True})', prompt=">>>")
-        keeper = Keeper(stage.root, session=_NEXT_SESSION, by="demo")
-        keeper.do("record_gate", {"gate": "test", "passed": True})
+        # Without -B Python would leave files of its own in the tree that the gate is shown on.
+        stage.holdfast("gate", "run", "test", "--", sys.executable, "-B", "-m", "unittest", "-q")
         gate = self.state()["gates"]["test"]
-        result = (gate["status"], gate["passed"])
-        stage.check("the gate has its evidence", ("completed", True), result)
+        result = [gate.get(name) for name in ("passed", "evidence", "exit_code")]
+        stage.check("Holdfast ran the tests itself, and they pass", [True, "run", 0], result)
+        stage.check("the gate is shown for the tree as it is now", "completed", gate["status"])
 
     def look_back(self) -> None:
         stage = self.stage

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from holdfast.cli import completion
 from holdfast.cli.arguments import Reader, Usage
-from holdfast.cli.mistakes import line_of, nearest
+from holdfast.cli.mistakes import line_of
+from holdfast.core.nearness import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -32,10 +32,12 @@ def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     table = [_row(screen, row) for row in rows]
     most = {"branch": _BRANCH_MAX}
     columns, widths = columns_that_fit(screen, table, _GO_FIRST, most, _TITLE_MIN)
-    if screen.width is not None and widths["title"] < 1:
+    if screen.width is not None and widths["title"] < cells("title"):
         columns.remove("title")
         widths["id"] = min(widths["id"], screen.width // 2)
-        widths["phase"] = min(widths["phase"], screen.width - widths["id"] - 4)
+        widths["phase"] = min(
+            widths["phase"], screen.width - widths["id"] - cells(no_mark(screen)) - 3
+        )
     marks = [screen.mark(row["status"]) for row in rows]
     yield from table_lines(screen, table, columns, widths, marks)
 
@@ -95,7 +97,9 @@ def table_lines(
 ) -> Iterator[str]:  # fmt: skip
     """A row a line, each behind its mark; on a terminal the heading first."""
     if screen.width is not None:
-        heading = _GAP.join([padded(column, widths[column]) for column in columns])
+        heading = _GAP.join(
+            [padded(shortened(column, widths[column]), widths[column]) for column in columns]
+        )
         yield screen.paint(f"{no_mark(screen)} {heading}".rstrip(), "dim")
     for mark, row in zip(marks, table, strict=True):
         parts = [padded(shortened(row[name], widths[name]), widths[name]) for name in columns]

@@ -65,7 +65,7 @@ _ENVIRONMENT = """\
 | `HOLDFAST_WAIT_MS` | how long to wait for another writer before giving up (default: 10000) |
 | `NO_COLOR`, `TERM=dumb` | no colours on a terminal |
 | `FORCE_COLOR` | colours without a terminal too, unless `NO_COLOR` is set |
-| `COLUMNS` | how wide the terminal is (default: what it says itself; at least 40) |
+| `COLUMNS` | how wide the terminal is (default: what it says itself; at least 20) |
 """
 
 

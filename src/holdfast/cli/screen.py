@@ -27,7 +27,7 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
     "pending": ("○", "[ ]", "dim"),
     "blocked": ("✗", "[!]", "bad"),
 }
-_NARROWEST, _USUAL, _LONGEST = 40, 80, 200
+_NARROWEST, _USUAL, _LONGEST = 20, 80, 200
 _AS_THEY_ARE = ("demo", "script", "candidates", "settings")
 """What is not wrapped: the demonstration told itself, and what completes a command line is for a
 shell; a line of a diff is one line."""

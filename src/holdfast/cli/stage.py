@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _WIDEST = 100
 _MARGIN = "    "
 _LONGEST_VALUE = 400
-_STRANGERS = ("GIT_", "HOLDFAST_", "CLAUDE_")
-"""What the user's own environment says about other repositories and sessions."""
+_STRANGERS = ("GIT_", "HOLDFAST_", "CLAUDE_", "COLUMNS")
+"""What the user's own environment says about other repositories, sessions and terminals."""
 _PERSON = {"NAME": "Ada", "EMAIL": "ada@example.com"}
 
 
@@ -74,11 +74,12 @@ class Stage:
         mark = "→ " if self._screen.fancy else "-> "
         self.say(mark + text, "dim")
 
-    def typed(self, line: str, prompt: str = "$") -> None:
+    def typed(self, line: str) -> None:
         """What a user would type."""
+        prompt = "$"
         for shown in _continued(line, self._width - len(_MARGIN) - 2):
             self._print(f"{_MARGIN}{prompt} {self._screen.paint(clean(shown), 'active')}")
-            prompt = " " * len(prompt)
+            prompt = " "
 
     def answered(self, line: str) -> None:
         """A line of a command's answer, with a bar at its side. Its colour may go on below."""
@@ -137,13 +138,6 @@ class Stage:
                 "see that git works here: git --version, git init in an empty folder",
             )
         return answer.strip()
-
-    def python(self, *words: str) -> int:
-        self.typed(" ".join(["python", *map(quote, words)]))
-        code, answer = self._run([sys.executable, "-B", *words], piped=True)
-        for line in answer.splitlines() if code else ():
-            self.answered(line)
-        return code
 
     def child(self, *words: str) -> subprocess.Popen[bytes]:
         """A process that the story talks to through its pipes."""

@@ -242,7 +242,7 @@ _PROGRESS: dict[str, Command] = {
         "help": "finish a task",
         "call": "steps.task_done",
         "takes": (_TASK,),
-        "options": (option("--commit", "SHA", "the commit that did it"),),
+        "options": (option("--commit", "SHA", "the commit that did it: an id, HEAD, a branch"),),
         "examples": ("holdfast task done 2 --commit 4f5e6d7",),
     },
     "task block": {

@@ -101,7 +101,7 @@ BESIDE: dict[str, Command] = {
         "call": "beside.delegation_record",
         "options": (
             option("--agent", "NAME", "the agent", required=True),
-            option("--outcome", "TEXT", "how it ended", required=True),
+            option("--outcome", "TEXT", "how it ended, in a word of your own", required=True),
             option("--model", "NAME", "its model"),
             option("--task-type", "TEXT", "the kind of task", into="task_type"),
             option("--complexity", "TEXT", "how hard it was"),

@@ -12,8 +12,6 @@ import signal
 import termios
 import tty
 
-from holdfast.cli.text import painted_cells
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
@@ -27,7 +25,11 @@ _QUIT = b"qQ\x04"
 _ESCAPE = b"\x1b"
 """Alone it is a key; with more behind it another one, such as an arrow."""
 _USUAL = (80, 24)
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_ENDING = (
+    signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGALRM, signal.SIGUSR1,
+    signal.SIGUSR2, signal.SIGXCPU, signal.SIGVTALRM, signal.SIGPROF,
+)  # fmt: skip
+"""All that would end us at once if nobody listened; Ctrl-C is an exception of Python's own."""
 
 
 class Ended(Exception):
@@ -52,6 +54,7 @@ class Terminal:
         self._size = (0, 0)
         """For which size that was drawn."""
         self._is_to_stop = False
+        self._is_over = False
 
     def __enter__(self) -> Self:
         self._wake = os.pipe()
@@ -60,10 +63,15 @@ class Terminal:
         signal.set_wakeup_fd(self._wake[1], warn_on_full_buffer=False)
         for number in (*_ENDING, signal.SIGTSTP, signal.SIGWINCH):
             self._handlers[number] = signal.signal(number, self._signalled)
-        self._begin()
+        try:
+            self._begin()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_error: object) -> None:
+        self._is_over = True
         self._finish()
         for number, before in self._handlers.items():
             signal.signal(number, before)
@@ -88,7 +96,7 @@ class Terminal:
             return
 
     def _signalled(self, number: int, _frame: FrameType | None) -> None:
-        if number in _ENDING:
+        if number in _ENDING and not self._is_over:
             raise Ended(number)
         self._is_to_stop = self._is_to_stop or number == signal.SIGTSTP
 
@@ -108,8 +116,8 @@ class Terminal:
             self._size, self._drawn = size, []
         for row, line in enumerate(lines, 1):
             if self._drawn[row - 1 : row] != [line]:
-                rest = "\x1b[K" if painted_cells(line) < size[0] else ""
-                pieces.append(f"\x1b[{row};1H\x1b[0m{line}{rest}")
+                # Cleared first: after it, the terminal may count its columns otherwise than we do.
+                pieces.append(f"\x1b[{row};1H\x1b[0m\x1b[K{line}")
         if len(self._drawn) > len(lines):
             pieces.append(f"\x1b[{len(lines) + 1};1H\x1b[J")
         self._drawn = list(lines)

@@ -241,7 +241,7 @@ def _here(data: Any) -> Fields:
 def watch_view(data: Any) -> Fields:
     """What ``watch`` shows, once."""
     states = data["states"].values()
-    shown = ("seq", "mine", "initiative", "layers", "events", "damage")
+    shown = ("unopened", "seq", "mine", "initiative", "layers", "events", "damage")
     return {
         "workflows": [workflow_view(state, state["record"]) for state in states],
         **{name: data[name] for name in shown},

@@ -12,7 +12,7 @@ import sys
 from holdfast.cli.screen import Screen
 from holdfast.cli.watch_page import Fresh, page
 from holdfast.core.moment import iso
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +54,12 @@ class Eye:
     def look(self) -> Fields:
         """All that is shown."""
         before = self._seen()
+        root = self._keeper.workspace.root
+        if not os.path.isdir(root):
+            self._signs = []
+            raise Refused(
+                "not_found", f"the folder {root} is gone", "run holdfast in a project's folder"
+            )
         found = self._keeper.sight()
         if self._workflow is not None:
             self._only(found, self._workflow)
@@ -66,6 +72,7 @@ class Eye:
             "place": _place(self._keeper),
             "seq": found.seq,
             "states": found.states,
+            "unopened": found.unopened,
             "unsettled": found.unsettled,
             "mine": found.mine,
             "initiative": found.initiative,
@@ -78,7 +85,7 @@ class Eye:
         if state is None:
             # Nothing goes by that name: who asks for it is told so.
             state = self._keeper.show(workflow=workflow).state
-        found.states = {workflow: state}
+        found.states, found.unopened = {workflow: state}, 0
 
     def is_stale(self) -> bool:
         """Whether something was written since the last look."""
@@ -86,7 +93,7 @@ class Eye:
 
     def _seen(self) -> list[object]:
         workspace = self._keeper.workspace
-        signs: list[object] = []
+        signs: list[object] = [os.path.isdir(workspace.root)]
         try:
             with os.scandir(workspace.home) as entries:
                 inner = [entry.path for entry in entries if not entry.name.endswith(_BESIDE)]

@@ -72,14 +72,15 @@ def page(screen: Screen, view: Fields, height: int | None, fresh: set[Key]) -> l
     if height is None or height >= _ROOMY:
         foot += _events(view["events"], _EVENTS if height is None else height // 4)
     blocks = [_block(screen, view, state) for state in view["states"].values()]
+    blocks = blocks or [[(_NO_KEY, [("No workflow is active here.", None)])]]
     if height is None:
-        body = [line for block in blocks for line in block]
+        body = [line for block in blocks for line in block] + _more(view["unopened"])
     else:
         if height > len(head) + len(foot):
             foot.append((_NO_KEY, [(view["keys"], "dim")]))
-        body = _fitted(blocks, height - len(head) - len(foot))
+        body = _fitted(blocks, height - len(head) - len(foot), view["unopened"])
         body += [(_NO_KEY, [])] * (height - len(head) - len(foot) - len(body))
-    lines = [*head, *(body or [(_NO_KEY, [("No workflow is active here.", None)])]), *foot]
+    lines = [*head, *body, *foot]
     return [_drawn(screen, line, fresh) for line in lines[:height]]
 
 
@@ -106,7 +107,7 @@ def _drawn(screen: Screen, line: Line, fresh: set[Key]) -> str:
 
 
 def _header(screen: Screen, view: Fields) -> Line:
-    count = len(view["states"])
+    count = len(view["states"]) + view["unopened"]
     told = f"{count} workflow{'' if count == 1 else 's'}{screen.dot()}event {view['seq']}"
     place = clean(view["place"])
     gap = 2
@@ -159,7 +160,7 @@ def _phases(screen: Screen, state: Workflow) -> Spans:
     first = max(0, place - 1)
     spans: Spans = [("  ", None)]
     if first:
-        spans.append((f"{_glyph(screen, 'completed')} {first}  ", "dim"))
+        spans.append((f"{_glyph(screen, 'completed')} {first} before  ", "dim"))
     for number, phase in enumerate(state["phases"][first:], first):
         spans.append(_marked(screen, phase["status"]))
         spans.append((clean(phase["name"]) + "  ", "strong" if number == place else "dim"))
@@ -229,22 +230,28 @@ def _events(events: list[Event], room: int) -> list[Line]:
     return lines
 
 
-def _fitted(blocks: list[list[Line]], room: int) -> list[Line]:
+def _fitted(blocks: list[list[Line]], room: int, unopened: int) -> list[Line]:
     """Every workflow with its first line as far as there is room, then details from the top."""
-    if room <= 0 or not blocks:
+    if room <= 0:
         return []
-    hidden = max(0, len(blocks) - room)
-    if hidden:
-        hidden += 1
-        kept = [block[0] for block in blocks[: len(blocks) - hidden]]
-        return [*kept, (_NO_KEY, [(f"… and {hidden} more workflows", "dim")])]
+    last: list[Line] = []
+    if unopened or len(blocks) > room:
+        room -= 1
+        last = _more(unopened + max(0, len(blocks) - room))
+        blocks = blocks[:room]
     left = room - len(blocks)
     lines: list[Line] = []
     for first, *details in blocks:
         shown = _chosen(details, left)
         left -= len(shown)
         lines += [first, *shown]
-    return lines
+    return lines + last
+
+
+def _more(count: int) -> list[Line]:
+    """A line about the workflows that are not shown."""
+    what = "workflow" if count == 1 else "workflows"
+    return [(_NO_KEY, [(f"… and {count} more {what}", "dim")])] if count else []
 
 
 def _chosen(details: list[Line], room: int) -> list[Line]:

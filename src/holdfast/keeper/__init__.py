@@ -24,7 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from holdfast.audit.history import Report
     from holdfast.core.shapes import Event, Fields, Workflow
 
 __all__ = ["Keeper", "Receipt"]
@@ -255,8 +254,12 @@ class Keeper(Evidence, Beside):
         self, task: int | str, commit: str | None = None, *,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Completes a task, with the commit that holds it."""
-        return self.do("complete_task", {"task": task, "commit": commit}, workflow=workflow, id=id)
+        """Completes a task, with the commit that holds it; of a branch or HEAD, its commit now."""
+        args: Fields = {"task": task, "commit": self.workspace.commit_named(commit)}
+        receipt = self.do("complete_task", args, workflow=workflow, id=id)
+        if commit and self.workspace.git and not workspaces.is_commit(args["commit"]):
+            receipt.notes.append(f"{commit[:40]!r} is not the id of a commit; it was kept as it is")
+        return receipt
 
     def start_task_phase(
         self, task: int | str, phase: str, *, workflow: str | None = None, id: str | None = None
@@ -368,20 +371,6 @@ class Keeper(Evidence, Beside):
             seen = max(seen, self._engine.ledger.head_seq)
             self._sleep(FOLLOW_EVERY_S)
             self._engine.refresh()
-
-    def verify(self) -> Report:
-        """Checks the ledger and every view against it. Changes nothing."""
-        from holdfast import audit
-
-        self._engine.refresh()
-        return audit.verify(self._engine)
-
-    def repair(self) -> Report:
-        """Moves what is damaged to quarantine and rebuilds every view. Deletes nothing."""
-        from holdfast import audit
-
-        with self._caller.locked():
-            return audit.repair(self._engine)
 
 
 def _checked_session(session: str | None) -> str | None:

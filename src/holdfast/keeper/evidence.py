@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from holdfast.audit.history import Report
     from holdfast.caller import Caller
     from holdfast.core.shapes import Fields, Recipe, Workflow
     from holdfast.engine import Engine
@@ -190,8 +191,8 @@ class Evidence:
         passed = fields["exit_code"] == 0
         args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
         receipt = self._beside_tree(self.do("record_gate", args, workflow=state["id"], id=id))
-        if note is not None:
-            receipt.notes.append(note)
+        notes = (note, proving.undeclared(self.workspace, state, gate))
+        receipt.notes += [said for said in notes if said is not None]
         return receipt
 
     def record_gate(
@@ -199,8 +200,13 @@ class Evidence:
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Records what somebody says about a gate: a claim, and shown as one."""
+        from holdfast import proving
+
         args = {"gate": gate, "passed": passed, "fields": plain(fields or {})}
-        return self.do("record_gate", args, workflow=workflow, id=id)
+        receipt = self.do("record_gate", args, workflow=workflow, id=id)
+        note = proving.undeclared(self.workspace, receipt.state, gate)
+        receipt.notes += [] if note is None else [note]
+        return receipt
 
     def add_violation(
         self, code: str, severity: str, details: str, *,
@@ -281,6 +287,21 @@ class Evidence:
         state = receipt.state
         receipt.state = evidence.with_stale_gates(state, self._tree_of(state))
         return receipt
+
+    def verify(self) -> Report:
+        """Checks the ledger and every view against it. Changes nothing."""
+        from holdfast import audit
+
+        self._engine.refresh()
+        return audit.verify(self._engine)
+
+    def repair(self) -> Report:
+        """Moves what is damaged to quarantine and rebuilds every view. Deletes nothing."""
+        from holdfast import audit, home
+
+        with self._caller.locked():
+            home.exclude(self.workspace, self._engine.disk, self._engine.note)
+            return audit.repair(self._engine)
 
     def wishes(self) -> tuple[list[Wish], list[str]]:
         """The commands that the repository wants to run, and what could not be read of them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import home
 from holdfast.caller import Receipt
 from holdfast.errors import Fault, Refused
 from holdfast.faults import why
@@ -35,6 +36,8 @@ def archive(engine: Engine, caller: Caller, state: Workflow, id: str | None) -> 
             )
         return Receipt(state, [], caller.notes())
     files.write_pages(engine, state)
+    # A workspace from before the archive was left out of git learns of it here.
+    home.exclude(engine.workspace, engine.disk, engine.note)
     place = _free_place(_root(engine, state), state["id"], engine.now())
     record = f"{files.ARCHIVE}/{place}/state.json"
     drafts = engine.decide(state, "archive_loop", {"record": record})
