@@ -34,6 +34,7 @@ MUST_NOT_IMPORT = {
 MAY_WRITE = {
     "disk.py": "it is the one place that does",
     "locks.py": "it waits for the disk's lock",
+    "copying.py": "it moves for the disk what a rename cannot",
     "cli/demo.py": "it plays the user, the hand that edits and the writer that dies",
     "graph/database.py": "SQLite writes its own files; where, when and how is decided there alone",
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from errno import EAGAIN, EFBIG, EINVAL, ELOOP, ENOSYS, ENOTSUP, ENOTTY, ENXIO, EOPNOTSUPP
+from errno import EAGAIN, EFBIG, EINVAL, ELOOP, ENOSYS, ENOTSUP, ENOTTY, ENXIO, EOPNOTSUPP, EXDEV
 from stat import S_ISDIR, S_ISREG
 
 TYPE_CHECKING = False
@@ -235,6 +235,17 @@ class Disk:
 
     def move(self, source: str, target: str) -> None:
         os.rename(source, target)
+
+    def carry(self, source: str, target: str) -> None:
+        """Moves a file or a folder to a name that is free, on another file system too."""
+        try:
+            self.move(source, target)
+        except OSError as error:
+            if error.errno != EXDEV:
+                raise
+            from holdfast import copying
+
+            copying.move(source, target)
 
     def remove(self, path: str) -> None:
         """The file is gone afterwards, also when it was not there."""

@@ -316,7 +316,7 @@ class Engine:
             return None
         path = self.workspace.inside(root, old)
         left = self.store.reset(path) if records.is_reset(state) else self.store.remove(path)
-        if _is_formal(state):
+        if state["recipe"]["format"] in ("formal", "loop"):
             self.disk.remove_folder(os.path.join(root, os.path.dirname(old)))
         return left
 

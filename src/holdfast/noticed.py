@@ -2,7 +2,8 @@
 
 Each is a formal workflow. Noticed again, it is the same one: its phase follows the notes when they
 say something new, its required reading grows by theirs. Notes that stand still while the workflow
-goes on are behind it, and not followed. One that has ended stays ended, whatever they still say.
+goes on are behind it, and not followed. One that has ended stays ended, whatever they still say,
+until they begin anew.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def take_in(caller: Caller) -> list[str]:
         notes = {"source": document.pop("source"), "said": document.pop("said")}
         stream, state = _known(caller, named, document, notes["source"])
         try:
-            if state is None:
+            if state is None or _is_begun_anew(engine, state, notes):
                 _adopt(engine, stream, document, notes)
                 changed.append(stream)
             elif _follow(engine, state, document, notes):
@@ -104,6 +105,17 @@ def _adopt(engine: Engine, stream: str, document: Fields, notes: Fields) -> None
     state = {**parsed, "branch": engine.workspace.branch(), "record": record}
     args = {"state": state, "record": record, "notes": notes}
     engine.commit(stream, None, engine.decide(None, "adopt_record", args))
+
+
+def _is_begun_anew(engine: Engine, state: Workflow, notes: Fields) -> bool:
+    """Whether notes on a workflow that ended are back at an earlier phase than they had told of.
+
+    A plan may be an older one that git brought back; git does not have the notes.
+    """
+    if is_active(state) or notes["source"] != detection.NOTES:
+        return False
+    heard = _heard(engine, state["id"], detection.NOTES) or {}
+    return "current" in notes["said"] and notes["said"]["current"] < heard.get("current", 0)
 
 
 def _follow(engine: Engine, state: Workflow, document: Fields, notes: Fields) -> bool:

@@ -218,6 +218,51 @@ def test_killed_three_times_a_run_ends_in_the_same_state_as_an_undisturbed_one(r
     shutil.rmtree(other)
 
 
+COMMIT = "git commit -q --allow-empty -m work"
+
+
+def run_of(repo, slug, script):
+    words = ("loop", "run", slug, "--verify", "true", "--json", "--", "sh", "-c")
+    return repo.run(*words, f"cat >/dev/null; {script}")
+
+
+@pytest.mark.parametrize("kills", [1, 2])
+def test_what_a_worker_committed_before_a_kill_is_recorded_with_the_turn(repo, kills):
+    slug = planned(repo, "one")
+    for number in range(kills):
+        commit = COMMIT if number == 0 else "true"
+        assert run_of(repo, slug, f"{commit}; kill -9 $PPID").code == -signal.SIGKILL
+    assert repo.state(slug)["commits"] == []
+    assert run_of(repo, slug, "echo There.; echo '<signal>T1_DONE</signal>'").code == 0
+    head = repo.git("rev-parse", "HEAD")
+    assert repo.state(slug)["commits"] == [f"{head[:12]}: There."]
+
+
+def test_a_commit_is_not_recorded_with_a_later_turn_again(repo):
+    slug = planned(repo, "one", most="3")
+    run_of(repo, slug, f"test -e done || {COMMIT}; touch done; echo '<remaining>x</remaining>'")
+    assert units(repo, slug)["T1"]["status"] == "timeout"
+    assert len(repo.state(slug)["commits"]) == 1
+
+
+def test_another_branch_that_is_checked_out_after_a_kill_is_no_commit_of_the_turn(repo):
+    slug = planned(repo, "one")
+    repo.git("switch", "-q", "--orphan", "other")
+    repo.git("commit", "-q", "--allow-empty", "-m", "theirs")
+    assert run_of(repo, slug, f"{COMMIT}; kill -9 $PPID").code == -signal.SIGKILL
+    repo.git("switch", "-q", "main")
+    assert run_of(repo, slug, "echo '<signal>T1_DONE</signal>'").code == 0
+    assert repo.state(slug)["commits"] == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"turn": 3, "head": "--help"}'])
+def test_nonsense_about_the_last_turn_stops_no_run(repo, text):
+    slug = planned(repo, "one")
+    repo.write(f".claude/holdfast/driven/{slug}.json", text)
+    assert run_of(repo, slug, f"{COMMIT}; echo '<signal>T1_DONE</signal>'").code == 0
+    assert len(repo.state(slug)["commits"]) == 1
+
+
 @pytest.mark.parametrize(("name", "code"), [("INT", 130), ("TERM", 143), ("HUP", 129)])
 def test_after_ctrl_c_nothing_of_the_turn_is_recorded_and_the_worker_is_gone(repo, name, code):
     slug = planned(repo, "one")

@@ -90,6 +90,49 @@ def test_what_was_completed_stays_completed(client):
     assert workflows(client) == []
 
 
+def test_notes_that_begin_anew_after_the_end_are_a_new_run(client):
+    client.write("CLAUDE.local.md", NOTES)
+    compacted(client)
+    (row,) = workflows(client)
+    client.ok("complete", "--force", "--reason", "done")
+    client.write(
+        "CLAUDE.local.md", "# Workflow state\nWorkflow: Shop Pages - Product List\nPhase: 1/6\n"
+    )
+    for _ in range(2):
+        compacted(client)
+    (again,) = workflows(client)
+    assert (again["id"], again["phase_index"], again["phase_total"]) == (row["id"], 1, 6)
+    assert "Phase 1/6" in client.briefed()
+    state = client.state()
+    assert (state["required_reading"], state["created_at"] > row["created_at"]) == ([], True)
+    assert client.types().count("record_adopted") == 2
+    client.ok("abandon")
+    compacted(client)
+    assert workflows(client) == []
+
+
+@pytest.mark.parametrize(
+    "phase", ["4/10 - Texts", "5/10 - Pictures", "10/10 ✅", "Layout", "4/10 ✅"]
+)
+def test_notes_that_only_go_on_after_the_end_are_not(client, phase):
+    client.write("CLAUDE.local.md", NOTES)
+    compacted(client)
+    client.ok("complete", "--force", "--reason", "done")
+    client.write("CLAUDE.local.md", NOTES.replace("4/10 - Texts", phase))
+    compacted(client)
+    assert workflows(client) == []
+
+
+def test_an_older_plan_that_git_brings_back_is_no_new_run(client):
+    path = "CLAUDE/Plan/007-search/PLAN.md"
+    client.write(path, PLAN)
+    compacted(client)
+    client.ok("complete", "--force", "--reason", "done")
+    client.write(path, PLAN.replace(" ✅", "").replace("Query 🔄 In Progress", "Query"))
+    compacted(client)
+    assert workflows(client) == []
+
+
 def test_a_plan_in_progress_is_found(client):
     client.write("CLAUDE/Plan/007-search/PLAN.md", PLAN)
     client.write("CLAUDE/Plan/006-old/PLAN.md", PLAN.replace("🔄 In Progress", "✅ Done"))

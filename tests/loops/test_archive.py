@@ -130,6 +130,16 @@ def test_a_new_loop_of_the_name_leaves_the_archived_one_where_it_is(shop):
     assert shop.read(f"{PLACE}/state.json") == record
 
 
+def test_a_new_loop_of_the_name_has_a_log_of_its_own(shop):
+    finished(shop).archive()
+    loops = opened(shop)
+    assert entries.read(shop.read(f"{HOME}/user-auth/progress.md").decode()) == []
+    assert loops.rebuild().state["tasks"][0]["status"] == "pending"
+    loops.iterate("T1", did="some", remaining="more")
+    (told,) = entries.read(shop.read(f"{HOME}/user-auth/progress.md").decode())
+    assert told.fields["did"] == "some"
+
+
 def test_a_folder_that_is_no_loop_of_ours_is_not_moved_into_the_archive(shop):
     finished(shop).archive()
     shop.write(f"{HOME}/user-auth/draft.md", b"a draft")

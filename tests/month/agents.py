@@ -184,9 +184,7 @@ class Wishes:
 
     def _opening(self, agent, flows):
         gone = [flow for flow in flows if not flow.is_active]
-        # A loop's pages stay where they are, and a new loop of its name there takes them in.
-        flowing = [flow for flow in self.model.flows.values() if flow.format != "loop"]
-        elsewhere = [flow for flow in flowing if self.month.root_of(flow) != agent.root]
+        elsewhere = [f for f in self.model.flows.values() if self.month.root_of(f) != agent.root]
         chance = self.lots.random()
         if gone and chance < 0.35:
             return ["resume", self.lots.choice(gone).id]

@@ -96,6 +96,12 @@ def head(root: str) -> str | None:
     return line(root, "rev-parse", "--verify", "--quiet", "HEAD")
 
 
+def has(root: str, commit: str, earlier: str) -> bool:
+    """Whether a commit is another one, or came after it."""
+    words = ("merge-base", "--is-ancestor", earlier, commit)
+    return earlier.isalnum() and ask(root, *words) is not None
+
+
 def pushed_to(root: str, branch: str) -> str | None:
     """The remote branch that has everything of this branch; ``None`` when none has."""
     tip = line(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")

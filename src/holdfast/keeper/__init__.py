@@ -18,7 +18,6 @@ from holdfast.engine import Engine
 from holdfast.errors import HoldfastError, Refused
 from holdfast.keeper.beside import Beside
 from holdfast.keeper.evidence import Evidence, plain
-from holdfast.layers import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,14 +133,15 @@ class Keeper(Evidence, Beside):
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
             args: Fields = {"worktree": self.workspace.name, **self._caller.binding(state)}
-            if records.is_archived(state["record"]):
-                from holdfast.loops.archive import bring_back
+            moves = state["worktree"] != self.workspace.name
+            if state["recipe"]["format"] == "loop" and (moves or not is_active(state)):
+                from holdfast.loops.archive import bring_here
 
-                args["record"] = bring_back(self._engine, state)
-            if state["worktree"] != self.workspace.name:
+                args["record"] = bring_here(self._engine, state)
+            if moves:
                 args["branch"] = self.workspace.branch()
                 self._engine.note(f"{state['id']} moved here, to branch {args['branch']}")
-            if not is_active(state) or state["worktree"] != self.workspace.name:
+            if moves or not is_active(state):
                 from holdfast import opening
 
                 opening.check_slot(self._caller, state["recipe"]["format"], state["id"])

@@ -1,7 +1,7 @@
-"""Folders of loops that go into the archive and come back; nothing there is ever overwritten.
+"""Folders of loops that go into the archive, come back, or go along into another worktree; nothing
+there is ever overwritten.
 
-The ledger says first where the record stands, then the pages follow. Whoever is killed in between
-is followed by somebody who moves the rest.
+Whoever is killed in between is followed by somebody who moves the rest.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 
 from holdfast import home
 from holdfast.caller import Receipt
+from holdfast.disk import FOLDER, ODD
 from holdfast.errors import Fault, Refused
 from holdfast.faults import why
 from holdfast.layers import records
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _RECORD = "state.json"
 _SPARE = ".state.json.holdfast"
+_PAGES = ("brief.md", "tasks.md", "plan.md", files.CONTEXT, files.GUARDRAILS, files.PROGRESS)
 
 
 def archive(engine: Engine, caller: Caller, state: Workflow, id: str | None) -> Receipt:
@@ -52,7 +54,10 @@ def archive(engine: Engine, caller: Caller, state: Workflow, id: str | None) -> 
 
 
 def settle(engine: Engine, state: Workflow) -> bool:
-    """Moves what still stands in an archived loop's old folder; says whether something did."""
+    """Moves what still stands in an archived loop's old folder; says whether something did.
+
+    The ledger says first where the record stands, then the pages follow.
+    """
     new = files.folder_of(engine, state)
     if new is None or not records.is_archived(state["record"]):
         return False
@@ -70,20 +75,42 @@ def settle(engine: Engine, state: Workflow) -> bool:
     return True
 
 
-def bring_back(engine: Engine, state: Workflow) -> str:
-    """Moves an archived folder to where it was, before the ledger says so; gives the record's path.
+def bring_here(engine: Engine, state: Workflow) -> str:
+    """Moves a loop's folder out of the archive, or out of another worktree, to where it will stand
+    in this one, before the ledger says so; gives the record's path.
 
-    Whoever is killed in between left an archived loop whose folder is not in the archive, which
-    both ``archive`` and another ``resume`` put right.
+    Whoever is killed in between left some of the pages here and the loop where it was, which
+    another ``resume`` puts right; in the same worktree, ``archive`` does too.
     """
-    new = files.folder_of(engine, state)
-    if new is not None:
-        old = _old_folder(engine, state)
-        _move_all(engine, _root(engine, state), new, old, first=files.PROGRESS)
-    return _old_record(state)
+    record = _old_record(state)
+    there = files.folder_of(engine, state)
+    here = os.path.dirname(engine.workspace.inside(engine.workspace.root, record))
+    is_one = os.path.dirname(os.path.dirname(state["record"])) in (files.HOME, files.ARCHIVE)
+    if there is not None and there != here and is_one:
+        # The record of an active loop follows the event that says so.
+        whole = records.is_archived(state["record"])
+        _move_all(engine, engine.workspace.root, there, here, first=files.PROGRESS, whole=whole)
+    return record
+
+
+def put_away(engine: Engine, slug: str) -> None:
+    """Moves what an earlier loop of this name left in this worktree into the archive.
+
+    The brief, by which that is known, goes last: whoever is killed is followed by another one.
+    """
+    workspace = engine.workspace
+    place = f"{files.ARCHIVE}/{_free_place(workspace.root, slug, engine.now())}"
+    here, there = (
+        os.path.dirname(workspace.inside(workspace.root, f"{folder}/{_RECORD}"))
+        for folder in (f"{files.HOME}/{slug}", place)
+    )
+    _move_all(engine, workspace.root, here, there, last="brief.md")
+    engine.note(f"pages of an earlier {slug} stood here, and are now in {place}")
 
 
 def _old_record(state: Workflow) -> str:
+    if not records.is_archived(state["record"]):
+        return state["record"]
     otherwise = records.active_path("loop", state["id"], state["created_at"])
     return state.get("archived_from", otherwise)
 
@@ -97,26 +124,52 @@ def _old_folder(engine: Engine, state: Workflow) -> str:
 
 
 def _move_all(
-    engine: Engine, root: str, source: str, target: str, *, first: str = "", last: str = ""
+    engine: Engine,
+    root: str,
+    source: str,
+    target: str,
+    *,
+    first: str = "",
+    last: str = "",
+    whole: bool = True,
 ) -> None:
     """Moves everything, page by page; what has a name that is taken gets another one.
 
     The log goes last into the archive and leaves it first: where it stands, all of it stands.
+    Without being ``whole``, it goes without its record.
     """
     try:
         found = sorted(os.listdir(source), key=lambda name: (name == last, name != first, name))
     except OSError:
         return
+    if not whole:
+        found = [name for name in found if name != _RECORD and not name.startswith(_SPARE)]
     if found:
         engine.disk.make_folder(target)
         # What people wrote moves into it: it has to be there for certain, and so have they before
         # the other folder goes.
         engine.store.sync_names(target, root)
     for name in found:
-        engine.disk.move(os.path.join(source, name), _free_name(target, name))
+        if name in _PAGES:
+            _make_way(engine, os.path.join(target, name), os.path.join(source, name))
+        engine.disk.carry(os.path.join(source, name), _free_name(target, name))
     if found:
         engine.disk.sync_folder(target)
     engine.disk.remove_folder(source)
+
+
+def _make_way(engine: Engine, place: str, page: str) -> None:
+    """The loop's own page is the one that is read: another one in its place is called otherwise."""
+    if not os.path.lexists(place):
+        return
+    folder, name = os.path.split(place)
+    aside = _free_name(folder, name)
+    engine.disk.move(place, aside)
+    stood = engine.disk.read_own(aside)
+    if stood not in (FOLDER, ODD) and stood == engine.disk.read_own(page):
+        engine.disk.remove(aside)
+    else:
+        engine.note(f"another {name} stood here, and is now {os.path.basename(aside)}")
 
 
 def _free_name(folder: str, name: str) -> str:

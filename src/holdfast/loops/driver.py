@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import jsontext
 from holdfast.core import turns
 from holdfast.core.refusal import word
 from holdfast.core.workflow.state import find_task, is_active
@@ -54,6 +55,7 @@ class Driver:
         self._command = command
         self._verify = verify
         self._root = ""
+        self._folder = os.path.join(keeper.workspace.home, "driven")
         self._held = -1
         self._notes: list[str] = []
 
@@ -108,12 +110,11 @@ class Driver:
 
     def _hold(self) -> int:
         """Takes the loop's own lock, which the workers hold too."""
-        folder = os.path.join(self._keeper.workspace.home, "driven")
-        self._engine.disk.make_folder(folder, 0o700)
+        self._engine.disk.make_folder(self._folder, 0o700)
         try:
             # A worker of a run that was killed a moment ago may have to end first.
             wait_s = self._keeper._caller.wait_s  # noqa: SLF001
-            return self._engine.disk.lock(os.path.join(folder, f"{self._slug}.lock"), wait_s)
+            return self._engine.disk.lock(os.path.join(self._folder, f"{self._slug}.lock"), wait_s)
         except Fault as fault:
             if fault.code != "busy":
                 raise
@@ -127,13 +128,35 @@ class Driver:
     # Turns
 
     def _iterate(self, state: Workflow, task: Task) -> None:
-        before = git.head(self._root)
+        before = self._begun_at(state, task)
         outcome = self._work(prompts.prompt(state, task, "iterate"))
         said = prompts.worked(task, outcome.output, outcome.exit_code)
         after = git.head(self._root)
         if after is not None and after != before:
             said["commit"] = after[:12]
         self._record(self._loops.iterate(str(task["id"]), slug=self._slug, **said))
+
+    def _begun_at(self, state: Workflow, task: Task) -> str | None:
+        """The commit at which this turn was begun for the first time.
+
+        A run that is killed takes the same turn again: what its worker had committed by then is
+        recorded with it, too.
+        """
+        head = git.head(self._root)
+        turn = [state["created_at"], state["worktree"], task["id"], task.get("iterations_used", 0)]
+        path = os.path.join(self._folder, f"{self._slug}.json")
+        try:
+            kept = jsontext.loads(self._engine.disk.read_own(path) or b"{}", strict=True)
+        except jsontext.BadJson:
+            kept = {}
+        match kept:
+            case {"turn": same, "head": str(begun)} if (
+                same == turn and head is not None and git.has(self._root, head, begun)
+            ):
+                return begun
+        line = jsontext.line_of({"turn": turn, "head": head})
+        self._engine.disk.replace_view(path, line.encode())
+        return head
 
     def _time_out(self, _state: Workflow, task: Task) -> None:
         """The iteration after the last that is allowed: nobody is sent for it."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from holdfast import jsontext
+from holdfast.core.workflow import OPENING
 from holdfast.digest import digest
 from holdfast.disk import FOLDER, ODD
 from holdfast.errors import Refused
@@ -21,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Fields, Json, Workflow
+    from holdfast.core.shapes import Event, Fields, Json, Workflow
     from holdfast.engine import Engine
 
     Page = tuple[str, bool]
@@ -215,8 +216,7 @@ def append_progress(
     ledger = engine.ledger.identity()
     size, seq = _known_part(raw, known, ledger)
     text = _log_text(raw[size:])
-    events = engine.ledger.since(state["id"], ("workflow_started", "record_adopted"), after=seq)
-    compared = entries.Comparison(text or pages.progress_header(), events)
+    compared = entries.Comparison(text or pages.progress_header(), _of_this_run(engine, state, seq))
     for heading in compared.changed:
         engine.note(f"{PROGRESS}: {heading!r} was changed since; the ledger has it as it was")
     for heading in compared.removed():
@@ -230,6 +230,13 @@ def append_progress(
     # The last entry is compared again: somebody may write on right below it.
     whole = raw + added.removesuffix(compared.last()).encode()
     return [len(whole), digest(whole), newest["seq"] - 1, ledger]
+
+
+def _of_this_run(engine: Engine, state: Workflow, after: int) -> list[Event]:
+    """The loop's events after a seq, without those of an earlier loop of its name."""
+    events = engine.ledger.since(state["id"], OPENING, after=after)
+    openings = [place for place, event in enumerate(events) if event["type"] in OPENING]
+    return events[openings[-1] :] if openings else events
 
 
 def _known_part(raw: bytes, known: list[Json] | None, ledger: str) -> tuple[int, int]:

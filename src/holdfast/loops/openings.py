@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
+from holdfast.core.workflow import OPENING
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
 from holdfast.layers import records
+from holdfast.layers.records import sound
 from holdfast.loops import archive, files, items, pages, reading
 
 TYPE_CHECKING = False
@@ -59,8 +61,13 @@ def _check_same_kind(state: Workflow, slug: str, mode: str) -> None:
 
 
 def _check_folder(engine: Engine, slug: str) -> None:
-    """A log without a record is a loop that nobody knows any more: it is not written into."""
+    """Pages of an earlier loop go into the archive. A log without a record is a loop that nobody
+    knows any more: it is not written into.
+    """
     folder = os.path.join(engine.workspace.root, files.HOME, slug)
+    created = reading.read_brief(files.page(engine, folder, "brief.md"))["created"]
+    if created and created in _runs(engine, slug):
+        archive.put_away(engine, slug)
     if os.path.lexists(os.path.join(folder, "state.json")):
         return
     log = files.log(engine, folder)
@@ -70,6 +77,13 @@ def _check_folder(engine: Engine, slug: str) -> None:
             f"loop new: {files.HOME}/{slug} has the log of a loop that is not known here",
             f"holdfast loop rebuild {slug}",
         )
+
+
+def _runs(engine: Engine, slug: str) -> list[str]:
+    """When the loops of this name that the ledger knows were made."""
+    opened = [[event] for event in engine.ledger.scan(slug) if event["type"] in OPENING]
+    states = [sound.replayed(events)[0] for events in opened]
+    return [state["created_at"] for state in states if state is not None]
 
 
 def inherited(engine: Engine, receipt: Receipt, *, inherit: bool) -> Workflow:
