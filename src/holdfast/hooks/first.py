@@ -6,7 +6,6 @@ is no reason to stop an agent. It leaves a line in ``.claude/holdfast/hook.log``
 
 from __future__ import annotations
 
-import gc
 import os
 
 from holdfast import __version__, jsontext
@@ -38,8 +37,6 @@ _MOST = 16 * 1024 * 1024
 
 def main() -> int:
     """Reads one event, and answers it if there is something to say."""
-    # The process ends before there is anything to collect, and at its end the system does it.
-    gc.disable()
     folder = ""
     try:
         event = _event(_read())
@@ -47,7 +44,6 @@ def main() -> int:
         _print(_answer(event, folder))
     except BaseException as error:  # noqa: BLE001 - nothing that goes wrong here may stop an agent
         _log(folder, error)
-    gc.freeze()
     return 0
 
 
