@@ -59,6 +59,8 @@ class Sight:
         """The current one, unless it is over."""
         self.goal: list[str] = []
         """The commands that carry it on, the likeliest first."""
+        self.strangers: list[str] = []
+        """Records that the ledger does not know, looked for where nothing is active."""
         self.damage: list[str] = []
         """Lines of the open segment that cannot be read."""
         self.is_writable = True
@@ -85,6 +87,10 @@ def sight(caller: Caller) -> Sight:
     found.initiative = _initiative(caller)
     if found.initiative is not None:
         found.goal = _goal(engine, found, found.initiative)
+    if not found.rows:
+        from holdfast import discovery
+
+        found.strangers = discovery.unknown(engine, {row["record"] for row in found.ended})
     damaged = [f"{place}: {bad}" for place, bad in engine.ledger.walk(after=found.seq)]
     found.damage = damaged[:_DAMAGE]
     found.is_writable = _is_writable(caller)

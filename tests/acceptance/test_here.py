@@ -247,3 +247,13 @@ def test_a_current_folder_that_is_gone_is_told_in_words(repo):
         assert done.stderr == (
             "holdfast: the current folder is gone\n  next: cd to one that exists\n"
         )
+
+
+def test_a_record_that_the_ledger_lost_is_named_and_can_be_taken_in(repo):
+    record = repo.ok("start", "dev", "a.md")["workflow"]["record"]
+    os.truncate(os.path.join(repo.path, ".claude/holdfast/ledger.ndjson"), 0)
+    found = repo.ok()
+    assert found["notes"] == [f"the ledger does not know {record} yet"]
+    assert found["next"][0]["command"] == "holdfast status"
+    repo.ok("status")
+    assert [row["record"] for row in repo.ok()["workflows"]] == [record]

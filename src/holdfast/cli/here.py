@@ -52,13 +52,17 @@ def here(keeper: Keeper, args: Arguments) -> Answer:
         "initiative": found.initiative,
         "damage": found.damage,
         "next": [{"command": command, "about": about} for command, about in following[:_THREE]],
-        "notes": [*_reason(found), *_unwritable(found, workspace), *keeper.noticed()],
+        "notes": [*_told(found), *_unwritable(found, workspace), *keeper.noticed()],
     }
     return {"kind": "here", "data": data}
 
 
-def _reason(found: Sight) -> list[str]:
-    """Why none of the active workflows is the caller's, where the table does not show it."""
+def _told(found: Sight) -> list[str]:
+    """Records that are not taken in yet, and why none of the active workflows is the caller's,
+    where the table does not show it.
+    """
+    if found.strangers:
+        return [f"the ledger does not know {place} yet" for place in found.strangers[:_THREE]]
     is_seen = found.why is None or found.why.code == "ambiguous" or not found.rows
     return [] if is_seen or found.mine or found.why is None else [found.why.message]
 
@@ -132,6 +136,8 @@ def _at_work(found: Sight, aimed: str | None) -> list[Next]:
 
 def _idle(found: Sight) -> list[Next]:
     """What can be begun, or brought back."""
+    if found.strangers:
+        return [("holdfast status", "take in the records that stand here"), _START, _RECIPES]
     if not found.seq:
         setup = ("holdfast init", "let Claude Code, Codex or Gemini CLI brief every session")
         return [_START, setup, _DEMO]
