@@ -225,17 +225,13 @@ class Caller:
         return choice.choose(rows, self._asker(), self._live(rows))
 
     def picked(self) -> Fields | Refusal:
-        """The asker's row; of what is not known yet, too, where none is."""
-        found = self.given()
-        if isinstance(found, Refusal) and (self.discover() or self.restored()):
-            found = self.chosen(self.rows())
-        return found
-
-    def given(self) -> Fields | Refusal:
         """The asker's row; its own is found without a look at any other workflow."""
         name = f'"id":{jsontext.dumps(self.session)}'.encode() if self.session else b""
         own = choice.own(self.engine.rows(name), self.session) if name else None
-        return own or self.chosen(self.rows())
+        found = own or self.chosen(self.rows())
+        if isinstance(found, Refusal) and (self.discover() or self.restored()):
+            found = self.chosen(self.rows())
+        return found
 
     def _mine(self) -> Position | None:
         picked = self.picked()

@@ -85,8 +85,8 @@ class Evidence:
         """
         if self._caller.session:
             return False
-        given = self._caller.reading(self._caller.given)
-        return isinstance(given, Refusal) or given["id"] != state["id"]
+        given = self.glance()[1]
+        return given is None or given["id"] != state["id"]
 
     # What hooks ask
 
