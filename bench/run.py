@@ -1,7 +1,7 @@
 """Measures Holdfast against its budgets: ``make bench``, or ``make bench ARGS=--quick``.
 
 Every row is a ratio to a baseline that runs in turn with it. The table goes to the terminal, and
-with the machine it was measured on to ``bench/results/``.
+with the machine it was measured on to ``bench/results/``; a whole run makes ``docs/costs.md``.
 """
 
 from __future__ import annotations
@@ -44,9 +44,12 @@ def main() -> int:
     results.show(rows)
     over = [row for row in rows if row.verdict == "OVER"]
     print(f"\n{len(rows)} rows, {len(over)} over, in {perf_counter() - begun:.0f} s")
+    is_whole = sizes is FULL and asked.only is None
+    docs = os.path.join(ROOT, "docs")
     results.write(asked.out, rows, about)
-    if sizes is FULL and asked.only is None:
-        charts.draw(rows, os.path.join(ROOT, "docs"))
+    results.write_page(docs if is_whole else asked.out, rows, about)
+    if is_whole:
+        charts.draw(rows, docs)
     return 0
 
 

@@ -56,13 +56,13 @@ def test_the_results_hold_every_row_with_its_budget_and_verdict(run):
     verdicts = {"ok", "OVER", "info", "not measured"}
     assert {row["verdict"] for row in rows} <= verdicts
     assert all(row["measured"] > 0 for row in rows if row["verdict"] != "not measured")
-    table = (out / "latest.md").read_text()
+    table = (out / "costs.md").read_text()
     assert all(row["what"] in table for row in rows)
 
 
 def test_the_results_name_neither_a_path_nor_a_host(run):
     _, out = run
-    text = (out / "latest.json").read_text() + (out / "latest.md").read_text()
+    text = (out / "latest.json").read_text() + (out / "costs.md").read_text()
     assert [
         path for path in (str(ROOT), str(Path.home()), "/tmp", sys.prefix) if path in text
     ] == []
