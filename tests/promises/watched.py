@@ -20,6 +20,8 @@ _LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += +(-?\d+)(?:<(.*)>)?(?: .*)?$")
 _PATH = re.compile(r'(?:AT_FDCWD<([^>]*)>|\d+<([^>]*)>)?,? ?"((?:[^"\\]|\\.)*)"')
 _WRITING = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND")
 DEADLINE_S = 20
+LIMITED = ("/bin/sh", "-c", 'ulimit -v 4194304; exec "$@"', "sh")
+"""Whoever reads what has no end is to fail at four gigabytes, not the machine."""
 
 
 class Call:
@@ -52,7 +54,7 @@ def watch(words, log, given=b"", **options):
     kinds = ",".join([*READING, *CHANGING, *STARTING, *CALLING])
     tracing = [STRACE, "-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096", "-o", log]
     process = subprocess.Popen(
-        [*tracing, "-e", f"trace={kinds}", *words],
+        [*LIMITED, *tracing, "-e", f"trace={kinds}", *words],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True, **options,
     )  # fmt: skip
