@@ -11,7 +11,7 @@ from holdfast.core import choice, turns
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import units
 from holdfast.core.workflow.state import find_task, is_active
-from holdfast.errors import Fault, Refused
+from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.loops import archive, edits, files, openings
 from holdfast.loops.slugs import check_slug, unit_of
 
@@ -354,7 +354,10 @@ class Loops:
 
     def must_name(self, state: Workflow) -> bool:
         """Whether a command about loops must name this one: another is the caller's, or none."""
-        listed = self._caller.reading(self._caller.rows)
+        try:
+            listed, _ = self._keeper.glance()
+        except (OSError, HoldfastError):
+            return True  # It is never wrong to name it, and what was asked for is done.
         rows = [row for row in listed if row["format"] == "loop" and row["status"] in choice.ACTIVE]
         picked = rows[0] if len(rows) == 1 else self._caller.chosen(rows)
         return isinstance(picked, Refusal) or picked["id"] != state["id"]
