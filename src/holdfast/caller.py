@@ -257,14 +257,18 @@ class Caller:
     def _live(self, rows: list[Fields]) -> set[str]:
         now_ms = self.engine.now_ms()
         live = set()
+        running: dict[tuple[int, int | None], bool] = {}
         for row in rows:
             held = row["session"]
-            if held and "pid" in held:
-                is_live = _is_running(held["pid"], held.get("born"))
+            if not held or row["status"] not in choice.ACTIVE:
+                continue
+            if "pid" in held:
+                process = (held["pid"], held.get("born"))
+                if process not in running:
+                    running[process] = _is_running(*process)
+                is_live = running[process]
             else:
-                is_live = bool(held) and not moment.is_past(
-                    now_ms, row["updated_at"], SESSION_LIVES
-                )
+                is_live = not moment.is_past(now_ms, row["updated_at"], SESSION_LIVES)
             if is_live:
                 live.add(held["id"])
         return live

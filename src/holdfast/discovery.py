@@ -31,15 +31,18 @@ def discover(engine: Engine) -> bool:
 
 def unknown(engine: Engine, known: set[str]) -> list[str]:
     """The records of this worktree that are none of these, as far as they look like records."""
-    found = [place for place in records_here(engine.workspace.root) if place not in known]
+    try:
+        found = [place for place in records_here(engine.workspace.root) if place not in known]
+    except Refused:
+        return []  # A folder that leads elsewhere: whoever adopts says so.
     return [place for place in found if _looks_like_one(engine, place)]
 
 
 def _looks_like_one(engine: Engine, place: str) -> bool:
-    raw = engine.store.read(engine.workspace.inside(engine.workspace.root, place))
     try:
+        raw = engine.store.read(engine.workspace.inside(engine.workspace.root, place))
         return raw is not None and bool(envelope.unseal(raw).document)
-    except jsontext.BadJson:
+    except (OSError, Refused, jsontext.BadJson):
         return False
 
 

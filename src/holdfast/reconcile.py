@@ -170,10 +170,7 @@ def _weigh(engine: Engine, state: Workflow, found: Found, sealed: envelope.Seale
         return found.refuse(f"it is a record of {parsed['id']}")
     if sealed.intact:
         if sealed.ledger == engine.ledger.identity() and sealed.seq > engine.ledger.head_seq:
-            engine.note(
-                f"the ledger lost events: it ends at {engine.ledger.head_seq}, and "
-                f"{position.record} shows {sealed.seq}"
-            )
+            engine.note(f"{position.record} is ahead: the ledger lost events, or it is of a copy")
         return _from_elsewhere(engine, state, found, parsed)
     return _edited(engine, state, found, records.next_cycle(base, parsed), base, base_seq)
 
@@ -186,9 +183,8 @@ def _takes_over(engine: Engine, sealed: envelope.Sealed, parsed: Workflow) -> bo
 
 def _stream_shown(engine: Engine, sealed: envelope.Sealed) -> str | None:
     """The stream whose event a record shows; ``None`` when the ledger does not have that event."""
-    event = next(engine.ledger.scan(after=sealed.seq - 1), None)
-    is_it = event is not None and (event["seq"], event["hash"]) == (sealed.seq, sealed.hash)
-    return event["stream"] if event is not None and is_it else None
+    event = engine.ledger.at(sealed.seq, sealed.hash)
+    return None if event is None else event["stream"]
 
 
 def _where(raw: bytes, invalid: fields.Invalid) -> str:
@@ -307,9 +303,13 @@ def _was_removed_at_the_end(engine: Engine, position: Position, state: Workflow)
     return not (store.was_on_its_way(path, position.hash) or store.was_set_aside(path))
 
 
-def _moved_to_completed(engine: Engine, position: Position, state: Workflow) -> Workflow | None:
+def _completed_path(engine: Engine, state: Workflow) -> str:
     place = records.module("skill").completed_path(state["id"])
-    path = engine.workspace.inside(engine.workspace.root_of(state["worktree"]) or "", place)
+    return engine.workspace.inside(engine.workspace.root_of(state["worktree"]) or "", place)
+
+
+def _moved_to_completed(engine: Engine, position: Position, state: Workflow) -> Workflow | None:
+    path = _completed_path(engine, state)
     raw = engine.store.read(path)
     if raw is None:
         return None
@@ -321,8 +321,7 @@ def _moved_to_completed(engine: Engine, position: Position, state: Workflow) -> 
     if not isinstance(about, dict) or about.get("id") != state["id"]:
         return None
     if sealed.intact and sealed.hash != position.hash:
-        # From before a resume whose writer died before it took this copy away.
-        engine.store.remove(path)
+        _take_away(engine, position, path, sealed)
         return None
     if not _is_of_this_run(engine, position, sealed):
         return None
@@ -338,8 +337,7 @@ def _moved_to_completed(engine: Engine, position: Position, state: Workflow) -> 
 
 def completed_copy(engine: Engine, position: Position, state: Workflow) -> Workflow:
     """A script wrote a completed copy to where completed records stand, and left the record."""
-    place = records.module("skill").completed_path(state["id"])
-    path = engine.workspace.inside(engine.workspace.root_of(state["worktree"]) or "", place)
+    path = _completed_path(engine, state)
     try:
         sealed = envelope.unseal(engine.store.read(path) or b"")
     except jsontext.BadJson:
@@ -347,14 +345,21 @@ def completed_copy(engine: Engine, position: Position, state: Workflow) -> Workf
     about = sealed.document.get("workflow")
     status = about.get("status") if isinstance(about, dict) else None
     if sealed.intact:
-        is_ours = sealed.ledger == engine.ledger.identity() and status in ENDED
-        if is_ours and engine.locked:
-            engine.store.remove(path)  # Whoever opened the workflow again could not take it away.
+        if engine.locked and status in ENDED:
+            _take_away(engine, position, path, sealed)
         return state
     if status != "completed" or not _is_of_this_run(engine, position, sealed):
         return state
     engine.needs_lock()
     return _moved_to_completed(engine, position, state) or state
+
+
+def _take_away(engine: Engine, position: Position, path: str, sealed: envelope.Sealed) -> None:
+    """Removes a copy from before the workflow was opened again, if the ledger has what it shows."""
+    if _stream_shown(engine, sealed) == position.stream:
+        engine.store.remove(path)
+    else:
+        engine.note(f"a completed {position.stream} shows event {sealed.seq}: the ledger lost it")
 
 
 def _is_of_this_run(engine: Engine, position: Position, sealed: envelope.Sealed) -> bool:

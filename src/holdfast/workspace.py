@@ -92,10 +92,19 @@ class Workspace:
 
     def commit_named(self, name: str | None) -> str | None:
         """The commit that goes by this name here, HEAD or a branch; else what was given."""
-        if not isinstance(name, str) or is_commit(name) or not is_encodable(name):
+        if not isinstance(name, str) or not name or not is_encodable(name):
             return name
         found = self.commit() if name == "HEAD" else self._commit_of(f"refs/heads/{name}")
         return found or name
+
+    def can_switch(self, branch: str) -> bool:
+        """Whether the branch is there, and no other worktree has it."""
+        there = self._commit_of(f"refs/heads/{branch}") if is_encodable(branch) else None
+        folder = os.path.join(self.common or "", "worktrees")
+        others = os.listdir(folder) if os.path.isdir(folder) else []
+        heads = [os.path.join(folder, name, "HEAD") for name in others]
+        heads.append(os.path.join(self.common or "", "HEAD"))
+        return there is not None and f"ref: refs/heads/{branch}" not in map(_read, heads)
 
     def _commit_of(self, ref: str) -> str | None:
         if self.common is None or ".." in ref:
@@ -186,7 +195,8 @@ class Workspace:
 
 def is_commit(text: str) -> bool:
     """Whether it reads as the id of a commit, perhaps a short one."""
-    return len(text) >= _SHORTEST and not text.lower().strip("0123456789abcdef")
+    is_hex = not text.lower().strip("0123456789abcdef")
+    return is_hex and _SHORTEST <= len(text) <= max(_COMMIT_DIGITS)
 
 
 def _is_whole(text: str) -> bool:

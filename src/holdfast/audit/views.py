@@ -86,7 +86,7 @@ def check_record(engine: Engine, state: Workflow, last: Event, report: Report) -
     if not sealed.intact:
         report.say("behind", place, "it was edited; the next command takes the edit in")
     elif sealed.ledger == engine.ledger.identity() and sealed.seq > _head(engine):
-        lost = f"the ledger ends at {engine.ledger.head_seq}: events are lost"
+        lost = f"the ledger ends at {engine.ledger.head_seq}: events are lost, or it is from a copy"
         report.say("error", place, f"it shows event {sealed.seq}, {lost}; the next command goes on")
     elif sealed.hash != last["hash"]:
         report.say("behind", place, f"it shows event {sealed.seq}, the ledger is at {last['seq']}")

@@ -115,6 +115,8 @@ def _switch(found: Sight, workspace: Workspace) -> list[Next]:
         return []
     if row["floating"] or row["branch"] in (None, workspace.branch()):
         return []
+    if not workspace.can_switch(row["branch"]):
+        return []
     return [(f"git switch {word(row['branch'])}", f"the branch that {row['id']} is for")]
 
 

@@ -26,10 +26,10 @@ _ESCAPE = b"\x1b"
 """Alone it is a key; with more behind it another one, such as an arrow."""
 _USUAL = (80, 24)
 _ENDING = (
-    signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGALRM, signal.SIGUSR1,
-    signal.SIGUSR2, signal.SIGXCPU, signal.SIGVTALRM, signal.SIGPROF,
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGALRM,
+    signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGVTALRM, signal.SIGPROF,
 )  # fmt: skip
-"""All that would end us at once if nobody listened; Ctrl-C is an exception of Python's own."""
+"""What would end us at once if nobody listened, and is sent by somebody."""
 
 
 class Ended(Exception):
@@ -97,7 +97,8 @@ class Terminal:
 
     def _signalled(self, number: int, _frame: FrameType | None) -> None:
         if number in _ENDING and not self._is_over:
-            raise Ended(number)
+            self._is_over = True  # A second one must not get into the way of leaving.
+            raise KeyboardInterrupt if number == signal.SIGINT else Ended(number)
         self._is_to_stop = self._is_to_stop or number == signal.SIGTSTP
 
     def size(self) -> tuple[int, int]:

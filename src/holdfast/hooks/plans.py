@@ -70,7 +70,8 @@ class Call:
         if not self._only_looks:
             return self.keeper.mine()
         seen = self.keeper.sight()
-        return seen.why or seen.states[seen.mine or ""]
+        state = seen.states.get(seen.mine or "") or self.keeper.glance(workflow=seen.mine)[1]
+        return seen.why or state or Refusal("not_found", "there is no such workflow", "")
 
     def unenforced(self) -> str:
         """Why nothing is enforced although settings ask for it; empty when all is well."""

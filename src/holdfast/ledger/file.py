@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from holdfast.ledger.segment import Place
 
 SEGMENT_BYTES = 256 * 1024
-_MOST_KNOWN = 64
 
 
 class Ledger:
@@ -48,7 +47,7 @@ class Ledger:
         self.head_seq = 0
         self.head_hash = ""
         self._last: Event | None = None
-        self._known: dict[bytes, Event | None] = {}
+        self._decoded = segment.Decoder()
 
     # Reading
 
@@ -161,13 +160,12 @@ class Ledger:
             if event is not None and event["stream"] == stream:
                 yield event
 
-    def _decoded(self, line: bytes) -> Event | None:
-        """The event of a line; one that is asked for again is not decoded again."""
-        if line not in self._known:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[line] = segment.event_of(line)
-        return self._known[line]
+    def at(self, seq: int, event_hash: str) -> Event | None:
+        """The event with this number and hash; ``None`` when there is none."""
+        mark = f'"hash":"{event_hash}"'.encode(errors="replace")
+        event = segment.with_mark(self._tail, mark) or next(self.scan(after=seq - 1), None)
+        is_it = event is not None and (event["seq"], event["hash"]) == (seq, event_hash)
+        return event if is_it else None
 
     def touched(self, naming: bytes = b"") -> list[str]:
         """The streams that have events in the open segment, in a line with these bytes."""

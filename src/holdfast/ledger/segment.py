@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Event
 
 OPEN_NAME = "ledger.ndjson"
+_MOST_KNOWN = 64
 _BEGIN = b'{"seq":'
 _GLUES = tuple(b'"}' + bytes([0x0A ^ 1 << bit]) + _BEGIN for bit in range(8))
 """What stands between two events when a bit of the line end between them has flipped."""
@@ -46,6 +47,27 @@ def event_of(line: bytes | bytearray) -> Event | None:
         return lines.decode(bytes(line))
     except lines.BadLine:
         return None
+
+
+class Decoder:
+    """``event_of``, which decodes a line that is asked for again and again only once."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Event | None] = {}
+
+    def __call__(self, line: bytes) -> Event | None:
+        if line not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[line] = event_of(line)
+        return self._known[line]
+
+
+def with_mark(data: bytearray, mark: bytes) -> Event | None:
+    """The event of the last line that has these bytes."""
+    place = data.rfind(mark)
+    start = data.rfind(b"\n", 0, place) + 1
+    return event_of(data[start : data.find(b"\n", place)]) if place >= 0 else None
 
 
 def is_unfinished(event: Event) -> bool:

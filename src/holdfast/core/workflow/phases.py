@@ -148,10 +148,11 @@ def _begun(state: Workflow, name: str, fields: Fields, command: Command) -> list
     data: Fields = {"phase": name}
     if is_terminal(name) and blocking(state):
         data["forced"] = command["args"]["reason"]
-    approved = [phase["name"] for phase in state["phases"] if phase.get("approved")]
-    if approved and state["phase"] is not None and _comes_before(state, name, state["phase"]):
+    if state["phase"] is not None and _comes_before(state, name, state["phase"]):
         # What was approved is done again, and what will come of it nobody has seen.
-        data["unapproved"] = [each for each in approved if not _comes_before(state, each, name)]
+        approved = [phase["name"] for phase in state["phases"] if phase.get("approved")]
+        ends = [each for each in approved if not _comes_before(state, each, name)]
+        data |= {"unapproved": ends} if ends else {}
     return [{"type": "phase_started", "data": data}, *_told(name, fields)]
 
 
