@@ -62,3 +62,15 @@ def test_other_records_are_not_even_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "read", lambda path: read.append(path) or look(path))
     assert keeper.mine()["id"] == "w3"
     assert {path.split("/")[-2] for path in read} == {"w3"}
+
+
+def test_a_catalog_in_which_the_session_was_damaged_is_not_believed(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger_file, "SEGMENT_BYTES", 1)
+    keeper = Keeper(tmp_path, session="mine")
+    keeper.start("custom", "one")
+    later = keeper.start("custom", "two").state["id"]
+    path = tmp_path / ".claude" / "holdfast" / "catalog.ndjson"
+    rows = path.read_bytes().split(b"\n")
+    rows = [row.replace(b'"mine"', b'"mino"') if later.encode() in row else row for row in rows]
+    path.write_bytes(b"\n".join(rows))
+    assert Keeper(tmp_path, session="mine").mine()["id"] == later

@@ -41,9 +41,13 @@ def unknown(engine: Engine, known: set[str]) -> list[str]:
 def _looks_like_one(engine: Engine, place: str) -> bool:
     try:
         raw = engine.store.read(engine.workspace.inside(engine.workspace.root, place))
-        return raw is not None and bool(envelope.unseal(raw).document)
+        sealed = None if raw is None else envelope.unseal(raw)
     except (OSError, Refused, jsontext.BadJson):
         return False
+    if sealed is None or not sealed.document:
+        return False
+    # A copy of a record that stands elsewhere shows an event that is known.
+    return not sealed.hash or engine.ledger.at(sealed.seq, sealed.hash) is None
 
 
 def _known_records(engine: Engine) -> set[str]:

@@ -121,10 +121,9 @@ def test_what_stands_in_the_new_place_is_kept_under_another_name(trees):
     for name in ("tasks", "progress"):
         assert found.pop(f"{PAGES}/{name}-2.md") == b"other"
     assert found.pop(f"{PAGES}/draft.md") == b"other"
-    assert (found[MINE], found.pop(f"{PAGES}/notes of mine-2.txt")) == (b"other", b"mine")
-    assert found.pop(MINE) == b"other"
+    assert found.pop(f"{PAGES}/notes of mine-2.txt") == b"other"
     assert found == {path: pages[path] for path in found}
-    assert len(found) == len(pages) - 2
+    assert len(found) == len(pages) - 1
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link"])

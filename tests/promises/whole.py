@@ -33,7 +33,7 @@ READING = {
     "loop next", "memory search", "completion", "help", "hook", "initiative show", "watch",
 }  # fmt: skip
 """What changes nothing of its own."""
-CHANGING = re.compile(r'"(pid|duration_ms)": \d+')
+CHANGING = re.compile(r'"(pid|born|duration_ms)": \d+')
 TOLD_HOOKS = {
     "source": "compact",
     "reason": "other",

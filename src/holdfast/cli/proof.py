@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.cli.steps import aim, changed
+from holdfast.cli.steps import aim, changed, is_aimed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _ran(args: Arguments, receipt: Receipt, what: str, result: Fields, *, passed
         "what": what,
         "result": result,
         "passed": passed,
-        "aimed": args["workflow"] is not None,
+        "aimed": is_aimed(args),
     }
     answer: Answer = {"kind": "run", "data": data}
     if not passed:

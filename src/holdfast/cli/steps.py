@@ -95,9 +95,14 @@ def aim(args: Arguments) -> Fields:
     return {"workflow": args["workflow"], "id": args["id"]}
 
 
+def is_aimed(args: Arguments) -> bool:
+    """Whether the next command has to name its workflow, because this one said whose it is."""
+    return args["workflow"] is not None or args["session"] is not None
+
+
 def changed(args: Arguments, receipt: Receipt, said: str) -> Answer:
     """The answer to a command that changed something."""
-    data = {"receipt": receipt, "said": said, "aimed": args["workflow"] is not None}
+    data = {"receipt": receipt, "said": said, "aimed": is_aimed(args)}
     return {"kind": "change", "data": data}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.steps import aim
+from holdfast.cli.steps import aim, is_aimed
 from holdfast.core.workflow import features
 from holdfast.core.workflow.state import is_active
 
@@ -25,7 +25,7 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.start(args["recipe"], args["subject"], context=context, **options, **aim(args))
     verb = "resumed" if receipt.resumed else "started"
     answer = _answer("started", args, receipt, f"{verb} {receipt.state['id']}")
-    answer["data"]["aimed"] = keeper.must_name(receipt.state)
+    answer["data"]["aimed"] |= keeper.must_name(receipt.state)
     return answer
 
 
@@ -48,7 +48,7 @@ def resume(keeper: Keeper, args: Arguments) -> Answer:
     receipt.notes += keeper.resume_initiative()
     answer = _answer("briefing", args, receipt, "")
     answer["data"]["briefing"] = keeper.briefing(state=receipt.state)
-    answer["data"]["aimed"] = args["workflow"] is not None or keeper.must_name(receipt.state)
+    answer["data"]["aimed"] |= keeper.must_name(receipt.state)
     answer["data"]["branch"] = keeper.workspace.branch()
     return answer
 
@@ -88,5 +88,5 @@ def _followed(keeper: Keeper, workflow: str | None, known: list[Event]) -> Itera
 
 
 def _answer(kind: AnswerKind, args: Arguments, receipt: Receipt, said: str) -> Answer:
-    data = {"receipt": receipt, "said": said, "aimed": args["workflow"] is not None}
+    data = {"receipt": receipt, "said": said, "aimed": is_aimed(args)}
     return {"kind": kind, "data": data}

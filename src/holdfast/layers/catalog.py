@@ -4,10 +4,10 @@ A view like any other: written when a segment is closed, thrown away and rebuilt
 when it is missing or broken. With it no command has to read more of the ledger than the open
 segment: what the catalog does not say, that segment does.
 
-The file is lines of JSON: first ``{"seq", "ledger", "rows"}``, then a row per stream, so that one
-row can be found without reading the others. Each line ends in a check of itself. Rows stand in the
-order in which their streams were last touched, segment by segment: the ledger alone gives the same
-bytes again.
+The file is lines of JSON: first ``{"seq", "ledger", "rows", "digest"}``, then a row per stream, so
+that one row can be found without reading the others. Each line ends in a check of itself, and the
+first has the digest of all that follow. Rows stand in the order in which their streams were last
+touched, segment by segment: the ledger alone gives the same bytes again.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Catalog:
         self.seq: int = head.get("seq", -1)
         self.ledger: str = head.get("ledger", "")
         self._count: int = head.get("rows", 0)
+        self._digest: str = head.get("digest", "")
         self._is_checked = False
 
     @property
@@ -67,10 +68,11 @@ class Catalog:
     def rows(self, naming: bytes = b"") -> list[Fields]:
         """The rows with these bytes in them."""
         lines = [line for line in self._data.split(b"\n")[1:] if line]
-        if len(lines) != self._count:
-            raise Damaged
+        whole = self._data[self._data.find(b"\n") + 1 :]
+        if len(lines) != self._count or (self._digest and digest(whole) != self._digest):
+            raise Damaged  # What is damaged may be the very bytes that are looked for.
         found = [self._row(line) for line in lines if naming in line]
-        self._is_checked = self._is_checked or not naming
+        self._is_checked = self._is_checked or bool(self._digest) or not naming
         return found
 
     @staticmethod
@@ -88,8 +90,10 @@ class Catalog:
             stream = line[len(_KEY) : line.find(b'"', len(_KEY))].decode(errors="replace")
             if line and stream not in fresh:
                 lines.append(line)
-        head = {"seq": seq, "ledger": ledger, "rows": len(lines) + len(fresh)}
-        return b"\n".join([_closed(head), *lines, *fresh.values()]) + b"\n"
+        lines += fresh.values()
+        body = b"".join(line + b"\n" for line in lines)
+        head = {"seq": seq, "ledger": ledger, "rows": len(lines), "digest": digest(body)}
+        return _closed(head) + b"\n" + body
 
 
 def built(ledger: str, segments: Callable[[], Iterable[tuple[int, list[Event]]]]) -> bytes:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _RECORD = "state.json"
 _SPARE = ".state.json.holdfast"
-_PAGES = ("brief.md", "tasks.md", "plan.md", files.CONTEXT, files.GUARDRAILS, files.PROGRESS)
 
 
 def archive(engine: Engine, caller: Caller, state: Workflow, id: str | None) -> Receipt:
@@ -133,7 +132,7 @@ def _move_all(
     last: str = "",
     whole: bool = True,
 ) -> None:
-    """Moves everything, page by page; what has a name that is taken gets another one.
+    """Moves everything, page by page; what stands there under one of the names gets another one.
 
     The log goes last into the archive and leaves it first: where it stands, all of it stands.
     Without being ``whole``, it goes without its record.
@@ -150,8 +149,7 @@ def _move_all(
         # the other folder goes.
         engine.store.sync_names(target, root)
     for name in found:
-        if name in _PAGES:
-            _make_way(engine, os.path.join(target, name), os.path.join(source, name))
+        _make_way(engine, os.path.join(target, name), os.path.join(source, name))
         engine.disk.carry(os.path.join(source, name), _free_name(target, name))
     if found:
         engine.disk.sync_folder(target)
