@@ -61,8 +61,8 @@ class Catalog:
         if start >= 0:
             return self._row(self._data[start : self._data.find(b"\n", start)])
         if not self._is_checked:
-            # A row that is not found may be one whose name is damaged.
-            self.rows()
+            # A row that is not found may be one whose name is damaged; the digest tells it.
+            self.rows(_key(stream) if self._digest else b"")
         return None
 
     def rows(self, naming: bytes = b"") -> list[Fields]:
