@@ -143,7 +143,7 @@ def test_an_edit_of_an_ended_record_never_reaches_the_next_workflow(place):
     edit = place.shop.read(where)
     other = worked_on(place.shop.keeper(), place.format, "other work")
     assert told(other) != "by hand"
-    assert place.shop.keeper().show(workflow=other["id"]).state == other
+    assert place.shop.keeper().settle(workflow=other["id"]).state == other
     kept = [edit in data for data in place.shop.files().values() if isinstance(data, bytes)]
     adopted = any(event["type"] == "record_edited" for event in place.shop.keeper().log())
     assert any(kept) or adopted
@@ -200,6 +200,6 @@ def test_a_file_that_is_just_being_written_is_waited_for(place, written):
     whole = json.dumps(document).encode()
     place.shop.write(place.record, whole[:written])
     keeper = place.shop.keeper(sleep=lambda _seconds: place.shop.write(place.record, whole))
-    assert told(keeper.show(workflow=place.id).state) == "by hand"
+    assert told(keeper.settle(workflow=place.id).state) == "by hand"
     assert place.news() == ["record_edited"]
     assert place.shop.beside(place.record) == {}

@@ -72,7 +72,7 @@ def test_many_units_written_in_another_order_are_no_edit(tmp_path, record_format
     raw = json.dumps(json.loads(shop.read(state["record"])), sort_keys=True).encode()
     shop.write(state["record"], raw)
     before = types(shop.keeper())
-    assert shop.keeper().show(workflow=state["id"]).state == state
+    assert shop.keeper().settle(workflow=state["id"]).state == state
     assert types(shop.keeper()) == before
 
 
@@ -157,7 +157,7 @@ def test_a_record_in_a_fresh_clone_is_adopted(place, tmp_path):
     rows, notes = fresh.keeper().workflows()
     assert [row["id"] for row in rows] == [place.id]
     assert any("adopted" in note for note in notes)
-    state = fresh.keeper().show(workflow=place.id).state
+    state = fresh.keeper().settle(workflow=place.id).state
     assert without_time(state) == without_time(place.state)
     assert types(fresh.keeper()) == ["record_adopted"]
 
@@ -186,7 +186,7 @@ def test_the_record_of_a_new_workflow_in_the_only_place_takes_it_over(place, tmp
     rows, notes = place.shop.keeper().workflows()
     assert [row["id"] for row in rows] == [other["id"]]
     assert any(place.id in note and "abandoned" in note for note in notes)
-    assert place.shop.keeper().show(workflow=place.id).state["status"] == "abandoned"
+    assert place.shop.keeper().settle(workflow=place.id).state["status"] == "abandoned"
 
 
 @pytest.mark.parametrize("record_format", ["verb"])
@@ -198,7 +198,7 @@ def test_an_old_record_of_an_ended_workflow_does_not_push_the_active_one_out(pla
     rows, notes = place.shop.keeper().workflows()
     assert [row["id"] for row in rows] == [other["id"]]
     assert any(place.id in note for note in notes)
-    assert place.shop.keeper().show(workflow=other["id"]).state == other
+    assert place.shop.keeper().settle(workflow=other["id"]).state == other
 
 
 # digest missing, no such workflow
@@ -385,9 +385,9 @@ def test_an_old_completed_copy_of_an_earlier_run_is_no_completion(place):
     again = worked_on(place.shop.keeper(), "skill")
     assert again["id"] == place.id
     place.shop.write(completed_twin(place), old)
-    assert place.shop.keeper().show(workflow=place.id).state == again
+    assert place.shop.keeper().settle(workflow=place.id).state == again
     os.unlink(place.shop.path(place.record))
-    assert place.shop.keeper().show(workflow=place.id).state == again
+    assert place.shop.keeper().settle(workflow=place.id).state == again
 
 
 def test_the_only_place_for_a_verb_record_is_told_when_it_is_taken(tmp_path):

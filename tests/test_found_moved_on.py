@@ -30,7 +30,7 @@ def tdd(shop):
 
 def edited(shop, state, change):
     shop.edit(state["record"], change)
-    return shop.keeper().show(workflow=state["id"]).state
+    return shop.keeper().settle(workflow=state["id"]).state
 
 
 def only_the_phase(document):
@@ -129,7 +129,7 @@ def test_a_loop_that_is_said_to_be_complete_is_completed(shop, tasks):
 def test_a_loop_that_reached_its_last_phase_by_itself_is_still_open(shop):
     keeper = shop.keeper()
     begun = keeper.start("loop-development", "a loop").state
-    while keeper.show().state["phase"] != "complete":
+    while keeper.settle().state["phase"] != "complete":
         keeper.advance()
     state = edited(shop, begun, lambda document: document.update(task="renamed"))
     assert (state["status"], state["title"]) == ("in_progress", "renamed")
@@ -139,7 +139,7 @@ def test_a_complete_loop_of_another_tool_is_adopted_as_completed(shop):
     record = ".claude/iterative/old/state.json"
     shop.write(record, b'{"mode": "development", "slug": "old", "phase": "complete"}')
     shop.keeper().workflows()
-    assert shop.keeper().show(workflow="old").state["status"] == "completed"
+    assert shop.keeper().settle(workflow="old").state["status"] == "completed"
 
 
 # A phase under a new name

@@ -105,7 +105,7 @@ def test_a_record_that_would_grow_too_large_is_refused_before_it_is_one(tmp_path
     with pytest.raises(Refused) as caught:
         keeper.set_context({"much": ["x" * 1_000] * (LARGEST // 1_000)})
     assert caught.value.code == "too_large"
-    assert shop.keeper().show(workflow=state["id"]).state["context"] == {"small": "x"}
+    assert shop.keeper().settle(workflow=state["id"]).state["context"] == {"small": "x"}
     assert os.listdir(shop.path(os.path.dirname(state["record"]))) == [
         os.path.basename(state["record"])
     ]

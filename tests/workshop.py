@@ -177,8 +177,8 @@ class Place:
         self.events = len(self.shop.keeper().log())
 
     def looked(self):
-        """The state and the notes that a fresh look gives."""
-        receipt = self.shop.keeper().show(workflow=self.id)
+        """The state and the notes after what stands in the record's place was taken in."""
+        receipt = self.shop.keeper().settle(workflow=self.id)
         return receipt.state, receipt.notes
 
     def raw(self):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from holdfast.cli.main import main
+from holdfast.cli.main import process
 
 if __name__ == "__main__":
-    sys.exit(main())
+    process()

@@ -11,89 +11,76 @@ from holdfast import settings
 from holdfast.core import choice, moment
 from holdfast.disk import SPARE
 from holdfast.errors import HoldfastError
-from holdfast.layers import index, records
+from holdfast.layers import index
+from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
-    from holdfast.engine import Engine
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
 
-MARK = "cleaned"
+_CLEANED = "cleaned_at"
 EVERY = "1h"
+_MAX_AT_ONCE = 100
+"""How many are let go by the way, so that nobody waits for it."""
 
 
-def due(caller: Caller) -> list[Fields]:
+def due(store: Store) -> list[Fields]:
     """What would go now: ``id``, ``why`` and ``record`` of each."""
-    engine = caller.engine
-    kept = settings.load(engine.workspace.root).completed_kept()
-    found = []
-    for row in caller.rows():
-        if caller.is_expired(row):
-            found.append(
-                {"id": row["id"], "why": f"inactive > {row['ttl']}", "record": row["record"]}
-            )
-        elif row["format"] == "skill" and row["status"] in ("completed", "abandoned"):
-            record = records.module("skill").completed_path(row["id"])
-            is_old = moment.is_past(engine.now_ms(), row["updated_at"], kept)
-            if is_old and _stands(engine, row["worktree"], record):
-                why = f"{row['status']} > {kept} ago"
-                found.append({"id": row["id"], "why": why, "record": record})
-    return found
+    kept = settings.load(store.workspace.root).completed_kept()
+    now_ms = store.now_ms()
+    rows = [
+        {"id": row["id"], "why": f"inactive > {row['ttl']}", "record": row["record"]}
+        for row in store.ledger.rows(f"{ACTIVE} AND ttl IS NOT NULL")
+        if choice.has_run_out(row, now_ms)
+    ]
+    for row, path in store.ledger.completed_records():
+        if moment.is_past(now_ms, row["updated_at"], kept):
+            why = f"{row['status']} > {kept} ago"
+            rows.append({"id": row["id"], "why": why, "record": path})
+    return rows
 
 
-def _stands(engine: Engine, worktree: str, record: str) -> bool:
-    root = engine.workspace.root_of(worktree)
-    return root is not None and os.path.lexists(engine.workspace.inside(root, record))
-
-
-def clean(caller: Caller) -> list[Fields]:
-    """Lets it go, under the lock."""
-    engine = caller.engine
+def clean(tx: Transaction, most: int | None = None) -> list[Fields]:
+    """Let it go, under the lock; at most so many."""
+    store = tx.store
     gone = []
-    for row in due(caller):
-        position = engine.position(row["id"])
-        if position is None:
-            continue
-        # What expired goes by being looked at; an edit of the record since is taken in by it.
-        state = caller.current(position)
-        if state["status"] in choice.ACTIVE:
+    for row in due(store)[:most]:
+        # What expired goes by being loaded; an edit of the record since is taken in by it.
+        state = tx.load(row["id"])
+        if state is None or state["status"] in choice.ACTIVE:
             continue
         if state["status"] != "expired":
-            engine.commit(state["id"], state, engine.decide(state, "clean_record", {}))
+            tx.do(row["id"], "clean_record", {})
         gone.append(row)
-    engine.disk.replace_view(_mark(engine), engine.now().encode())
-    engine.close_full_segment()
-    home, shown = engine.workspace.home, os.path.join(engine.workspace.root, index.NAME)
-    for folder in (home, os.path.join(home, "pages"), os.path.dirname(shown)):
-        _sweep(engine, folder)
+    tx.put_fact(_CLEANED, store.now())
+    tx.commit()
+    _sweep(store, os.path.dirname(os.path.join(store.workspace.root, index.NAME)))
     return gone
 
 
-def _sweep(engine: Engine, folder: str) -> None:
-    """Removes what killed writers left of views that they had not put in place."""
+def _sweep(store: Store, folder: str) -> None:
+    """Remove what killed writers left of views that they had not put in place."""
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
         writer = name.removesuffix(SPARE).rpartition(".")[2]
         if name.endswith(SPARE) and writer.isdecimal() and not _is_running(int(writer)):
-            engine.disk.remove(os.path.join(folder, name))
+            store.disk.remove(os.path.join(folder, name))
 
 
 def _is_running(process: int) -> bool:
     return os.path.isdir(f"/proc/{process}") or not os.path.isdir("/proc/self")
 
 
-def clean_at_times(caller: Caller) -> None:
-    """The same by itself, at most hourly; whatever goes wrong, what was asked for is done."""
-    engine = caller.engine
+def clean_at_times(session: Session, tx: Transaction) -> None:
+    """Run ``clean`` at most once an hour. Errors become notes: what was asked for is done."""
+    store = session.store
     try:
-        last = (engine.disk.read_own(_mark(engine)) or b"").decode(errors="replace")
-        if last and not moment.is_past(engine.now_ms(), last, EVERY):
+        last = store.ledger.fact(_CLEANED)
+        if last and not moment.is_past(store.now_ms(), last, EVERY):
             return
-        for row in clean(caller):
-            engine.note(f"{row['id']} left the folder ({row['why']}): holdfast resume {row['id']}")
+        for row in clean(tx, _MAX_AT_ONCE):
+            store.note(f"{row['id']} left the folder ({row['why']}): holdfast resume {row['id']}")
     except (OSError, HoldfastError) as error:
-        engine.note(f"cleaning up did not work ({error})")
-
-
-def _mark(engine: Engine) -> str:
-    return os.path.join(engine.workspace.home, MARK)
+        store.note(f"cleaning up did not work ({error})")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from holdfast.core.delegation import summary
-from holdfast.small import Noted, Small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
+    from holdfast.keeper.session import Receipt, Session
+
+_LOG = "delegation"
 
 
 class Delegations:
     """The delegations of a workspace."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._small = Small(caller, "delegation")
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def record(
         self,
@@ -27,10 +28,16 @@ class Delegations:
         complexity: str | None = None,
         duration_ms: int | None = None,
         id: str | None = None,
-    ) -> Noted:
-        """What an agent was given, and how it ended."""
-        told = {"model": model, "task_type": task_type, "complexity": complexity}
-        args = {"agent": agent, **told, "outcome": outcome, "duration_ms": duration_ms}
+    ) -> Receipt:
+        """Record what an agent was given, and how it ended."""
+        args = {
+            "agent": agent,
+            "model": model,
+            "task_type": task_type,
+            "complexity": complexity,
+            "outcome": outcome,
+            "duration_ms": duration_ms,
+        }
         return self._do("record_delegation", args, id)
 
     def escalate(
@@ -41,23 +48,25 @@ class Delegations:
         *,
         resolved: bool | None = None,
         id: str | None = None,
-    ) -> Noted:
-        """One agent handed over to another."""
+    ) -> Receipt:
+        """Record that one agent handed over to another."""
         args = {"from": from_agent, "to": to_agent, "reason": reason, "resolved": resolved}
         return self._do("escalate_delegation", args, id)
 
-    def override(self, suggested: str, chosen: str, *, id: str | None = None) -> Noted:
-        """A person chose another agent than the one that was suggested."""
+    def override(self, suggested: str, chosen: str, *, id: str | None = None) -> Receipt:
+        """Record that a person chose another agent than the one that was suggested."""
         return self._do("override_delegation", {"suggested": suggested, "chosen": chosen}, id)
 
-    def routing(self, suggested: str, chosen: str, intent: str, *, id: str | None = None) -> Noted:
-        """A person chose another workflow than the one that was suggested."""
+    def routing(
+        self, suggested: str, chosen: str, intent: str, *, id: str | None = None
+    ) -> Receipt:
+        """Record that a person chose another workflow than the one that was suggested."""
         args = {"suggested": suggested, "chosen": chosen, "intent": intent}
         return self._do("correct_routing", args, id)
 
     def list(self, *, agent: str | None = None) -> Fields:
-        """The newest entries, oldest first, and what they tell; of one agent or of all."""
-        state = self._small.state()
+        """Return the newest entries, oldest first, and a summary; of one agent or of all."""
+        state = self._session.log_state(_LOG)
         entries = [entry for entry in state["entries"] if agent in (None, *_agents(entry))]
         return {
             "entries": entries,
@@ -65,11 +74,11 @@ class Delegations:
             "summary": summary(entries),
         }
 
-    def _do(self, command: str, args: Fields, id: str | None) -> Noted:
-        given = {name: value for name, value in args.items() if value is not None}
-        return self._small.do(command, given, id=id)
+    def _do(self, command: str, args: Fields, id: str | None) -> Receipt:
+        known = {name: value for name, value in args.items() if value is not None}
+        return self._session.do_log(_LOG, command, known, id=id)
 
 
 def _agents(entry: Fields) -> list[object]:
-    """Everyone whom an entry is about."""
+    """Return everyone whom an entry is about."""
     return [entry.get(name) for name in ("agent", "from", "to", "suggested", "chosen")]

@@ -22,7 +22,7 @@ class Indexes:
         self,
         workspace: Workspace,
         disk: Disk,
-        rows: Callable[[], list[Fields]],
+        rows: Callable[[str], list[Fields]],
         note: Callable[[str], None],
     ) -> None:
         self._workspace = workspace
@@ -38,7 +38,7 @@ class Indexes:
         if root is None:
             return None
         self._workspace.inside(root, index.NAME)
-        return Index(self._disk, root, lambda: of_worktree(self._rows(), worktree))
+        return Index(self._disk, root, lambda: self._rows(worktree))
 
     def doubted(self, before: Workflow | None, after: Workflow) -> list[Index]:
         """The indexes that an event takes a workflow out of and puts it into, marked as doubtful.
@@ -71,13 +71,11 @@ class Indexes:
         finally:
             self._is_busy = False
 
-    def settle(self, state: Workflow) -> None:
-        """Sees that the index shows the workflow: whoever recorded its last event may have died."""
-        if state["recipe"]["format"] != "skill":
-            return
+    def mend(self) -> None:
+        """Build this worktree's index anew if its writer was killed while changing it."""
+        own = self.of(self._workspace.name)
         try:
-            own = self.of(state["worktree"])
-            if own is not None and not own.is_current(of_worktree(self._rows(), state["worktree"])):
+            if own is not None and own.is_doubtful():
                 own.rebuild()
         except (OSError, Fault, Refused) as error:
             self._note(f"the index could not be written ({error})")
@@ -92,8 +90,3 @@ class Indexes:
             entered.put(state)
         for left in moved:
             left.take(state)
-
-
-def of_worktree(rows: list[Fields], worktree: str) -> list[Fields]:
-    """The rows that have to do with the worktree's index."""
-    return [row for row in rows if row["format"] == "skill" and row["worktree"] == worktree]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from holdfast.small import Noted, Small
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.caller import Caller
     from holdfast.core.small_shapes import Interview
+    from holdfast.keeper.session import Receipt, Session
+
+_LOG = "interview"
 
 
 class Interviews:
     """The interviews of a workspace."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._small = Small(caller, "interview")
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def record(
         self,
@@ -24,21 +24,22 @@ class Interviews:
         dimensions: dict[str, float] | None = None,
         questions: int = 0,
         id: str | None = None,
-    ) -> Noted:
-        """How sure a skill was in the end, all in all and in each dimension."""
+    ) -> Receipt:
+        """Record how sure a skill was in the end, all in all and in each dimension."""
         args = {
             "skill": skill,
             "confidence": confidence,
             "dimensions": dimensions or {},
             "questions_asked": questions,
         }
-        return self._small.do("record_interview", args, id=id)
+        return self._session.do_log(_LOG, "record_interview", args, id=id)
 
-    def skip(self, skill: str, reason: str, *, id: str | None = None) -> Noted:
-        """The user did not want to be asked."""
-        return self._small.do("skip_interview", {"skill": skill, "reason": reason}, id=id)
+    def skip(self, skill: str, reason: str, *, id: str | None = None) -> Receipt:
+        """Record that the user did not want to be asked."""
+        args = {"skill": skill, "reason": reason}
+        return self._session.do_log(_LOG, "skip_interview", args, id=id)
 
     def show(self) -> Interview:
-        """The newest interviews, and those that nobody wanted."""
-        state: Interview = self._small.state()  # type: ignore[assignment]
+        """Return the newest interviews, and those that nobody wanted."""
+        state: Interview = self._session.log_state(_LOG)
         return state

@@ -12,127 +12,123 @@ import os
 from itertools import chain, count
 
 from holdfast import detection, opening
-from holdfast.core import choice, edits
+from holdfast.core import edits
 from holdfast.core.workflow import OPENING
 from holdfast.core.workflow.state import is_active
 from holdfast.layers import records
 from holdfast.layers.records.envelope import Sealed
 from holdfast.layers.records.fields import Invalid
+from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields, Workflow
-    from holdfast.engine import Engine
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
 
 _FOLLOWED = ("phase", "phases", "required_reading")
 """What the notes have a say in, once the workflow is known."""
 
 
-def take_in(caller: Caller) -> list[str]:
-    """Takes in every workflow that the notes tell of, under the lock; gives those that changed."""
-    engine = caller.engine
-    caller.discover()
-    named = _named(caller)
+def take_in(session: Session, tx: Transaction) -> list[str]:
+    """Take in every workflow that the notes tell of; return those that changed."""
+    store = session.store
+    session.adopt_unknown(tx)
+    named = _named(store)
     changed = []
-    for document in detection.detect(engine.workspace.root):
+    for document in detection.detect(store.workspace.root):
         reading = document["required_reading"]
-        document["required_reading"] = [p for p in reading if engine.workspace.contains(p[1:])]
+        document["required_reading"] = [p for p in reading if store.workspace.contains(p[1:])]
         notes = {"source": document.pop("source"), "said": document.pop("said")}
-        stream, state = _known(caller, named, document, notes["source"])
+        stream, state = _known(tx, named, document, notes["source"])
         try:
-            if state is None or _is_begun_anew(engine, state, notes):
-                _adopt(engine, stream, document, notes)
+            if state is None or _is_begun_anew(store, state, notes):
+                _adopt(tx, stream, document, notes)
                 changed.append(stream)
-            elif _follow(engine, state, document, notes):
+            elif _follow(tx, state, document, notes):
                 changed.append(stream)
         except Invalid as invalid:
-            engine.note(f"the notes on {document['workflow'][:60]!r} make no sense: {invalid}")
+            store.note(f"the notes on {document['workflow'][:60]!r} make no sense: {invalid}")
     return changed
 
 
-def _named(caller: Caller) -> dict[str, list[str]]:
-    """The active workflows of this worktree by what their titles are in a path.
+def _named(store: Store) -> dict[str, list[str]]:
+    """Return the active workflows of this worktree by what their titles are in a path.
 
     An agent that makes a record itself may call its folder otherwise.
     """
-    here = caller.engine.workspace.name
-    found: dict[str, list[str]] = {}
-    for row in caller.rows():
-        if row["status"] in choice.ACTIVE and row["worktree"] == here:
-            found.setdefault(opening.slug(row["title"]), []).append(row["id"])
-    return found
+    named: dict[str, list[str]] = {}
+    for row in store.ledger.rows(f"{ACTIVE} AND worktree = ?", store.workspace.name):
+        named.setdefault(opening.slug(row["title"]), []).append(row["id"])
+    return named
 
 
 def _known(
-    caller: Caller, named: dict[str, list[str]], document: Fields, source: str
+    tx: Transaction, named: dict[str, list[str]], document: Fields, source: str
 ) -> tuple[str, Workflow | None]:
-    """The workflow that the notes tell of; without one, the name that is free for it."""
-    engine = caller.engine
+    """Return the workflow that the notes tell of; without one, the name that is free for it."""
     stem = opening.slug(document["workflow"])
     numbered = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     for stream in chain(named.get(stem, []), numbered):
-        position = engine.position(stream)
-        if position is None:
-            return stream, None
-        state = caller.current(position)
-        if not _is_another(engine, state, document, source):
+        state: Workflow | None = tx.load(stream)
+        if state is None or not _is_another(tx.store, state, document, source):
             return stream, state
     raise AssertionError("numbers end")
 
 
-def _is_another(engine: Engine, state: Workflow, document: Fields, source: str) -> bool:
+def _is_another(store: Store, state: Workflow, document: Fields, source: str) -> bool:
     """Whether a workflow has the name of this one, and no more than that.
 
     A plan is the same one in every worktree; the notes that git does not have are one worktree's.
     """
     if source == detection.NOTES:
-        return state["worktree"] != engine.workspace.name
+        return state["worktree"] != store.workspace.name
     plan = state["context"].get("plan")
     if not isinstance(plan, str) or plan == document["context"]["plan"] or "\0" in plan:
         return False
-    return os.path.isfile(
-        os.path.join(engine.workspace.root, detection.PLANS, plan, detection.PLAN)
-    )
+    return os.path.isfile(os.path.join(store.workspace.root, detection.PLANS, plan, detection.PLAN))
 
 
-def _adopt(engine: Engine, stream: str, document: Fields, notes: Fields) -> None:
-    now = engine.now()
+def _adopt(tx: Transaction, stream: str, document: Fields, notes: Fields) -> None:
+    store = tx.store
+    now = store.now()
     record = records.active_path("formal", stream, now)
-    origin = engine.origin(record, engine.workspace.name)
+    origin = store.origin(record, store.workspace.name)
     sealed = Sealed({**document, "created_at": now}, None, intact=False)
     parsed = records.parse("formal", sealed, None, origin)
-    state = {**parsed, "branch": engine.workspace.branch(), "record": record}
+    state = {**parsed, "branch": store.workspace.branch(), "record": record}
     args = {"state": state, "record": record, "notes": notes}
-    engine.commit(stream, None, engine.decide(None, "adopt_record", args))
+    tx.append(stream, tx.decide_new("adopt_record", args))
 
 
-def _is_begun_anew(engine: Engine, state: Workflow, notes: Fields) -> bool:
+def _is_begun_anew(store: Store, state: Workflow, notes: Fields) -> bool:
     """Whether notes on a workflow that ended are back at an earlier phase than they had told of.
 
     A plan may be an older one that git brought back; git does not have the notes.
     """
     if is_active(state) or notes["source"] != detection.NOTES:
         return False
-    heard = _heard(engine, state["id"], detection.NOTES) or {}
+    heard = _heard(store, state["id"], detection.NOTES) or {}
     return "current" in notes["said"] and notes["said"]["current"] < heard.get("current", 0)
 
 
-def _follow(engine: Engine, state: Workflow, document: Fields, notes: Fields) -> bool:
+def _follow(tx: Transaction, state: Workflow, document: Fields, notes: Fields) -> bool:
     """Moves a known workflow to where the notes say it stands; says whether that was news."""
-    is_here = state["worktree"] == engine.workspace.name
+    store = tx.store
+    is_here = state["worktree"] == store.workspace.name
     if not is_active(state) or not is_here or state["recipe"]["format"] != "formal":
         return False
     shown, rest = records.module("formal").render(state)
     reading = [*state["required_reading"], *document["required_reading"]]
     told: Fields = {"required_reading": list(dict.fromkeys(reading))}
     phase = _moved(shown["phase"], [phase["name"] for phase in state["phases"]], notes["said"])
-    heard = _heard(engine, state["id"], notes["source"])
+    heard = _heard(store, state["id"], notes["source"])
     if notes["said"] != heard and (
         heard is not None or phase["current"] >= shown["phase"]["current"]
     ):
         told["phase"] = phase
-    origin = engine.origin(state["record"], state["worktree"])
+    origin = store.origin(state["record"], state["worktree"])
     after = records.parse("formal", Sealed({**shown, **told}, None, intact=False), rest, origin)
     changes = [
         change
@@ -141,8 +137,8 @@ def _follow(engine: Engine, state: Workflow, document: Fields, notes: Fields) ->
     ]
     if not changes:
         return False
-    args = {"base": engine.ledger.head_seq, "changes": changes, "notes": notes}
-    engine.commit(state["id"], state, engine.decide(state, "adopt_edit", args))
+    args = {"base": store.ledger.head_seq, "changes": changes, "notes": notes}
+    tx.do(state["id"], "adopt_edit", args)
     return True
 
 
@@ -156,9 +152,9 @@ def _moved(shown: Fields, names: list[str], said: Fields) -> Fields:
     return {**after, "total": max(after["total"], after["current"])}
 
 
-def _heard(engine: Engine, stream: str, source: str) -> Fields | None:
-    """What these notes said when they were last followed."""
-    for event in reversed(engine.ledger.since(stream, OPENING)):
+def _heard(store: Store, stream: str, source: str) -> Fields | None:
+    """Return what these notes said when they were last followed."""
+    for event in store.ledger.newest(stream):
         notes = event["data"].get("notes")
         if isinstance(notes, dict) and notes.get("source") == source:
             said: Fields = notes["said"]

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 
 from holdfast import recipes, settings
-from holdfast.core import choice
+from holdfast.core.record_formats import FORMATS
 from holdfast.core.workflow.state import is_active
 from holdfast.digest import md5_of
 from holdfast.errors import Refused
 from holdfast.layers import records
+from holdfast.storage.ledger import ACTIVE
 from holdfast.workspace import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.caller import Caller
-    from holdfast.core.shapes import Fields, Recipe, Workflow
-    from holdfast.engine import Engine
+    from holdfast.core.shapes import Draft, Fields, Recipe, Workflow
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
 
 _MAX_NAME = 60
 _MAX_SAME_NAME = 1_000
@@ -71,30 +73,30 @@ class Wanted:
         self.before: Workflow | None = None
 
 
-def prepare(caller: Caller, request: Request) -> Wanted:
+def prepare(session: Session, request: Request) -> Wanted:
     """The command's arguments, as far as they don't depend on what is there already."""
-    engine = caller.engine
-    recipe = _recipe(engine, request)
+    store = session.store
+    recipe = _recipe(store, request)
     subject = request.subject
     if subject is None:
         subject = request.title or recipe.get("title", request.recipe)
-    check_reading(engine, request.reading)
+    check_reading(store, request.reading)
     context = request.context
     named = subject
-    listed = _features(engine.workspace.root, recipe, subject)
+    listed = _features(store.workspace.root, recipe, subject)
     if listed:
         recipe = {**recipe, "subject_key": "folder_path"}
         named = listed[0]
         context = {
             "folder_mode": True, "folder_features": listed, "feature_file": named, **context,
         }  # fmt: skip
-    title = title_of(engine.workspace.root, named) if request.title is None else request.title
+    title = title_of(store.workspace.root, named) if request.title is None else request.title
     args: Fields = {
         "recipe": recipe,
         "subject": subject,
         "title": title,
-        "branch": request.branch or engine.workspace.branch(),
-        "worktree": engine.workspace.name,
+        "branch": request.branch or store.workspace.branch(),
+        "worktree": store.workspace.name,
         "tasks": request.tasks,
         "required_reading": list(dict.fromkeys(request.reading)),
         "reminders": list(dict.fromkeys(request.reminders)),
@@ -103,13 +105,13 @@ def prepare(caller: Caller, request: Request) -> Wanted:
     if request.initiative is not None or request.milestone is not None:
         from holdfast.initiatives.belonging import belonging
 
-        args["initiative"] = belonging(caller, request.initiative, request.milestone)
-    commit = engine.workspace.commit()
+        args["initiative"] = belonging(session, request.initiative, request.milestone)
+    commit = store.workspace.commit()
     if commit is not None:
         args["base"] = commit
     ttl = request.ttl
     if ttl is None:
-        ttl = settings.load(engine.workspace.root).ttl(recipe["name"])
+        ttl = settings.load(store.workspace.root).ttl(recipe["name"])
     if ttl is not None:
         args["ttl"] = ttl
     given = {
@@ -167,8 +169,8 @@ def _features(root: str, recipe: Recipe, subject: str) -> list[str]:
     return sorted(path.encode(errors="replace").decode() for path in found)
 
 
-def _recipe(engine: Engine, request: Request) -> Recipe:
-    recipe = recipes.load(request.recipe, engine.workspace.root)
+def _recipe(store: Store, request: Request) -> Recipe:
+    recipe = recipes.load(request.recipe, store.workspace.root)
     if not request.phases:
         return recipe
     twice = [name for name in request.phases if request.phases.count(name) > 1]
@@ -182,7 +184,7 @@ def _recipe(engine: Engine, request: Request) -> Recipe:
 
 
 def _stem(recipe: Recipe, subject: str) -> str:
-    if recipe["format"] in ("skill", "verb"):
+    if FORMATS[recipe["format"]].is_named_by_digest:
         digest = md5_of(f"{subject}\n")
         return f"{recipe['name']}-{digest[:8]}"
     return slug(subject)
@@ -200,13 +202,13 @@ def slug(text: str) -> str:
     return f"workflow-{md5_of(text)[:8]}"
 
 
-def check_reading(engine: Engine, paths: list[str]) -> None:
+def check_reading(store: Store, paths: list[str]) -> None:
     """Required reading stays inside the workspace; a file that is missing is only said."""
     for marked in paths:
         # What is no text for a path leads nowhere, and is refused with the other texts.
         path = marked.removeprefix("@").encode(errors="replace").decode()
-        full = os.path.normpath(os.path.join(engine.workspace.root, path))
-        top = os.path.realpath(engine.workspace.root)
+        full = os.path.normpath(os.path.join(store.workspace.root, path))
+        top = os.path.realpath(store.workspace.root)
         inside = os.path.join(top, "")
         if "\x00" in path or not (os.path.realpath(full) + os.sep).startswith(inside):
             raise Refused(
@@ -221,55 +223,60 @@ def check_reading(engine: Engine, paths: list[str]) -> None:
                 "name each of its files, as @path from the workspace's root",
             )
         if marked.startswith("@") and not os.path.exists(full):
-            engine.note(f"required reading {marked} does not exist yet")
+            store.note(f"required reading {marked} does not exist yet")
 
 
-def place(caller: Caller, wanted: Wanted, *, replace: bool = False) -> Workflow | None:
+def place(
+    session: Session, tx: Transaction, wanted: Wanted, *, replace: bool = False
+) -> Workflow | None:
     """Gives the workflow an id that is free, or gives back the active one of the same subject.
 
     ``replace``: another one in a place that only one can have is abandoned for it.
     """
-    engine = caller.engine
+    store = session.store
     recipe, subject = wanted.args["recipe"], wanted.args["subject"]
-    other = _written_otherwise(caller, recipe, subject)
+    other = _written_otherwise(tx, recipe, subject)
     if other is not None:
         wanted.id = other["id"]
-        _say_left_out(engine, wanted)
-        return _here(engine, other)
+        _say_left_out(store, wanted)
+        return _here(store, other)
     for number in range(1, _MAX_SAME_NAME):
         wanted.id = wanted.stem if number == 1 else f"{wanted.stem}-{number}"
-        state = _known(caller, recipe, wanted.id)
+        state = _known(tx, recipe, wanted.id)
         if state is None:
             break
         same = _is_about(state, recipe, subject)
         if same and is_active(state):
-            _say_left_out(engine, wanted)
-            return _here(engine, state)
+            _say_left_out(store, wanted)
+            return _here(store, state)
         if same:
-            wanted.before = state
             break
-    for taken in _in_its_place(caller, recipe["format"], wanted.id):
+    wanted.args["record"] = records.active_path(recipe["format"], wanted.id, store.now())
+    for taken in _in_its_place(session, tx, recipe["format"], wanted.id):
         if not replace:
             raise _occupied(taken)
         # What is going to be refused costs nobody their place.
-        engine.decide(wanted.before, "start_workflow", wanted.args)
+        decide(tx, wanted)
         reason = f"replaced by {wanted.id}"
-        drafts = engine.decide(taken, "abandon_workflow", {"reason": reason})
-        engine.commit(taken["id"], taken, drafts)
-        engine.note(f"{taken['id']} is abandoned: {reason}; holdfast resume {taken['id']}")
-    wanted.args["record"] = records.active_path(recipe["format"], wanted.id, engine.now())
+        tx.do(taken["id"], "abandon_workflow", {"reason": reason})
+        tx.commit()
+        store.note(f"{taken['id']} is abandoned: {reason}; holdfast resume {taken['id']}")
     return None
+
+
+def decide(tx: Transaction, wanted: Wanted) -> list[Draft]:
+    """The events that open the workflow; raise ``Refused``."""
+    return tx.decide(wanted.id, "start_workflow", wanted.args)
 
 
 def _is_about(state: Workflow, recipe: Recipe, subject: str) -> bool:
     return state["subject"] == subject and state["recipe"]["name"] == recipe["name"]
 
 
-def _written_otherwise(caller: Caller, recipe: Recipe, subject: str) -> Workflow | None:
+def _written_otherwise(tx: Transaction, recipe: Recipe, subject: str) -> Workflow | None:
     """The active workflow about the same path, where that was written in another way."""
-    for spelling in _other_spellings(caller.engine.workspace.root, subject):
-        position = caller.engine.position(_stem(recipe, spelling))
-        state = None if position is None else caller.current(position)
+    for spelling in _other_spellings(tx.store.workspace.root, subject):
+        state: Workflow | None = tx.load(_stem(recipe, spelling))
         if state is not None and is_active(state) and _is_about(state, recipe, spelling):
             return state
     return None
@@ -283,41 +290,39 @@ def _other_spellings(root: str, subject: str) -> list[str]:
     return [name for name in (plain, f"{plain}/", f"./{plain}", f"./{plain}/") if name != subject]
 
 
-def _say_left_out(engine: Engine, wanted: Wanted) -> None:
+def _say_left_out(store: Store, wanted: Wanted) -> None:
     given = [name for name, items in wanted.given.items() if items]
     if given:
-        engine.note(f"{wanted.id} is active already: {', '.join(given)} given now are left out")
+        store.note(f"{wanted.id} is active already: {', '.join(given)} given now are left out")
 
 
-def _known(caller: Caller, recipe: Recipe, workflow_id: str) -> Workflow | None:
-    engine = caller.engine
-    position = engine.position(workflow_id)
-    if position is None and recipe["format"] != "formal":
-        from holdfast import discovery
+def _known(tx: Transaction, recipe: Recipe, workflow_id: str) -> Workflow | None:
+    state: Workflow | None = tx.load(workflow_id)
+    spec = FORMATS[recipe["format"]]
+    if state is not None or spec.ends_when_removed:
+        return state
+    from holdfast.adopt import unknown_records
 
-        record = records.active_path(recipe["format"], workflow_id, engine.now())
-        found = discovery.adopt_file(engine, record)
-        return found or (_whose(caller, record) if recipe["format"] == "skill" else None)
-    return None if position is None else caller.current(position)
+    record = records.active_path(recipe["format"], workflow_id, tx.store.now())
+    adopted = unknown_records.adopt_file(tx, record)
+    return adopted or (_whose(tx, record) if spec.completed else None)
 
 
-def _whose(caller: Caller, record: str) -> Workflow | None:
+def _whose(tx: Transaction, record: str) -> Workflow | None:
     """The active workflow whose record stands there: a script may have given it another id."""
-    here = caller.engine.workspace
+    here = tx.store.workspace
     if not os.path.lexists(os.path.join(here.root, record)):
         return None
-    for row in caller.rows():
-        if row["record"] == record and row["worktree"] == here.name:
-            position = caller.engine.position(row["id"])
-            state = None if position is None else caller.current(position)
-            if state is not None and is_active(state):
-                return state
+    for row in tx.store.ledger.rows(f"{ACTIVE} AND worktree = ? AND record = ?", here.name, record):
+        state: Workflow | None = tx.load(row["id"])
+        if state is not None and is_active(state):
+            return state
     return None
 
 
-def _here(engine: Engine, state: Workflow) -> Workflow:
-    if state["worktree"] != engine.workspace.name:
-        root = engine.workspace.root_of(state["worktree"])
+def _here(store: Store, state: Workflow) -> Workflow:
+    if state["worktree"] != store.workspace.name:
+        root = store.workspace.root_of(state["worktree"])
         raise Refused(
             "elsewhere",
             f"{state['id']} is active in another worktree ({root or state['worktree']})",
@@ -326,24 +331,22 @@ def _here(engine: Engine, state: Workflow) -> Workflow:
     return state
 
 
-def check_slot(caller: Caller, format_name: str, workflow_id: str) -> None:
-    for taken in _in_its_place(caller, format_name, workflow_id):
+def check_slot(session: Session, tx: Transaction, format_name: str, workflow_id: str) -> None:
+    for taken in _in_its_place(session, tx, format_name, workflow_id):
         raise _occupied(taken)
 
 
-def _in_its_place(caller: Caller, format_name: str, workflow_id: str) -> Iterator[Workflow]:
+def _in_its_place(
+    session: Session, tx: Transaction, format_name: str, workflow_id: str
+) -> Iterator[Workflow]:
     """The active workflow that has this worktree's one place for a verb workflow's record."""
-    if format_name != "verb":
+    if not FORMATS[format_name].is_slot:
         return
-    for row in caller.rows():
-        taken = (
-            row["format"] == "verb"
-            and row["status"] in choice.ACTIVE
-            and row["worktree"] == caller.engine.workspace.name
-            and row["id"] != workflow_id
-        )
-        position = caller.engine.position(row["id"]) if taken else None
-        state = None if position is None else caller.current(position)
+    here = session.workspace.name
+    query = f"{ACTIVE} AND worktree = ? AND format = ?"
+    rows = session.store.ledger.rows(query, here, format_name)
+    for row in rows:
+        state: Workflow | None = None if row["id"] == workflow_id else tx.load(row["id"])
         if state is not None and is_active(state):
             yield state
 

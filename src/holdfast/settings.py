@@ -10,14 +10,13 @@ import os
 
 from holdfast.core.moment import duration_s
 from holdfast.errors import Fault, Refused
-from holdfast.workspace import person_folder
+from holdfast.workspace import PERSON_SETTINGS, TEAM_SETTINGS, person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Json
 
-TEAM = os.path.join(".claude", "holdfast.toml")
-PERSON = "config.toml"
+TEAM = TEAM_SETTINGS
 MAX_BYTES = 262_144
 MAX_COMMAND = 1_000
 _GAP = " " * 20
@@ -116,12 +115,26 @@ class Settings:
 def load(root: str) -> Settings:
     """The settings of a workspace at ``root``, for the person who asks."""
     team = _read(os.path.join(root, TEAM), TEAM, within=root)
-    person_file = os.path.join(person_folder(), PERSON)
+    person_file = os.path.join(person_folder(), PERSON_SETTINGS)
     person = _read(person_file, person_file)
     _check(team, TEAM, _TABLES, _VALUES)
     _check(person, person_file, (*_TABLES, "trust"), _VALUES)
     _check_within(team, root)
     return Settings(team, person)
+
+
+def may_enforce(root: str) -> bool:
+    """True if a settings file mentions enforcement. Nothing is parsed, so a hook can ask often."""
+    for path, within in (
+        (os.path.join(root, TEAM), root),
+        (os.path.join(person_folder(), PERSON_SETTINGS), None),
+    ):
+        try:
+            if b"enforce" in _bytes(path, path, within):
+                return True
+        except (BadSettings, Fault):
+            continue
+    return False
 
 
 def _check_within(team: Fields, root: str) -> None:
@@ -134,9 +147,10 @@ def _check_within(team: Fields, root: str) -> None:
             raise BadSettings(TEAM, key, "leads out of the workspace")
 
 
-def _read(path: str, shown: str, within: str | None = None) -> Fields:
+def _bytes(path: str, shown: str, within: str | None = None) -> bytes:
+    """Read a settings file; a pipe in its place is not waited for."""
     if not os.path.isfile(path):
-        return {}
+        return b""
     if within is not None:
         root = os.path.realpath(within)
         if os.path.commonpath((root, os.path.realpath(path))) != root:
@@ -148,6 +162,13 @@ def _read(path: str, shown: str, within: str | None = None) -> Fields:
         raise Fault("not_read", f"{shown} cannot be read ({error.strerror})", "") from error
     if len(data) > MAX_BYTES:
         raise BadSettings(shown, "file", f"is larger than {MAX_BYTES:,} bytes")
+    return data
+
+
+def _read(path: str, shown: str, within: str | None = None) -> Fields:
+    data = _bytes(path, shown, within)
+    if not data:
+        return {}
     import tomllib
 
     try:

@@ -9,23 +9,31 @@ from __future__ import annotations
 import os
 from stat import S_ISREG
 
+from holdfast.core.record_formats import FORMATS
 from holdfast.errors import Fault, Refused
 from holdfast.jsontext import is_encodable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.disk import Disk
+
+LEDGER = "ledger.db"
+"""The ledger's name in its folder."""
+TEAM_SETTINGS = os.path.join(".claude", "holdfast.toml")
+PERSON_SETTINGS = "config.toml"
 MAIN = "."
 """The name of the main worktree; a linked one goes by its name in git."""
 
 _IGNORED = (
     ".claude/holdfast/",
-    ".claude/workflow-state.json*",
-    ".claude/workflow-state/",
+    *(spec.ignored for spec in FORMATS.values()),
     ".claude/initiative.json*",
     ".claude/interview-state.json*",
     ".claude/delegation-log.json*",
     ".claude/learnings.json*",
     ".claude/forge-context.json*",
-    ".claude/iterative/**/state.json*",
-    "untracked/workflow-state/",
 )
 _COMMIT_DIGITS = (40, 64)
 _SHORTEST = 4
@@ -62,12 +70,18 @@ class Workspace:
         self._safe: set[str] = set()
         self._records: dict[tuple[str, str], str] = {}
 
-    @property
-    def mirror(self) -> str | None:
-        """Where hard links of the ledger survive a cleaned work tree."""
-        if self.common is None or self.home.startswith(self.common + os.sep):
-            return None
-        return os.path.join(self.common, "holdfast")
+    def has_ledger(self) -> bool:
+        return os.path.lexists(os.path.join(self.home, LEDGER))
+
+    def has_records(self) -> bool:
+        """True if something stands where records stand."""
+        return any(os.path.lexists(os.path.join(self.root, place)) for place in _RECORDS)
+
+    def has_settings(self) -> bool:
+        """True if the team or the person has a settings file."""
+        team = os.path.join(self.root, TEAM_SETTINGS)
+        person = os.path.join(person_folder(), PERSON_SETTINGS)
+        return os.path.lexists(team) or os.path.lexists(person)
 
     def branch(self) -> str | None:
         """The branch that is checked out, or being rebased; ``None`` if there is none."""
@@ -179,6 +193,23 @@ class Workspace:
         top = os.path.join(os.path.realpath(self.root), "")
         return (os.path.realpath(os.path.join(top, path)) + os.sep).startswith(top)
 
+    def prepare(self, disk: Disk, note: Callable[[str], None]) -> None:
+        """Keep what is Holdfast's own out of git, by the one file for it that nobody shares."""
+        if self.common is None:
+            return
+        path = os.path.join(self.common, "info", "exclude")
+        if os.path.realpath(path) != os.path.join(os.path.realpath(self.common), "info", "exclude"):
+            note("git's exclude file is a link, and was not extended")
+            return
+        try:
+            current = (disk.read(path) or b"").decode(errors="surrogateescape")
+            missing = self.ignore_lines(current)
+            if missing:
+                disk.make_folder(os.path.dirname(path))
+                disk.extend(path, missing.encode())
+        except OSError as error:
+            note(f"git's exclude file could not be extended ({error.strerror})")
+
     def is_own(self, path: str) -> bool:
         """Whether a path from the root is one of Holdfast's own files."""
         return path.startswith((_IGNORED[0], *_RECORDS))
@@ -239,9 +270,8 @@ def _in_git(root: str, git: str) -> Workspace:
             # The git folder of another work tree is read, and nothing is put into it.
             return Workspace(root, MAIN, os.path.join(root, ".claude", "holdfast"), git, None)
         main = root
-    home = os.path.join(main, ".claude") if main else common
     name = os.path.basename(git) if shared else MAIN
-    return Workspace(root, name, os.path.join(home, "holdfast"), git, common)
+    return Workspace(root, name, os.path.join(common, "holdfast"), git, common)
 
 
 def is_inside(path: str, root: str) -> bool:

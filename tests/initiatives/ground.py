@@ -5,7 +5,7 @@ import os
 
 from holdfast import Keeper
 from holdfast.core import moment
-from holdfast.graph import layer
+from holdfast.graph import embedded
 
 TOP = "documentation/milestones/_active"
 RECORD = ".claude/initiative.json"
@@ -109,24 +109,6 @@ class Ground:
         return [event["type"] for event in self.events()]
 
     def entity(self, name="initiative-checkpoint"):
-        """The observations in the graph as it stands."""
-        standing = layer.as_it_stands(self.keeper()._engine)
-        if standing is None:
-            return None
-        with standing.store as store:
-            found = store.open_nodes([name])["entities"]
-        return found[0]["observations"] if found else None
-
-    def set_entity(self, *observations):
-        standing = layer.as_it_stands(self.keeper()._engine)
-        with standing.store as store:
-            store.delete_entities(["initiative-checkpoint"])
-            store.create_entities(
-                [
-                    {
-                        "name": "initiative-checkpoint",
-                        "entityType": "InitiativeCheckpoint",
-                        "observations": list(observations),
-                    }
-                ]
-            )
+        """Return the observations of an entity in the embedded graph; ``None`` if it has none."""
+        entities = embedded.entities(self.keeper().store)["entities"]
+        return next((one["observations"] for one in entities if one["name"] == name), None)

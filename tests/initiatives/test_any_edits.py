@@ -35,7 +35,6 @@ EDITS = st.one_of(
     st.tuples(st.just("gone"), st.sampled_from(["record", "yaml", "page"]), st.just(""), st.none()),
     st.tuples(st.just("nonsense"), st.sampled_from(NONSENSE), IDS, st.none()),
     st.tuples(st.just("page"), IDS, st.booleans(), st.none()),
-    st.tuples(st.just("graph"), IDS, STATUS, MINUTES),
     st.tuples(st.just("command"), st.sampled_from(["start", "complete"]), IDS, st.none()),
     st.tuples(st.just("command"), st.just("task"), IDS, st.none()),
     st.tuples(st.just("sync"), st.sampled_from([None, "files"]), st.just(""), st.none()),
@@ -84,10 +83,6 @@ def carry_out(ground, edit):
         for old in ("[ ]", "[x]"):
             text = text.replace(f"- {old} {what}:", f"- {box} {what}:")
         ground.write(ground.readme, text)
-    elif where == "graph":
-        ground.set_entity(
-            "initiative: Tidy billing", f"milestone: {what}", f"status: {value}", f"updated: {when}"
-        )
     elif what == "task":
         text = f"task {ground.ms}"
         ground.initiatives().task(value, text, done=True)

@@ -11,7 +11,6 @@ import pytest
 import holdfast
 from holdfast import Keeper, Refused
 from holdfast.initiatives.status import Status
-from holdfast.small import Small
 from initiatives.ground import RECORD, TOP, YAML
 
 SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
@@ -160,9 +159,10 @@ def test_a_writer_that_died_before_the_yaml_is_made_up_for(ground):
     """The event is in the ledger and in the record; nothing else knows of it."""
     ground.begin()
     ground.later()
-    Small(ground.keeper()._caller, "initiatives").do("start_milestone", {"milestone": "M1"})
+    session = ground.keeper()._session
+    session.do_log("initiatives", "start_milestone", {"milestone": "M1"})
     assert "status: created" in ground.text(ground.yaml)
-    assert CORRECTED in ground.initiatives().show()[1]
+    assert CORRECTED in ground.initiatives().sync().notes
     assert "status: in_progress" in ground.text(ground.yaml)
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from holdfast.cli.shapes import Answer, Arguments
     from holdfast.core.shapes import Fields
     from holdfast.keeper import Keeper
-    from holdfast.small import Noted
+    from holdfast.keeper.session import Receipt
 
 
 def page(name: str, fields: Fields, notes: list[str] | None = None) -> Answer:
@@ -18,18 +18,22 @@ def page(name: str, fields: Fields, notes: list[str] | None = None) -> Answer:
 
 
 def remember(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.remember(args["text"], kind=args["kind"], section=args["section"], id=args["id"])
-    said = f"remembered: {args['text']}" if noted.seqs else f"known already: {args['text']}"
+    receipt = keeper.remember(
+        args["text"], kind=args["kind"], section=args["section"], id=args["id"]
+    )
+    said = f"remembered: {args['text']}" if receipt.seqs else f"known already: {args['text']}"
     try:
         path = keeper.memory().path
     except HoldfastError:
         path = None  # Settings that cannot be read: a note says so, and what was said is kept.
-    return _noted(noted, said, {"memory": path})
+    return _answer(receipt, said, {"memory": path})
 
 
 def forge_add(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.note_forge(args["key"], args["text"], id=args["id"])
-    return _noted(noted, f"{args['key']}: {args['text']}", {"entry": _newest(noted, "entries")})
+    receipt = keeper.note_forge(args["key"], args["text"], id=args["id"])
+    return _answer(
+        receipt, f"{args['key']}: {args['text']}", {"entry": _newest(receipt, "entries")}
+    )
 
 
 def forge_show(keeper: Keeper, args: Arguments) -> Answer:
@@ -38,27 +42,27 @@ def forge_show(keeper: Keeper, args: Arguments) -> Answer:
 
 
 def interview_record(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.interviews().record(
+    receipt = keeper.interviews().record(
         args["skill"],
         _score(args, "--confidence", args["confidence"]),
         dimensions={name: _score(args, name, value) for name, value in args["dimensions"].items()},
         questions=args["questions"] or 0,
         id=args["id"],
     )
-    newest = _newest(noted, "interviews")
-    return _noted(noted, f"interview of {args['skill']} recorded", {"interview": newest})
+    newest = _newest(receipt, "interviews")
+    return _answer(receipt, f"interview of {args['skill']} recorded", {"interview": newest})
 
 
 def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.interviews().skip(args["skill"], args["reason"], id=args["id"])
-    return _noted(
-        noted, f"{args['skill']} went without an interview", {"skip": _newest(noted, "skips")}
+    receipt = keeper.interviews().skip(args["skill"], args["reason"], id=args["id"])
+    return _answer(
+        receipt, f"{args['skill']} went without an interview", {"skip": _newest(receipt, "skips")}
     )
 
 
-def _newest(noted: Noted, name: str) -> Fields | None:
+def _newest(receipt: Receipt, name: str) -> Fields | None:
     """The last of a list; nothing where somebody emptied it before the command came again."""
-    entries: list[Fields] = noted.state[name]
+    entries: list[Fields] = receipt.state[name]
     return entries[-1] if entries else None
 
 
@@ -71,8 +75,10 @@ def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
 def delegation_record(keeper: Keeper, args: Arguments) -> Answer:
     told = {name: args[name] for name in ("model", "task_type", "complexity", "outcome")}
     duration = args["duration_ms"]
-    noted = keeper.delegations().record(args["agent"], **told, duration_ms=duration, id=args["id"])
-    return _entry(noted, f"delegation to {args['agent']} recorded")
+    receipt = keeper.delegations().record(
+        args["agent"], **told, duration_ms=duration, id=args["id"]
+    )
+    return _entry(receipt, f"delegation to {args['agent']} recorded")
 
 
 def delegation_escalate(keeper: Keeper, args: Arguments) -> Answer:
@@ -81,26 +87,26 @@ def delegation_escalate(keeper: Keeper, args: Arguments) -> Answer:
         from holdfast.cli.arguments import Usage
 
         raise Usage(f"--resolved is yes or no, not {resolved[:40]!r}", _USAGE[args["command"]])
-    noted = keeper.delegations().escalate(
+    receipt = keeper.delegations().escalate(
         args["from_agent"],
         args["to_agent"],
         args["reason"],
         resolved=None if resolved is None else resolved == "yes",
         id=args["id"],
     )
-    return _entry(noted, f"{args['from_agent']} handed over to {args['to_agent']}")
+    return _entry(receipt, f"{args['from_agent']} handed over to {args['to_agent']}")
 
 
 def delegation_override(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.delegations().override(args["suggested"], args["chosen"], id=args["id"])
-    return _entry(noted, f"{args['chosen']} was chosen instead of {args['suggested']}")
+    receipt = keeper.delegations().override(args["suggested"], args["chosen"], id=args["id"])
+    return _entry(receipt, f"{args['chosen']} was chosen instead of {args['suggested']}")
 
 
 def delegation_routing(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.delegations().routing(
+    receipt = keeper.delegations().routing(
         args["suggested"], args["chosen"], args["intent"], id=args["id"]
     )
-    return _entry(noted, f"{args['chosen']} was chosen instead of {args['suggested']}")
+    return _entry(receipt, f"{args['chosen']} was chosen instead of {args['suggested']}")
 
 
 def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
@@ -108,12 +114,12 @@ def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
     return page("delegations", found, keeper.noticed())
 
 
-def _entry(noted: Noted, said: str) -> Answer:
-    return _noted(noted, said, {"entry": _newest(noted, "entries")})
+def _entry(receipt: Receipt, said: str) -> Answer:
+    return _answer(receipt, said, {"entry": _newest(receipt, "entries")})
 
 
-def _noted(noted: Noted, said: str, fields: Fields) -> Answer:
-    answer = page("noted", {**fields, "seqs": noted.seqs}, noted.notes)
+def _answer(receipt: Receipt, said: str, fields: Fields) -> Answer:
+    answer = page("noted", {**fields, "seqs": receipt.seqs}, receipt.notes)
     answer["data"]["said"] = said
     return answer
 

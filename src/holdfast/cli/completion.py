@@ -13,7 +13,9 @@ from holdfast.cli.arguments import Reader, Usage
 from holdfast.cli.main import open_keeper
 from holdfast.cli.table import COMMANDS, GROUPS
 from holdfast.cli.text import cells, clean, padded, shortened
+from holdfast.core.choice import ACTIVE
 from holdfast.core.learning import KINDS
+from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.evidence import SEVERITIES
 from holdfast.errors import HoldfastError
 
@@ -23,13 +25,15 @@ if TYPE_CHECKING:
 
     from holdfast.cli.shapes import Answer, Arguments, Option, Positional
     from holdfast.core.shapes import Fields, Workflow
+    from holdfast.keeper import Keeper
 
     Found = list[tuple[str, str]]
     """Values, each with a word about it."""
 
 SHELLS = ("bash", "zsh", "fish")
 _SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "completions")
-_MANY = 200
+_MOST = 200
+"""How many workflows are offered."""
 _ABOUT = 60
 
 
@@ -155,35 +159,34 @@ def values(item: Option | Positional, reader: Reader, current: str) -> Found:
 
 
 def _workflows(reader: Reader, _current: str) -> Found:
-    return _listed(_glance(reader)[0])
+    return _listed(_keeper(reader).known(most=_MOST))
 
 
 def _loops(reader: Reader, _current: str) -> Found:
-    return _listed([row for row in _glance(reader)[0] if row["format"] == "loop"])
+    return _listed(_keeper(reader).known(most=_MOST, format="loop"))
 
 
 def _units(reader: Reader, _current: str) -> Found:
-    """Of the loop that is named, or of the active ones."""
-    active = [row for row in _glance(reader)[0] if row["status"] in ("in_progress", "blocked")]
+    """List the units of the loop that is named, or of the active ones."""
+    keeper = _keeper(reader)
     named = reader.found.get("workflow")
-    found: dict[str, str] = {}
-    for row in active:
-        if row["format"] == "loop" and named in (None, row["id"]):
-            state = open_keeper(_session(reader)).glance(workflow=row["id"])[1]
-            tasks = [] if state is None else state["tasks"]
-            found |= {str(t["id"]): _short(t["description"]) for t in tasks}
-    return list(found.items())
+    units: dict[str, str] = {}
+    for row in keeper.known(most=_MOST, format="loop"):
+        if row["status"] in ACTIVE and named in (None, row["id"]):
+            state = keeper.peek(workflow=row["id"])
+            tasks = [] if isinstance(state, Refusal) else state["tasks"]
+            units |= {str(task["id"]): _short(task["description"]) for task in tasks}
+    return list(units.items())
 
 
 def _listed(rows: list[Fields]) -> Found:
-    rows.sort(key=lambda row: row["updated_at"], reverse=True)
-    rows.sort(key=lambda row: row["status"] not in ("in_progress", "blocked"))
-    told = [(row["id"], f"{row['status'].replace('_', ' ')}: {row['title']}") for row in rows]
-    return [(name, _short(about)) for name, about in told[:_MANY]]
+    return [
+        (row["id"], _short(f"{row['status'].replace('_', ' ')}: {row['title']}")) for row in rows
+    ]
 
 
 def _recipes(reader: Reader, _current: str) -> Found:
-    rows = open_keeper(_session(reader)).recipes()
+    rows = _keeper(reader).recipes()
     return [(row["name"], _short(row["title"] or "")) for row in rows if "bad" not in row]
 
 
@@ -209,13 +212,13 @@ def _task_phases(reader: Reader, _current: str) -> Found:
 
 
 def _initiatives(reader: Reader, _current: str) -> Found:
-    found = open_keeper(_session(reader)).initiatives().all()["all"]
+    found = _keeper(reader).initiatives().all()["all"]
     return [(key, _short(one["name"])) for key, one in found.items()]
 
 
 def _milestones(reader: Reader, _current: str) -> Found:
     """Those that are not completed."""
-    one = open_keeper(_session(reader)).initiatives().current()
+    one = _keeper(reader).initiatives().current()
     listed = [] if one is None else one["milestones"]
     open_ones = [each for each in listed if each["status"] != "completed"]
     return [(each["id"], _short(each["title"])) for each in open_ones]
@@ -233,7 +236,7 @@ def _marked_files(reader: Reader, current: str) -> Found:
 def _files(reader: Reader, current: str) -> Found:
     """Paths from the worktree's root, as every command takes them."""
     folder, slash, begun = current.rpartition("/")
-    root = open_keeper(_session(reader)).workspace.root
+    root = _keeper(reader).workspace.root
     with os.scandir(os.path.join(root, folder + slash)) as entries:
         found = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
     hidden = begun.startswith(".")
@@ -267,19 +270,15 @@ def _violations(reader: Reader, _current: str) -> Found:
 
 
 def _state(reader: Reader) -> Workflow:
-    """The workflow that the line is about."""
-    state = _glance(reader)[1]
-    if state is None:
-        raise HoldfastError("not_found", "no workflow is meant")
+    """Return the workflow that the line is about; raise if there is none."""
+    state = _keeper(reader).peek(workflow=reader.found.get("workflow"))
+    if isinstance(state, Refusal):
+        raise HoldfastError(state.code, state.message, state.hint)
     return state
 
 
-def _glance(reader: Reader) -> tuple[list[Fields], Workflow | None]:
-    return open_keeper(_session(reader)).glance(workflow=reader.found.get("workflow"))
-
-
-def _session(reader: Reader) -> Arguments:
-    return {"session": reader.found.get("session")}
+def _keeper(reader: Reader) -> Keeper:
+    return open_keeper({"session": reader.found.get("session")})
 
 
 def _short(about: object) -> str:

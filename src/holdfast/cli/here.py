@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.cli.shapes import Answer, Arguments
     from holdfast.core.shapes import Fields
     from holdfast.keeper import Keeper
-    from holdfast.sight import Sight
+    from holdfast.keeper.overview import Overview
     from holdfast.workspace import Workspace
 
     Next = tuple[str, str]
@@ -37,7 +37,7 @@ _RECIPES = ("holdfast recipes", "what a workflow can be opened from")
 
 
 def here(keeper: Keeper, args: Arguments) -> Answer:
-    found = keeper.sight()
+    found = keeper.overview()
     wanted = args["workflow"]
     if wanted is not None:
         found.mine = wanted if wanted in found.states else keeper.show(workflow=wanted).state["id"]
@@ -57,7 +57,7 @@ def here(keeper: Keeper, args: Arguments) -> Answer:
     return {"kind": "here", "data": data}
 
 
-def _told(found: Sight) -> list[str]:
+def _told(found: Overview) -> list[str]:
     """Records that are not taken in yet, and why none of the active workflows is the caller's,
     where the table does not show it.
     """
@@ -67,20 +67,20 @@ def _told(found: Sight) -> list[str]:
     return [] if is_seen or found.mine or found.why is None else [found.why.message]
 
 
-def _unwritable(found: Sight, workspace: Workspace) -> list[str]:
+def _unwritable(found: Overview, workspace: Workspace) -> list[str]:
     if found.is_writable:
         return []
     return [f"nothing can be written here: make {workspace.home} writable, or cd elsewhere"]
 
 
-def _following(found: Sight, workspace: Workspace, aimed: str | None) -> list[Next]:
+def _following(found: Overview, workspace: Workspace, aimed: str | None) -> list[Next]:
     if not found.is_writable:
         return _looking(found)
     at_work = [*_switch(found, workspace), *_at_work(found, aimed=aimed)]
     return _trouble(found) or at_work or _idle(found)
 
 
-def _looking(found: Sight) -> list[Next]:
+def _looking(found: Overview) -> list[Next]:
     """What can be done where nothing can be written."""
     doctor = ("holdfast doctor", "what is wrong here, and what mends it")
     row = _meant(found)
@@ -89,7 +89,7 @@ def _looking(found: Sight) -> list[Next]:
     return [(f"holdfast show {word(row['id'])}", "all about it"), doctor, _WATCH]
 
 
-def _trouble(found: Sight) -> list[Next]:
+def _trouble(found: Overview) -> list[Next]:
     if not found.damage:
         return []
     return [
@@ -99,7 +99,7 @@ def _trouble(found: Sight) -> list[Next]:
     ]
 
 
-def _meant(found: Sight) -> Fields | None:
+def _meant(found: Overview) -> Fields | None:
     """The row of the caller's workflow, else of the newest that could be."""
     could_be: Any = [found.mine]
     if found.mine is None and found.why is not None:
@@ -108,7 +108,7 @@ def _meant(found: Sight) -> Fields | None:
     return next(iter([*rows, *found.rows]), None)
 
 
-def _switch(found: Sight, workspace: Workspace) -> list[Next]:
+def _switch(found: Overview, workspace: Workspace) -> list[Next]:
     """The way to the branch of the workflow, where another one is checked out."""
     row = _meant(found)
     if row is None or workspace.git is None or row["worktree"] != workspace.name:
@@ -120,7 +120,7 @@ def _switch(found: Sight, workspace: Workspace) -> list[Next]:
     return [(f"git switch {word(row['branch'])}", f"the branch that {row['id']} is for")]
 
 
-def _at_work(found: Sight, aimed: str | None) -> list[Next]:
+def _at_work(found: Overview, aimed: str | None) -> list[Next]:
     """What goes on: with the caller's workflow, else with one of those that are active."""
     if not found.rows:
         return []
@@ -136,7 +136,7 @@ def _at_work(found: Sight, aimed: str | None) -> list[Next]:
     return [(step, about), (resume, "the briefing, in a new session"), *goal, _WATCH]
 
 
-def _idle(found: Sight) -> list[Next]:
+def _idle(found: Overview) -> list[Next]:
     """What can be begun, or brought back."""
     if found.strangers:
         return [("holdfast status", "take in the records that stand here"), _START, _RECIPES]
@@ -153,7 +153,7 @@ def _idle(found: Sight) -> list[Next]:
     return [*goal, *back, *start, _RECIPES, ("holdfast log --limit 10", "what happened here")]
 
 
-def _goal(found: Sight) -> list[Next]:
+def _goal(found: Overview) -> list[Next]:
     name = found.initiative["name"] if found.initiative else ""
     return [(command, f"for the initiative {name}") for command in found.goal]
 

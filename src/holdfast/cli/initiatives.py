@@ -11,64 +11,65 @@ if TYPE_CHECKING:
     from holdfast.cli.shapes import Answer, Arguments
     from holdfast.core.shapes import Fields
     from holdfast.keeper import Keeper
-    from holdfast.small import Noted
+    from holdfast.keeper.session import Receipt
 
 
 def create(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.initiatives().create(
+    receipt = keeper.initiatives().create(
         args["name"], args["milestones"], files=args["files"], id=args["id"]
     )
-    return _noted(noted, f"initiative {args['name']} created")
+    return _answer(receipt, f"initiative {args['name']} created")
 
 
 def start(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.initiatives().start(args["milestone"], id=args["id"])
-    return _noted(noted, f"milestone {args['milestone']} started")
+    receipt = keeper.initiatives().start(args["milestone"], id=args["id"])
+    return _answer(receipt, f"milestone {args['milestone']} started")
 
 
 def task(keeper: Keeper, args: Arguments) -> Answer:
-    told = (args["milestone"], args["text"])
-    noted = keeper.initiatives().task(*told, done=args["done"], id=args["id"])
+    receipt = keeper.initiatives().task(
+        args["milestone"], args["text"], done=args["done"], id=args["id"]
+    )
     said = "done" if args["done"] else "added"
-    return _noted(noted, f"task of {args['milestone']} {said}: {args['text']}")
+    return _answer(receipt, f"task of {args['milestone']} {said}: {args['text']}")
 
 
 def complete(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.initiatives().complete(args["milestone"], id=args["id"])
-    return _noted(noted, f"milestone {args['milestone']} completed")
+    receipt = keeper.initiatives().complete(args["milestone"], id=args["id"])
+    return _answer(receipt, f"milestone {args['milestone']} completed")
 
 
 def block(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.initiatives().block(args["reason"], id=args["id"])
-    return _noted(noted, f"blocked: {args['reason']}")
+    receipt = keeper.initiatives().block(args["reason"], id=args["id"])
+    return _answer(receipt, f"blocked: {args['reason']}")
 
 
 def unblock(keeper: Keeper, args: Arguments) -> Answer:
-    return _noted(keeper.initiatives().unblock(id=args["id"]), "it goes on")
+    return _answer(keeper.initiatives().unblock(id=args["id"]), "it goes on")
 
 
 def finish(keeper: Keeper, args: Arguments) -> Answer:
     options = {name: args[name] for name in ("force", "reason", "id")}
-    return _noted(keeper.initiatives().finish(**options), "initiative completed")
+    return _answer(keeper.initiatives().finish(**options), "initiative completed")
 
 
 def archive(keeper: Keeper, args: Arguments) -> Answer:
-    return _noted(keeper.initiatives().archive(id=args["id"]), "initiative archived")
+    return _answer(keeper.initiatives().archive(id=args["id"]), "initiative archived")
 
 
 def use(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.initiatives().use(args["name"], id=args["id"])
-    return _noted(noted, f"{args['name']} is the current initiative")
+    receipt = keeper.initiatives().use(args["name"], id=args["id"])
+    return _answer(receipt, f"{args['name']} is the current initiative")
 
 
 def sync(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.initiatives().sync(source=args["source"], id=args["id"])
-    return _noted(noted, "all sources agree")
+    receipt = keeper.initiatives().sync(source=args["source"], id=args["id"])
+    return _answer(receipt, "all sources agree")
 
 
 def recover(keeper: Keeper, args: Arguments) -> Answer:
-    noted = keeper.initiatives().recover(args["name"], id=args["id"])
-    return _noted(noted, "recovered, and a fresh checkpoint written")
+    receipt = keeper.initiatives().recover(args["name"], id=args["id"])
+    return _answer(receipt, "recovered, and a fresh checkpoint written")
 
 
 def show(keeper: Keeper, args: Arguments) -> Answer:
@@ -76,11 +77,11 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
     return page("initiative", fields, notes)
 
 
-def _noted(noted: Noted, said: str) -> Answer:
-    state = noted.state
-    one = current_of(state)  # type: ignore[arg-type]
-    told = None if one is None else view(str(state["current"]), one)
-    fields: Fields = {"initiative": told, "seqs": noted.seqs}
-    answer = page("initiative", fields, noted.notes)
+def _answer(receipt: Receipt, said: str) -> Answer:
+    state = receipt.state
+    one = current_of(state)
+    shown = None if one is None else view(str(state["current"]), one)
+    fields: Fields = {"initiative": shown, "seqs": receipt.seqs}
+    answer = page("initiative", fields, receipt.notes)
     answer["data"]["said"] = said
     return answer

@@ -1,6 +1,8 @@
-"""The entry of the command line: parse, call one command, print its answer, give the exit code.
+"""The entry of the command line: parse, call one command, print its answer, return the exit code.
 
-Nothing is asked of anybody, so it runs the same with and without a terminal.
+``main`` is for callers in the same process. ``process`` is what a shell starts: it runs ``main``
+and ends the process without closing the ledger, whose journal then stays in place for readers that
+cannot write there. No command asks a question, so all run the same with and without a terminal.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TextIO
+    from typing import NoReturn, TextIO
 
     from holdfast.cli.shapes import Answer, Arguments
     from holdfast.keeper import Keeper
@@ -20,30 +22,45 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 _UNWRITTEN = 3
 _VERSION_WORDS = ("--version", "--json")
+_LASTING = ("--follow", "log", "run", "verify", "watch")
+"""Words of commands that last, or go through the whole ledger."""
 
 
 class _Unheard(Exception):
     """The answer could not be written; the cause says why."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line (without the program's name) and give the process's exit code."""
-    words = sys.argv[1:] if argv is None else list(argv)
-    is_short = argv is None and "--follow" not in words and "watch" not in words
-    if is_short:
-        # The process ends before there is anything to collect, and at its end the system does it.
+def process() -> NoReturn:
+    """Run the command line of this process, and end the process."""
+    words = sys.argv[1:]
+    if not any(word in _LASTING for word in words):
+        # The process ends before there is anything to collect.
         gc.disable()
+    end(main(words))
+
+
+def end(code: int) -> NoReturn:
+    """End the process at once, with what was printed flushed and nothing else closed."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            code = code or _UNWRITTEN
+    os._exit(code)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line (without the program's name) and return its exit code."""
+    words = sys.argv[1:] if argv is None else list(argv)
     try:
         return _hook() if words == ["hook"] and not os.isatty(0) else _run(words)
     except KeyboardInterrupt:
         return INTERRUPTED
-    finally:
-        if is_short:
-            gc.freeze()
 
 
 def _hook() -> int:
-    """The one command that is started all the time: it has a shorter way."""
+    """Answer a client's event by the shortest way, because clients send many."""
     from holdfast.hooks.first import main as answer
 
     return answer()
@@ -80,7 +97,7 @@ def _answer(args: Arguments) -> Answer:
 def open_keeper(
     args: Arguments, folder: str = ".", *, by: str = "cli", client: int | None = None
 ) -> Keeper:
-    """The workspace of the folder, opened for who is asking; ``client`` is its process."""
+    """Open the workspace of a folder for the session that asks; ``client`` is its process."""
     from holdfast.keeper import Keeper
 
     here = os.environ.get("CLAUDE_CODE_SESSION_ID", os.environ.get("CODEX_SESSION_ID"))
@@ -91,18 +108,18 @@ def open_keeper(
 
 
 def wait_s() -> float | None:
-    """How long to wait for a lock, where the environment says so."""
+    """Return how long to wait for a lock, if the environment says so."""
     wait_ms = _number("HOLDFAST_WAIT_MS")
     return None if wait_ms is None else wait_ms / 1_000
 
 
 def _client() -> int | None:
-    """The process of the client whose session the environment names; it outlives a ``/clear``."""
+    """Return the process of the client that the environment names; it outlives a ``/clear``."""
     return _number("CLAUDE_PID") or None
 
 
 def _number(name: str) -> int | None:
-    """A whole number from the environment; what is none is as good as not set."""
+    """Read an integer variable; return ``None`` if it is unset or not a number."""
     text = os.environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
@@ -122,29 +139,34 @@ def _failure(
 
 
 def _deliver(answer: Answer, *, as_json: bool) -> int:
-    """Print the answer. That nobody listens any more is no reason for another exit code."""
-    code = answer.get("code", 0)
+    """Print the answer and return the exit code, which a closed pipe does not change."""
     try:
         _print(answer, as_json=as_json)
     except _Unheard as unheard:
-        return _unheard(unheard.__cause__, code)
+        return _unheard(unheard.__cause__, answer.get("code", 0))
     except Exception as error:
         if answer["kind"] == "failure":
             raise
         return _deliver(_failure(error), as_json=as_json)
-    return code
+    # What is read while it is printed can fail on the way.
+    return answer.get("code", 0)
 
 
 def _print(answer: Answer, *, as_json: bool) -> None:
     out = sys.stderr if answer["kind"] == "failure" and not as_json else sys.stdout
     if out is None:
         return
+    is_live = answer["kind"] == "stream"
     if as_json:
-        from holdfast.cli.views import lines
+        from holdfast.cli.views import texts
+
+        for text in texts(answer, out):
+            _write(out, text, flush=is_live)
     else:
         from holdfast.cli.screen import lines
-    for line in lines(answer, out):
-        _write(out, line + "\n", flush=answer["kind"] == "stream")
+
+        for line in lines(answer, out):
+            _write(out, f"{line}\n", flush=is_live)
     _write(out, "", flush=True)
 
 
@@ -158,7 +180,7 @@ def _write(out: TextIO, text: str, *, flush: bool) -> None:
 
 
 def _unheard(cause: BaseException | None, code: int) -> int:
-    # Else the interpreter tries to write the rest once more when it ends, and says so.
+    # Otherwise the rest would be written once more at the end.
     sys.stdout = sys.stderr
     if isinstance(cause, BrokenPipeError):
         return code

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
+
 from holdfast import jsontext
 from holdfast.cli.text import cells, clean, padded, shortened
 from holdfast.core.edits import path_text
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _GO_FIRST = ("recipe", "branch", "tasks", "updated")
 """What a narrow terminal does without, in this order."""
 _TITLE_MIN, _BRANCH_MAX, _STREAM_MAX, _TYPE_WIDTH, _COMMIT = 16, 28, 28, 18, 12
+_FIRST_EVENTS = 200
 _GAP = "  "
 
 _PHASE_FIELDS = ("name", "status", "started_at", "completed_at", "approved", "reason", "steps")
@@ -292,10 +295,11 @@ def listing(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
 
 
 def event_lines(screen: Screen, events: Iterable[Event]) -> Iterator[str]:
-    """A line each, with the streams below each other where all events are known beforehand."""
-    known = events if isinstance(events, list) else []
-    width = max([cells(clean(event["stream"])) for event in known], default=0)
-    for event in events:
+    """Yield a line each. The first events decide how wide the column of streams is."""
+    coming = iter(events)
+    first = list(islice(coming, _FIRST_EVENTS))
+    width = max([cells(clean(event["stream"])) for event in first], default=0)
+    for event in chain(first, coming):
         yield event_line(screen, event, min(width, _STREAM_MAX))
 
 

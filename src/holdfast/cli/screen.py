@@ -246,6 +246,13 @@ def _events(screen: Screen, data: Any) -> Iterator[str]:
     return event_lines(screen, data)
 
 
+def _stream(screen: Screen, data: Any) -> Iterator[str]:
+    from holdfast.cli.panels import event_line
+
+    for event in data:
+        yield event_line(screen, event)
+
+
 def _report(screen: Screen, data: Any) -> Iterator[str]:
     from holdfast.cli.panels import report_panel
 
@@ -368,7 +375,7 @@ _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
     "briefing": _briefing,
     "workflows": _workflows,
     "events": _events,
-    "stream": _events,
+    "stream": _stream,
     "report": _report,
     "run": _run,
     "gates": _gates,

@@ -114,7 +114,8 @@ _WORKFLOWS: dict[str, Command] = {
     "status": {
         "help": "list the active workflows of this workspace",
         "call": "workflows.status",
-        "examples": ("holdfast status", "holdfast status --json"),
+        "options": (flag("--all", "all of them, not only the 200 with the newest activity"),),
+        "examples": ("holdfast status", "holdfast status --all --json"),
     },
     "show": {
         "help": "show one workflow: phases, tasks, gates, reading, reminders",

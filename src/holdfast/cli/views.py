@@ -1,6 +1,7 @@
 """Answers as JSON: the contract of ``--json``, one object for every answer.
 
-An answer to ``log --follow`` is the exception: one event a line, as it comes.
+An answer to ``log --follow`` is the exception: one event a line, as it comes. The one object of
+``log`` is printed while the ledger is read, so its ``ok`` comes last.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from holdfast import jsontext
 from holdfast.cli.text import clean_json
 from holdfast.core.workflow.state import unread
+from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,18 +47,46 @@ _FIRST = (
     "updated_at",
 )
 """The order in which people look for the fields; the others follow as they are."""
-_INNER = ("stream", "version", "hash")
-"""What a row says to the ledger alone."""
+_ROW = (
+    "id", "seq", "recipe", "format", "subject", "title", "status", "phase", "phase_status",
+    "phase_index", "phase_total", "tasks_done", "tasks_total", "branch", "floating", "worktree",
+    "record", "session", "ttl", "created_at", "updated_at",
+)  # fmt: skip
+"""What a listing shows of a workflow's row; the other columns are for the ledger."""
 
 
-def lines(answer: Answer, out: TextIO) -> Iterator[str]:
-    """The answer as JSON texts that the stream can take."""
+def texts(answer: Answer, out: TextIO) -> Iterator[str]:
+    """Yield the answer as pieces of JSON that the stream can take, ends of lines included."""
     ascii_only = not (out.encoding or "").lower().startswith("utf")
+
+    def json(value: Any) -> str:
+        return clean_json(jsontext.dumps(value), ascii_only=ascii_only)
+
     if answer["kind"] == "stream":
         for event in answer["data"]:
-            yield clean_json(jsontext.dumps(event), ascii_only=ascii_only)
+            yield f"{json(event)}\n"
+    elif answer["kind"] == "events":
+        yield from _event_texts(answer, json)
     else:
-        yield clean_json(jsontext.dumps(view(answer)), ascii_only=ascii_only)
+        yield f"{json(view(answer))}\n"
+
+
+def _event_texts(answer: Answer, json: Callable[[Any], str]) -> Iterator[str]:
+    """Yield the object of ``log`` event by event. A fault on the way ends it as a failed answer."""
+    yield '{"events":['
+    separator = ""
+    end: Fields = {"ok": True}
+    try:
+        for event in answer["data"]:
+            yield f"{separator}{json(event)}"
+            separator = ","
+    except HoldfastError as error:
+        from holdfast.cli.failure import failure
+
+        failed = failure(error)
+        answer["code"] = failed.get("code", 0)
+        end = {"ok": False, "error": failed["data"]}
+    yield f"],{json(end)[1:]}\n"
 
 
 def view(answer: Answer) -> Fields:
@@ -194,16 +224,12 @@ def _briefing(data: Any) -> Fields:
 
 
 def _workflows(data: Any) -> Fields:
-    return {"workflows": [inner_left_out(row) for row in data["rows"]], **_notes(data["notes"])}
+    return {"workflows": [row_view(row) for row in data["rows"]], **_notes(data["notes"])}
 
 
-def inner_left_out(row: Fields) -> Fields:
-    """A row of a workflow as people and scripts are shown it."""
-    return {name: row[name] for name in row if name not in _INNER}
-
-
-def _events(data: Any) -> Fields:
-    return {"events": data}
+def row_view(row: Fields) -> Fields:
+    """Return a workflow's row as scripts are shown it."""
+    return {name: row[name] for name in _ROW}
 
 
 def _report(data: Any) -> Fields:
@@ -234,7 +260,7 @@ def _notes(notes: list[str]) -> Fields:
 
 
 def _here(data: Any) -> Fields:
-    shown = {**data, "workflows": [inner_left_out(row) for row in data["workflows"]]}
+    shown = {**data, "workflows": [row_view(row) for row in data["workflows"]]}
     return {**{name: shown[name] for name in shown if name != "notes"}, **_notes(data["notes"])}
 
 
@@ -256,7 +282,6 @@ _VIEWS: dict[str, Callable[[Any], Fields]] = {
     "workflow": _workflow,
     "briefing": _briefing,
     "workflows": _workflows,
-    "events": _events,
     "report": _report,
     "run": _run,
     "gates": _gates,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.cli.shapes import Answer, Arguments
     from holdfast.core.shapes import Fields
     from holdfast.keeper import Keeper
-    from holdfast.sight import Sight
+    from holdfast.keeper.overview import Overview
 
 EVENTS = 20
 _BESIDE = ("lock", "-wal", "-shm", "-journal")
@@ -60,7 +60,7 @@ class Eye:
             raise Refused(
                 "not_found", f"the folder {root} is gone", "run holdfast in a project's folder"
             )
-        found = self._keeper.sight()
+        found = self._keeper.overview()
         if self._workflow is not None:
             self._only(found, self._workflow)
         told = self._keeper.watched(found, workflow=self._workflow, limit=EVENTS)
@@ -80,11 +80,8 @@ class Eye:
             **told,
         }
 
-    def _only(self, found: Sight, workflow: str) -> None:
-        state = found.states.get(workflow) or self._keeper.glance(workflow=workflow)[1]
-        if state is None:
-            # Nothing goes by that name: who asks for it is told so.
-            state = self._keeper.show(workflow=workflow).state
+    def _only(self, found: Overview, workflow: str) -> None:
+        state = found.states.get(workflow) or self._keeper.show(workflow=workflow).state
         found.states, found.unopened = {workflow: state}, 0
 
     def is_stale(self) -> bool:

@@ -30,7 +30,7 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
 
 
 def status(keeper: Keeper, args: Arguments) -> Answer:
-    rows, notes = keeper.workflows()
+    rows, notes = keeper.workflows(every=args["all"])
     wanted = args["workflow"]
     if wanted is not None:
         rows = [row for row in rows if row["id"] == wanted]
@@ -54,7 +54,7 @@ def resume(keeper: Keeper, args: Arguments) -> Answer:
 
 
 def log(keeper: Keeper, args: Arguments) -> Answer:
-    events = keeper.log(workflow=args["workflow"], limit=args["limit"])
+    events = keeper.events(workflow=args["workflow"], limit=args["limit"])
     if args["follow"]:
         return {"kind": "stream", "data": _followed(keeper, args["workflow"], events)}
     return {"kind": "events", "data": events}
@@ -81,10 +81,13 @@ def abandon(keeper: Keeper, args: Arguments) -> Answer:
     return _answer("change", args, receipt, f"workflow {receipt.state['id']} abandoned")
 
 
-def _followed(keeper: Keeper, workflow: str | None, known: list[Event]) -> Iterator[Event]:
-    """What is known, then what comes, until somebody interrupts it."""
-    yield from known
-    yield from keeper.follow(workflow=workflow, after=known[-1]["seq"] if known else 0)
+def _followed(keeper: Keeper, workflow: str | None, events: Iterator[Event]) -> Iterator[Event]:
+    """Yield the events there are, then those to come, until the user interrupts it."""
+    seq = 0
+    for event in events:
+        seq = event["seq"]
+        yield event
+    yield from keeper.follow(workflow=workflow, after=seq)
 
 
 def _answer(kind: AnswerKind, args: Arguments, receipt: Receipt, said: str) -> Answer:

@@ -1,7 +1,10 @@
-"""The memory graph: entities with observations, and relations between them, in one SQLite file.
+"""The memory graph: entities with observations, and relations between them.
 
-``store`` has the semantics of the reference Memory MCP server, on ``database``, which opens the
-file, and ``search``, which is pure. ``projection`` says what the ledger's events mean for a graph,
-and ``applying`` carries that out on any graph: on the embedded one (``layer``), or on a server that
-the user already has (``servers``, ``remote``, ``delivery``).
+``projection`` says what the ledger's states and events mean for a graph, and ``history`` reads
+them. The embedded graph (``embedded``) is that projection and nothing more. A Memory server of the
+user's own (``servers``, ``remote``) is sent what changed (``delivery``), with the calls that
+``applying`` plans.
+
+``store`` is a Memory server's graph of our own, in an SQLite file (``database``, ``search``), for
+``holdfast mcp memory``.
 """

@@ -1,7 +1,7 @@
-"""Operations carried out on a graph, with as few calls as there can be.
+"""Operations carried out on a Memory server, with as few calls as possible.
 
-``plan`` is pure: it compares what a graph says with what it should, so repeating it, after a kill
-or a lost answer, does nothing twice. The same calls serve the embedded store and a server.
+``plan`` is pure: it compares what the server has with what it should have, so that repeating it
+after a kill or a lost answer does nothing twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ AT_ONCE = 200
 
 
 def apply(graph: AnyGraph, operations: list[Operation], gone: list[str]) -> int:
-    """Brings the graph there; gives the number of entities that changed."""
+    """Carry out operations and remove entities; return the number of entities that changed."""
     there = graph.open_nodes(gone)["entities"] if gone else []
     if there:
         graph.delete_entities([one["name"] for one in there])
@@ -34,7 +34,7 @@ def apply(graph: AnyGraph, operations: list[Operation], gone: list[str]) -> int:
 
 
 def plan(operations: list[Operation], now: Graph) -> Changes:
-    """What to call, given what the graph says now; an entity has one operation."""
+    """Return the calls to make, given what the graph has now; an entity has one operation."""
     known: dict[str, Entity] = {}
     for entity in now["entities"]:
         known.setdefault(entity["name"], entity)
@@ -42,11 +42,10 @@ def plan(operations: list[Operation], now: Graph) -> Changes:
     for one in operations:
         entity = known.get(one["name"], {"name": "", "entityType": "", "observations": []})
         if not entity["name"]:
-            told = list(dict.fromkeys(one["observations"]))
             fresh: Entity = {
                 "name": one["name"],
                 "entityType": one["entityType"],
-                "observations": told,
+                "observations": list(dict.fromkeys(one["observations"])),
             }
             changes["create"].append(fresh)
             continue
@@ -58,12 +57,12 @@ def plan(operations: list[Operation], now: Graph) -> Changes:
     return changes
 
 
-def _difference(one: Operation, told: list[str]) -> tuple[list[str], list[str]]:
-    """What has to go, and what has to come: from the first difference on, to keep the order."""
+def _difference(one: Operation, known: list[str]) -> tuple[list[str], list[str]]:
+    """Return what to remove and what to add: from the first difference on, to keep the order."""
     wanted = list(dict.fromkeys(one["observations"]))
     if not one["replaces"]:
-        return [], [text for text in wanted if text not in told]
-    current = [text for text in told if text.startswith(one["replaces"])]
+        return [], [text for text in wanted if text not in known]
+    current = [text for text in known if text.startswith(one["replaces"])]
     same = 0
     while same < min(len(current), len(wanted)) and current[same] == wanted[same]:
         same += 1

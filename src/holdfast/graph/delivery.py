@@ -1,9 +1,9 @@
-"""L3 on the user's own Memory server: what of the ledger it has not had yet is delivered.
+"""L3 on a Memory server of the user's own: what it has not heard of yet is delivered.
 
-How far it has got stands in a small file of the workspace, written after the server acknowledged.
-A kill in between delivers the same again, which changes nothing: current values are compared before
-they are replaced, and the server takes an observation once. A server that fails costs its time
-limit once, then it is left alone for a while.
+How far the server has got stands in a small file beside the ledger, written after the server
+acknowledged. A kill in between delivers the same again, which changes nothing: current values are
+compared before they are replaced, and the server takes an observation once. A server that fails
+costs its time limit once, and is then left alone for a while.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast import jsontext, trust
 from holdfast.core import moment
 from holdfast.digest import digest
 from holdfast.errors import Fault
-from holdfast.graph import applying, history, remote, servers
+from holdfast.graph import applying, history, projection, remote, servers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.core.shapes import Fields
-    from holdfast.engine import Engine
     from holdfast.graph.servers import Server
     from holdfast.graph.shapes import Graph
+    from holdfast.keeper.store import Store
 
     Reach = Callable[[Server, str, float, Callable[[remote.RemoteGraph], Any]], Any]
 
@@ -34,10 +34,12 @@ LIMIT_S = 10.0
 LEFT_ALONE = "5m"
 WARNING = "Memory MCP unavailable — operating in degraded mode (L1 only)"
 RECOVERED = "Memory MCP is available again: L1 state was synced to L3"
+_DIGITS = 16
+"""A number with as many digits is no place in a ledger."""
 
 
 class Delivered:
-    """What came of a delivery. ``why`` is the trouble, where there was one."""
+    """What came of a delivery. ``why`` is the trouble, if there was any."""
 
     __slots__ = ("behind", "entities", "events", "seq", "until", "why")
 
@@ -46,7 +48,7 @@ class Delivered:
         self.events = 0
         self.entities = 0
         self.behind = 0
-        """How many events the server has not had."""
+        """How many events the server has not heard of."""
         self.why = ""
         self.until = ""
         """Until when a server that failed is left alone."""
@@ -55,9 +57,9 @@ class Delivered:
 class Position:
     """How far one server has got, as a file."""
 
-    def __init__(self, engine: Engine, server: Server) -> None:
-        self._disk = engine.disk
-        self._path = os.path.join(engine.workspace.home, NAME)
+    def __init__(self, store: Store, server: Server) -> None:
+        self._disk = store.disk
+        self._path = _path(store)
         self._target = digest(f"{server.name}\n{server.text}".encode())
         held = self._read()
         self.marks: dict[str, str] = held.get("marks", {})
@@ -65,27 +67,40 @@ class Position:
         self.why: str = held.get("why", "")
 
     def _read(self) -> Fields:
-        try:
-            held = jsontext.loads(self._disk.read_own(self._path) or b"{}", strict=True)
-        except jsontext.BadJson:
-            return {}
-        is_ours = isinstance(held, dict) and held.get("target") == self._target
-        return held if is_ours and _is_position(held) else {}
+        held = _parse(self._disk.read_own(self._path))
+        return held if held.get("target") == self._target else {}
 
     @property
     def seq(self) -> int:
-        return int(self.marks.get("seq", "0"))
+        return _seq_in(self.marks)
+
+    @property
+    def holder(self) -> str:
+        """The workflow that is the entity ``workflow-state`` there."""
+        return self.marks.get("holder", "")
+
+    def start(self, store: Store) -> int:
+        """Return the event after which the server has to hear of everything.
+
+        That is 0 if the ledger does not have the event that the server heard of last: then the
+        ledger was replaced or cut.
+        """
+        made_as = (self.marks.get("shape"), self.marks.get("ledger"))
+        if made_as != (projection.VERSION, store.ledger.identity()):
+            return 0
+        last = store.ledger.event_at(self.seq, self.marks.get("hash", ""))
+        return 0 if last is None else self.seq
 
     def leave_alone(self, now_ms: int, why: str) -> None:
         self.why = why
         self.until_ms = now_ms + (moment.duration_s(LEFT_ALONE) or 0) * 1_000
 
     def is_left_alone(self, now_ms: int) -> bool:
-        """Whether it failed a short while ago; a clock that was set back makes it no longer."""
+        """True if it failed a short while ago; a clock that was set back does not prolong that."""
         return 0 < self.until_ms - now_ms <= (moment.duration_s(LEFT_ALONE) or 0) * 1_000
 
     def keep(self) -> None:
-        """Remembers it, durably."""
+        """Write it down, durably."""
         held: Fields = {"target": self._target, "marks": self.marks}
         if self.why:
             held |= {"left_alone_until_ms": self.until_ms, "why": self.why}
@@ -93,77 +108,140 @@ class Position:
         self._disk.replace_view(self._path, data, durable=True)
 
 
-def remembered_seq(engine: Engine) -> int:
-    """The last event that the server had, whichever server it was; 0 where nothing says so."""
+def remembered_seq(store: Store) -> int:
+    """Return the last event that any server heard of; 0 if none is on record."""
+    return _seq_in(_parse(store.disk.read(_path(store))).get("marks", {}))
+
+
+def _path(store: Store) -> str:
+    return os.path.join(store.workspace.home, NAME)
+
+
+def _parse(raw: bytes | None) -> Fields:
+    """Return what the file of a position says; nothing if it makes no sense."""
     try:
-        held = jsontext.loads(engine.disk.read(os.path.join(engine.workspace.home, NAME)) or b"{}")
+        held = jsontext.loads(raw or b"{}", strict=True)
     except jsontext.BadJson:
-        return 0
-    is_told = isinstance(held, dict) and _is_position(held)
-    return int(held["marks"].get("seq", "0")) if is_told else 0
+        return {}
+    return held if isinstance(held, dict) and _is_position(held) else {}
 
 
 def _is_position(held: Fields) -> bool:
-    """Whether a file says what one of ours does; else everything is delivered again."""
     marks = held.get("marks")
     return (
         isinstance(marks, dict)
         and all(isinstance(value, str) for value in marks.values())
-        and marks.get("seq", "0").isdecimal()
         and isinstance(held.get("left_alone_until_ms", 0), int)
         and isinstance(held.get("why", ""), str)
     )
 
 
+def _seq_in(marks: dict[str, str]) -> int:
+    text = marks.get("seq", "")
+    is_number = text.isascii() and text.isdecimal() and len(text) < _DIGITS
+    return int(text) if is_number else 0
+
+
 def deliver(
-    engine: Engine,
+    store: Store,
     name: str,
     *,
     everything: bool = False,
     limit_s: float = LIMIT_S,
     reach: Reach = remote.reach,
 ) -> Delivered:
-    """Brings the server up to date, unless it is being left alone."""
-    server = _approved(engine, name)
-    lock = _locked(engine, limit_s)
+    """Bring the server up to date, unless it is being left alone."""
+    server = _approved(store, name)
+    lock = _lock(store, limit_s)
     try:
-        return _delivered(engine, server, limit_s, reach, everything=everything)
+        return _deliver(store, server, limit_s, reach, everything=everything)
     finally:
-        engine.disk.close(lock)
+        store.disk.close(lock)
 
 
-def _locked(engine: Engine, limit_s: float) -> int:
-    """One delivery at a time; and nobody overwrites what another one has delivered."""
-    return engine.disk.lock(os.path.join(engine.workspace.home, f"{NAME}.lock"), limit_s)
+def _lock(store: Store, limit_s: float) -> int:
+    """Let one process deliver at a time, so that none overwrites another one's position."""
+    return store.disk.lock(f"{_path(store)}.lock", limit_s)
+
+
+def _deliver(
+    store: Store, server: Server, limit_s: float, reach: Reach, *, everything: bool
+) -> Delivered:
+    position = Position(store, server)
+    outcome = Delivered(position)
+    # Read before the streams: what is recorded meanwhile is delivered again by the next delivery.
+    head, head_hash = store.ledger.head()
+    start = 0 if everything else position.start(store)
+    if head == start and not position.why:
+        return outcome
+    if position.is_left_alone(store.now_ms()):
+        outcome.why = position.why
+    else:
+        update = history.since(store, start, position.holder)
+        try:
+            outcome.entities = reach(
+                server,
+                store.workspace.root,
+                limit_s,
+                lambda graph: applying.apply(graph, update.operations, update.gone),
+            )
+        except remote.Unreachable as error:
+            position.leave_alone(store.now_ms(), str(error))
+            outcome.why = position.why
+        else:
+            outcome.events = head - start
+            position.marks = {
+                "shape": projection.VERSION, "ledger": store.ledger.identity(),
+                "holder": update.holder, "seq": str(head), "hash": head_hash,
+            }  # fmt: skip
+            if position.why:
+                store.note(RECOVERED)
+            position.why = ""
+        position.keep()
+    if outcome.why:
+        store.note(WARNING)
+        outcome.until = moment.iso(position.until_ms)
+    outcome.seq = position.seq
+    outcome.behind = head - position.seq
+    return outcome
 
 
 def search(
-    engine: Engine, name: str, query: str, *, limit_s: float = LIMIT_S, reach: Reach = remote.reach
+    store: Store, name: str, query: str, *, limit_s: float = LIMIT_S, reach: Reach = remote.reach
 ) -> Graph:
-    """What the server finds, for a reader; a server that fails is a ``Fault``, and left alone."""
-    server = _approved(engine, name)
-    position = Position(engine, server)
-    if not position.is_left_alone(engine.now_ms()):
+    """Return what the server finds; raise ``Fault`` if it fails, and leave it alone for a while."""
+    server = _approved(store, name)
+    position = Position(store, server)
+    if not position.is_left_alone(store.now_ms()):
         try:
-            found: Graph = reach(
-                server, engine.workspace.root, limit_s, lambda graph: graph.search_nodes(query)
+            graph: Graph = reach(
+                server, store.workspace.root, limit_s, lambda graph: graph.search_nodes(query)
             )
         except remote.Unreachable as error:
-            position = _left_alone(engine, server, str(error), limit_s)
+            position = _leave_alone(store, server, str(error), limit_s)
         else:
-            return found
+            return graph
     raise _unavailable(position)
 
 
-def _left_alone(engine: Engine, server: Server, why: str, limit_s: float) -> Position:
-    """Remembers that a server failed, beside how far it has got."""
-    lock = _locked(engine, limit_s)
+def _leave_alone(store: Store, server: Server, why: str, limit_s: float) -> Position:
+    """Remember that a server failed, beside how far it has got.
+
+    Where nothing can be written, the next process finds out for itself.
+    """
     try:
-        position = Position(engine, server)
-        position.leave_alone(engine.now_ms(), why)
-        position.keep()
+        lock = _lock(store, limit_s)
+    except OSError:
+        position = Position(store, server)
+        position.leave_alone(store.now_ms(), why)
+        return position
+    try:
+        position = Position(store, server)
+        position.leave_alone(store.now_ms(), why)
+        with suppress(OSError):
+            position.keep()
     finally:
-        engine.disk.close(lock)
+        store.disk.close(lock)
     return position
 
 
@@ -176,71 +254,27 @@ def _unavailable(position: Position) -> Fault:
 
 
 def reached(
-    engine: Engine,
+    store: Store,
     name: str,
     work: Callable[[remote.RemoteGraph], Any],
     *,
     limit_s: float = LIMIT_S,
     reach: Reach = remote.reach,
 ) -> Any:
-    """What the work with the server gives, for somebody who has no other place to write to."""
-    server = _approved(engine, name)
-    position = Position(engine, server)
-    if position.is_left_alone(engine.now_ms()):
+    """Do some work with the server, for a caller that has nowhere else to write to."""
+    server = _approved(store, name)
+    position = Position(store, server)
+    if position.is_left_alone(store.now_ms()):
         raise _unavailable(position)
     try:
-        return reach(server, engine.workspace.root, limit_s, work)
+        return reach(server, store.workspace.root, limit_s, work)
     except remote.Unreachable as error:
-        with suppress(OSError):  # Where nothing can be written, the next one finds out for itself.
-            _left_alone(engine, server, str(error), limit_s)
+        _leave_alone(store, server, str(error), limit_s)
         hint = "make the folder writable, then run the same command again"
         raise Fault("graph_unavailable", f"the server mcp:{name} failed: {error}", hint) from error
 
 
-def _approved(engine: Engine, name: str) -> Server:
-    server = servers.find(engine.workspace, name)
-    trust.check(engine.workspace, f"mcp:{name}", server.text, servers.FILE)
+def _approved(store: Store, name: str) -> Server:
+    server = servers.find(store.workspace, name)
+    trust.check(store.workspace, f"mcp:{name}", server.text, servers.FILE)
     return server
-
-
-def _delivered(
-    engine: Engine, server: Server, limit_s: float, reach: Reach, *, everything: bool
-) -> Delivered:
-    position = Position(engine, server)
-    marks = {"holder": position.marks.get("holder", "")} if everything else position.marks
-    found = Delivered(position)
-    if history.is_current(engine, marks) and not position.why:
-        return found
-    if position.is_left_alone(engine.now_ms()):
-        found.why = position.why
-    else:
-        lacking = history.outstanding(engine, marks)
-        try:
-            found.entities = reach(
-                server,
-                engine.workspace.root,
-                limit_s,
-                lambda graph: applying.apply(graph, lacking.operations, lacking.gone),
-            )
-        except remote.Unreachable as error:
-            position.leave_alone(engine.now_ms(), str(error))
-            found.why = position.why
-        else:
-            found.events = lacking.events
-            position.marks = {**position.marks, **lacking.marks}
-            if position.why:
-                engine.note(RECOVERED)
-            position.why = ""
-        position.keep()
-    if found.why:
-        engine.note(WARNING)
-        found.until = moment.iso(position.until_ms)
-    found.seq = position.seq
-    found.behind = engine.ledger.head_seq - position.seq
-    return found
-
-
-def position_of(engine: Engine, name: str) -> tuple[int, str]:
-    """The last event that the server has had, and its trouble; without asking it anything."""
-    position = Position(engine, servers.find(engine.workspace, name))
-    return position.seq, position.why

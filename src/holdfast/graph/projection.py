@@ -1,4 +1,4 @@
-"""What the ledger means for a graph: states and events in, operations on entities out. Pure.
+"""What the ledger's states and events mean for a graph, as operations on entities. Pure.
 
 Names, types and sentences are those that agents know from the Memory server: one ``WorkflowState``
 for each workflow, with current values only; ``interview-state`` with those of the newest interview;
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.graph.shapes import Operation
 
 VERSION = "1"
-"""Another one means that a graph made by an older Holdfast is made anew."""
+"""Delivered with the graph: a server that has another version is sent everything again."""
 SLOT = "workflow-state"
 INTERVIEW = "interview-state"
 LOG = "delegation-log"
@@ -55,26 +55,26 @@ class Seen:
 
     @property
     def has_place(self) -> bool:
-        """Whether its record is the one that stands in the main worktree's only place."""
+        """True if its record has the one place for verb workflows in the main worktree."""
         return self.state["recipe"]["format"] == "verb" and self.state["worktree"] == _MAIN
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Of several that had the place, it belongs to the active one, else to the last."""
+        """Order those that had the place: it belongs to the active one, else to the last."""
         return is_active(self.state), self.seq
 
 
 def holder_of(workflows: Iterable[Seen]) -> Seen | None:
-    """The workflow that the entity ``workflow-state`` is about."""
+    """Return the workflow that the entity ``workflow-state`` is about."""
     return max((one for one in workflows if one.has_place), key=lambda one: one.rank, default=None)
 
 
 def of_workflows(
     workflows: list[Seen], before: Seen | None, holder: Seen | None
 ) -> tuple[list[Operation], list[str]]:
-    """The operations for workflows that changed, and entities that are no longer any.
+    """Return the operations for workflows that changed, and the names of entities to remove.
 
-    ``before`` held the place until now, ``holder`` holds it from now on.
+    ``before`` was the entity ``workflow-state`` until now, and ``holder`` is from now on.
     """
     changed = {one.state["id"]: one for one in workflows}
     was = None if before is None else before.state["id"]
@@ -88,7 +88,7 @@ def of_workflows(
 
 
 def of_workflow(state: Workflow, *, is_holder: bool) -> Operation:
-    """The entity of one workflow."""
+    """Return the entity of one workflow."""
     values = {"type": state["recipe"]["name"].upper()}
     if state["phases"]:
         place = place_of(state["phase"], state["phases"])
@@ -109,13 +109,13 @@ def of_workflow(state: Workflow, *, is_holder: bool) -> Operation:
 
 
 def of_event(event: Event) -> list[Operation]:
-    """What an event of another aggregate means: an interview, a delegation and their like."""
+    """Return what an event of a log means: an interview, a delegation, a learning, a note."""
     made = _EVENTS.get(event["type"])
     return [] if made is None else made({**event["data"], "timestamp": event["at"]})
 
 
 def of_small(state: Fields) -> list[Operation]:
-    """What a record of interviews, delegations or learnings means, adopted or edited whole."""
+    """Return what the state of a log means whose record was adopted or edited as a whole."""
     found: list[Operation] = []
     for entry in state.get("entries", []):
         if "key" in entry:
@@ -132,7 +132,7 @@ def of_small(state: Fields) -> list[Operation]:
 
 
 def of_initiatives(state: Fields) -> tuple[list[Operation], list[str]]:
-    """The entities of all initiatives, and one that is no longer any."""
+    """Return the entities of all initiatives, and the names of entities to remove."""
     current = state["current"]
     found: list[Operation] = []
     for key, one in state["all"].items():
@@ -156,7 +156,7 @@ def of_initiatives(state: Fields) -> tuple[list[Operation], list[str]]:
 
 
 def merged(operations: Iterable[Operation]) -> list[Operation]:
-    """The same with one operation for each entity: the newest values, all of a history."""
+    """Leave one operation for each entity: the newest values, or all lines of a history."""
     found: dict[str, Operation] = {}
     for one in operations:
         known = found.get(one["name"])

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import os
 
+from holdfast.aggregates import stream_of
 from holdfast.core import initiatives as core
 from holdfast.core.briefing import quoted
 from holdfast.core.initiative import find_milestone, next_command
 from holdfast.core.refusal import word
 from holdfast.errors import HoldfastError, Refused
-from holdfast.layers.records.initiatives import path
-from holdfast.small import Small, stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative, Initiatives
+    from holdfast.keeper.session import Session
 
-
+_LOG = "initiatives"
 _FINAL = ("completed", "archived")
 
 
-def belonging(caller: Caller, name: str | None, milestone: str | None) -> Fields:
-    """The initiative and the milestone that a workflow is started for, if there are such."""
-    state: Initiatives = Small(caller, "initiatives").state()  # type: ignore[assignment]
+def belonging(session: Session, name: str | None, milestone: str | None) -> Fields:
+    """Return the initiative and the milestone that a workflow is started for; refuse others."""
+    state: Initiatives = session.log_state(_LOG)
     key = state["current"] if name is None else core.found(state, name)
     if key is None:
         no = core.no_such(state, "of a workflow", name or "current initiative")
@@ -40,63 +39,49 @@ def belonging(caller: Caller, name: str | None, milestone: str | None) -> Fields
     return {"name": one["name"], "milestone": milestone or one["current_milestone"]}
 
 
-def is_known(caller: Caller) -> bool:
-    """Whether there is an initiative at all, by a look that costs next to nothing."""
-    if os.path.lexists(os.path.join(caller.engine.workspace.root, path())):
+def is_known(session: Session) -> bool:
+    """Say whether there is an initiative at all, by a look that costs next to nothing."""
+    if os.path.lexists(os.path.join(session.workspace.root, session.log_path(_LOG))):
         return True
-    return bool(caller.reading(lambda: caller.engine.register.version(stream_of("initiatives"))))
+    return session.store.ledger.stream(stream_of(_LOG)) is not None
 
 
-def in_a_line(caller: Caller) -> str:
-    """The current initiative for a session without a workflow; nothing where there is none."""
-    if not is_known(caller):
+def in_a_line(session: Session) -> str:
+    """Describe the current initiative to a session without a workflow; empty if there is none."""
+    if not is_known(session):
         return ""
-    state: Initiatives = Small(caller, "initiatives").state()  # type: ignore[assignment]
+    state: Initiatives = session.log_state(_LOG)
     one = core.current_of(state)
     if one is None or one["status"] in _FINAL:
         return ""
-    lines = [_position(one), f"NEXT: {quoted(next_command(one))}"]
-    apart = _apart(caller, str(state["current"]), one)
-    if apart:
-        lines[1] = f"NEXT: holdfast initiative show (it mends what disagrees: {quoted(apart)})"
-    return "\n".join(lines)
+    following = quoted(next_command(one))
+    difference = _difference(session, str(state["current"]), one)
+    if difference:
+        following = f"holdfast initiative sync (it mends what disagrees: {quoted(difference)})"
+    return f"{_position(one)}\nNEXT: {following}"
 
 
-def _apart(caller: Caller, key: str, one: Initiative) -> str:
-    """What the status file says, where that is something else; nothing is mended here."""
-    from holdfast.initiatives import sources
+def _difference(session: Session, key: str, one: Initiative) -> str:
+    """Say what the status file says, where that is something else than the record."""
+    from holdfast.initiatives.comparing import glance
     from holdfast.initiatives.places import Places
-    from holdfast.initiatives.status import is_as_written
 
     try:
-        places = Places(caller.engine)
-        place = places.status(key, one)
-        raw = places.read(place)
-        if raw is None or is_as_written(raw, *sources.values_of(one)):
-            return ""
-        told = places.read_status(place)
+        compared = glance(session.store, Places(session.store), key, one)
     except HoldfastError as error:
         return error.message
-    if told is None:
-        return ""
-    if told.initiative not in (None, one["name"]):
-        return f"{place} speaks of {told.initiative}"
-    if not told.source("", place).differs(sources.of_record(one)):
-        return ""
-    when = f"as of {told.updated}" if told.updated else None
-    said = [part for part in (told.milestone, told.status, when) if part]
-    return f"{place} says {' '.join(said) or 'something else'}"
+    return "" if compared is None else compared.describe()
 
 
-def instead(caller: Caller, refused: Refused) -> Refused:
-    """Why there is no workflow to resume, and what else there is: the initiative, or its pages."""
+def instead(session: Session, refused: Refused) -> Refused:
+    """Return why no workflow can be resumed, and what else there is: an initiative, or pages."""
     from holdfast.initiatives import recovery
     from holdfast.initiatives.places import Places
 
     try:
-        state: Initiatives = Small(caller, "initiatives").look()  # type: ignore[assignment]
+        state: Initiatives = session.log_state(_LOG)
         one = core.current_of(state)
-        folders = recovery.candidates(Places(caller.engine), state)
+        folders = recovery.candidates(Places(session.store), state)
     except HoldfastError as error:
         what, hint = f"initiative: {error.message}", error.hint
     else:

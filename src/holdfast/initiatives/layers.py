@@ -1,208 +1,176 @@
-"""The layers of the current initiative beside its record, kept in step with it.
+"""Keep the sources of the current initiative in step with its record. All of this is for changes.
 
-They are level-triggered: what is written is the state of now, whatever was missed before. Files
-are written without the workspace's lock, one writer at a time.
+The record is settled first. Then the sources are compared; one that is newer is taken in, one that
+is stale is written anew, and what the loser said is kept in an event.
 """
 
 from __future__ import annotations
 
 import os
 
-from holdfast import exchange
+from holdfast.aggregates import stream_of
 from holdfast.core import agreement
+from holdfast.core import initiatives as core
 from holdfast.core.agreement import Source
-from holdfast.core.initiatives import current_of, found, key_of
 from holdfast.core.milestones import disagreements, in_a_note, taken
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.initiatives import pages, sources, status
+from holdfast.initiatives.belonging import is_known
+from holdfast.initiatives.comparing import MEND, compare
+from holdfast.initiatives.files import Files
 from holdfast.initiatives.places import Places, bad_file
-from holdfast.small import Noted, stream_of
+from holdfast.keeper.session import Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from holdfast.caller import Caller
     from holdfast.core.agreement import Verdict
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative, Initiatives
-    from holdfast.small import Small
+    from holdfast.initiatives.comparing import Comparison
+    from holdfast.keeper.session import Session
 
-LOCK = "initiatives.lock"
-WAIT_S = 5.0
-_ROUNDS = 4
-_STREAM = stream_of("initiatives")
+LOG = "initiatives"
+_STREAM = stream_of(LOG)
+_MAX_ROUNDS = 4
 
 
 class Layers:
     """What follows the record of initiatives in one worktree."""
 
-    def __init__(self, caller: Caller, small: Small) -> None:
-        self._caller = caller
-        self._engine = caller.engine
-        self._small = small
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._store = session.store
         self._places: Places | None = None
-        self._seen: bytes | None = None
-        """``WORKFLOW-STATUS.yaml`` as it was when it was last compared."""
+        self._files: Files | None = None
 
     def places(self) -> Places:
         if self._places is None:
-            self._places = Places(self._engine)
+            self._places = Places(self._store)
         return self._places
 
-    def repeated(self, event_id: str) -> Noted | None:
-        """The answer to a request that was carried out before."""
-        before = self._caller.reading(lambda: self._caller.recorded(event_id, _STREAM))
-        seqs = [event["seq"] for event in before]
-        return Noted(self._small.state(), seqs, self._caller.notes()) if before else None
+    def _all_files(self) -> Files:
+        if self._files is None:
+            self._files = Files(self._store, self.places(), self._current)
+        return self._files
+
+    # The record
+
+    def settle(self) -> Initiatives:
+        """Take in an edit of the record, and write it anew if it is gone. Return the state."""
+        if not is_known(self._session):
+            return core.blank()
+        workspace, place = self._store.workspace, self._session.log_path(LOG)
+        path = workspace.inside(workspace.root, place)
+        was_written = self._store.ledger.record(workspace.name, place) is not None
+        is_gone = was_written and not os.path.lexists(path)
+        with self._session.transaction() as tx:
+            state: Initiatives = tx.load(_STREAM)
+        if is_gone:
+            self._store.note(f"{place} was gone and is written anew")
+        return state
+
+    def state(self) -> Initiatives:
+        """Return the state as of the last event."""
+        held = self._store.ledger.stream(_STREAM)
+        return core.blank() if held is None else held.state
 
     def _current(self) -> tuple[str, Initiative] | None:
-        state: Initiatives = self._small.state()  # type: ignore[assignment]
-        one = current_of(state)
+        state = self.state()
+        one = core.current_of(state)
         return None if one is None else (str(state["current"]), one)
 
+    def repeat(self, id: str | None) -> Receipt | None:
+        """Return the answer to a request that was carried out before."""
+        if id is None or not is_known(self._session):
+            return None
+        with self._session.transaction() as tx:
+            before = tx.repeat(id, log=_STREAM)
+            if not before:
+                return None
+            seqs = [event["seq"] for event in before]
+            return Receipt(tx.load(_STREAM), seqs, self._session.notes())
+
     def check(self, command: str, args: Fields) -> None:
-        """Refuses a change while the file that would have to tell of it is broken or outside."""
-        state: Initiatives = self._small.state()  # type: ignore[assignment]
+        """Refuse a change while the file that would have to tell of it is broken or outside."""
+        state = self.state()
         key = state["current"]
         if command == "create_initiative":
-            key = key_of(args["name"])
+            key = core.key_of(args["name"])
         elif command == "use_initiative":
-            key = found(state, args["name"])
+            key = core.found(state, args["name"])
         elif command == "recover_initiative":
             key = args["initiative"]
         if key is not None:
             one = state["all"].get(key) or args.get("state")
             self.places().read_status(self.places().status(key, one))
 
-    # Comparing
+    # Comparing and mending
 
-    def agree(self, *, is_strict: bool = False, is_deep: bool = False) -> list[int]:
-        """Compares the sources and mends the stale ones; gives the events of that.
+    def agree(self, *, is_strict: bool = False) -> list[int]:
+        """Settle the record, compare the sources and mend the stale ones; return the events.
 
-        ``is_strict``: a broken file is refused, not only noted. ``is_deep``: the graph is asked
-        even where the files agree.
+        ``is_strict``: a broken file is refused, not only noted.
         """
         seqs: list[int] = []
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             try:
-                self._small.put_back()
-                made = self._agree_once(is_deep=is_deep)
+                self.settle()
+                made = self._agree_once()
             except HoldfastError as error:
                 if is_strict:
                     raise
-                self._engine.note(f"{error.message}: {error.hint}")
+                self._store.note(f"{error.message}: {error.hint}")
                 break
-            seqs += made or []
+            seqs += made
             if not made:
                 break
         return seqs
 
-    def _agree_once(self, *, is_deep: bool) -> list[int] | None:
+    def _agree_once(self) -> list[int]:
         here = self._current()
         if here is None:
-            return None
-        key, one = here
-        place = self.places().status(key, one)
-        raw = self.places().read(place)
-        self._seen = raw
-        told = self.places().read_status(place) if raw is not None else None
-        asked = [sources.of_record(one)]
-        if told is not None and told.initiative not in (None, one["name"]):
-            return self._renamed(key, one, told, place)
-        if told is not None:
-            asked.append(told.source(status.NAME, place))
-        is_apart = any(source.differs(asked[0]) for source in asked[1:])
-        now = self._engine.now()
-        graph = None
-        if is_deep or is_apart:
-            is_unclear = agreement.is_unclear(asked, now)
-            graph = sources.of_graph(self._engine, one["name"], with_server=is_unclear)
-        verdict = agreement.weigh(asked, graph, now)
-        if verdict is None or not self._can_mend(verdict.stale):
-            return None
-        made = self._mend(key, one, verdict, told)
-        self.spread()
-        return made
-
-    def check_written(self) -> None:
-        """Says no where ``WORKFLOW-STATUS.yaml`` could not be brought to what the record says."""
-        here = self._current()
-        if here is None:
-            return
-        place = self.places().status(*here)
-        told = self.places().read_status(place)
-        own = sources.of_record(here[1])
-        if told is None or told.source(status.NAME, place).differs(own):
-            raise Fault(
-                "not_written",
-                f"initiative sync: {place} could not be written",
-                "make its folder writable, then run holdfast initiative sync",
-            )
-
-    def compare_pages(self) -> None:
-        """Notes where the milestone files say something else; they are taken when that is asked."""
-        here = self._current()
-        if here is None:
-            return
-        key, one = here
-        known = [each["id"] for each in one["milestones"]]
-        try:
-            read = self.places().read_pages(key, one, known, is_strict=False)
-        except HoldfastError as error:
-            self._engine.note(f"{error.message}: {error.hint}")
-            return
-        apart = disagreements(one, pages.merged(read)[1])
-        if apart:
-            self._engine.note(in_a_note(apart))
+            return []
+        compared = compare(self._store, self.places(), *here, asks_server=True)
+        self._all_files().compared = compared.raw
+        if compared.verdict is None or not self._can_mend(compared.verdict.stale):
+            return []
+        seqs = self._mend(*here, compared, compared.verdict)
+        self.write()
+        return seqs
 
     def _can_mend(self, stale: list[Source]) -> bool:
-        """Whether a stale file can be written: else there would be an event at every look."""
+        """Say whether every stale file can be written; else each change would add an event."""
         for source in stale:
             folder = os.path.dirname(self.places().path(source.place)) if source.place else ""
             if folder and not os.access(folder, os.W_OK):
-                self._engine.note(f"{source.place} is stale, and its folder cannot be written")
+                self._store.note(f"{source.place} is stale, and its folder cannot be written")
                 return False
         return True
 
-    def _renamed(
-        self, key: str, one: Initiative, told: status.Status, place: str
-    ) -> list[int] | None:
-        """The file speaks of another initiative: it is stale, whatever its time."""
-        stale = told.source(status.NAME, place, told.initiative)
-        if not self._can_mend([stale]):
-            return None
-        made = self._correct(key, one, sources.of_record(one), [stale], {})
-        self.spread()
-        return made
-
-    def _mend(
-        self, key: str, one: Initiative, verdict: Verdict, told: status.Status | None
-    ) -> list[int]:
+    def _mend(self, key: str, one: Initiative, compared: Comparison, verdict: Verdict) -> list[int]:
         right = verdict.authoritative
         args: Fields = {}
         if right.name != sources.RECORD:
             try:
-                args["state"] = sources.taken(one, right, self._engine)
+                args["state"] = sources.apply(one, right, self._store)
             except status.BadStatus as bad:
-                if right.name == status.NAME and told is not None:
+                if right.name == status.NAME and compared.status is not None:
                     keys = bad.why.partition(" ")[0].split(".", 1)
-                    raise bad_file(
-                        right.place, status.BadStatus(told.line_of(*keys), bad.why)
-                    ) from None
-                return self._record_stays(key, one, verdict, bad.why)
+                    line = compared.status.line_of(*keys)
+                    raise bad_file(right.place, status.BadStatus(line, bad.why)) from None
+                return self._keep_record(key, one, verdict, bad.why)
         if verdict.warning:
-            self._engine.note(verdict.warning)
+            self._store.note(verdict.warning)
         try:
             return self._correct(key, one, right, verdict.stale, args)
         except Refused as refused:
             if refused.code != "wrong_order":
                 raise
-            return self._record_stays(key, one, verdict, refused.message)
+            return self._keep_record(key, one, verdict, refused.message)
 
-    def _record_stays(self, key: str, one: Initiative, verdict: Verdict, why: str) -> list[int]:
-        """The newer source says what cannot be: it follows the record after all."""
-        self._engine.note(f"{verdict.authoritative.name} is not taken: {why}")
+    def _keep_record(self, key: str, one: Initiative, verdict: Verdict, why: str) -> list[int]:
+        """Let the newer source follow the record after all: what it says cannot be."""
+        self._store.note(f"{verdict.authoritative.name} is not taken: {why}")
         own = sources.of_record(one)
         stale = [source for source in verdict.asked if source.differs(own)]
         return self._correct(key, one, own, stale, {})
@@ -211,8 +179,9 @@ class Layers:
         self, key: str, one: Initiative, right: Source, stale: list[Source], args: Fields,
         id: str | None = None,
     ) -> list[int]:  # fmt: skip
+        """Record which source is right, and what the others said."""
         said = agreement.corrected(stale, right)
-        told = {
+        correction = {
             "initiative": key,
             "authoritative": right.name,
             "stale": [source.name for source in stale],
@@ -220,171 +189,68 @@ class Layers:
             "said": said,
             "seen": one["updated_at"],
         }
-        noted = self._small.do("correct_initiative", {**told, **args}, id=id)
-        for note in [*noted.notes, *([said] if noted.seqs else [])]:
-            self._engine.note(note)
-        return noted.seqs
+        receipt = self._session.do_log(LOG, "correct_initiative", {**correction, **args}, id=id)
+        for note in [*receipt.notes, *([said] if receipt.seqs else [])]:
+            self._store.note(note)
+        return receipt.seqs
 
-    # Writing
+    # The files
 
-    def spread(self) -> None:
-        """Brings the files and the embedded graph to what the record says now."""
-        self._write_current()
-        self._tell_graph()
+    def write(self) -> None:
+        """Bring all files to what the record says now."""
+        lost = self._all_files().write()
+        here = self._current()
+        if lost and here is not None:
+            self._correct(*here, sources.of_record(here[1]), lost, {})
 
     def tick(self) -> None:
-        """Brings the boxes of the pages there; nothing else."""
-        self._one_at_a_time(self._tick)
+        """Tick the boxes of the pages, and write nothing else."""
+        self._all_files().tick()
 
-    def _one_at_a_time(self, write: Callable[[str, Initiative], None]) -> None:
-        home = self._engine.workspace.home
-        try:
-            lock = self._engine.disk.lock(os.path.join(home, LOCK), WAIT_S)
-            try:
-                here = self._current()
-                if here is not None:
-                    write(*here)
-            finally:
-                self._engine.disk.close(lock)
-        except (OSError, HoldfastError) as error:
-            why = getattr(error, "message", None) or getattr(error, "strerror", None) or error
-            self._engine.note(f"not all files could be written ({why}): holdfast initiative sync")
-
-    def _write_all(self, key: str, one: Initiative) -> None:
-        self._write_status(key, one)
-        self._tick(key, one)
-
-    def _write_status(self, key: str, one: Initiative) -> None:
-        place = self.places().status(key, one)
-        values, progress = sources.values_of(one)
-        values["updated"] = one["updated_at"]
-        own = sources.of_record(one)
-        lost: list[Source] = []
-
-        def patched(raw: bytes | None) -> bytes | None:
-            if raw is None or not raw.strip():
-                return status.fresh(values, progress)
-            try:
-                return status.Status(raw).with_values(values, progress)
-            except status.BadStatus as bad:
-                raise bad_file(place, bad) from None
-
-        def prepare(raw: bytes | None) -> bytes | None:
-            after = patched(raw)
-            if raw is not None and raw != self._seen and raw.strip():
-                there = status.Status(raw).source(status.NAME, place)
-                lost.extend([there] if there.differs(own) else [])
-            return after
-
-        self._clear(place, patched)
-        self._settle(place, prepare)
-        if lost:
-            # Somebody saved it in this very moment: what it said is kept.
-            self._correct(key, one, own, lost[-1:], {})
-
-    def _tick(self, key: str, one: Initiative) -> None:
-        known = [each["id"] for each in one["milestones"]]
-        folder = self.places().folder(key, one)
-        found = self.places().read_pages(key, one, known, is_strict=False)
-        for place, page in found:
-            ticking = self._ticking(place, one, known)
-            self._clear(place, ticking)
-            if page.ticked(one, is_ours=self._is_ours(one, place)) != page.text.encode(
-                "utf-8", "surrogateescape"
-            ):
-                self._settle(place, ticking)
-        readme = f"{folder}/README.md"
-        if one.get("files") and not os.path.lexists(self.places().path(readme)):
-            self._clear(readme, lambda raw: pages.fresh(one) if raw is None else raw)
-            self._settle(readme, lambda raw: pages.fresh(one) if raw is None else raw)
-
-    def _ticking(
-        self, place: str, one: Initiative, known: list[str]
-    ) -> Callable[[bytes | None], bytes | None]:
-        def prepare(raw: bytes | None) -> bytes | None:
-            if raw is None:
-                return None
-            page = self.places().page(place, raw, known)
-            return page.ticked(one, is_ours=self._is_ours(one, place))
-
-        return prepare
-
-    @staticmethod
-    def _is_ours(one: Initiative, place: str) -> bool:
-        return bool(one.get("files")) and place.endswith("/README.md")
-
-    def _settle(self, place: str, prepare: Callable[[bytes | None], bytes | None]) -> None:
-        disk, path = self._engine.disk, self.places().path(place)
-        disk.make_folder(os.path.dirname(path))
-        exchange.settle(disk, path, prepare, self._engine.pause)
-
-    def _clear(self, place: str, patched: Callable[[bytes | None], bytes | None]) -> None:
-        """Sees to what a killed command left beside a file: the same with other values is ours."""
-        disk, path = self._engine.disk, self.places().path(place)
-
-        def is_known(found: bytes) -> bool:
-            there = disk.read(path)
-            try:
-                return patched(found) == patched(there)
-            except Refused:
-                return False
-
-        for kept in exchange.clear_spares(disk, path, is_known):
-            name = os.path.basename(kept)
-            self._engine.note(f"what a killed command left beside {place} is kept as {name}")
-
-    def mend_graph(self) -> list[int]:
-        """The embedded graph is made anew where somebody changed what it says of the initiative."""
+    def check_written(self) -> None:
+        """Raise ``Fault`` if ``WORKFLOW-STATUS.yaml`` could not be brought to what is recorded."""
         here = self._current()
         if here is None:
-            return []
+            return
+        place = self.places().status(*here)
+        written = self.places().read_status(place)
+        own = sources.of_record(here[1])
+        if written is None or written.source(status.NAME, place).differs(own):
+            raise Fault(
+                "not_written",
+                f"initiative sync: {place} could not be written",
+                f"make its folder writable, then run {MEND}",
+            )
+
+    def compare_pages(self) -> None:
+        """Note where the milestone files say something else; they are taken only when asked."""
+        here = self._current()
+        if here is None:
+            return
         key, one = here
-        own, graph = sources.of_record(one), sources.of_graph(self._engine, one["name"])
-        if graph is None or set(graph.progress) != set(own.progress):
-            self._tell_graph(everything=True)
-        if graph is None or not graph.differs(own):
-            return []
-        made = self._correct(key, one, own, [graph], {})
-        self._write_current()
-        self._tell_graph(everything=True)
-        return made
-
-    def _write_current(self) -> None:
-        self._one_at_a_time(self._write_all)
-
-    def _tell_graph(self, *, everything: bool = False) -> None:
-        """The embedded graph is brought up to date; a server hears of it with the next sync."""
-        from holdfast import settings
-
+        known = [each["id"] for each in one["milestones"]]
         try:
-            if settings.load(self._engine.workspace.root).graph() != "embedded":
-                return
-            from holdfast.graph import layer
-
-            told = layer.caught_up(self._engine, everything=everything)
-            if told is not None:
-                told.store.close()
-        except (OSError, Fault) as error:
-            from holdfast.graph.delivery import WARNING
-
-            self._engine.note(f"{WARNING}: {getattr(error, 'message', error)}")
-
-    # Taking the pages' word
+            read = self.places().read_pages(key, one, known, is_strict=False)
+        except HoldfastError as error:
+            self._store.note(f"{error.message}: {error.hint}")
+            return
+        apart = disagreements(one, pages.merged(read)[1])
+        if apart:
+            self._store.note(in_a_note(apart))
 
     def take_files(self, id: str | None = None) -> list[int]:
-        """The milestone files are right: the record follows them."""
+        """Let the record follow the milestone files."""
         here = self._current()
         if here is None:
             return []
         key, one = here
         known = [each["id"] for each in one["milestones"]]
-        read = self.places().read_pages(key, one, known)
-        _, told = pages.merged(read)
-        if not told:
+        _, milestones = pages.merged(self.places().read_pages(key, one, known))
+        if not milestones:
             where = self.places().folder(key, one)
             why = f"initiative sync: {where} has no page with milestones"
             raise Refused("not_found", why, "write headings such as '## M1: title' with boxes")
-        after = taken(one, told)
+        after = taken(one, milestones)
         if after == one:
             return []
         right = Source(sources.FILES, None, None, None, {})

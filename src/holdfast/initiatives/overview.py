@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative, Initiatives
     from holdfast.initiatives.places import Places
+    from holdfast.keeper.store import Store
 
     T = TypeVar("T")
 
-RECOVER = "holdfast initiative recover"
+_SHOWN = ("milestone", "id", "recipe", "title", "status", "phase", "phase_index", "phase_total")
 
 
-def of(caller: Caller, places: Places, state: Initiatives, key: str | None) -> Fields:
-    """The initiative of this key, its files and workflows; what else there is."""
+def of(store: Store, places: Places, state: Initiatives, key: str | None) -> Fields:
+    """Return the initiative of this key, its files and workflows, and what else there is."""
     one = state["all"].get(key or "")
     fields: Fields = {
         "initiative": None if one is None else view(str(key), one),
@@ -32,37 +32,36 @@ def of(caller: Caller, places: Places, state: Initiatives, key: str | None) -> F
         "disagreements": [],
         "workflows": [],
         "others": [
-            {"key": other, "name": told["name"], "status": told["status"]}
-            for other, told in state["all"].items()
+            {"key": other, "name": each["name"], "status": each["status"]}
+            for other, each in state["all"].items()
             if other != key
         ],
-        "recoverable": _tried(caller, lambda: recovery.candidates(places, state)) or [],
+        "recoverable": _try(store, lambda: recovery.candidates(places, state)) or [],
     }
     if one is None or key is None:
         return fields
     fields["status_file"] = places.status(key, one)
     known = [each["id"] for each in one["milestones"]]
-    read = _tried(caller, lambda: places.read_pages(key, one, known, is_strict=False)) or []
-    _, told = pages.merged(read)
+    read = _try(store, lambda: places.read_pages(key, one, known, is_strict=False)) or []
     fields["pages"] = [place for place, page in read if page.spots]
-    fields["disagreements"] = milestones.disagreements(one, told)
+    fields["disagreements"] = milestones.disagreements(one, pages.merged(read)[1])
     if fields["disagreements"]:
-        caller.engine.note(milestones.in_a_note(fields["disagreements"]))
-    fields["workflows"] = workflows(caller, key, one)
+        store.note(milestones.in_a_note(fields["disagreements"]))
+    fields["workflows"] = workflows(store, key, one)
     return fields
 
 
-def _tried(caller: Caller, look: Callable[[], T]) -> T | None:
-    """What a look at files gives; where one is broken that is a note, and nothing."""
+def _try(store: Store, look: Callable[[], T]) -> T | None:
+    """Return what a look at files gives; note it if one is broken."""
     try:
         return look()
     except HoldfastError as error:
-        caller.engine.note(f"{error.message}: {error.hint}")
+        store.note(f"{error.message}: {error.hint}")
         return None
 
 
 def view(key: str, one: Initiative) -> Fields:
-    """An initiative as every command shows it."""
+    """Return an initiative as every command shows it."""
     done = sum(each["status"] == "completed" for each in one["milestones"])
     fields: Fields = {"key": key, **one}
     return {
@@ -73,22 +72,7 @@ def view(key: str, one: Initiative) -> Fields:
     }
 
 
-def workflows(caller: Caller, key: str, one: Initiative) -> list[Fields]:
-    """A row for each workflow that belongs to it, ended ones too, oldest first."""
-    caller.engine.refresh()
-    belongs: dict[str, str | None] = {}
-    for event in caller.engine.ledger.scan():
-        if event["type"] in ("workflow_started", "record_adopted"):
-            told = event["data"].get("state", event["data"])
-            found = told.get("initiative") if isinstance(told, dict) else None
-            if isinstance(found, dict) and found.get("name") in (one["name"], key):
-                belongs[event["stream"]] = found.get("milestone")
-    if not belongs:
-        return []
-    rows = caller.reading(caller.rows)
-    shown = ("id", "recipe", "title", "status", "phase", "phase_index", "phase_total")
-    return [
-        {"milestone": belongs[row["id"]], **{name: row[name] for name in shown}}
-        for row in rows
-        if row["id"] in belongs
-    ]
+def workflows(store: Store, key: str, one: Initiative) -> list[Fields]:
+    """Return a row for each workflow that belongs to it, ended ones too, oldest first."""
+    rows = store.ledger.rows("initiative IN (?, ?) ORDER BY created_at, stream", one["name"], key)
+    return [{name: row[name] for name in _SHOWN} for row in rows]

@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from holdfast.core.small_shapes import Initiative
-    from holdfast.engine import Engine
+    from holdfast.keeper.store import Store
 
 README = "README.md"
-_MOST_PAGES = 100
+_MAX_PAGES = 100
 
 
 class Places:
-    """The files of the initiatives of one worktree. Paths are given from its root."""
+    """The files of the initiatives of one worktree. Paths begin at its root."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._workspace = engine.workspace
-        told = settings.load(engine.workspace.root)
-        self._top = told.milestones()
-        self._status = told.workflow_status()
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._workspace = store.workspace
+        wanted = settings.load(store.workspace.root)
+        self._top = wanted.milestones()
+        self._status = wanted.workflow_status()
 
     def folder(self, key: str, one: Initiative | None = None) -> str:
-        told = None if one is None else one.get("folder")
-        return f"{self._top}/{told or key}"
+        own = None if one is None else one.get("folder")
+        return f"{self._top}/{own or key}"
 
     def status(self, key: str, one: Initiative | None = None) -> str:
-        """The place of ``WORKFLOW-STATUS.yaml``: the settings' word, else one at the root."""
+        """Return the path of ``WORKFLOW-STATUS.yaml``: as in the settings, else one at the root."""
         if self._status is not None:
             return self._status
         if os.path.lexists(self._from_root(NAME)):
@@ -45,7 +45,7 @@ class Places:
         return f"{self.folder(key, one)}/{NAME}"
 
     def path(self, place: str) -> str:
-        """The absolute path; one that a link leads out of the workspace is refused."""
+        """Return the absolute path; refuse one that a link leads out of the workspace."""
         if not self._workspace.contains(place):
             raise Refused(
                 "outside",
@@ -58,9 +58,9 @@ class Places:
         return os.path.join(self._workspace.root, place)
 
     def read(self, place: str) -> bytes | None:
-        """What stands there; a folder or a pipe in a file's place is refused."""
+        """Return the bytes of a file; refuse a folder or a pipe in its place."""
         try:
-            raw = self._engine.disk.read(self.path(place), 2_000_000)
+            raw = self._store.disk.read(self.path(place), 2_000_000)
         except OSError as error:
             raise _unreadable(place, error) from error
         if raw in (FOLDER, ODD):
@@ -70,12 +70,9 @@ class Places:
         return raw
 
     def read_status(self, place: str) -> Status | None:
-        """``WORKFLOW-STATUS.yaml``; ``None`` where there is none, refused where it is broken."""
+        """Return ``WORKFLOW-STATUS.yaml``, ``None`` where there is none; refuse a broken one."""
         raw = self.read(place)
-        try:
-            return None if raw is None else Status(raw)
-        except BadStatus as bad:
-            raise bad_file(place, bad) from None
+        return None if raw is None else parse_status(place, raw)
 
     def read_pages(
         self,
@@ -85,23 +82,23 @@ class Places:
         *,
         is_strict: bool = True,
     ) -> list[tuple[str, Page]]:
-        """The pages of an initiative: its README, then the others beside and below it.
+        """Return the pages of an initiative: its README, then the others beside and below it.
 
         ``is_strict``: one that cannot be used is refused, not only noted.
         """
-        found = []
+        pages = []
         for place in self._pages(self.folder(key, one)):
             try:
-                found.append((place, self.page(place, self.read(place) or b"", known)))
+                pages.append((place, self.page(place, self.read(place) or b"", known)))
             except HoldfastError as error:
                 if is_strict:
                     raise
-                self._engine.note(f"{error.message}: {error.hint}")
-        return found
+                self._store.note(f"{error.message}: {error.hint}")
+        return pages
 
     @staticmethod
     def page(place: str, raw: bytes, known: Collection[str]) -> Page:
-        """What stands at a place, as a page; its name may tell whose tasks these are."""
+        """Parse a page; its name may tell which milestone its tasks belong to."""
         folder, name = os.path.split(place)
         try:
             return Page(raw, os.path.basename(folder) if name == README else name, known)
@@ -116,21 +113,21 @@ class Places:
         below = [f"{folder}/{name}/{README}" for name in folders]
         inner = [page for page in below if os.path.isfile(self._from_root(page))]
         first = [f"{folder}/{README}"] if README in names else []
-        found = [*first, *sorted([*pages, *inner], key=_natural)]
-        if len(found) > _MOST_PAGES:
-            why = f"{folder} has {len(found)} pages; {_MOST_PAGES} are the most"
+        every = [*first, *sorted([*pages, *inner], key=_natural)]
+        if len(every) > _MAX_PAGES:
+            why = f"{folder} has {len(every)} pages; {_MAX_PAGES} are the most"
             raise Refused("too_many", f"initiative: {why}", "move what is no milestone elsewhere")
-        return found
+        return every
 
     def folders(self) -> list[str]:
-        """The names of all folders that may be an initiative's."""
-        return [name for name in self._names(self._top) if self._is_one(name)]
+        """Return the names of all folders that may be an initiative's."""
+        return [name for name in self._names(self._top) if self._may_be_one(name)]
 
-    def _is_one(self, name: str) -> bool:
+    def _may_be_one(self, name: str) -> bool:
         place = f"{self._top}/{name}"
         if not is_encodable(name) or not os.path.isdir(self._from_root(place)):
             return False
-        # One that leads out of the workspace is named too: whoever wants it is told why not.
+        # One that leads out of the workspace is named too: whoever wants it learns why not.
         return not self._workspace.contains(place) or bool(self._names(place))
 
     def _names(self, folder: str) -> list[str]:
@@ -143,6 +140,14 @@ class Places:
         except OSError as error:
             raise _unreadable(folder, error) from error
         return sorted([name for name in listed if not name.startswith(".")], key=_natural)
+
+
+def parse_status(place: str, raw: bytes) -> Status:
+    """Parse ``WORKFLOW-STATUS.yaml``; refuse a broken one with its line."""
+    try:
+        return Status(raw)
+    except BadStatus as bad:
+        raise bad_file(place, bad) from None
 
 
 def _unreadable(place: str, error: OSError) -> Fault:
@@ -162,7 +167,7 @@ def bad_file(place: str, bad: BadStatus | BadPage) -> Refused:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """M2 comes before M10."""
+    """Return a sort key by which M2 comes before M10."""
     parts: list[tuple[int, str]] = []
     number = ""
     for letter in f"{name}\0":

@@ -1,7 +1,7 @@
 """An initiative from what is left when neither the ledger nor the record knows it.
 
 Milestone pages tell the most; ``WORKFLOW-STATUS.yaml`` beside them what boxes cannot say; where
-there is neither, the graph still has the checkpoint.
+there is neither, a Memory server may still have the checkpoint.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from holdfast.initiatives.status import NAME, BadStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.caller import Caller
     from holdfast.core.agreement import Source
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative, Initiatives
+    from holdfast.keeper.store import Store
 
 
 def candidates(places: Places, state: Initiatives) -> list[str]:
-    """The folders of initiatives that nobody knows."""
+    """Return the folders of initiatives that the record does not know."""
     known = {one.get("folder") or key for key, one in state["all"].items()}
     return [folder for folder in places.folders() if folder not in known]
 
 
-def found(caller: Caller, state: Initiatives, name: str | None) -> Fields:
-    """The arguments of the command that records what was found."""
-    places = Places(caller.engine)
+def rebuild(store: Store, state: Initiatives, name: str | None) -> Fields:
+    """Return the arguments of the command that records what is left of an initiative."""
+    places = Places(store)
     folder = _folder(places, state, name)
     if folder is None:
-        return _from_graph(caller, state, name)
+        return _from_server(store, state, name)
     place = places.status(folder)
     yaml = places.read_status(place)
     read = places.read_pages(folder, known=yaml.progress if yaml else ())
-    title, told = pages.merged(read)
+    title, milestones = pages.merged(read)
     called = title or (yaml.initiative if yaml else None) or folder
-    one = rebuilt(called, told, caller.engine.now())
-    used = [place for place, page in read if page.spots]
+    one = rebuilt(called, milestones, store.now())
+    used = [each for each, page in read if page.spots]
     if yaml is not None and yaml.initiative in (None, called, folder):
-        one = _with_status(caller, one, yaml.source(NAME, place))
+        one = _with_status(store, one, yaml.source(NAME, place))
         used.append(place)
     if not one["milestones"]:
         where = places.folder(folder)
@@ -76,38 +76,35 @@ def _folder(places: Places, state: Initiatives, name: str | None) -> str | None:
     return unknown[0] if unknown else None
 
 
-def _with_status(caller: Caller, one: Initiative, source: Source) -> Initiative:
-    """What boxes cannot say: that it is blocked or has ended, and where it stands."""
+def _with_status(store: Store, one: Initiative, source: Source) -> Initiative:
+    """Add what boxes cannot say: that it is blocked or has ended, and where it stands."""
     open_ids = [each["id"] for each in one["milestones"] if each["status"] != "completed"]
     completed = [each["id"] for each in one["milestones"] if each["id"] not in open_ids]
     source.progress = {
-        key: told
-        for key, told in source.progress.items()
-        if key not in completed and (key not in open_ids or told in ("in_progress", "blocked"))
+        key: status
+        for key, status in source.progress.items()
+        if key not in completed and (key not in open_ids or status in ("in_progress", "blocked"))
     }
     if source.milestone not in (*open_ids, *source.progress):
         source.milestone = None
     if source.status is not None and STATUSES.get(source.status, 0) < STATUSES[one["status"]]:
         source.status = None
     try:
-        return sources.taken(one, source, caller.engine)
+        return sources.apply(one, source, store)
     except BadStatus as bad:
-        caller.engine.note(f"{source.place} is left out: {bad.why}")
+        store.note(f"{source.place} is left out: {bad.why}")
         return one
 
 
-def _from_graph(caller: Caller, state: Initiatives, name: str | None) -> Fields:
-    told = sources.told_by_graph(caller.engine)
-    called = str((told or {}).get("initiative", ""))
+def _from_server(store: Store, state: Initiatives, name: str | None) -> Fields:
+    checkpoint = sources.read_server(store)
+    called = str((checkpoint or {}).get("initiative", ""))
     is_known = called in [one["name"] for one in state["all"].values()]
-    if told is None or is_known or name not in (None, called, key_of(called)):
+    if checkpoint is None or is_known or name not in (None, called, key_of(called)):
         what = f"folder for {name[:80]!r}" if name else "folder with milestones"
-        known = next(iter(state["all"].values()), None)
-        hint = "holdfast initiative show" if known else CREATE
+        hint = "holdfast initiative show" if state["all"] else CREATE
         raise Refused("not_found", f"initiative recover: there is no {what} to recover from", hint)
-    source = sources.source_of(told)
-    one = sources.taken(rebuilt(called, [], caller.engine.now()), source, caller.engine)
-    caller.engine.note(
-        f"rebuilt from the memory graph as of {source.at}; tasks and titles are lost"
-    )
+    source = sources.of_checkpoint(checkpoint)
+    one = sources.apply(rebuilt(called, [], store.now()), source, store)
+    store.note(f"rebuilt from the memory graph as of {source.at}; tasks and titles are lost")
     return {"initiative": key_of(called), "state": one, "sources": [sources.GRAPH]}

@@ -7,31 +7,30 @@ from __future__ import annotations
 
 import time
 
-from holdfast import indexes
 from holdfast import workspace as workspaces
-from holdfast.caller import Caller, Receipt
-from holdfast.core import choice
 from holdfast.core.workflow import features
 from holdfast.core.workflow.state import is_active
 from holdfast.disk import Disk
-from holdfast.engine import Engine
-from holdfast.errors import HoldfastError, Refused
+from holdfast.errors import Refused
 from holdfast.keeper.beside import Beside
 from holdfast.keeper.evidence import Evidence, plain
+from holdfast.keeper.session import Receipt, Session
+from holdfast.keeper.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from holdfast.core.shapes import Event, Fields, Workflow
+    from holdfast.keeper.transaction import Transaction
 
 __all__ = ["Keeper", "Receipt"]
 
 LOCK_WAIT_S = 10.0
 FOLLOW_EVERY_S = 0.2
 MAX_SESSION = 200
-MANY = 200
-"""Up to so many active workflows a listing opens every record; beyond, only those in motion."""
+MAX_LISTED = 200
+"""How many active workflows a listing has, unless all are asked for."""
 
 
 class Keeper(Evidence, Beside):
@@ -51,16 +50,14 @@ class Keeper(Evidence, Beside):
     ) -> None:
         self.workspace = workspaces.find(path)
         self.session = _checked_session(session)
-        self._sleep = sleep
         who: Fields = {"surface": by}
         if self.session:
             who["session"] = self.session
-        self._engine = Engine(
-            self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who
+        wait = LOCK_WAIT_S if wait_s is None else wait_s
+        self.store = Store(
+            self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who, wait
         )
-        self._caller = Caller(
-            self._engine, self.session, pid, LOCK_WAIT_S if wait_s is None else wait_s
-        )
+        self._session = Session(self.store, self.session, pid)
 
     # Opening and ending
 
@@ -92,62 +89,58 @@ class Keeper(Evidence, Beside):
             recipe, subject, title, list(tasks), list(phases), list(reading), list(reminders),
             plain(context or {}), branch, ttl, initiative, milestone,
         )  # fmt: skip
-        wanted = opening.prepare(self._caller, request)
-        with self._caller.locked():
-            repeated = self._caller.once(id)
+        wanted = opening.prepare(self._session, request)
+        with self._session.transaction() as tx:
+            repeated = self._session.repeat(tx, id)
             if repeated is not None:
                 return repeated
-            self._engine.settle_last(None)
-            existing = opening.place(self._caller, wanted, replace=replace)
+            existing = opening.place(self._session, tx, wanted, replace=replace)
             if existing is not None:
-                return self._resume_existing(existing, id)
-            wanted.args["session"] = self._caller.bound()
-            drafts = self._engine.decide(wanted.before, "start_workflow", wanted.args)
-            state, events = self._engine.commit(
-                wanted.id, wanted.before, drafts, event_id=id, is_asked=True
-            )
-            self._engine.close_full_segment()
-            self._clean_at_times()
-            return Receipt(state, [event["seq"] for event in events], self._caller.notes())
+                return self._resume_existing(tx, existing, id)
+            wanted.args["session"] = self._session.bound(tx)
+            events = tx.append(wanted.id, opening.decide(tx, wanted), id=id)
+            receipt = self._session.committed(tx, wanted.id, events)
+            self._clean_at_times(tx)
+            return receipt
 
-    def _clean_at_times(self) -> None:
+    def _clean_at_times(self, tx: Transaction) -> None:
         from holdfast import cleaning
 
-        cleaning.clean_at_times(self._caller)
+        cleaning.clean_at_times(self._session, tx)
 
-    def _resume_existing(self, state: Workflow, id: str | None) -> Receipt:
-        receipt = self._caller.resume(state, self._caller.binding(state), id)
+    def _resume_existing(self, tx: Transaction, state: Workflow, id: str | None) -> Receipt:
+        args = self._session.binding(tx, state)
+        receipt = self._session.record(tx, state["id"], "resume_workflow", args, id)
         receipt.resumed = True
         return receipt
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Binds a workflow to this session and worktree, and brings back one that had ended."""
-        with self._caller.locked():
-            repeated = self._caller.once(id)
+        with self._session.transaction() as tx:
+            repeated = self._session.repeat(tx, id)
             if repeated is not None:
                 return repeated
-            position = self._to_resume(workflow)
-            self._engine.settle_last(position.stream)
-            state = self._caller.current(position)
+            stream = self._to_resume(tx, workflow)
+            state: Workflow = tx.state(stream)
             if workflow is None and not is_active(state):
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
-            args: Fields = {"worktree": self.workspace.name, **self._caller.binding(state)}
+            args: Fields = {"worktree": self.workspace.name, **self._session.binding(tx, state)}
             moves = state["worktree"] != self.workspace.name
             if state["recipe"]["format"] == "loop" and (moves or not is_active(state)):
                 from holdfast.loops.archive import bring_here
 
-                args["record"] = bring_here(self._engine, state)
+                args["record"] = bring_here(tx, state)
             if moves:
                 args["branch"] = self.workspace.branch()
-                self._engine.note(f"{state['id']} moved here, to branch {args['branch']}")
+                self.store.note(f"{state['id']} moved here, to branch {args['branch']}")
             if moves or not is_active(state):
                 from holdfast import opening
 
-                opening.check_slot(self._caller, state["recipe"]["format"], state["id"])
-            receipt = self._caller.resume(state, args, id)
+                opening.check_slot(self._session, tx, state["recipe"]["format"], state["id"])
+            receipt = self._session.record(tx, stream, "resume_workflow", args, id)
             receipt.resumed = True
-            self._clean_at_times()
+            self._clean_at_times(tx)
         return self._beside_tree(receipt)
 
     def complete(
@@ -163,7 +156,7 @@ class Keeper(Evidence, Beside):
         repeated = self._repeated(id)
         if repeated is not None:
             return repeated
-        state = self._caller.reading(lambda: self._caller.current(self._caller.position(workflow)))
+        state = self._session.look(workflow)
         args: Fields = {"outcome": outcome, "force": force, "reason": reason}
         args["tree"] = self._tree_of(state)
         following = features.following(state)
@@ -283,7 +276,7 @@ class Keeper(Evidence, Beside):
         """Adds a file, as ``@path``, that must be read first after a compaction."""
         from holdfast import opening
 
-        opening.check_reading(self._engine, [path])
+        opening.check_reading(self.store, [path])
         return self.do("require_reading", {"path": path}, workflow=workflow, id=id)
 
     def set_context(
@@ -306,71 +299,35 @@ class Keeper(Evidence, Beside):
         outside = len(state["required_reading"]) - len(inside)
         told: Workflow = {**state, "required_reading": inside}
         is_named = self.must_name(state)
-        return briefing(told, self._engine.now(), branch, pushed, outside, is_named=is_named)
+        return briefing(told, self.store.now(), branch, pushed, outside, is_named=is_named)
 
-    def workflows(self) -> tuple[list[Fields], list[str]]:
+    def workflows(self, *, every: bool = False) -> tuple[list[Fields], list[str]]:
         """A row for each active workflow, newest activity first, and what was noticed."""
-        rows = self._caller.reading(self._look_around)
-        self._refresh_index(rows)
-        return rows, self._caller.notes()
+        from holdfast.keeper import overview
 
-    def _refresh_index(self, rows: list[Fields]) -> None:
-        """Brings the index up to date. Where nothing can be written, looking must still work."""
-        here = self.workspace.name
-        try:
-            own = self._engine.indexes.of(here)
-            if own is None or own.is_current(indexes.of_worktree(rows, here)):
-                return
-            if self._engine.ledger.head_seq:
-                with self._caller.locked():
-                    own.rebuild()
-        except (OSError, HoldfastError):
-            return
-
-    def _look_around(self) -> list[Fields]:
-        self._caller.discover()
-        rows = [row for row in self._caller.rows() if row["status"] in choice.ACTIVE]
-        if len(rows) <= MANY:
-            rows = self._opened(rows)
-        else:
-            for row in rows:
-                if self._caller.is_expired(row):
-                    self._opened([row])
-            rows = [row for row in self._caller.rows() if row["status"] in choice.ACTIVE]
-        return sorted(rows, key=lambda row: row["updated_at"], reverse=True)
-
-    def _opened(self, rows: list[Fields]) -> list[Fields]:
-        """The rows after every record was looked at: an edit is noticed here."""
-        from holdfast.layers.catalog import row_of
-
-        fresh = []
-        for row in rows:
-            position = self._engine.position(row["id"])
-            if position is None:
-                continue
-            state = self._caller.current(position)
-            if is_active(state):
-                fresh.append(row_of(state, row))  # type: ignore[arg-type]
-        return fresh
+        rows = overview.active(self.store, None if every else MAX_LISTED)
+        return rows, self.store.take_notes()
 
     def log(self, *, workflow: str | None = None, limit: int | None = None) -> list[Event]:
         """Events in order: of one workflow, or of the whole workspace; the newest ``limit``."""
-        self._engine.refresh()
-        ledger = self._engine.ledger
-        if workflow is not None:
-            position = self._caller.reading(lambda: self._caller.position(workflow))
-            events = list(ledger.scan(position.stream))
-            return events[-limit:] if limit else events
-        return list(ledger.scan(after=max(0, ledger.head_seq - limit) if limit else 0))
+        return list(self.events(workflow=workflow, limit=limit))
+
+    def events(self, *, workflow: str | None = None, limit: int | None = None) -> Iterator[Event]:
+        """The same one by one, however many there are."""
+        ledger = self.store.ledger
+        if workflow is not None and ledger.stream(workflow) is None:
+            self._session.look(workflow)
+        if limit is None:
+            return ledger.events(workflow)
+        return iter(list(ledger.newest(workflow, limit))[::-1])
 
     def follow(self, *, workflow: str | None = None, after: int = 0) -> Iterator[Event]:
         """Events after a seq, and then those to come, for ever."""
-        seen = after
         while True:
-            yield from self._engine.ledger.scan(workflow, after=seen)
-            seen = max(seen, self._engine.ledger.head_seq)
-            self._sleep(FOLLOW_EVERY_S)
-            self._engine.refresh()
+            for event in self.store.ledger.events(workflow, after=after):
+                after = event["seq"]
+                yield event
+            self.store.pause(FOLLOW_EVERY_S)
 
 
 def _checked_session(session: str | None) -> str | None:

@@ -9,84 +9,78 @@ from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
     from holdfast.delegations import Delegations
     from holdfast.initiatives.keeping import Initiatives
     from holdfast.interviews import Interviews
+    from holdfast.keeper.session import Receipt, Session
+    from holdfast.keeper.store import Store
     from holdfast.loops.keeping import Loops
     from holdfast.memory.layer import Memory
-    from holdfast.small import Noted
 
 
 class Beside:
     """What a workspace keeps beside its workflows."""
 
-    _caller: Caller
+    store: Store
+    _session: Session
 
     def noticed(self) -> list[str]:
         """What was noticed since the last answer: edits that were adopted or refused, and more."""
-        return self._caller.notes()
+        return self.store.take_notes()
 
     def interviews(self) -> Interviews:
         """How sure the skills were of what they were asked to do."""
         from holdfast.interviews import Interviews
 
-        return Interviews(self._caller)
+        return Interviews(self._session)
 
     def memory(self) -> Memory:
         """The project's ``MEMORY.md``."""
         from holdfast.memory.layer import Memory
 
-        return Memory(self._caller)
+        return Memory(self._session)
 
     def remember(
         self, text: str, *, kind: str | None = None, section: str | None = None,
         id: str | None = None,
-    ) -> Noted:  # fmt: skip
+    ) -> Receipt:  # fmt: skip
         """Keeps a pattern, a preference or an insight for all later sessions."""
-        from holdfast.small import Small
-
         args = {"text": text, "kind": kind, "section": section}
-        return Small(self._caller, "learning").do("remember", args, id=id)
+        return self._session.do_log("learning", "remember", args, id=id)
 
-    def note_forge(self, key: str, text: str, *, id: str | None = None) -> Noted:
+    def note_forge(self, key: str, text: str, *, id: str | None = None) -> Receipt:
         """One more line of the forge context."""
-        from holdfast.small import Small
-
-        return Small(self._caller, "forge").do("note_forge", {"key": key, "text": text}, id=id)
+        args = {"key": key, "text": text}
+        return self._session.do_log("forge", "note_forge", args, id=id)
 
     def forge(self, *, key: str | None = None) -> list[Fields]:
         """The forge context, oldest first; of one key or of all."""
-        from holdfast.small import Small
-
-        entries: list[Fields] = Small(self._caller, "forge").state()["entries"]
+        entries: list[Fields] = self._session.log_state("forge")["entries"]
         return [entry for entry in entries if key in (None, entry["key"])]
 
     def learnings(self) -> list[Fields]:
         """What was learned, oldest first."""
-        from holdfast.small import Small
-
-        found: list[Fields] = Small(self._caller, "learning").state()["learnings"]
-        return found
+        learnings: list[Fields] = self._session.log_state("learning")["learnings"]
+        return learnings
 
     def delegations(self) -> Delegations:
         """Which agent was given what, and how that went."""
         from holdfast.delegations import Delegations
 
-        return Delegations(self._caller)
+        return Delegations(self._session)
 
     def initiatives(self) -> Initiatives:
         """Goals that last for months, with their milestones."""
         from holdfast.initiatives.keeping import Initiatives
 
-        return Initiatives(self._caller)
+        return Initiatives(self._session)
 
     def initiative_line(self) -> str:
         """The current initiative in two lines, for a session without a workflow."""
         from holdfast.initiatives.belonging import in_a_line
 
-        return in_a_line(self._caller)
+        return in_a_line(self._session)
 
     def resume_initiative(self) -> list[str]:
         """Compares the sources of the current initiative, if there is one; what was noticed.
@@ -96,11 +90,11 @@ class Beside:
         from holdfast.initiatives.belonging import is_known
 
         try:
-            if is_known(self._caller):
+            if is_known(self._session):
                 self.initiatives().resume()
         except HoldfastError as error:
-            return [*self._caller.notes(), f"initiative: {error.message}: {error.hint}"]
-        return self._caller.notes()
+            return [*self.store.take_notes(), f"initiative: {error.message}: {error.hint}"]
+        return self.store.take_notes()
 
     def loops(self) -> Loops:
         """The loops of this workspace: units in iterations, confirmed and verified."""

@@ -6,23 +6,23 @@ A part of its own, so that nobody who only moves a workflow on pays for what the
 from __future__ import annotations
 
 from holdfast import jsontext
-from holdfast.caller import Receipt
-from holdfast.core import choice
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import evidence
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import HoldfastError, Refused
+from holdfast.keeper.session import Receipt
+from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.audit.history import Report
-    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields, Recipe, Workflow
-    from holdfast.engine import Engine
-    from holdfast.register import Position
-    from holdfast.sight import Sight
+    from holdfast.keeper.overview import Overview
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
     from holdfast.trust import Wish
     from holdfast.workspace import Workspace
 
@@ -31,98 +31,78 @@ class Evidence:
     """What the keeper can do about evidence. ``Keeper`` gives it the caller and the engine."""
 
     workspace: Workspace
-    _engine: Engine
-    _caller: Caller
+    store: Store
+    _session: Session
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
         """Carries out one command of the core on one workflow."""
-        return self._caller.do(kind, args, workflow=workflow, id=id)
+        return self._session.do(kind, args, workflow=workflow, id=id)
 
     def _repeated(self, id: str | None) -> Receipt | None:
         """The answer to a request that was carried out before, so that nothing is run again."""
-        return None if id is None else self._caller.reading(lambda: self._caller.once(id))
+        return self._session.peek_repeat(id)
 
     def show(self, *, workflow: str | None = None) -> Receipt:
-        """A workflow's state, and which of its gates are stale."""
-        return self._beside_tree(
-            self._caller.reading(
-                lambda: Receipt(
-                    self._caller.current(self._caller.position(workflow)), [], self._caller.notes()
-                )
-            )
-        )
+        """A workflow's state, and which of its gates are stale. Changes nothing."""
+        state = self._session.look(workflow)
+        return self._beside_tree(Receipt(state, [], self.store.take_notes()))
+
+    def settle(self, *, workflow: str | None = None) -> Receipt:
+        """Takes in what was done to a workflow's record by hand, and changes nothing else."""
+        with self._session.transaction() as tx:
+            stream = self._session.select(tx, workflow)
+            return Receipt(tx.state(stream), [], self._session.notes())
 
     def context(self) -> tuple[Fields, list[str]]:
         """All that is known here, and which layers know it, as they were found; and notes."""
         from holdfast import readback
 
-        self._engine.refresh()
-        found = readback.found(self._caller)
-        readback.heal(self._caller)
-        return found, self._caller.notes()
+        return readback.found(self._session), self.store.take_notes()
 
-    def _to_resume(self, workflow: str | None) -> Position:
-        """Where the workflow stands; a refusal tells what else there is to go on with."""
+    def _to_resume(self, tx: Transaction, workflow: str | None) -> str:
+        """The workflow to resume, loaded; a refusal tells what else there is to go on with."""
         try:
-            if workflow is None and not self._engine.ledger.head_seq:
+            if workflow is None and not self.store.ledger.head_seq:
                 from holdfast import readback
 
-                readback.look_further(self._caller)
-            return self._caller.position(workflow)
+                readback.look_further(self._session, tx)
+            return self._session.select(tx, workflow)
         except Refused as refused:
             if refused.details.get("candidates") != []:
                 raise
             from holdfast.initiatives.belonging import instead
 
-            raise instead(self._caller, refused) from None
+            raise instead(self._session, refused) from None
 
     def must_name(self, state: Workflow) -> bool:
         """Whether a command of this caller must name the workflow that it just took up or opened.
 
         A session has bound it, and nobody looks at any other workflow.
         """
-        if self._caller.session:
+        if self._session.id:
             return False
         try:
-            given = self.glance()[1]
+            picked = self._session.picked()
         except (OSError, HoldfastError):
             return True  # It is never wrong to name it, and what was asked for is done.
-        return given is None or given["id"] != state["id"]
+        return isinstance(picked, Refusal) or picked["id"] != state["id"]
 
     # What hooks ask
 
     def mine(self) -> Workflow | Refusal:
-        """This session's workflow as its record shows it, or why there is none."""
-
-        def look() -> Workflow | Refusal:
-            picked = self._caller.picked()
-            if isinstance(picked, Refusal):
-                return picked
-            position = self._engine.position(picked["id"])
-            state = None if position is None else self._caller.current(position)
-            if state is None or not is_active(state):
-                why = f"{picked['id']} has ended or expired"
-                hint = f"holdfast resume {picked['id']}"
-                return Refusal("ended", why, hint, candidates=[picked["id"]])
+        """This session's workflow as it stands, or why there is none. Changes nothing."""
+        state = self._session.peek()
+        if isinstance(state, Refusal) or is_active(state):
             return state
-
-        return self._caller.reading(look)
+        why = f"{state['id']} has ended or expired"
+        return Refusal("ended", why, f"holdfast resume {state['id']}", candidates=[state["id"]])
 
     def held(self) -> list[str]:
         """The active workflows that this session holds; none for a session that is nobody's."""
-
-        def look() -> list[str]:
-            return [
-                row["id"]
-                for row in self._caller.rows()
-                if row["status"] in choice.ACTIVE
-                and row["session"]
-                and row["session"]["id"] == self._caller.session
-            ]
-
-        return self._caller.reading(look)
+        held = self.store.ledger.active_of_session(self._session.id, None)
+        return [one.row["id"] for one in held]
 
     def take_in_notes(self) -> list[str]:
         """Takes in the workflows that an agent's own notes tell of; gives those that changed."""
@@ -130,9 +110,8 @@ class Evidence:
 
         if not detection.detect(self.workspace.root):
             return []
-        with self._caller.locked():
-            self._engine.settle_last(None)
-            return noticed.take_in(self._caller)
+        with self._session.transaction() as tx:
+            return noticed.take_in(self._session, tx)
 
     def enforced(self) -> list[str]:
         """What the settings want enforced: ``reading``, ``stop``."""
@@ -145,8 +124,7 @@ class Evidence:
 
         ``lost_at`` is when its context lost the briefing by a compaction that nobody announced.
         """
-        self._engine.refresh()
-        for event in self._engine.ledger.newest(workflow):
+        for event in self.store.ledger.newest(workflow):
             if event["type"] == "context_compacted":
                 return True
             delivered = event["type"] == "briefing_delivered"
@@ -295,34 +273,27 @@ class Evidence:
         """Checks the ledger and every view against it. Changes nothing."""
         from holdfast import audit
 
-        self._engine.refresh()
-        return audit.verify(self._engine)
+        return audit.verify(self.store)
 
     def repair(self) -> Report:
-        """Moves what is damaged to quarantine and rebuilds every view. Deletes nothing."""
-        from holdfast import audit, home
+        """Rebuilds every view, and recovers what a damaged ledger still has. Deletes nothing."""
+        from holdfast import audit
 
-        with self._caller.locked():
-            home.exclude(self.workspace, self._engine.disk, self._engine.note)
-            return audit.repair(self._engine)
+        return audit.repair(self._session)
 
     def wishes(self) -> tuple[list[Wish], list[str]]:
         """The commands that the repository wants to run, and what could not be read of them."""
         from holdfast import trust
 
-        def running() -> list[Workflow]:
-            rows = [row for row in self._caller.rows() if row["status"] in choice.ACTIVE]
-            found = [self._engine.position(row["id"]) for row in rows]
-            return [self._engine.load(position) for position in found if position is not None]
-
-        return trust.wishes(self.workspace, self._caller.reading(running))
+        running = [one.state for one in self.store.ledger.states(ACTIVE)]
+        return trust.wishes(self.workspace, running)
 
     def approve(self, commands: Sequence[str]) -> None:
         """Remembers, in the person's own folder, that these commands may run here."""
         from holdfast import trust
 
         if commands:
-            trust.approve(self.workspace, list(commands), self._engine.now())
+            trust.approve(self.workspace, list(commands), self.store.now())
 
     def revoke_trust(self) -> int:
         """Forgets every approval for this workspace; says how many there were."""
@@ -339,37 +310,40 @@ class Evidence:
         """
         from holdfast import syncing
 
-        rows = syncing.sync(self._caller, everything=everything, foreground=foreground)
-        return rows, self._caller.notes()
+        rows = syncing.sync(self._session, everything=everything, foreground=foreground)
+        return rows, self.store.take_notes()
 
     def clean(self, *, dry_run: bool = False) -> tuple[list[Fields], list[str]]:
         """Lets go what has expired and what ended long ago: ``id``, ``why`` and ``record`` each."""
         from holdfast import cleaning
 
         if dry_run:
-            return self._caller.reading(lambda: cleaning.due(self._caller)), self._caller.notes()
-        with self._caller.locked():
-            self._engine.settle_last(None)
-            return cleaning.clean(self._caller), self._caller.notes()
+            return cleaning.due(self.store), self.store.take_notes()
+        with self._session.transaction() as tx:
+            return cleaning.clean(tx), self.store.take_notes()
 
-    def glance(self, *, workflow: str | None = None) -> tuple[list[Fields], Workflow | None]:
-        """Rows of all workflows and the state of the one that is meant; changes nothing at all."""
-        from holdfast.sight import glance
+    def overview(self) -> Overview:
+        """All that is active here, and what a command would be about. Changes nothing."""
+        from holdfast.keeper.overview import overview
 
-        return glance(self._caller, workflow)
+        return overview(self._session)
 
-    def sight(self) -> Sight:
-        """All that is active here, and what a command would be about; changes nothing at all."""
-        from holdfast.sight import sight
+    def known(self, *, most: int, format: str | None = None) -> list[Fields]:
+        """Return a row for each workflow that can be named, active ones first. Changes nothing."""
+        from holdfast.keeper import overview
 
-        return sight(self._caller)
+        return overview.known(self.store, most, format)
 
-    def watched(self, found: Sight, *, workflow: str | None = None, limit: int = 20) -> Fields:
-        """What else ``watch`` shows of a sight: ``layers``, and the newest ``events``."""
-        from holdfast import sight
+    def watched(self, seen: Overview, *, workflow: str | None = None, limit: int = 20) -> Fields:
+        """What else ``watch`` shows of an overview: ``layers``, and the newest ``events``."""
+        from holdfast.keeper import overview
 
-        events = sight.last_events(self._caller, found, workflow, limit)
-        return {"layers": sight.layers(self._caller, found), "events": events}
+        events = list(self.store.ledger.newest(workflow, limit))[::-1]
+        return {"layers": overview.layers(self._session, seen), "events": events}
+
+    def peek(self, *, workflow: str | None = None) -> Workflow | Refusal:
+        """The state of the workflow that is meant, or why there is none. Changes nothing."""
+        return self._session.peek(workflow)
 
     def recipes(self) -> list[Fields]:
         """A row for each recipe that a workflow can be opened from; ``bad`` says why one cannot."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 
 from holdfast import jsontext
+from holdfast.core.record_formats import spec_of
 from holdfast.core.workflow.state import is_active
 
 TYPE_CHECKING = False
@@ -111,6 +112,11 @@ class Index:
         if self._before is not None and _lines(self._before) is not None:
             self._disk.overwrite(self._path, {len(self._before) + _DOUBT: b"1"})
 
+    def is_doubtful(self) -> bool:
+        """True if a writer was killed between an event and the index that shows it."""
+        raw = self.read()
+        return raw is not None and raw[_DOUBT:] == b"1}\n}\n"
+
     def put(self, state: Workflow) -> None:
         """Shows a workflow that has become active, or what it is about now."""
         self._write(state, [_line(row_of(state))])
@@ -153,10 +159,10 @@ class Index:
         return rows_in(self.read() or b"") == _sorted(listed(rows))
 
     def rebuild(self) -> None:
-        """Writes it from what the ledger says; nothing where there never was such a workflow."""
+        """Write it from what the ledger says; nothing where there never was one."""
         rows = self._rows()
-        if rows:
-            newest = max(row["updated_at"] for row in rows)
+        if rows or os.path.lexists(self._path):
+            newest = max((row["updated_at"] for row in rows), default=_updated_at(self.read()))
             self._make_folders()
             self._disk.replace_view(self._path, rendered(listed(rows), newest))
 
@@ -165,9 +171,15 @@ class Index:
         self._disk.make_folder(os.path.join(os.path.dirname(self._path), "completed"))
 
 
+def _updated_at(raw: bytes | None) -> str:
+    """Return the time that a file says it is of."""
+    start = len(_HEAD)
+    return (raw or b"")[start : start + _TIME].decode(errors="replace")
+
+
 def is_listed(state: Workflow | None) -> bool:
     """Whether the workflow belongs into the index of its worktree."""
-    return state is not None and state["recipe"]["format"] == "skill" and is_active(state)
+    return state is not None and spec_of(state).is_indexed and is_active(state)
 
 
 def _key(workflow_id: str) -> bytes:

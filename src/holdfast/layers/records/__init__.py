@@ -6,6 +6,7 @@ people and other tools know, and how the document becomes a state again.
 
 from __future__ import annotations
 
+from holdfast.core.record_formats import FORMATS, format_of, spec_of
 from holdfast.disk import is_there
 from holdfast.layers.records import envelope
 
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
 
     from holdfast.core.shapes import Fields, Origin, Workflow
 
-FORMATS = ("verb", "formal", "skill", "loop")
-_SKILL_ACTIVE = "/.claude/workflow-state/active/"
-_SKILL_COMPLETED = "/.claude/workflow-state/completed/"
+__all__ = ["FORMATS", "format_of", "spec_of"]
 
 
 def module(name: str) -> ModuleType:
@@ -65,44 +64,25 @@ def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
 
 def place(state: Workflow) -> str | None:
     """Where the record of this state stands; ``None`` when it has none."""
-    name, status = state["recipe"]["format"], state["status"]
+    spec, status = spec_of(state), state["status"]
     if status in ("in_progress", "blocked"):
         return state["record"]
-    if name == "formal" or status == "expired" or "cleaned_at" in state:
+    if not spec.is_kept or status == "expired" or "cleaned_at" in state:
         return None
-    if name == "skill":
-        completed: str = module("skill").completed_path(state["id"])
-        return completed
-    return state["record"]
+    return spec.completed_path(state["id"]) or state["record"]
 
 
 def is_reset(state: Workflow) -> bool:
     """Whether an empty object stays in the place of the record that went."""
-    return state["recipe"]["format"] == "verb" and state["status"] == "expired"
+    return spec_of(state).leaves_empty and state["status"] == "expired"
 
 
 def is_archived(record: str) -> bool:
-    """Whether a record stands in the archive of loops, which nothing is taken away from."""
-    return record.startswith(".claude/iterative/archive/")
+    """Whether a record stands in the archive of its format, which nothing is taken away from."""
+    return any(spec.archive and record.startswith(spec.archive) for spec in FORMATS.values())
 
 
-def has_completed_copy(path: str, workflow_id: str) -> bool:
-    """Whether something stands where the completed record of an active skill workflow would."""
-    return any(is_there(place) for place in places(path, workflow_id)[1:])
-
-
-def places(path: str, workflow_id: str) -> list[str]:
-    """Where a record with this absolute path may stand: there, and where it goes at the end."""
-    folder, found, _ = path.rpartition(_SKILL_ACTIVE)
-    return [path, f"{folder}{_SKILL_COMPLETED}{workflow_id}.json"] if found else [path]
-
-
-def format_of(path: str) -> str:
-    """The format of a record by its place."""
-    if path.startswith(".claude/workflow-state/"):
-        return "skill"
-    if path.startswith("untracked/"):
-        return "formal"
-    if path.startswith(".claude/iterative/"):
-        return "loop"
-    return "verb"
+def has_completed_copy(state: Workflow, root: str) -> bool:
+    """Whether something stands where the completed record of an active workflow would."""
+    path = spec_of(state).completed_path(state["id"])
+    return path is not None and is_there(f"{root}/{path}")

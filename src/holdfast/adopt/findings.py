@@ -1,0 +1,439 @@
+"""What stands in place of a record that is not the one last written, and what it means.
+
+``examine`` only looks, so a reader can ask too; ``adopt/record.py`` acts on what it finds, under
+the lock. One row per finding:
+
+    finding    what stands there                                  what happens
+    (none)     the record, perhaps laid out by another tool       nothing
+    STALE      a record of an earlier event: a crash, a checkout  written anew
+    FOREIGN    a whole record that this ledger never wrote        adopted as it stands
+    REPLACED   a new workflow's record, in a place both share     adopted; this one is abandoned
+    EDITED     the record, changed by hand or by a script         merged, as an event
+    REFUSED    an edit that makes no sense or that overlaps       set aside; the record written anew
+    GONE       nothing, or an empty file                          written anew
+    COMPLETED  nothing, and that is how such a workflow ends      the workflow is completed
+    COPY       an old completed copy beside an active record      removed
+    BUSY       a file that somebody is still writing              left alone until that is done
+    EXPIRED    the record of a workflow whose time has run out    the workflow expires
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import jsontext
+from holdfast.core import choice, edits, workflow
+from holdfast.core.workflow.lifecycle import pending
+from holdfast.core.workflow.state import ENDED, is_active, remaining_phases
+from holdfast.digest import digest
+from holdfast.disk import LARGEST
+from holdfast.layers import records
+from holdfast.layers.records import envelope, fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.aggregates import Log, Workflows
+    from holdfast.core.shapes import Change, Fields
+    from holdfast.keeper.store import Store
+    from holdfast.layers.records.envelope import Sealed
+
+STALE, FOREIGN, REPLACED, EDITED = "stale", "foreign", "replaced", "edited"
+REFUSED, GONE, COMPLETED, COPY = "refused", "gone", "completed", "copy"
+BUSY, EXPIRED = "busy", "expired"
+_FIXED = ("id", "created_at", "record", "worktree")
+"""Fields that an edit cannot change: the ledger goes by them."""
+_OWN = ("updated_at", "history_earlier")
+"""Fields that the ledger itself decides."""
+_REREAD_AFTER_S = 0.05
+_MAX_READS = 5
+
+
+class Subject:
+    """A stream and the place of its record, as of the ledger's last event of it."""
+
+    def __init__(
+        self,
+        aggregate: Workflows | Log,
+        stream: str,
+        state: Any,
+        *,
+        seq: int,
+        hash: str,
+        worktree: str,
+        record: str,
+        path: str | None,
+    ) -> None:
+        self.aggregate = aggregate
+        self.stream = stream
+        self.state = state
+        self.seq = seq
+        self.hash = hash
+        self.worktree = worktree
+        self.record = record
+        self.path = path
+        """The record's absolute path; ``None`` when its worktree is gone."""
+        self.raw: bytes | None = None
+        """What stood there when it was last read."""
+
+    @property
+    def is_workflow(self) -> bool:
+        return self.aggregate.kind == "workflow"
+
+    @property
+    def is_active(self) -> bool:
+        return not self.is_workflow or is_active(self.state)
+
+
+class Finding:
+    """One row of the table above."""
+
+    def __init__(
+        self,
+        kind: str,
+        note: str = "",
+        *,
+        commands: list[tuple[str, Fields]] | None = None,
+        completes: str = "",
+        other: Any = None,
+        path: str = "",
+    ) -> None:
+        self.kind = kind
+        self.note = note
+        self.commands = commands or []
+        """The commands of the core that take it in."""
+        self.completes = completes
+        """Why the workflow is completed by it; empty if it is not."""
+        self.other = other
+        """The state of the workflow that took the place (REPLACED)."""
+        self.path = path
+        """The file that it is about, when that is not the record (COPY, COMPLETED)."""
+
+
+def examine(store: Store, subject: Subject) -> Finding | None:
+    """Look at the record's place. Return ``None`` if the record of the last event stands there."""
+    if subject.path is None:
+        store.note(f"the worktree of {subject.stream} is gone; its state is in the ledger")
+        return None
+    finding = _in_place(store, subject)
+    if (
+        finding is None
+        and subject.is_workflow
+        and choice.has_run_out(subject.state, store.now_ms())
+    ):
+        state = subject.state
+        note = (
+            f"Workflow state expired (inactive > {state['ttl']}): "
+            f"holdfast resume {state['id']} brings it back"
+        )
+        return Finding(EXPIRED, note, commands=[("expire_workflow", {})])
+    return finding
+
+
+def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:
+    """Look at what somebody saved at the instant when the record was replaced."""
+    subject.raw = raw
+    try:
+        return _weigh(store, subject, envelope.unseal(raw))
+    except jsontext.BadJson as bad:
+        return _refused(subject, f"line {bad.line}: {bad.why}")
+
+
+def _in_place(store: Store, subject: Subject) -> Finding | None:
+    path = subject.path or ""
+    for attempt in range(_MAX_READS):
+        raw = store.files.read(path)
+        if raw is not None and subject.raw == raw and attempt > 1:
+            break
+        subject.raw = raw
+        if raw is not None and _is_last_written(store, subject, raw):
+            return _completed_copy(store, subject)
+        if not subject.is_active:
+            return _ended(store, subject, raw)
+        try:
+            return _weigh(store, subject, envelope.unseal(raw or b""))
+        except jsontext.BadJson as error:
+            bad = error
+        if attempt == 0:
+            store.pause(_REREAD_AFTER_S)  # An editor may be in the middle of saving it.
+    raw = subject.raw
+    if store.disk.is_being_written(path):
+        note = f"{subject.record} is being written, and is taken in when that is done"
+        return Finding(BUSY, note)
+    if raw is None or (len(raw) <= LARGEST and not raw.strip(b" \t\r\n\x00")):
+        return _gone(store, subject)
+    return _refused(subject, f"line {bad.line}: {bad.why}")
+
+
+def _is_last_written(store: Store, subject: Subject, raw: bytes) -> bool:
+    known = store.ledger.record(subject.worktree, subject.record)
+    return known is not None and known["seq"] == subject.seq and known["digest"] == digest(raw)
+
+
+def _weigh(store: Store, subject: Subject, sealed: Sealed) -> Finding | None:
+    """Say what a JSON object in the record's place is: current, older, foreign or edited."""
+    if not sealed.document:
+        return _gone(store, subject)
+    event = store.ledger.event_at(sealed.seq, sealed.hash)
+    shown = None if event is None else event["stream"]
+    if sealed.intact and shown is not None:
+        if sealed.hash == subject.hash:
+            return _completed_copy(store, subject)
+        what = "an older copy" if shown == subject.stream else f"a copy of {shown}"
+        return Finding(STALE, f"{subject.record} was {what} and is brought forward")
+    is_known = shown == subject.stream
+    base, base_seq = subject.state, subject.seq
+    if is_known and sealed.seq < subject.seq:
+        base, base_seq = store.state_at(subject.stream, sealed.seq), sealed.seq
+    aggregate = subject.aggregate
+    rest = aggregate.rest(base) if sealed.rest is None and base is not None else sealed.rest
+    origin = store.origin(subject.record, subject.worktree)
+    try:
+        jsontext.loads(subject.raw or b"", strict=True)
+        parsed = aggregate.parse(sealed, rest, subject.record, origin)
+        if subject.is_workflow and not sealed.intact and subject.seq:
+            records.check_edit(base, parsed)
+    except jsontext.BadJson as bad:
+        return _refused(subject, f"line {bad.line}: {bad.why}")
+    except fields.Invalid as invalid:
+        return _refused(subject, _where(subject.raw or b"", invalid))
+    if not subject.seq:
+        note = f"{subject.record} came from elsewhere and is adopted"
+        return Finding(FOREIGN, note, commands=[("adopt_record", {"state": parsed})])
+    if subject.is_workflow:
+        is_new = sealed.intact and store.ledger.stream(parsed["id"]) is None
+        takes_over = is_new and records.spec_of(parsed).is_slot
+        if parsed["id"] != subject.stream and not is_known and not takes_over:
+            return _refused(subject, f"it is a record of {parsed['id']}")
+    if sealed.intact:
+        return _foreign(store, subject, sealed, parsed)
+    if subject.is_workflow:
+        parsed = records.next_cycle(base, parsed)
+    return _edited(store, subject, parsed, base, base_seq)
+
+
+def _where(raw: bytes, invalid: fields.Invalid) -> str:
+    from holdfast.layers.records.locate import line_of
+
+    line = line_of(raw.decode(errors="replace"), invalid.path)
+    return f"line {line}: {edits.path_text(invalid.path) or 'the record'} {invalid.why}"
+
+
+def _refused(subject: Subject, why: str) -> Finding:
+    return Finding(REFUSED, f"an edit of {subject.record} was refused ({why})")
+
+
+def _foreign(store: Store, subject: Subject, sealed: Sealed, parsed: Any) -> Finding:
+    """A whole record of another ledger, or one that is ahead of this ledger."""
+    record = subject.record
+    if not subject.is_workflow:
+        note = f"{record} came from elsewhere and is adopted"
+        return Finding(FOREIGN, note, commands=[("adopt_record", {"state": parsed})])
+    if sealed.ledger == store.ledger.identity() and sealed.seq > store.ledger.head_seq:
+        store.note(f"{record} is ahead: the ledger lost events, or it is of a copy")
+    if parsed["id"] != subject.stream:
+        reason = f"its record was replaced by that of {parsed['id']}"
+        return Finding(
+            REPLACED,
+            f"{subject.stream} is abandoned: {reason}",
+            commands=[("abandon_workflow", {"reason": reason})],
+            other=parsed,
+        )
+    args = {"state": {**parsed, "record": record}, "record": record}
+    note = f"{record} came from elsewhere and is adopted as {parsed['id']}"
+    return Finding(FOREIGN, note, commands=[("adopt_record", args)])
+
+
+def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: int) -> Finding:
+    """A person or a tool changed the record: merge it, unless somebody else changed the same."""
+    state, record = subject.state, subject.record
+    changes = edits.diff(base, parsed)
+    if subject.is_workflow:
+        for change in changes:
+            if change[0][0] in _FIXED:
+                store.note(f"{change[0][0]} of {subject.stream} stays {change[1]!r}")
+        changes = [change for change in changes if change[0][0] not in (*_FIXED, *_OWN)]
+    since = edits.diff(base, state)
+    clashes = edits.conflicts(since, changes)
+    if clashes:
+        where = ", ".join(edits.path_text(clash) for clash in clashes)
+        return _refused(subject, f"{where} was changed since by someone else")
+    changes = edits.beyond([*since, *_adopted_before(store, subject, base_seq)], changes)
+    # An edit of a copy from before a resume does not say that the workflow is completed again.
+    is_completed = (
+        subject.is_workflow
+        and parsed["status"] == "completed"
+        and is_active(state)
+        and is_active(base)
+    )
+    if is_completed:
+        changes = [change for change in changes if change[0][0] not in ("status", "completed_at")]
+    if not changes and not is_completed:
+        return Finding(STALE)
+    what = f": {_listed(changes)}" if subject.is_workflow else ""
+    return Finding(
+        EDITED,
+        f"adopted an edit of {record}{what}" if changes else "",
+        commands=[("adopt_edit", {"base": base_seq, "changes": changes})] if changes else [],
+        completes="completed by hand" if is_completed else "",
+    )
+
+
+def _adopted_before(store: Store, subject: Subject, base_seq: int) -> list[Change]:
+    """Return what edits of the same event were taken in: this one, if its writer was killed."""
+    return [
+        change
+        for event in store.ledger.events(subject.stream, after=base_seq)
+        if event["type"] == "record_edited" and event["data"].get("base") == base_seq
+        for change in edits.changes_in(event["data"])
+    ]
+
+
+def _listed(changes: list[Change]) -> str:
+    names = [edits.path_text(change[0]) for change in changes]
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
+
+
+def _gone(store: Store, subject: Subject) -> Finding | None:
+    """No record: moved to completed, removed at the end, removed by accident, or never written."""
+    if not subject.is_workflow:
+        return Finding(GONE) if subject.seq else None
+    state = subject.state
+    spec = records.spec_of(state)
+    if spec.completed:
+        moved = _moved_to_completed(store, subject)
+        if moved is not None:
+            return moved
+    is_removed = spec.ends_when_removed and subject.raw is None
+    if is_removed and _was_removed_at_the_end(store, subject):
+        why = "its record was removed in the last phase"
+        note = f"{subject.record} was removed in the last phase: {state['id']} is completed"
+        return Finding(COMPLETED, note, completes=why)
+    note = (
+        f"{subject.record} was gone and is rebuilt; "
+        f"to end the workflow: holdfast abandon -w {state['id']}"
+    )
+    return Finding(GONE, note)
+
+
+def _was_removed_at_the_end(store: Store, subject: Subject) -> bool:
+    """True if somebody removed the record in the last phase, and nothing else explains it.
+
+    ``git clean`` takes the mark beside it along; a killed writer's record was never there.
+    """
+    state, path = subject.state, subject.path or ""
+    if not state["phase"] or remaining_phases(state):
+        return False
+    root, mark = store.workspace.root_of(subject.worktree), records.spec_of(state).mark
+    if root is None or (mark and not os.path.lexists(os.path.join(root, mark))):
+        return False
+    if any(unplaced[:2] == (subject.worktree, subject.record) for unplaced in store.unplaced()):
+        return False
+    return not (store.files.was_on_its_way(path, subject.hash) or store.files.was_set_aside(path))
+
+
+def _completed_path(store: Store, subject: Subject) -> str:
+    place = records.spec_of(subject.state).completed_path(subject.state["id"]) or ""
+    root = store.workspace.root_of(subject.worktree) or ""
+    return store.workspace.inside(root, place)
+
+
+def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
+    path = _completed_path(store, subject)
+    raw = store.files.read(path)
+    if raw is None:
+        return None
+    try:
+        sealed = envelope.unseal(raw)
+    except jsontext.BadJson:
+        return None
+    about = sealed.document.get("workflow")
+    if not isinstance(about, dict) or about.get("id") != subject.state["id"]:
+        return None
+    if sealed.intact and sealed.hash != subject.hash:
+        return _old_copy(store, subject, path, sealed)
+    if not _is_of_this_run(store, subject, sealed):
+        return None
+    commands: list[tuple[str, Fields]] = []
+    if not sealed.intact:
+        moved = Subject(
+            subject.aggregate, subject.stream, subject.state, seq=subject.seq, hash=subject.hash,
+            worktree=subject.worktree, record=subject.record, path=path,
+        )  # fmt: skip
+        moved.raw = raw
+        edit = _weigh(store, moved, sealed)
+        if edit is not None and edit.kind == REFUSED:
+            store.note(edit.note)
+            return None
+        commands = [] if edit is None else edit.commands
+    why = "its record was moved to completed"
+    note = f"{why}: {subject.state['id']} is completed"
+    return Finding(COMPLETED, note, commands=commands, completes=why, path=path)
+
+
+def _completed_copy(store: Store, subject: Subject) -> Finding | None:
+    """A script wrote a completed copy to where completed records stand, and left the record."""
+    if not subject.is_workflow or subject.path is None or not subject.is_active:
+        return None
+    root = store.workspace.root_of(subject.worktree)
+    if root is None or not records.has_completed_copy(subject.state, root):
+        return None
+    path = _completed_path(store, subject)
+    try:
+        sealed = envelope.unseal(store.files.read(path) or b"")
+    except jsontext.BadJson:
+        return None
+    about = sealed.document.get("workflow")
+    status = about.get("status") if isinstance(about, dict) else None
+    if sealed.intact:
+        return _old_copy(store, subject, path, sealed) if status in ENDED else None
+    if status != "completed" or not _is_of_this_run(store, subject, sealed):
+        return None
+    return _moved_to_completed(store, subject)
+
+
+def _old_copy(store: Store, subject: Subject, path: str, sealed: Sealed) -> Finding | None:
+    """A copy from before the workflow was opened again goes, if the ledger has what it shows."""
+    event = store.ledger.event_at(sealed.seq, sealed.hash)
+    if event is not None and event["stream"] == subject.stream:
+        return Finding(COPY, path=path)
+    store.note(f"a completed {subject.stream} shows event {sealed.seq}: the ledger lost it")
+    return None
+
+
+def _is_of_this_run(store: Store, subject: Subject, sealed: Sealed) -> bool:
+    """True if a copy shows an event since the workflow was last opened."""
+    shown = False
+    for event in store.ledger.events(subject.stream):
+        is_it = event["seq"] == sealed.seq and event["hash"] == sealed.hash
+        shown = is_it or (shown and event["type"] not in workflow.OPENING)
+    return shown
+
+
+def completion(state: Any, reason: str) -> tuple[str, Fields]:
+    """Return the command that completes a workflow for a reason found on the disk."""
+    return "complete_workflow", {"force": bool(pending(state)), "reason": reason}
+
+
+def _ended(store: Store, subject: Subject, raw: bytes | None) -> Finding | None:
+    """An edit of an ended workflow is taken in, and a copy from before its end is brought forward.
+    Whatever else stands in its place is not its own.
+    """
+    if raw is None:
+        return None
+    try:
+        sealed = envelope.unseal(raw)
+    except jsontext.BadJson:
+        return None
+    if sealed.intact and sealed.seq == subject.seq:
+        return None
+    event = store.ledger.event_at(sealed.seq, sealed.hash)
+    if event is None or event["stream"] != subject.stream:
+        return None
+    if not sealed.intact:
+        return _weigh(store, subject, sealed)
+    if records.place(subject.state) == subject.record:
+        return Finding(STALE, f"{subject.record} was an older copy and is brought forward")
+    return Finding(STALE)

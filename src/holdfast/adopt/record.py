@@ -1,0 +1,134 @@
+"""Settle what stands in place of a record, under the lock: each finding has one way.
+
+Nothing is overwritten before it was taken into the ledger or kept under another name, and whatever
+happened is said in a note.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.adopt import findings
+from holdfast.core.workflow.state import is_active
+from holdfast.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.adopt.findings import Finding, Subject
+    from holdfast.keeper.transaction import Transaction
+
+
+def settle(tx: Transaction, subject: Subject) -> None:
+    """Bring a stream that was just loaded and its record to agree, in a commit of its own."""
+    finding = findings.examine(tx.store, subject)
+    if finding is not None:
+        _settle(tx, subject, finding)
+
+
+def settle_saved(tx: Transaction, stream: str, saved: str) -> None:
+    """Take in what somebody saved into the record's place while it was replaced."""
+    store = tx.store
+    subject = tx.subject(stream)
+    raw = store.files.read(saved)
+    if raw is None:
+        return
+    if store.disk.is_being_written(saved):
+        store.note(f"{subject.record} is being written, and is taken in when that is done")
+        tx.keep_looking_for(subject.worktree, subject.record, stream)
+        tx.show(stream)
+        return
+    finding = findings.examine_saved(store, subject, store.files.read(saved) or b"")
+    subject.raw = None
+    if finding is None or finding.kind in (findings.GONE, findings.STALE):
+        store.note(finding.note if finding is not None else "")
+        store.disk.remove(saved)
+        return
+    _settle(tx, subject, finding, saved=saved)
+
+
+def settle_left(tx: Transaction, stream: str, path: str) -> None:
+    """Take in what a killed writer had not taken in yet."""
+    for saved in tx.store.files.take_left(path):
+        settle_saved(tx, stream, saved)
+
+
+def _settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str = "") -> None:
+    store, stream = tx.store, subject.stream
+    if finding.kind == findings.BUSY:
+        store.note(finding.note)
+        tx.keep_looking_for(subject.worktree, subject.record, stream)
+        return
+    if finding.kind == findings.COPY:
+        store.files.remove(finding.path)
+        return
+    if finding.kind == findings.REFUSED:
+        _set_aside(tx, subject, finding.note, saved)
+        return
+    if finding.kind == findings.REPLACED:
+        _replace(tx, subject, finding)
+        return
+    store.note(finding.note)
+    if not saved:
+        tx.expect(stream, subject.raw)
+    try:
+        for kind, args in finding.commands:
+            tx.do(stream, kind, args)
+        if finding.completes and is_active(tx.state(stream)):
+            tx.do(stream, *findings.completion(tx.state(stream), finding.completes))
+    except Refused as refused:
+        _set_aside(
+            tx, subject, f"an edit of {subject.record} was refused ({refused.message})", saved
+        )
+        return
+    tx.show(stream)
+    if finding.path:
+        _drop_moved(tx, finding.path)
+    tx.commit()
+    subject.raw = store.files.read(subject.path) if subject.path else None
+    if saved:
+        store.disk.remove(saved)
+
+
+def _drop_moved(tx: Transaction, path: str) -> None:
+    """Let the record that was moved to completed be replaced by the one that shows its end."""
+    raw = tx.store.files.read(path)
+    if raw is not None:
+        tx.expect_at(path, raw)
+
+
+def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None:
+    """Keep a file that cannot be taken in under another name; the last good state stands."""
+    store = tx.store
+    path = subject.path or ""
+    kept = store.files.set_aside(saved or path, subject.raw or b"", path)
+    store.note(f"{note}; it is kept as {os.path.basename(kept)}, and the last good state stands")
+    if not saved:
+        subject.raw = None
+        tx.expect(subject.stream, None)
+    tx.show(subject.stream)
+    tx.commit()
+    subject.raw = store.files.read(path)
+
+
+def _replace(tx: Transaction, subject: Subject, finding: Finding) -> None:
+    """Adopt the workflow whose record took the place, and abandon the one that had it."""
+    other = finding.other
+    adopt(tx, other, subject.record, expected=subject.raw)
+    tx.store.note(finding.note)
+    drafts = tx.decide(subject.stream, *finding.commands[0])
+    tx.append(subject.stream, drafts, show=False)
+    tx.commit()
+
+
+def adopt(tx: Transaction, parsed: Any, record: str, *, expected: bytes | None) -> Any:
+    """Take a record that Holdfast did not write into the ledger, as it stands."""
+    stream = parsed["id"]
+    args = {"state": {**parsed, "record": record}, "record": record}
+    tx.store.note(f"{record} came from elsewhere and is adopted as {stream}")
+    drafts = tx.decide_new("adopt_record", args)
+    tx.append(stream, drafts)
+    tx.expect(stream, expected)
+    tx.commit()
+    return tx.state(stream)

@@ -1,0 +1,155 @@
+"""Records in a worktree that the ledger does not know: another tool's, a fresh clone's, or all
+that is left when the ledger is gone. They are adopted as they stand.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import jsontext
+from holdfast.adopt import record as adoption
+from holdfast.core import choice
+from holdfast.core.record_formats import FORMATS, format_of
+from holdfast.errors import Refused
+from holdfast.layers import records
+from holdfast.layers.records import envelope, fields
+from holdfast.storage.ledger import ACTIVE
+from holdfast.workspace import is_inside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Workflow
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
+    from holdfast.layers.records.envelope import Sealed
+
+
+def adopt_all(tx: Transaction) -> bool:
+    """Adopt every record of this worktree that is not known; say whether there was one."""
+    known = _known_records(tx.store)
+    adopted = False
+    for record in records_here(tx.store.workspace.root):
+        if record not in known:
+            adopted = adopt_file(tx, record) is not None or adopted
+    return adopted
+
+
+def peek_all(store: Store) -> list[Workflow]:
+    """Return the states of the records here that the ledger does not know. Change nothing."""
+    known = _known_records(store)
+    states: list[Workflow] = []
+    try:
+        places = [record for record in records_here(store.workspace.root) if record not in known]
+    except Refused:
+        return []  # A folder that leads elsewhere: whoever adopts says so.
+    for record in places:
+        try:
+            read = _read(store, record)
+        except (OSError, Refused, jsontext.BadJson, fields.Invalid):
+            continue
+        if read is not None and store.ledger.stream(read[1]["id"]) is None:
+            state: Workflow = {**read[1], "record": record, "worktree": store.workspace.name}
+            states.append(state)
+    return states
+
+
+def _known_records(store: Store) -> set[str]:
+    rows = store.ledger.rows(f"{ACTIVE} AND worktree = ?", store.workspace.name)
+    return {row["record"] for row in rows}
+
+
+def records_here(root: str) -> list[str]:
+    """Return the paths, from the root, of all files that stand where records stand."""
+    return [path for spec in FORMATS.values() for path in _matches(root, spec.active)]
+
+
+def _matches(root: str, pattern: str) -> list[str]:
+    """Return the paths that fit a pattern, part by part."""
+    paths = [""]
+    for part in pattern.split("/"):
+        if "*" not in part:
+            paths = [f"{path}{part}/" for path in paths]
+            continue
+        start, _, end = part.partition("*")
+        paths = [
+            f"{path}{name}/"
+            for path in paths
+            for name in _names(root, path.rstrip("/"))
+            if name.startswith(start) and name.endswith(end)
+        ]
+    return [path.rstrip("/") for path in paths]
+
+
+def _names(root: str, folder: str) -> list[str]:
+    full = os.path.join(root, folder)
+    if not os.path.isdir(full):
+        return []
+    if not is_inside(full, root):
+        raise Refused(
+            "outside",
+            f"{folder} leads out of the workspace {root}",
+            "remove the symbolic link, or move the folder into the workspace",
+        )
+    return sorted(name for name in os.listdir(full) if not name.startswith("."))
+
+
+def _read(store: Store, record: str) -> tuple[bytes, Workflow, Sealed] | None:
+    """Return a record's bytes, its state and its envelope; ``None`` when there is none."""
+    path = store.workspace.inside(store.workspace.root, record)
+    if os.path.isdir(path):
+        return None
+    raw = store.files.read(path)
+    if raw is None or not raw.strip():
+        return None
+    jsontext.loads(raw, strict=True)
+    sealed = envelope.unseal(raw)
+    if not sealed.document:
+        return None
+    origin = store.origin(record, store.workspace.name)
+    return raw, records.parse(format_of(record), sealed, None, origin), sealed
+
+
+def adopt_file(tx: Transaction, record: str) -> Workflow | None:
+    """Adopt the record at this path, if it is one and belongs to no known workflow."""
+    store = tx.store
+    try:
+        read = _read(store, record)
+    except jsontext.BadJson as bad:
+        store.note(f"{record} is not a record (line {bad.line}: {bad.why}); left as it is")
+        return None
+    except fields.Invalid as invalid:
+        store.note(f"{record} is not a record ({invalid}); left as it is")
+        return None
+    if read is None:
+        return None
+    raw, parsed, sealed = read
+    if store.ledger.stream(parsed["id"]) is not None:
+        _say_copy(tx, parsed, record, sealed)
+        return None
+    parsed = {**parsed, "worktree": store.workspace.name}
+    adopted: Workflow = adoption.adopt(tx, parsed, record, expected=raw)
+    if FORMATS[format_of(record)].is_slot and choice.has_run_out(parsed, store.now_ms()):
+        # Nobody was there to see it run out: adopting it is no sign of life.
+        store.note(
+            f"Workflow state expired (inactive > {parsed['ttl']}): "
+            f"holdfast resume {parsed['id']} brings it back"
+        )
+        tx.do(parsed["id"], "expire_workflow", {})
+        tx.commit()
+        adopted = tx.state(parsed["id"])
+    return adopted
+
+
+def _say_copy(tx: Transaction, parsed: Workflow, record: str, sealed: Sealed) -> None:
+    """Say of a copy of a workflow whose record stands, or stood, elsewhere."""
+    held = tx.store.ledger.stream(parsed["id"])
+    if held is None or held.row["hash"] == sealed.hash:
+        return
+    state = tx.load(parsed["id"])
+    if state["record"] != record:
+        tx.store.note(f"{record} is a copy of {parsed['id']}, whose record is {state['record']}")
+    elif state["status"] not in choice.ACTIVE:
+        tx.store.note(
+            f"{record} is a copy of {parsed['id']} from before it ended ({state['status']}); "
+            f"holdfast resume {parsed['id']} brings it back"
+        )

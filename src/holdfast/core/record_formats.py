@@ -1,0 +1,102 @@
+"""All that is known about each record format but its document: where records stand, and how they
+end. A new format is one line here and one module in ``layers/records`` that parses and renders it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.shapes import Workflow
+
+
+class FormatSpec:
+    """One format. Paths are from the worktree's root; ``*`` stands for a name in them."""
+
+    __slots__ = (
+        "active", "archive", "completed", "ends_when_removed", "has_own_folder", "ignored",
+        "is_indexed", "is_kept", "is_named_by_digest", "is_slot", "leaves_empty", "mark",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        active: str,
+        ignored: str,
+        *,
+        completed: str | None = None,
+        archive: str | None = None,
+        mark: str | None = None,
+        is_slot: bool = False,
+        is_kept: bool = True,
+        is_indexed: bool = False,
+        is_named_by_digest: bool = False,
+        has_own_folder: bool = False,
+        leaves_empty: bool = False,
+        ends_when_removed: bool = False,
+    ) -> None:
+        self.active = active
+        """The record of an active workflow."""
+        self.ignored = ignored
+        """The line that keeps records out of git."""
+        self.completed = completed
+        """Where the record moves when the workflow ends; ``*`` is its id."""
+        self.archive = archive
+        """Where whole folders go at the end; nothing is taken away from there."""
+        self.mark = mark
+        """A file beside the records: where it is gone too, a tool cleaned the work tree."""
+        self.is_slot = is_slot
+        """A worktree has one place for such a record."""
+        self.is_kept = is_kept
+        """The record of an ended workflow stays."""
+        self.is_indexed = is_indexed
+        """Active workflows are listed in ``index.json``."""
+        self.is_named_by_digest = is_named_by_digest
+        """A workflow's id is its recipe and a digest of its subject, not a readable name."""
+        self.has_own_folder = has_own_folder
+        """The record's folder goes with it."""
+        self.leaves_empty = leaves_empty
+        """An expired workflow leaves an empty object in its place."""
+        self.ends_when_removed = ends_when_removed
+        """Removing the record in the last phase completes the workflow."""
+
+    @property
+    def prefix(self) -> str:
+        """What the path of every active record begins with."""
+        return self.active.partition("*")[0]
+
+    def completed_path(self, workflow_id: str) -> str | None:
+        return self.completed.replace("*", workflow_id) if self.completed else None
+
+
+FORMATS: dict[str, FormatSpec] = {
+    "verb": FormatSpec(
+        ".claude/workflow-state.json", ".claude/workflow-state.json*",
+        is_slot=True, is_named_by_digest=True, leaves_empty=True,
+    ),
+    "skill": FormatSpec(
+        ".claude/workflow-state/active/*.json", ".claude/workflow-state/",
+        completed=".claude/workflow-state/completed/*.json",
+        is_indexed=True, is_named_by_digest=True,
+    ),
+    "formal": FormatSpec(
+        "untracked/workflow-state/*/state-*.json", "untracked/workflow-state/",
+        mark="untracked/workflow-state/.holdfast",
+        is_kept=False, has_own_folder=True, ends_when_removed=True,
+    ),
+    "loop": FormatSpec(
+        ".claude/iterative/*/state.json", ".claude/iterative/**/state.json*",
+        archive=".claude/iterative/archive/", has_own_folder=True,
+    ),
+}  # fmt: skip
+
+
+def spec_of(state: Workflow) -> FormatSpec:
+    return FORMATS[state["recipe"]["format"]]
+
+
+def format_of(path: str) -> str:
+    """Return the format of a record by its path from the worktree's root."""
+    for name, spec in FORMATS.items():
+        folder = spec.ignored.partition("*")[0]
+        if path.startswith(folder):
+            return name
+    return "verb"

@@ -1,0 +1,351 @@
+"""One session's access to a workspace: who asks, which workflow is meant, and how it is changed."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.aggregates import aggregate_of, stream_of
+from holdfast.core import choice, moment
+from holdfast.core.refusal import Refusal
+from holdfast.errors import Fault, Refused
+from holdfast.keeper.transaction import Transaction, find_repeat
+from holdfast.layers import records
+from holdfast.storage.ledger import ACTIVE
+from holdfast.workspace import person_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from holdfast.core.shapes import Event, Fields, Workflow
+    from holdfast.core.shapes import Session as Binding
+    from holdfast.keeper.store import Store
+
+PENDING = "pending"
+"""A person's own folder with a mark for each workspace that could not be written."""
+SESSION_LIVES = "1h"
+"""How long a session whose process is unknown counts as live after its last change."""
+MAX_CANDIDATES = 200
+"""How many workflows are looked at to find the one that is meant."""
+_STARTED = 19
+"""Which field of ``/proc/PID/stat`` tells when a process began, counted from its name."""
+_HERE = f"{ACTIVE} AND worktree = ? AND (floating = 1 OR branch IS NULL OR branch = ?)"
+_NEWEST = f"ORDER BY updated_at DESC LIMIT {MAX_CANDIDATES}"
+
+
+class Receipt:
+    """What the keeper answers: the state, the events that were recorded, and what was noticed."""
+
+    __slots__ = ("notes", "record", "resumed", "seqs", "signal", "state")
+
+    def __init__(
+        self, state: Any, seqs: list[int], notes: list[str], *, resumed: bool = False
+    ) -> None:
+        self.state = state
+        self.record = records.place(state) if "recipe" in state else None
+        """Where its record stands now; ``None`` when it has none any more."""
+        self.seqs = seqs
+        self.notes = notes
+        self.resumed = resumed
+        self.signal: str | None = None
+        """What a script that waits for the end of a workflow, or of a feature, looks for."""
+
+
+class Session:
+    """One session in one workspace."""
+
+    def __init__(self, store: Store, id: str | None, pid: int | None) -> None:
+        self.store = store
+        self.id = id
+        self.pid = pid
+        self.workspace = store.workspace
+        self._pending = os.path.join(person_folder(), PENDING)
+        self._is_replaying = False
+        self._is_spreading = False
+        self._answer: list[str] | None = None
+
+    # Changing
+
+    def transaction(self) -> SessionTransaction:
+        """Open a transaction: ``with session.transaction() as tx``."""
+        return SessionTransaction(self)
+
+    def do(
+        self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
+    ) -> Receipt:
+        """Carry out one command on one workflow: the way every change goes."""
+        try:
+            with self.transaction() as tx:
+                repeated = self.repeat(tx, id)
+                if repeated is not None:
+                    return repeated
+                stream = self.select(tx, workflow)
+                return self.record(tx, stream, kind, args, id)
+        except Fault as fault:
+            if fault.code != "not_writable" or self._is_replaying:
+                raise
+            from holdfast import primary
+
+            server = primary.server_of(self)
+            if server is None:
+                raise
+            return primary.carry_out(self, server, kind, args, workflow, id)
+
+    def record(
+        self, tx: Transaction, stream: str, kind: str, args: Fields, id: str | None
+    ) -> Receipt:
+        """Decide a command on a loaded stream, commit its events, and answer."""
+        events = tx.do(stream, kind, args, id)
+        return self.committed(tx, stream, events)
+
+    def committed(self, tx: Transaction, stream: str, events: list[Event]) -> Receipt:
+        """Commit what was asked for, and answer."""
+        tx.commit(is_asked=True)
+        return Receipt(tx.state(stream), [event["seq"] for event in events], self.notes())
+
+    def do_log(self, kind: str, command: str, args: Fields, *, id: str | None = None) -> Receipt:
+        """Carry out one command on a log."""
+        stream = stream_of(kind)
+        with self.transaction() as tx:
+            before = tx.repeat(id, log=stream)
+            state = tx.load(stream)
+            if before:
+                return Receipt(state, [event["seq"] for event in before], self.notes())
+            return self.record(tx, stream, command, args, id)
+
+    def log_state(self, kind: str) -> Any:
+        """Return the state of a log, an edit of its record included."""
+        return self.store.state_of(stream_of(kind))
+
+    def log_path(self, kind: str) -> str:
+        place = aggregate_of(stream_of(kind)).place(None, self.workspace.name)
+        return place[1] if place else ""
+
+    def repeat(self, tx: Transaction, id: str | None) -> Receipt | None:
+        """Return the answer to a command that was carried out before, under the same id."""
+        events = tx.repeat(id)
+        if not events:
+            return None
+        state = tx.load(events[0]["stream"])
+        return Receipt(state, [event["seq"] for event in events], self.notes())
+
+    def peek_repeat(self, id: str | None) -> Receipt | None:
+        """The same without the lock, so that nothing is run a second time."""
+        if id is None or not self.store.ledger.exists():
+            return None
+        events = find_repeat(self.store, id)
+        seen = self.store.peek(events[0]["stream"]) if events else None
+        if seen is None:
+            return None
+        with self.transaction() as tx:
+            return self.repeat(tx, id)
+
+    def notes(self) -> list[str]:
+        """Return what was noticed; what is noticed until the lock is free is added to it."""
+        self._answer = self.store.take_notes()
+        return self._answer
+
+    def spread(self) -> None:
+        """Take news to the layers that nobody waits for with the lock."""
+        answer, self._answer = self._answer, None
+        if not self.store.has_news or self._is_spreading:
+            return
+        from holdfast.memory.layer import Memory
+
+        self._is_spreading = True
+        try:
+            Memory(self).write()
+        finally:
+            self.store.has_news = self._is_spreading = False
+        if answer is not None:
+            answer += self.store.take_notes()
+
+    def replay_queue(self) -> None:
+        """Carry out what a Memory server kept while the workspace could not be written."""
+        if self._is_replaying or not os.path.isdir(self._pending):
+            return
+        from holdfast import primary
+
+        self._is_replaying = True
+        try:
+            primary.bring_home(self)
+        finally:
+            self._is_replaying = False
+
+    # Which workflow
+
+    def select(self, tx: Transaction, workflow: str | None) -> str:
+        """Load the workflow that is meant, and return its stream; raise ``Refused`` if none is."""
+        if workflow is not None:
+            if tx.load(workflow) is None:
+                self.adopt_unknown(tx)
+                if tx.load(workflow) is None:
+                    raise self.not_found(workflow)
+            return workflow
+        picked = self.picked()
+        if isinstance(picked, Refusal) and self.adopt_unknown(tx):
+            picked = self.picked()
+        if isinstance(picked, Refusal):
+            raise Refused(picked.code, picked.message, picked.hint, **picked.details)
+        tx.load(picked["id"])
+        return str(picked["id"])
+
+    def adopt_unknown(self, tx: Transaction) -> bool:
+        """Adopt records that the ledger does not know; say whether there were any."""
+        from holdfast.adopt import unknown_records
+
+        return unknown_records.adopt_all(tx)
+
+    def look(self, workflow: str | None = None) -> Workflow:
+        """Return the state of the workflow that is meant; raise ``Refused``. Change nothing."""
+        seen = self.peek(workflow)
+        if isinstance(seen, Refusal):
+            raise Refused(seen.code, seen.message, seen.hint, **seen.details)
+        return seen
+
+    def peek(self, workflow: str | None = None) -> Workflow | Refusal:
+        """Return the state of the workflow that is meant, or why there is none. Change nothing."""
+        if workflow is None:
+            picked = self.picked()
+            if not isinstance(picked, Refusal):
+                workflow = str(picked["id"])
+        seen = None if workflow is None else self.store.peek(workflow)
+        if seen is not None:
+            state: Workflow = seen.state
+            return state
+        unknown = self._peek_unknown(workflow)
+        if unknown is not None:
+            return unknown
+        if workflow is None:
+            return picked  # type: ignore[return-value]
+        refused = self.not_found(workflow)
+        return Refusal(refused.code, refused.message, refused.hint, **refused.details)
+
+    def _peek_unknown(self, workflow: str | None) -> Workflow | None:
+        """Return the state of a record that the ledger does not know, if it is the one meant."""
+        from holdfast.adopt import unknown_records
+
+        states = unknown_records.peek_all(self.store)
+        if workflow is not None:
+            states = [state for state in states if state["id"] == workflow]
+        if len(states) != 1:
+            return None
+        record = states[0]["record"]
+        self.store.note(f"{record} is not in the ledger yet; the next change adopts it")
+        return states[0]
+
+    def not_found(self, workflow: str) -> Refused:
+        rows = self.store.ledger.rows(f"{ACTIVE} {_NEWEST}")
+        known = [row["id"] for row in rows]
+        return Refused(
+            "not_found",
+            f"there is no workflow {workflow[:80]!r}"
+            + (f"; active are {', '.join(known[:10])}" if known else ""),
+            "holdfast status",
+        )
+
+    def picked(self) -> Fields | Refusal:
+        """Return the row of the workflow that is meant, or why there is none."""
+        asker = self.asker()
+        held = self.store.ledger.active_of_session(self.id, self.pid)
+        bound = [one.row for one in held if asker.holds(one.row)]
+        if bound:
+            return self.chosen(bound)
+        rows = self.store.ledger.rows(
+            f"{_HERE} {_NEWEST}", self.workspace.name, self.workspace.branch()
+        )
+        return self.chosen(rows or self.store.ledger.rows(f"{ACTIVE} {_NEWEST}"))
+
+    def chosen(self, rows: list[Fields]) -> Fields | Refusal:
+        """Return the row of these that is meant, or why none is."""
+        return choice.choose(rows, self.asker(), self.live(rows))
+
+    def asker(self) -> choice.Asker:
+        here = self.workspace
+        return choice.Asker(self.id, self.pid, self.born(), here.name, here.branch())
+
+    def born(self) -> int | None:
+        return None if self.pid is None else _born(self.pid)
+
+    def live(self, rows: list[Fields]) -> set[str]:
+        """Return the ids of those sessions that still run."""
+        now_ms = self.store.now_ms()
+        live = set()
+        running: dict[tuple[int, int | None], bool] = {}
+        for row in rows:
+            held = row["session"]
+            if not held or row["status"] not in choice.ACTIVE:
+                continue
+            if "pid" in held:
+                process = (held["pid"], held.get("born"))
+                if process not in running:
+                    running[process] = _is_running(*process)
+                is_live = running[process]
+            else:
+                is_live = not moment.is_past(now_ms, row["updated_at"], SESSION_LIVES)
+            if is_live:
+                live.add(held["id"])
+        return live
+
+    def binding(self, tx: Transaction, state: Workflow) -> Fields:
+        """Return what binds a workflow to this session; again, when another one was bound since."""
+        if not self.id:
+            return {}
+        asker = self.asker()
+        mine = self.store.ledger.active_of_session(self.id, self.pid)
+        others = [one for one in mine if one.row["id"] != state["id"] and asker.holds(one.row)]
+        held = state["session"]
+        row: Fields = {**state, "session": held}
+        if held and not asker.holds(row) and held["id"] in self.live([row]):
+            self.store.note(f"the live session {held['id'][:40]} held it; it is yours now")
+        return {"session": self.bound(tx), "rebind": bool(others)}
+
+    def bound(self, tx: Transaction) -> Binding | None:
+        """Return the session as a workflow's state has it."""
+        if not self.id:
+            return None
+        bound: Binding = {"id": self.id, "at": self.store.now(), "seq": tx.next_seq}
+        if self.pid is not None:
+            bound["pid"] = self.pid
+        born = self.born()
+        if born is not None:
+            bound["born"] = born
+        return bound
+
+
+class SessionTransaction(Transaction):
+    """A transaction that also replays what was queued, and spreads what is news."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session.store)
+        self._session = session
+
+    def __enter__(self) -> Self:
+        self._session.replay_queue()
+        return super().__enter__()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        super().__exit__(kind, error, trace)
+        self._session.spread()
+
+
+def _is_running(pid: int, born: int | None) -> bool:
+    """True if that process runs; ``born`` tells it from one that got its number later."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        pass
+    except (ProcessLookupError, OverflowError):
+        return False
+    return choice.may_be_same(_born(pid), born)
+
+
+def _born(pid: int) -> int | None:
+    """Return when a process was started, as its kernel counts; ``None`` where nothing tells."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:
+        return None
+    # Its name, in brackets, may hold anything.
+    return int(text.rpartition(b")")[2].split()[_STARTED])

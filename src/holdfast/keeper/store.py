@@ -1,0 +1,197 @@
+"""One workspace as one process has it open: ledger, record files, clock, and what was noticed.
+
+Looking is done here: ``peek`` reads the ledger and compares the record with it, without a lock
+and without writing. Every change is a ``Transaction``.
+"""
+
+from __future__ import annotations
+
+from holdfast.adopt import findings
+from holdfast.adopt.findings import Subject
+from holdfast.aggregates import aggregate_of, is_workflow
+from holdfast.core import moment
+from holdfast.core.refusal import Refusal
+from holdfast.core.workflow.state import is_active
+from holdfast.errors import Fault
+from holdfast.indexes import Indexes
+from holdfast.layers.records.store import RecordStore
+from holdfast.storage.ledger import ACTIVE, Ledger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from holdfast.adopt.findings import Finding
+    from holdfast.core.shapes import Fields, Origin, Recipe
+    from holdfast.disk import Disk
+    from holdfast.keeper.transaction import Transaction
+    from holdfast.storage.ledger import Stream
+    from holdfast.workspace import Workspace
+
+
+class Peek:
+    """What a look saw: the state as it will be once the next transaction took in the finding."""
+
+    __slots__ = ("finding", "row", "state")
+
+    def __init__(self, row: Fields, state: Any, finding: Finding | None) -> None:
+        self.row = row
+        self.state = state
+        self.finding = finding
+
+
+class Store:
+    """One workspace, opened by one process."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        disk: Disk,
+        clock_ms: Callable[[], int],
+        sleep: Callable[[float], None],
+        by: Fields,
+        wait_s: float,
+    ) -> None:
+        self.workspace = workspace
+        self.disk = disk
+        self.by = by
+        self.now_ms = clock_ms
+        self.pause = sleep
+        self.ledger = Ledger(workspace.home, disk, wait_s)
+        self.files = RecordStore(disk, self.ledger.identity, self.note)
+        self.indexes = Indexes(workspace, disk, self._skill_rows, self.note)
+        self.notes: list[str] = []
+        """What was noticed since the last answer."""
+        self.has_news = False
+        """True after something was recorded that belongs into the project's memory."""
+        self.open_transaction: Transaction | None = None
+
+    def now(self) -> str:
+        return moment.iso(self.now_ms())
+
+    def note(self, text: str) -> None:
+        if text and text not in self.notes:
+            self.notes.append(text)
+
+    def take_notes(self) -> list[str]:
+        """Return what was noticed since the last answer, and forget it."""
+        notes, self.notes = self.notes, []
+        return notes
+
+    def origin(self, path: str, worktree: str) -> Origin:
+        return {"at": self.now(), "path": path, "worktree": worktree, "recipe": self.recipe}
+
+    def recipe(self, name: str) -> Recipe | None:
+        from holdfast import recipes
+
+        try:
+            return recipes.load(name, self.workspace.root)
+        except (recipes.NoRecipe, recipes.BadRecipe):
+            return None
+
+    # Looking
+
+    def peek(self, stream: str) -> Peek | None:
+        """Return a stream as it stands, and what its record says otherwise; ``None`` if unknown."""
+        held = self.ledger.stream(stream)
+        return None if held is None else self.peek_at(held)
+
+    def peek_at(self, held: Stream) -> Peek:
+        """Compare a stream's record with its state. Take no lock, and write nothing."""
+        subject = self.subject(held)
+        finding = findings.examine(self, subject)
+        if finding is None:
+            return Peek(held.row, held.state, None)
+        self.note(_foretold(finding))
+        return Peek(held.row, self.preview(subject, finding), finding)
+
+    def state_of(self, stream: str) -> Any:
+        """Return the state of a stream as a look sees it; a log that was never begun is blank."""
+        seen = self.peek(stream)
+        if seen is not None:
+            return seen.state
+        aggregate = aggregate_of(stream)
+        if is_workflow(stream):
+            return None
+        subject = self.blank_subject(stream)
+        finding = findings.examine(self, subject)
+        if finding is None:
+            return aggregate.blank()
+        self.note(_foretold(finding))
+        return self.preview(subject, finding)
+
+    def subject(self, held: Stream) -> Subject:
+        row = held.row
+        stream = row["stream"]
+        aggregate = aggregate_of(stream)
+        if is_workflow(stream):
+            worktree, record = held.state["worktree"], held.state["record"]
+        else:
+            worktree, record = aggregate.place(held.state, self.workspace.name) or ("", "")
+        return Subject(
+            aggregate, stream, held.state, seq=row["seq"], hash=row["hash"], worktree=worktree,
+            record=record, path=self.path_of(worktree, record),
+        )  # fmt: skip
+
+    def blank_subject(self, stream: str) -> Subject:
+        """Return a log's place before its first event."""
+        aggregate = aggregate_of(stream)
+        worktree, record = aggregate.place(None, self.workspace.name) or ("", "")
+        return Subject(
+            aggregate, stream, aggregate.blank(), seq=0, hash="", worktree=worktree, record=record,
+            path=self.path_of(worktree, record),
+        )  # fmt: skip
+
+    def path_of(self, worktree: str, record: str) -> str | None:
+        """Return a record's absolute path; ``None`` when its worktree is gone."""
+        root = self.workspace.root_of(worktree)
+        return None if root is None else self.workspace.inside(root, record)
+
+    def preview(self, subject: Subject, finding: Finding) -> Any:
+        """Return the state that a finding will lead to, as far as nothing speaks against it."""
+        state = subject.state
+        at = self.now()
+        commands = list(finding.commands)
+        if finding.kind == findings.REPLACED:
+            commands = [("abandon_workflow", finding.commands[0][1])]
+        if finding.completes and is_active(state):
+            commands.append(findings.completion(state, finding.completes))
+        for kind, args in commands:
+            decided = subject.aggregate.decide(state, {"type": kind, "at": at, "args": args})
+            if isinstance(decided, Refusal):
+                return state
+            for draft in decided:
+                event: Any = {**draft, "at": at, "stream": subject.stream}
+                state = subject.aggregate.evolve(state, event)
+        return state
+
+    def state_at(self, stream: str, seq: int) -> Any:
+        """Return the state after an earlier event."""
+        state, _ = aggregate_of(stream).replay(self.ledger.events(stream, upto=seq))
+        if state is None and is_workflow(stream):
+            raise lost_events(stream)
+        return aggregate_of(stream).blank() if state is None else state
+
+    def unplaced(self) -> list[tuple[str, str, str]]:
+        return self.ledger.unplaced()
+
+    def _skill_rows(self, worktree: str) -> list[Fields]:
+        return self.ledger.rows(f"{ACTIVE} AND worktree = ? AND format = 'skill'", worktree)
+
+    # Changing
+
+    def transaction(self) -> Transaction:
+        """Open a transaction: ``with store.transaction() as tx``."""
+        from holdfast.keeper.transaction import Transaction
+
+        return Transaction(self)
+
+
+def _foretold(finding: Finding) -> str:
+    """Say of a look what the next change will do; what it sees is not recorded yet."""
+    return finding.note and f"{finding.note} (recorded by the next change)"
+
+
+def lost_events(stream: str) -> Fault:
+    return Fault("lost_events", f"the ledger has no readable events of {stream}", "holdfast verify")

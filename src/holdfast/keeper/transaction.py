@@ -1,0 +1,523 @@
+"""A transaction: the way of every change.
+
+    lock -> load -> decide -> append -> commit (the sync) -> put the records in place -> unlock
+
+``load`` settles whatever stands in place of a record first, in a commit of its own. Events that
+are appended become durable together, with the tables made from them. A record is written beside
+its place before the commit, so that there is room for it, and exchanged with the old one after.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from holdfast.adopt import record as adoption
+from holdfast.aggregates import aggregate_of, is_workflow
+from holdfast.core.record_formats import FORMATS
+from holdfast.core.refusal import Refusal
+from holdfast.digest import digest
+from holdfast.disk import LARGEST
+from holdfast.errors import Fault, Refused
+from holdfast.layers import records
+from holdfast.storage.ledger import ACTIVE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from holdfast.adopt.findings import Subject
+    from holdfast.core.shapes import Draft, Event, Fields
+    from holdfast.keeper.store import Store
+    from holdfast.layers.index import Index
+
+_MAX_ROUNDS = 4
+"""How often something may be saved into a record's place while its stream is committed."""
+
+
+class _Touched:
+    """A stream in this transaction."""
+
+    def __init__(self, stream: str, state: Any, row: Fields | None) -> None:
+        self.stream = stream
+        self.aggregate = aggregate_of(stream)
+        self.before = state
+        self.state = state
+        self.seq = row["seq"] if row else 0
+        self.version = row["version"] if row else 0
+        self.hash = row["hash"] if row else ""
+        self.raw: bytes | None = None
+        """What stands in the record's place and may be replaced."""
+        self.events: list[Event] = []
+        """Appended, and not committed yet."""
+        self.is_shown = False
+        """True if its record is to be written by the next commit."""
+
+
+class _Prepared:
+    """A record that is written beside its place."""
+
+    def __init__(self, touched: _Touched, worktree: str, record: str, path: str) -> None:
+        self.touched = touched
+        self.worktree = worktree
+        self.record = record
+        self.path = path
+        self.spare = ""
+        self.data = b""
+
+
+class Transaction:
+    """The workspace's lock, held, and the changes made under it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._streams: dict[str, _Touched] = {}
+        self._is_begun = False
+        self._expected: dict[str, bytes] = {}
+        self._left: list[tuple[str, str, str]] = []
+        """Files whose place could not be settled yet: the next transaction looks again."""
+        self.request = ""
+
+    def __enter__(self) -> Self:
+        assert self.store.open_transaction is None, "a transaction is open already"
+        ledger = self.store.ledger
+        is_first = not ledger.exists()
+        ledger.acquire()
+        try:
+            self.store.open_transaction = self
+            if is_first:
+                self.store.workspace.prepare(self.store.disk, self.store.note)
+            self._settle_last()
+        except BaseException as error:
+            self._close()
+            if isinstance(error, OSError):
+                raise storage_fault(error) from error
+            raise
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            if error is None:
+                self.commit()
+        finally:
+            self._close()
+        if isinstance(error, OSError):
+            raise storage_fault(error) from error
+
+    def _close(self) -> None:
+        if self._is_begun:
+            self.store.ledger.roll_back()
+            self._is_begun = False
+        self.store.open_transaction = None
+        self.store.ledger.release()
+
+    # Loading
+
+    def load(self, stream: str) -> Any:
+        """Return the state of a stream, after its record was settled; ``None`` if there is none."""
+        known = self._streams.get(stream)
+        if known is not None:
+            return known.state
+        held = self.store.ledger.stream(stream)
+        if held is None and is_workflow(stream):
+            return None
+        subject = self.store.subject(held) if held else self.store.blank_subject(stream)
+        touched = _Touched(stream, subject.state, held.row if held else None)
+        self._streams[stream] = touched
+        adoption.settle(self, subject)
+        if stream not in self._streams:
+            return self.load(stream)
+        touched.raw = subject.raw
+        return touched.state
+
+    def subject(self, stream: str) -> Subject:
+        """Return the place of a loaded stream's record as the transaction has it now."""
+        touched = self._streams[stream]
+        return self._subject_of(touched)
+
+    def _subject_of(self, touched: _Touched) -> Subject:
+        from holdfast.storage.ledger import Stream
+
+        row: Fields = {"stream": touched.stream, "seq": touched.seq, "hash": touched.hash}
+        if not touched.seq and not is_workflow(touched.stream):
+            return self.store.blank_subject(touched.stream)
+        return self.store.subject(Stream(row, touched.state))
+
+    def forget(self, stream: str) -> None:
+        """Load the stream again when it is asked for next."""
+        self._streams.pop(stream, None)
+
+    def _settle_last(self) -> None:
+        """Look for the files of the last transaction: its writer may have been killed."""
+        for worktree, path, stream in self.store.ledger.unplaced():
+            full = self.store.path_of(worktree, path)
+            if full is None:
+                continue
+            known = self.store.ledger.record(worktree, path)
+            is_left = self.store.files.has_left(full)
+            if not is_left and (known is None or _is_at(full, known)):
+                self._settle_index(stream)
+                continue
+            if is_left:
+                self.load(stream)
+                adoption.settle_left(self, stream, full)
+            elif is_workflow(stream) or worktree == self.store.workspace.name:
+                self.load(stream)
+            self._settle_index(stream)
+
+    def _settle_index(self, stream: str) -> None:
+        if is_workflow(stream):
+            self.store.indexes.mend()
+
+    # Changing
+
+    def repeat(self, id: str | None, *, log: str | None = None) -> list[Event]:
+        """Return the events that a request with this id recorded before; none for a new one."""
+        if id is None:
+            return []
+        events = find_repeat(self.store, id, log=log)
+        if events:
+            self._begin()
+            self.store.ledger.sync()
+            self.store.ledger.commit(id)
+            self._is_begun = False
+        return events
+
+    def decide(self, stream: str, kind: str, args: Fields) -> list[Draft]:
+        """Return the events that a command makes; raise ``Refused``."""
+        touched = self._streams.get(stream)
+        state = None if touched is None else touched.state
+        command: Any = {"type": kind, "at": self.store.now(), "args": args}
+        outcome = aggregate_of(stream).decide(state, command)
+        if isinstance(outcome, Refusal):
+            raise Refused(outcome.code, outcome.message, outcome.hint, **outcome.details)
+        return outcome
+
+    def decide_new(self, kind: str, args: Fields) -> list[Draft]:
+        """Return the events that open a workflow, whatever its stream had before."""
+        command: Any = {"type": kind, "at": self.store.now(), "args": args}
+        outcome = aggregate_of("").decide(None, command)
+        if isinstance(outcome, Refusal):
+            raise Refused(outcome.code, outcome.message, outcome.hint, **outcome.details)
+        return outcome
+
+    def do(self, stream: str, kind: str, args: Fields, id: str | None = None) -> list[Event]:
+        """Decide a command on a loaded stream, and append its events."""
+        return self.append(stream, self.decide(stream, kind, args), id=id)
+
+    def append(
+        self, stream: str, drafts: list[Draft], *, id: str | None = None, show: bool = True
+    ) -> list[Event]:
+        """Add events to a stream. They are durable after ``commit``."""
+        if not drafts:
+            return []
+        touched = self._streams.get(stream)
+        if touched is None:
+            held = self.store.ledger.stream(stream)
+            touched = _Touched(stream, held.state if held else None, held.row if held else None)
+            self._streams[stream] = touched
+        self._begin()
+        request = id or os.urandom(12).hex()
+        self.request = self.request or request
+        events = self.store.ledger.insert(
+            drafts,
+            stream=stream,
+            version=touched.version,
+            at=self.store.now(),
+            by=self.store.by,
+            request=request,
+        )
+        for event in events:
+            touched.state = touched.aggregate.evolve(touched.state, event)
+            if touched.aggregate.is_news(event, touched.state):
+                self.store.has_news = True
+        last = events[-1]
+        touched.seq, touched.version, touched.hash = last["seq"], last["version"], last["hash"]
+        touched.events += events
+        touched.is_shown = touched.is_shown or show
+        return events
+
+    def show(self, stream: str) -> None:
+        """Write the stream's record anew with the next commit."""
+        self._streams[stream].is_shown = True
+
+    def expect(self, stream: str, raw: bytes | None) -> None:
+        """Let the next record replace these bytes: what they say is taken care of."""
+        self._streams[stream].raw = raw
+
+    def expect_at(self, path: str, raw: bytes) -> None:
+        """The same for another path than the record's: where a moved record stands."""
+        self._expected[path] = raw
+
+    def state(self, stream: str) -> Any:
+        return self._streams[stream].state
+
+    @property
+    def next_seq(self) -> int:
+        return self.store.ledger.head_seq + 1
+
+    def put_fact(self, name: str, value: str) -> None:
+        """Keep a small fact with the next commit."""
+        self._begin()
+        self.store.ledger.put_fact(name, value)
+
+    def keep_looking_for(self, worktree: str, path: str, stream: str) -> None:
+        """Let the next transaction look at this file again."""
+        self._left.append((worktree, path, stream))
+
+    def _begin(self) -> None:
+        if not self._is_begun:
+            self.store.ledger.begin()
+            self._is_begun = True
+
+    def _has_changes(self) -> bool:
+        return any(one.events or one.is_shown for one in self._streams.values())
+
+    # Committing
+
+    def commit(self, *, is_asked: bool = False) -> None:
+        """Make what was appended durable, then put the records in their places.
+
+        ``is_asked``: it is what the caller asked for, so a record that is left behind is a fault;
+        else it is a note, because what was asked for is still to come.
+        """
+        for _ in range(_MAX_ROUNDS):
+            if not (self._is_begun or self._has_changes() or self._left):
+                return
+            unmarked = self._bring_back_formal()
+            touched = [one for one in self._streams.values() if one.events or one.is_shown]
+            saved = self._commit_once(touched, is_asked=is_asked)
+            for mark in unmarked:
+                self._make_mark(mark)
+            is_asked = False
+            for stream, path in saved:
+                adoption.settle_saved(self, stream, path)
+            if not saved:
+                return
+
+    def _commit_once(self, touched: list[_Touched], *, is_asked: bool) -> list[tuple[str, str]]:
+        prepared: list[_Prepared] = []
+        store, ledger = self.store, self.store.ledger
+        self._begin()
+        doubted: list[tuple[_Touched, list[Index]]] = []
+        try:
+            for one in touched:
+                if one.events:
+                    ledger.put_stream(_row_of(one), one.state)
+                    self._forget_old_record(one)
+                if one.is_shown:
+                    prepared += self._prepare(one)
+            ledger.put_unplaced([
+                *[(made.worktree, made.record, made.touched.stream) for made in prepared],
+                *self._left,
+            ])  # fmt: skip
+            doubted = [
+                (one, store.indexes.doubted(one.before, one.state))
+                for one in touched
+                if one.events and is_workflow(one.stream)
+            ]
+            ledger.commit(self.request or os.urandom(12).hex())
+        except BaseException as error:
+            # After an unknown outcome the spare shows whoever finds the event that it was ours.
+            if getattr(error, "code", "") != "unknown_outcome":
+                for made in prepared:
+                    store.files.drop(made.spare)
+            ledger.roll_back()
+            self._is_begun = False
+            raise
+        self._is_begun = False
+        self.request = ""
+        self._left = []
+        saved = self._publish(touched, prepared, is_asked=is_asked)
+        for one, moved in doubted:
+            store.indexes.show(one.state, moved)
+        for one in touched:
+            one.events, one.is_shown, one.before = [], False, one.state
+        return saved
+
+    def _bring_back_formal(self) -> list[str]:
+        """Show every formal record of a worktree again from which the mark is gone.
+
+        A tool cleaned it: that their records are gone does not say that they are completed.
+        """
+        store = self.store
+        worktrees = {one.state["worktree"] for one in self._streams.values() if _is_formal(one)}
+        unmarked = []
+        for worktree in worktrees:
+            root = store.workspace.root_of(worktree)
+            mark = os.path.join(root or "", str(FORMATS["formal"].mark))
+            if root is None or os.path.lexists(mark):
+                continue
+            unmarked.append(mark)
+            query = f"{ACTIVE} AND worktree = ? AND format = 'formal'"
+            for held in list(store.ledger.states(query, worktree)):
+                path = store.path_of(worktree, held.state["record"])
+                known = self._streams.get(held.row["stream"])
+                if known is None and path is not None and not os.path.lexists(path):
+                    one = _Touched(held.row["stream"], held.state, held.row)
+                    one.is_shown = True
+                    self._streams[one.stream] = one
+                    store.note(f"{held.state['record']} was gone and is rebuilt")
+        return unmarked
+
+    def _make_mark(self, path: str) -> None:
+        """Make the mark beside formal records; without it a removed one is only rebuilt."""
+        try:
+            self.store.disk.make_folder(os.path.dirname(path))
+            self.store.disk.create(path, b"")
+        except OSError:
+            return
+
+    def _prepare(self, one: _Touched) -> list[_Prepared]:
+        """Write the record beside its place, and note how it looks."""
+        store = self.store
+        place = one.aggregate.place(one.state, store.workspace.name)
+        path = None if place is None else store.path_of(*place)
+        if place is None or path is None:
+            return []
+        made = _Prepared(one, *place, path)
+        made.data = one.aggregate.render(one.state, store.ledger.identity(), one.seq, one.hash)
+        if len(made.data) > LARGEST:
+            raise _too_large(one.stream, len(made.data))
+        is_formal = _is_formal(one)
+        root = store.workspace.root_of(place[0])
+        try:
+            made.spare = store.files.prepare(path, made.data, root if is_formal else None)
+            stat = os.stat(made.spare)
+        except OSError as error:
+            raise _record_not_written(place[1], error) from error
+        store.ledger.put_record(
+            {
+                "worktree": place[0], "path": place[1], "stream": one.stream, "seq": one.seq,
+                "digest": digest(made.data), "size": len(made.data), "mtime_ns": stat.st_mtime_ns,
+                "inode": stat.st_ino, "device": stat.st_dev, "written_ns": time.time_ns(),
+            }
+        )  # fmt: skip
+        return [made]
+
+    def _forget_old_record(self, one: _Touched) -> None:
+        here = self.store.workspace.name
+        old = None if one.before is None else one.aggregate.place(one.before, here)
+        if old is not None and old != one.aggregate.place(one.state, here):
+            self.store.ledger.drop_record(*old)
+
+    def _publish(
+        self, touched: list[_Touched], prepared: list[_Prepared], *, is_asked: bool
+    ) -> list[tuple[str, str]]:
+        """Put the records in place; return the streams whose place somebody saved into."""
+        saved: list[tuple[str, str]] = []
+        try:
+            for one in prepared:
+                durable = _is_formal(one.touched)
+                expected = self._expected.pop(one.path, one.touched.raw)
+                left = self.store.files.put(one.spare, one.path, expected, durable=durable)
+                one.touched.raw = one.data
+                if left is not None:
+                    saved.append((one.touched.stream, left))
+            for other in touched:
+                left = self._leave_old_place(other) if other.is_shown else None
+                if left is not None:
+                    saved.append((other.stream, left))
+        except (OSError, Fault) as error:
+            seqs = [event["seq"] for one in touched for event in one.events]
+            behind = _record_behind(max(seqs, default=self.store.ledger.head_seq), error)
+            if is_asked:
+                raise behind from error
+            self.store.note(behind.message)
+        return saved
+
+    def _leave_old_place(self, one: _Touched) -> str | None:
+        """Take the record away from where it stood, if it moved; return what was saved there."""
+        if one.before is None or not is_workflow(one.stream):
+            return None
+        store, before, after = self.store, one.before, one.state
+        old, new = records.place(before), records.place(after)
+        if before is after or (old == new and before["worktree"] == after["worktree"]):
+            if new == after["record"] or records.is_archived(after["record"]):
+                return None
+            old = after["record"]  # It ended: a copy from before stands where it was active.
+        root = store.workspace.root_of(before["worktree"])
+        if old is None or root is None or records.is_archived(old):
+            return None
+        path = store.workspace.inside(root, old)
+        left = store.files.reset(path) if records.is_reset(after) else store.files.remove(path)
+        if records.spec_of(after).has_own_folder:
+            store.disk.remove_folder(os.path.join(root, os.path.dirname(old)))
+        return left
+
+
+def _row_of(one: _Touched) -> Fields:
+    return {
+        "stream": one.stream, "kind": one.aggregate.kind, "seq": one.seq, "version": one.version,
+        "hash": one.hash, **one.aggregate.columns(one.state),
+    }  # fmt: skip
+
+
+def _is_formal(one: _Touched) -> bool:
+    """True for the format in which a record that is gone in the last phase means completion."""
+    return is_workflow(one.stream) and records.spec_of(one.state).ends_when_removed
+
+
+def _is_at(path: str, known: Fields) -> bool:
+    """True if the file in this place is the one that was written."""
+    try:
+        stat = os.lstat(path)
+    except OSError:
+        return False
+    return (stat.st_ino, stat.st_dev) == (known["inode"], known["device"])
+
+
+def find_repeat(store: Store, id: str, *, log: str | None = None) -> list[Event]:
+    """Return the events of an earlier request with this id; refuse an id that is another's.
+
+    ``log`` is the stream of the log that it is about; a workflow otherwise.
+    """
+    if not id.replace("-", "").isalnum() or not id.isascii() or len(id) > 64:
+        raise Refused(
+            "invalid", f"{id[:80]!r} is not an id", "use up to 64 letters, digits and hyphens"
+        )
+    events = store.ledger.find_request(id)
+    if not events:
+        return []
+    stream = events[0]["stream"]
+    if not (is_workflow(stream) if log is None else stream == log):
+        message = f"the id {id} is that of another command: {events[0]['type']}"
+        raise Refused("invalid", message, "give every command an id of its own")
+    store.note(f"{id} was recorded before; nothing was recorded again")
+    return events
+
+
+def storage_fault(error: OSError) -> Fault:
+    """A call that failed before anything of the command was recorded."""
+    where = f" ({error.filename})" if error.filename else ""
+    return Fault(
+        "storage",
+        f"the system refused: {error.strerror or error}{where}",
+        "make room or mend the disk, then run the same command again",
+    )
+
+
+def _record_not_written(place: str, error: OSError) -> Fault:
+    return Fault(
+        "not_written",
+        f"the record {place} cannot be written ({error.strerror}): nothing was recorded",
+        "make room, or make its folder writable, then run the same command again",
+    )
+
+
+def _too_large(stream: str, size: int) -> Refused:
+    return Refused(
+        "too_large",
+        f"the record of {stream} would have {size:,} bytes; {LARGEST:,} are the most: "
+        "nothing was recorded",
+        "holdfast start another workflow for the rest",
+    )
+
+
+def _record_behind(seq: int, error: OSError | Fault) -> Fault:
+    why = str(error) if isinstance(error, Fault) else error.strerror or str(error)
+    return Fault(
+        "record_behind",
+        f"recorded as event {seq}, but its record could not be put in place ({why})",
+        "do not repeat the command: the next change brings the record forward",
+    )

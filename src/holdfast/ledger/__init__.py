@@ -1,1 +1,0 @@
-"""The append-only truth of a workspace."""

@@ -1,0 +1,449 @@
+"""How the ledger's database is opened, read and written. Nothing else opens ``ledger.db``.
+
+These rules are what makes a committed event safe, and each has a test that fails without it
+(``tests/storage/test_opening.py``):
+
+- Writers queue at a kernel lock on a file of its own. Whoever gets the lock compares lock and
+  database with their paths, and opens them again if somebody replaced them: a connection to a
+  deleted file would accept commits that nobody can ever read.
+- The database is made under another name, whole, and then renamed.
+- The journal is written ahead (WAL) and synced at every commit. Checkpoints run only under the
+  lock, because one that races a writer can lose commits (SQLite 3.7.0 to 3.51.2).
+- A process that ends by ``os._exit`` leaves ``-wal`` and ``-shm`` in place, so that a sandbox
+  that cannot write there can still read. Where they are missing, such a reader uses a copy.
+- Readers open the file read-only, take no lock, and never wait for a writer.
+- A ``COMMIT`` that fails may have happened: the caller is told that the outcome is unknown.
+- Where memory cannot be shared between processes, SQLite's older journal is used. A network file
+  system is refused: its locks cannot be trusted.
+"""
+
+from __future__ import annotations
+
+import _sqlite3
+import os
+
+from holdfast.errors import Fault, Refused
+from holdfast.storage.lock import Lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection, Cursor
+
+    from holdfast.disk import Disk
+
+NAME = "ledger.db"
+LOCK_NAME = "lock"
+APPLICATION_ID = 0x484F4C44
+SCHEMA_VERSION = 1
+CHECKPOINT_PAGES = 100
+_PAGE_BYTES = 4096
+_BESIDE = ("-wal", "-shm", "-journal")
+_FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
+_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.glusterfs")
+_DAMAGED = (11, 26)  # SQLITE_CORRUPT, SQLITE_NOTADB
+_BUSY = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
+_READ_ONLY = (3, 8, 14)  # SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN
+_FULL = 13  # SQLITE_FULL
+
+Error = _sqlite3.Error
+
+
+class Database:
+    """One process's connection to the ledger of one repository."""
+
+    def __init__(self, folder: str, disk: Disk, wait_s: float) -> None:
+        self.folder = folder
+        self.path = os.path.join(folder, NAME)
+        self.is_new = False
+        """True after this object made the database."""
+        self._disk = disk
+        self._wait_s = wait_s
+        self._lock = Lock(os.path.join(folder, LOCK_NAME), disk)
+        self._connection: Connection | None = None
+        self._is_writable = False
+        self._file: tuple[int, int] | None = None
+        self._owner = 0
+        self._unsynced_bytes = 0
+
+    # Reading
+
+    def exists(self) -> bool:
+        return os.path.exists(self.path)
+
+    def read(self, statement: str, values: tuple[object, ...] = ()) -> Cursor | None:
+        """Run a query without taking a lock. Return ``None`` where there is no ledger yet."""
+        connection = self._for_reading()
+        if connection is None:
+            return None
+        try:
+            return connection.execute(statement, values)
+        except Error as error:
+            raise self._fault(error) from error
+
+    def _for_reading(self) -> Connection | None:
+        if self._connection is not None and (self._lock.is_held or self._is_current()):
+            return self._connection
+        self._forget()
+        file = _file_at(self.path)
+        if file is None:
+            return None
+        self._connection = self._open_to_read()
+        self._is_writable = False
+        self._remember(file)
+        return self._connection
+
+    def _open_to_read(self) -> Connection:
+        connection = self._connect("ro")
+        try:
+            self._check_identity(connection)
+        except Error as error:
+            if _code(error) not in _READ_ONLY:
+                raise self._fault(error) from error
+            connection = self._open_copy()
+        return connection
+
+    def _open_copy(self) -> Connection:
+        """Copy the database to a temporary folder, for a reader that cannot share its memory."""
+        import shutil
+        import tempfile
+
+        folder = tempfile.mkdtemp(prefix="holdfast-")
+        try:
+            for end in ("", "-wal"):
+                if os.path.exists(self.path + end):
+                    shutil.copyfile(self.path + end, os.path.join(folder, NAME) + end)
+            connection = _sqlite3.connect(os.path.join(folder, NAME), isolation_level=None)
+            self._check_identity(connection)
+        except (OSError, Error) as error:
+            raise self._fault(error) from error
+        finally:
+            # The open connection keeps the files until it ends.
+            shutil.rmtree(folder, ignore_errors=True)
+        return connection
+
+    # Writing
+
+    def acquire(self) -> None:
+        """Take the lock and open the database, and make it if there is none.
+
+        Raise ``Fault`` when the lock is held for longer than the wait.
+        """
+        try:
+            self._make_folder()
+            self._lock.acquire(self._wait_s)
+            self._for_writing()
+        except OSError as error:
+            self.release()
+            raise self._not_writable(error) from error
+        except BaseException:
+            self.release()
+            raise
+
+    def begin(self) -> None:
+        """Begin a transaction under the lock that is held."""
+        try:
+            self._for_writing().execute("BEGIN IMMEDIATE")
+        except Error as error:
+            raise self._fault(error) from error
+
+    def execute(self, statement: str, values: tuple[object, ...] = ()) -> Cursor:
+        """Run a statement of the open transaction."""
+        assert self._connection is not None
+        try:
+            return self._connection.execute(statement, values)
+        except Error as error:
+            raise self._fault(error) from error
+
+    def commit(self, request: str, written_bytes: int) -> None:
+        """Make the transaction durable. ``request`` is the id to retry an unknown outcome with."""
+        assert self._connection is not None
+        try:
+            self._connection.execute("COMMIT")
+        except Error as error:
+            self._roll_back()
+            raise _unknown_outcome(self.path, error, request) from error
+        self._unsynced_bytes += written_bytes
+
+    def checkpoint(self, *, is_due: bool) -> None:
+        """Move the journal into the database, if it has grown. A failure is left to the next."""
+        assert self._connection is not None
+        large = self._unsynced_bytes > CHECKPOINT_PAGES * _PAGE_BYTES
+        if not (is_due or large):
+            return
+        self._unsynced_bytes = 0
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except Error:
+            return
+
+    def roll_back(self) -> None:
+        self._roll_back()
+
+    def release(self) -> None:
+        self._lock.release()
+
+    @property
+    def is_locked(self) -> bool:
+        return self._lock.is_held
+
+    def _roll_back(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            try:
+                self._connection.execute("ROLLBACK")
+            except Error:
+                # The connection is of no use any more; the next transaction opens another.
+                self._forget()
+
+    def _for_writing(self) -> Connection:
+        if self._connection is not None and self._is_writable and self._is_current():
+            return self._connection
+        self._forget()
+        if not os.path.exists(self.path):
+            self._make()
+        file = _file_at(self.path)
+        connection = self._connect("rw")
+        try:
+            version = self._check_identity(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA fullfsync = ON")
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                # The end of a transaction is then the removal of a file, which has to be synced.
+                connection.execute("PRAGMA synchronous = EXTRA")
+        except Error as error:
+            raise self._fault(error) from error
+        if version > SCHEMA_VERSION:
+            raise newer_schema(self.path, version)
+        self._connection = connection
+        self._is_writable = True
+        self._remember(file)
+        return connection
+
+    def _make_folder(self) -> None:
+        if not os.path.isdir(self.folder):
+            _refuse_network(self.folder)
+            self._disk.make_folder(self.folder, _FOLDER_MODE)
+            self._disk.sync_folder(os.path.dirname(self.folder))
+
+    def _make(self) -> None:
+        """Make the database under another name, whole, and put it in place."""
+        fresh = f"{self.path}.new"
+        for end in ("", *_BESIDE):
+            self._disk.remove(fresh + end)
+        try:
+            # SQLite gives the files beside it the same permissions.
+            self._disk.create(fresh, b"", _FILE_MODE)
+            connection = _sqlite3.connect(fresh, isolation_level=None)
+            try:
+                connection.execute("PRAGMA journal_mode = wal")
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.executescript(f"BEGIN;\n{_schema()}\nCOMMIT;")
+            finally:
+                connection.close()
+            # A journal whose database was taken away would be played into the new one.
+            for end in _BESIDE:
+                if os.path.lexists(self.path + end):
+                    self._disk.move(self.path + end, f"{self.path}.orphan{end}")
+            self._disk.move(fresh, self.path)
+            self._disk.sync_folder(self.folder)
+        except OSError as error:
+            raise self._not_writable(error) from error
+        except Error as error:
+            raise self._fault(error) from error
+        self.is_new = True
+
+    # Opening
+
+    def _connect(self, mode: str) -> Connection:
+        if os.path.islink(self.path):
+            raise Refused(
+                "outside",
+                f"the ledger {self.path} is a symbolic link; it has to be a file of its own",
+                f"replace the link by the file it names: {self.path}",
+            )
+        try:
+            return _sqlite3.connect(
+                f"file:{_quoted(self.path)}?mode={mode}",
+                uri=True,
+                isolation_level=None,
+                timeout=self._wait_s,
+                check_same_thread=False,
+            )
+        except Error as error:
+            raise self._fault(error) from error
+
+    def _check_identity(self, connection: Connection) -> int:
+        """Raise ``Fault`` if the file is not a ledger; return its schema's version."""
+        number = connection.execute("PRAGMA application_id").fetchone()[0]
+        if number != APPLICATION_ID:
+            raise damaged(self.path, "it is not a ledger that Holdfast made")
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        return version
+
+    def schema_version(self) -> int:
+        """Return the version of the schema, 0 where there is no ledger."""
+        cursor = self.read("PRAGMA user_version")
+        return 0 if cursor is None else int(cursor.fetchone()[0])
+
+    def _remember(self, file: tuple[int, int] | None) -> None:
+        self._file = file
+        self._owner = os.getpid()
+
+    def _is_current(self) -> bool:
+        """True if the connection is this process's own and the path still names its file."""
+        return self._owner == os.getpid() and self._file == _file_at(self.path)
+
+    def _forget(self) -> None:
+        """Leave a connection. One that another process opened before a fork is not even closed."""
+        if self._connection is not None and self._owner != os.getpid():
+            _KEPT.append(self._connection)
+        self._connection = None
+        self._is_writable = False
+        self._file = None
+
+    # Faults
+
+    def _fault(self, error: Exception) -> Fault:
+        if isinstance(error, OSError):
+            return _storage(self.path, error.strerror or str(error))
+        code = _code(error)
+        if code in _DAMAGED:
+            return damaged(self.path, str(error))
+        if code in _BUSY:
+            return Fault(
+                "busy",
+                f"the ledger {self.path} is locked by another program for too long",
+                "wait for that program or end it, then run the same command again",
+                path=self.path,
+            )
+        if code == _FULL:
+            return Fault(
+                "not_written",
+                f"{self.path} could not be written ({error}): nothing was recorded",
+                "make room, then run the same command again",
+            )
+        if code in _READ_ONLY:
+            return not_writable(self.folder, str(error))
+        return _storage(self.path, str(error))
+
+    def _not_writable(self, error: OSError) -> Fault:
+        from errno import EDQUOT, EIO, ENOSPC
+
+        if error.errno in (ENOSPC, EDQUOT, EIO):
+            return Fault(
+                "not_written",
+                f"{self.folder} could not be written ({error.strerror}): nothing was recorded",
+                "make room or mend the disk, then run the same command again",
+            )
+        return not_writable(self.folder, error.strerror or str(error))
+
+
+_KEPT: list[Connection] = []
+"""Connections of a parent process, which a child must not close."""
+
+
+def damaged(path: str, why: str) -> Fault:
+    return Fault(
+        "ledger_damaged",
+        f"the ledger {path} is damaged: {why}; nothing of it was changed",
+        "holdfast repair recovers what it still has, beside the damaged file",
+        path=path,
+    )
+
+
+def not_writable(folder: str, why: str) -> Fault:
+    above = os.path.dirname(folder)
+    is_file = os.path.lexists(above) and not os.path.isdir(above)
+    mend = f"move {above} away, it is no folder" if is_file else "make the folder writable"
+    return Fault(
+        "not_writable",
+        f"Cannot write state files in {folder} ({why}) — workflow state will not persist",
+        f"{mend}, then run the same command again",
+        path=folder,
+    )
+
+
+def newer_schema(path: str, version: int) -> Fault:
+    return Fault(
+        "newer_ledger",
+        f"a newer Holdfast wrote the ledger {path} (schema {version}); this one only reads it",
+        "install the newer Holdfast: git pull in its checkout, then pip install .",
+        path=path,
+    )
+
+
+def _storage(path: str, why: str) -> Fault:
+    return Fault(
+        "storage",
+        f"the ledger cannot be read: {why} ({path})",
+        "mend the disk or the file, then run the same command again",
+        path=path,
+    )
+
+
+def _unknown_outcome(path: str, error: Exception, request: str) -> Fault:
+    return Fault(
+        "unknown_outcome",
+        f"the disk failed while writing {path} ({error}): whether this was recorded is unknown",
+        f"run the same command again with --id {request}: it is applied once",
+        id=request,
+    )
+
+
+def _refuse_network(folder: str) -> None:
+    """Refuse a file system whose locks cannot be trusted, as far as the system tells."""
+    kind = file_system(folder)
+    if kind in _NETWORK:
+        raise Fault(
+            "network_disk",
+            f"{folder} is on a network file system ({kind}), whose locks cannot be trusted",
+            "work in a clone on a local disk",
+            path=folder,
+        )
+
+
+def file_system(folder: str) -> str:
+    """Return the kind of file system a folder is on; empty where the system does not tell."""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
+            rows = [line.split() for line in mounts]
+    except OSError:
+        return ""
+    path = os.path.join(os.path.realpath(folder), "")
+    kind, longest = "", -1
+    for row in rows:
+        point = os.path.join(row[1].replace("\\040", " "), "")
+        if path.startswith(point) and len(point) >= longest:
+            kind, longest = row[2], len(point)
+    return kind
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _schema() -> str:
+    with open(os.path.join(os.path.dirname(__file__), "schema.sql"), encoding="utf-8") as file:
+        text = file.read()
+    return (
+        f"{text}PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {SCHEMA_VERSION};"
+    )
+
+
+def _quoted(path: str) -> str:
+    """Escape a path for SQLite's URI."""
+    for character in "%?#":
+        path = path.replace(character, f"%{ord(character):02X}")
+    return path
+
+
+def _code(error: Exception) -> int:
+    """Return SQLite's primary result code."""
+    code: int = getattr(error, "sqlite_errorcode", None) or 0
+    return code & 0xFF

@@ -1,0 +1,141 @@
+"""One event: how it becomes a row and a line of JSON, and how either proves that it is whole.
+
+The hash covers the event's own text before it, ``prev`` among it. That text is the line that
+``holdfast export`` prints, without its last field: ``b2sum -l 128`` can check it by hand.
+"""
+
+from __future__ import annotations
+
+from holdfast import jsontext
+from holdfast.digest import digest
+from holdfast.errors import Fault
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.core.shapes import Draft, Event, Fields
+
+SCHEMA = 1
+COLUMNS = "seq, id, at, stream, version, v, type, data, by, part, prev, hash"
+_NUMBERS = dict.fromkeys(("seq", "version", "v"), int)
+_TEXTS = dict.fromkeys(("id", "at", "stream", "type", "prev", "hash"), str)
+_REQUIRED: dict[str, type] = {**_NUMBERS, **_TEXTS, "data": dict, "by": dict}
+_TYPES: tuple[Any, ...] = (int, str, str, str, int, int, str, str, str, (str, type(None)), str, str)
+_text = jsontext.dumps
+
+
+class BadEvent(ValueError):
+    """Something that is not a whole event; the message says why."""
+
+
+def made(
+    drafts: list[Draft],
+    *,
+    stream: str,
+    version: int,
+    seq: int,
+    prev: str,
+    at: str,
+    by: Fields,
+    request: str,
+) -> list[tuple[Event, tuple[Any, ...]]]:
+    """Give drafts their place after ``seq`` and ``version``: each as an event and as a row."""
+    by_text = _text(by)
+    rows = []
+    for number, draft in enumerate(drafts, 1):
+        own_id = request if number == 1 else f"{request}.{number}"
+        event: Event = {
+            "seq": seq + number, "id": own_id, "at": at, "stream": stream,
+            "version": version + number, "v": SCHEMA, "type": draft["type"], "data": draft["data"], "by": by, "prev": prev,
+            "hash": "",
+        }  # fmt: skip
+        data_text = _text(draft["data"])
+        row = (
+            event["seq"], own_id, at, stream, event["version"], SCHEMA, draft["type"], data_text,
+            by_text, None, prev,
+        )  # fmt: skip
+        prev = event["hash"] = digest(body_of(row).encode())
+        rows.append((event, (*row, prev)))
+    return rows
+
+
+def body_of(row: tuple[Any, ...]) -> str:
+    """Return the text that an event's hash covers."""
+    seq, own_id, at, stream, version, v, kind, data, by, part, prev = row[:11]
+    parts = f',"part":{part}' if part is not None else ""
+    return (
+        f'{{"seq":{seq},"id":{_text(own_id)},"at":{_text(at)},"stream":{_text(stream)}'
+        f',"version":{version},"v":{v},"type":{_text(kind)},"data":{data},"by":{by}{parts}'
+        f',"prev":{_text(prev)}'
+    )
+
+
+def line_of(row: tuple[Any, ...]) -> str:
+    """Return a row as a line of JSON."""
+    return f'{body_of(row)},"hash":{_text(row[11])}}}'
+
+
+def event_of(row: tuple[Any, ...]) -> Event:
+    """Return a row that a query gave as an event."""
+    seq, own_id, at, stream, version, v, kind, data, by, part, prev, own = row
+    event: Event = {
+        "seq": seq, "id": own_id, "at": at, "stream": stream, "version": version, "v": v,
+        "type": kind, "data": jsontext.loads(data), "by": jsontext.loads(by), "prev": prev,
+        "hash": own,
+    }  # fmt: skip
+    if part is not None:
+        event["part"] = jsontext.loads(part)
+    return event
+
+
+def checked(row: tuple[Any, ...]) -> Event:
+    """Return the event of a row; raise ``BadEvent`` if it is not what was written."""
+    if any(not isinstance(value, kind) for value, kind in zip(row, _TYPES, strict=True)):
+        raise BadEvent("fields are missing or not of their kind")
+    try:
+        body = body_of(row).encode()
+    except UnicodeEncodeError:
+        raise BadEvent(jsontext.HALF_A_PAIR) from None
+    if digest(body) != row[11]:
+        raise BadEvent("its hash does not match")
+    try:
+        return _typed(event_of(row))
+    except jsontext.BadJson as bad:
+        raise BadEvent(bad.why) from None
+
+
+def row_of(line: bytes) -> tuple[Any, ...]:
+    """Return the row of a line of JSON; raise ``BadEvent`` if its hash does not prove it."""
+    try:
+        event = _typed(jsontext.loads(line, strict=True))
+    except jsontext.BadJson as bad:
+        raise BadEvent(bad.why) from None
+    part = event.get("part")
+    row = (
+        event["seq"], event["id"], event["at"], event["stream"], event["version"], event["v"],
+        event["type"], _text(event["data"]), _text(event["by"]),
+        None if part is None else _text(part), event["prev"], event["hash"],
+    )  # fmt: skip
+    checked(row)
+    return row
+
+
+def _typed(event: Any) -> Event:
+    if not isinstance(event, dict):
+        raise BadEvent("it is not an object")
+    if any(type(event.get(key)) is not kind for key, kind in _REQUIRED.items()):
+        raise BadEvent("fields are missing or not of their kind")
+    if event["seq"] < 1 or event["version"] < 1:
+        raise BadEvent("its place is none")
+    if event["v"] > SCHEMA:
+        raise newer_event(event["v"])
+    return event  # type: ignore[return-value]
+
+
+def newer_event(version: int) -> Fault:
+    return Fault(
+        "newer_ledger",
+        f"the ledger has events of format {version}; this Holdfast knows up to {SCHEMA}",
+        "install the newer Holdfast: git pull in its checkout, then pip install .",
+    )

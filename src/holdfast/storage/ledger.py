@@ -1,0 +1,316 @@
+"""The ledger: events that are only ever inserted, and the tables made from them.
+
+Reads see the last commit, or the open transaction of this object. Writes belong to a transaction:
+``begin``, then ``insert``, ``put_stream`` and ``put_record``, then ``commit``; ``release`` at the
+end, whatever happened. What a stream's columns and state are is the caller's knowledge.
+"""
+
+from __future__ import annotations
+
+from holdfast import jsontext
+from holdfast.storage import events as codec
+from holdfast.storage.database import Database
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from holdfast.core.shapes import Draft, Event, Fields
+    from holdfast.disk import Disk
+
+CHECKPOINT_EVERY_SEQ = 12
+"""A transition writes about nine pages."""
+ACTIVE = "status IN ('in_progress', 'blocked')"
+COLUMNS = (
+    "stream", "kind", "seq", "version", "hash", "recipe", "format", "subject", "title", "status",
+    "phase", "phase_status", "phase_index", "phase_total", "tasks_done", "tasks_total", "branch",
+    "floating", "worktree", "record", "session", "session_id", "session_pid", "ttl", "unread",
+    "initiative", "milestone", "created_at", "updated_at",
+)  # fmt: skip
+_LISTED = ", ".join(f"streams.{name}" for name in COLUMNS)
+_MARKS = ", ".join("?" * len(COLUMNS))
+_PUT_STREAM = f"INSERT OR REPLACE INTO streams ({', '.join(COLUMNS)}) VALUES ({_MARKS})"
+_PUT_STATE = (
+    "INSERT INTO states (stream, state) VALUES (?, ?)"
+    " ON CONFLICT (stream) DO UPDATE SET state = excluded.state"
+)
+_PUT_EVENT = f"INSERT INTO events ({codec.COLUMNS}) VALUES ({', '.join('?' * 12)})"
+_EVENTS = f"SELECT {codec.COLUMNS} FROM events"
+_RECORD = (
+    "worktree", "path", "stream", "seq", "digest", "size", "mtime_ns", "inode", "device",
+    "written_ns",
+)  # fmt: skip
+_IDENTITY = "identity"
+_UNPLACED = "unplaced"
+_SYNCED = "synced"
+
+
+class Stream:
+    """One aggregate as of its last event: its row, and its state."""
+
+    __slots__ = ("row", "state")
+
+    def __init__(self, row: Fields, state: Any) -> None:
+        self.row = row
+        self.state = state
+
+
+class Ledger:
+    """The ledger of one repository, as one process uses it."""
+
+    def __init__(self, folder: str, disk: Disk, wait_s: float) -> None:
+        self.folder = folder
+        self.database = Database(folder, disk, wait_s)
+        self._identity: str | None = None
+        self._written_bytes = 0
+        self._first_seq = 0
+        self._head: tuple[int, str] | None = None
+        """The last event, while a transaction is open."""
+
+    # The whole
+
+    def exists(self) -> bool:
+        return self.database.exists()
+
+    def head(self) -> tuple[int, str]:
+        """Return seq and hash of the last event, ``(0, "")`` while there is none."""
+        if self._head is not None:
+            return self._head
+        row = self._row("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
+        return (row[0], row[1]) if row is not None else (0, "")
+
+    @property
+    def head_seq(self) -> int:
+        return self.head()[0]
+
+    def identity(self) -> str:
+        """Return the name by which records know this ledger; empty while there is none."""
+        if self._identity is None:
+            self._identity = self.fact(_IDENTITY) or None
+        return self._identity or ""
+
+    def fact(self, name: str) -> str:
+        row = self._row("SELECT value FROM facts WHERE name = ?", name)
+        return row[0] if row is not None else ""
+
+    # Streams
+
+    def stream(self, name: str) -> Stream | None:
+        """Return a stream with its state."""
+        return next(self._streams("streams.stream = ?", name), None)
+
+    def active_of_session(self, session: str | None, pid: int | None) -> list[Stream]:
+        """Return the active workflows that a session or a client's process holds."""
+        held = list(self._streams(f"{ACTIVE} AND session_id = ?", session)) if session else []
+        if pid is not None:
+            known = {one.row["stream"] for one in held}
+            by_client = self._streams(f"{ACTIVE} AND session_pid = ?", pid)
+            held += [one for one in by_client if one.row["stream"] not in known]
+        return held
+
+    def rows(self, where: str = "kind = 'workflow'", *values: object) -> list[Fields]:
+        """Return the rows of streams, without their states."""
+        cursor = self.database.read(f"SELECT {_LISTED} FROM streams WHERE {where}", values)
+        return [] if cursor is None else [_row_of(row) for row in cursor]
+
+    def states(self, where: str, *values: object) -> Iterator[Stream]:
+        """Yield streams with their states."""
+        return self._streams(where, *values)
+
+    def count(self, where: str, *values: object) -> int:
+        row = self._row(f"SELECT count(*) FROM streams WHERE {where}", *values)
+        return row[0] if row is not None else 0
+
+    def _streams(self, where: str, *values: object) -> Iterator[Stream]:
+        cursor = self.database.read(
+            f"SELECT {_LISTED}, states.state FROM streams JOIN states USING (stream) WHERE {where}",
+            values,
+        )
+        for row in cursor or ():
+            yield Stream(_row_of(row), jsontext.loads(row[-1]))
+
+    # Events
+
+    def events(
+        self, stream: str | None = None, *, after: int = 0, upto: int | None = None
+    ) -> Iterator[Event]:
+        """Yield the events of one stream or of all, with ``after < seq <= upto``, in order."""
+        where, values = ["seq > ?"], [after]
+        if stream is not None:
+            where, values = [*where, "stream = ?"], [*values, stream]  # type: ignore[list-item]
+        if upto is not None:
+            where, values = [*where, "seq <= ?"], [*values, upto]
+        # A stream's events are found by their version, in which they have the same order.
+        order = "seq" if stream is None else "version"
+        return self._events(f"WHERE {' AND '.join(where)} ORDER BY {order}", *values)
+
+    def newest(self, stream: str | None = None, limit: int = -1) -> Iterator[Event]:
+        """Yield the events of one stream or of all, newest first."""
+        if stream is None:
+            return self._events("ORDER BY seq DESC LIMIT ?", limit)
+        return self._events("WHERE stream = ? ORDER BY version DESC LIMIT ?", stream, limit)
+
+    def event_at(self, seq: int, hash: str) -> Event | None:
+        """Return the event with this place and hash; ``None`` when it is not in the chain."""
+        return next(self._events("WHERE seq = ? AND hash = ?", seq, hash), None)
+
+    def find_request(self, id: str) -> list[Event]:
+        """Return the events that a request recorded."""
+        first = next(self._events("WHERE id = ?", id), None)
+        if first is None:
+            return []
+        return [first, *self._events("WHERE id > ? AND id < ? ORDER BY seq", f"{id}.", f"{id}/")]
+
+    def lines(self, stream: str | None = None) -> Iterator[str]:
+        """Yield events as lines of JSON."""
+        where = "" if stream is None else "WHERE stream = ?"
+        values = () if stream is None else (stream,)
+        cursor = self.database.read(f"{_EVENTS} {where} ORDER BY seq", values)
+        for row in cursor or ():
+            yield codec.line_of(row)
+
+    def raw_rows(self, after: int = 0) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of events as they are stored, for an audit."""
+        cursor = self.database.read(f"{_EVENTS} WHERE seq > ? ORDER BY seq", (after,))
+        yield from cursor or ()
+
+    def _events(self, clause: str, *values: object) -> Iterator[Event]:
+        cursor = self.database.read(f"{_EVENTS} {clause}", values)
+        for row in cursor or ():
+            if row[5] > codec.SCHEMA:
+                raise codec.newer_event(row[5])
+            yield codec.event_of(row)
+
+    # Records
+
+    def record(self, worktree: str, path: str) -> Fields | None:
+        """Return what is known of a file as it was last written."""
+        row = self._row(
+            f"SELECT {', '.join(_RECORD)} FROM records WHERE worktree = ? AND path = ?",
+            worktree, path,
+        )  # fmt: skip
+        return None if row is None else dict(zip(_RECORD, row, strict=True))
+
+    def records_of(self, stream: str) -> list[Fields]:
+        cursor = self.database.read(
+            f"SELECT {', '.join(_RECORD)} FROM records WHERE stream = ?", (stream,)
+        )
+        return [dict(zip(_RECORD, row, strict=True)) for row in cursor or ()]
+
+    def completed_records(self) -> list[tuple[Fields, str]]:
+        """Return the rows of ended workflows whose record stands, each with its path."""
+        cursor = self.database.read(
+            f"SELECT {_LISTED}, records.path FROM streams JOIN records USING (stream)"
+            " WHERE status IN ('completed', 'abandoned') AND format = 'skill' ORDER BY updated_at"
+        )
+        return [(_row_of(row), row[-1]) for row in cursor or ()]
+
+    def unplaced(self) -> list[tuple[str, str, str]]:
+        """Return worktree, path and stream of the files that the last transaction wrote."""
+        text = self.fact(_UNPLACED)
+        return [tuple(one) for one in jsontext.loads(text)] if text else []
+
+    # A transaction
+
+    def acquire(self) -> None:
+        """Take the lock that writers queue at; make the ledger if there is none."""
+        self.database.acquire()
+        if self.database.is_new:
+            self._identity = None
+
+    def begin(self) -> None:
+        """Begin a transaction under the lock."""
+        self.database.begin()
+        self._head = None
+        self._head = self.head()
+        self._first_seq = self._head[0]
+        self._written_bytes = 0
+        if not self.identity():
+            from os import urandom
+
+            self.put_fact(_IDENTITY, urandom(12).hex())
+
+    def insert(
+        self, drafts: list[Draft], *, stream: str, version: int, at: str, by: Fields, request: str
+    ) -> list[Event]:
+        """Add events at the end."""
+        seq, prev = self.head()
+        rows = codec.made(
+            drafts, stream=stream, version=version, seq=seq, prev=prev, at=at, by=by,
+            request=request,
+        )  # fmt: skip
+        for _, row in rows:
+            self.insert_row(row)
+        return [event for event, _ in rows]
+
+    def insert_row(self, row: tuple[Any, ...]) -> None:
+        """Add an event that has its place and hash already."""
+        self.database.execute(_PUT_EVENT, row)
+        self._head = (row[0], row[11])
+        self._written_bytes += len(row[7])
+
+    def put_stream(self, row: Fields, state: object) -> None:
+        """Replace a stream's row and state."""
+        text = jsontext.dumps(state)
+        self.database.execute(_PUT_STREAM, tuple(map(row.get, COLUMNS)))
+        self.database.execute(_PUT_STATE, (row["stream"], text))
+        self._written_bytes += len(text)
+
+    def put_record(self, record: Fields) -> None:
+        self.database.execute(
+            f"INSERT OR REPLACE INTO records ({', '.join(_RECORD)}) VALUES (?,?,?,?,?,?,?,?,?,?)",
+            tuple(record[name] for name in _RECORD),
+        )
+
+    def drop_record(self, worktree: str, path: str) -> None:
+        self.database.execute(
+            "DELETE FROM records WHERE worktree = ? AND path = ?", (worktree, path)
+        )
+
+    def put_unplaced(self, files: list[tuple[str, str, str]]) -> None:
+        self.put_fact(_UNPLACED, jsontext.dumps(files))
+
+    def put_fact(self, name: str, value: str) -> None:
+        self.database.execute(
+            "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", (name, value)
+        )
+
+    def drop_views(self) -> None:
+        """Empty every table that is made from events."""
+        for table in ("streams", "states", "records"):
+            self.database.execute(f"DELETE FROM {table}")
+
+    def sync(self) -> None:
+        """Commit a change of no meaning, so that all that was committed before is synced too."""
+        self.put_fact(_SYNCED, str(self.head()[0]))
+
+    def commit(self, request: str) -> None:
+        """Make the transaction durable; the lock stays."""
+        seq = self.head()[0]
+        self._head = None
+        self.database.commit(request, self._written_bytes)
+        every = CHECKPOINT_EVERY_SEQ
+        self.database.checkpoint(is_due=seq // every != self._first_seq // every)
+
+    def roll_back(self) -> None:
+        self._head = None
+        self.database.roll_back()
+        self._identity = None
+
+    def release(self) -> None:
+        self.database.release()
+
+    def _row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
+        cursor = self.database.read(statement, values)
+        row: tuple[Any, ...] | None = None if cursor is None else cursor.fetchone()
+        return row
+
+
+def _row_of(values: tuple[Any, ...]) -> Fields:
+    """Return a stream's row as the rest of the product knows it."""
+    row: Fields = dict(zip(COLUMNS, values, strict=False))
+    row["id"] = row["stream"]
+    row["floating"] = bool(row["floating"])
+    row["session"] = jsontext.loads(row["session"]) if row["session"] else None
+    return row
