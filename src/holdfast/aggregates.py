@@ -15,13 +15,15 @@ from holdfast.layers.records.fields import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from holdfast.core.refusal import Refusal
     from holdfast.core.shapes import Command, Draft, Event, Fields, Origin
 
     State = Any
+    Read = Callable[[], Iterable[Event]]
+    """Reads a stream's events in order; called again for a second pass."""
 
 WORKFLOW = "workflow"
 LOGS = ("interview", "delegation", "learning", "forge", "initiatives")
@@ -69,11 +71,11 @@ class Workflows:
     def evolve(self, state: State | None, event: Event) -> State:
         return workflow_core.evolve(state, event)
 
-    def replay(self, events: Iterable[Event]) -> tuple[State | None, list[Event]]:
+    def replay(self, read: Read) -> tuple[State | None, list[Event]]:
         """Return the state that events give, and the events that make no sense."""
         from holdfast.layers.records import sound
 
-        return sound.replayed(list(events))
+        return sound.replayed(read)
 
     def is_news(self, event: Event, state: State) -> bool:
         return is_news(event, state)
@@ -151,15 +153,16 @@ class Log:
     def evolve(self, state: State | None, event: Event) -> State:
         return self._core.evolve(state, event)
 
-    def replay(self, events: Iterable[Event]) -> tuple[State | None, list[Event]]:
+    def replay(self, read: Read) -> tuple[State | None, list[Event]]:
         """Return the state that events give, and the events that make no sense."""
-        kept = list(events)
-        state, odd = self._replay(kept, is_careful=False)
+        state, odd = self._replay(read(), is_careful=False)
         if state is not None and not self._is_sound(state):
-            state, odd = self._replay(kept, is_careful=True)
+            state, odd = self._replay(read(), is_careful=True)
         return state, odd
 
-    def _replay(self, events: list[Event], *, is_careful: bool) -> tuple[State | None, list[Event]]:
+    def _replay(
+        self, events: Iterable[Event], *, is_careful: bool
+    ) -> tuple[State | None, list[Event]]:
         state: State | None = None
         odd = []
         for event in events:

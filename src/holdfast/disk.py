@@ -94,6 +94,14 @@ class Disk:
                 if not os.path.isdir(path):
                     raise
 
+    def add_folder(self, path: str, mode: int = 0o777) -> None:
+        """Make a folder in one that is there; what is there stays as it is."""
+        try:
+            os.mkdir(path, mode)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+
     def open_append(self, path: str) -> tuple[int, bool]:
         """A descriptor that appends, and whether the file is new."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -274,6 +282,11 @@ class Disk:
                 return fd
             # Somebody removed the file while we waited: the lock is on a name that is gone.
             os.close(fd)
+
+    def unlock(self, fd: int) -> None:
+        """Give a lock back, also if a child that is just being started still has its descriptor."""
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        os.close(fd)
 
 
 def _has_name(path: str) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.core.shapes import Draft, Fields, Recipe, Workflow
-    from holdfast.keeper.session import Session
+    from holdfast.keeper.session import Receipt, Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
@@ -262,6 +262,25 @@ def place(
         tx.commit()
         store.note(f"{taken['id']} is abandoned: {reason}; holdfast resume {taken['id']}")
     return None
+
+
+def carry_out(
+    session: Session, tx: Transaction, wanted: Wanted, *, replace: bool, id: str | None
+) -> Receipt:
+    """Open the workflow, or resume the active one of the same recipe and subject."""
+    from holdfast import cleaning
+
+    existing = place(session, tx, wanted, replace=replace)
+    if existing is not None:
+        args = session.binding(tx, existing)
+        receipt = session.record(tx, existing["id"], "resume_workflow", args, id)
+        receipt.resumed = True
+        return receipt
+    wanted.args["session"] = session.bound(tx)
+    events = tx.append(wanted.id, decide(tx, wanted), id=id)
+    receipt = session.committed(tx, wanted.id, events)
+    cleaning.clean_at_times(session, tx)
+    return receipt
 
 
 def decide(tx: Transaction, wanted: Wanted) -> list[Draft]:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import os
 
-from holdfast import jsontext, settings, sight
-from holdfast.caller import PENDING, Receipt
+from holdfast import jsontext, settings
 from holdfast.core import workflow as core
 from holdfast.core.refusal import Refusal
 from holdfast.digest import digest
 from holdfast.errors import Fault, HoldfastError, Refused
+from holdfast.keeper.session import PENDING, Receipt
 from holdfast.workspace import person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.caller import Caller
     from holdfast.core.shapes import Command, Event, Fields, Workflow
     from holdfast.graph.remote import RemoteGraph
+    from holdfast.keeper.session import Session
 
 WARNING = "ERROR: Cannot write state files — workflow state will not persist"
 _KIND = "HoldfastPending"
@@ -30,48 +30,46 @@ _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
 """What a command can end in that somebody else wrote on the server."""
 
 
-def server_of(caller: Caller) -> str | None:
+def server_of(session: Session) -> str | None:
     """The server that stands in; ``None`` where there is none."""
     try:
-        kept_by = settings.load(caller.engine.workspace.root).graph()
+        kept_by = settings.load(session.store.workspace.root).graph()
     except HoldfastError:
         return None
     return kept_by.removeprefix("mcp:") if kept_by.startswith("mcp:") else None
 
 
 def carry_out(
-    caller: Caller, server: str, kind: str, args: Fields, workflow: str | None, id: str | None
+    session: Session, server: str, kind: str, args: Fields, workflow: str | None, id: str | None
 ) -> Receipt:
     """Decides the command on what is known, and keeps it on the server."""
     from holdfast.graph import delivery
 
-    _, state = sight.glance(caller, workflow)
-    if state is None:
-        raise Refused("not_found", "there is no such workflow", "holdfast status")
+    state = session.look(workflow)
     wanted = {"id": id or os.urandom(12).hex(), "do": kind, "args": args, "on": state["id"]}
 
     def work(graph: RemoteGraph) -> Workflow:
-        pending = _pending(caller, graph)
+        pending = _pending(session, graph)
         after = state
         for one in pending:
             if one["on"] == state["id"] and one["id"] != wanted["id"]:
-                after = _done_before(caller, after, one)
-        after = _done(caller, after, wanted)
+                after = _done_before(session, after, one)
+        after = _done(session, after, wanted)
         if all(one["id"] != wanted["id"] for one in pending):
-            _keep(caller, graph, [*pending, wanted])
-        _show(caller, graph, after)
+            _keep(session, graph, [*pending, wanted])
+        _show(session, graph, after)
         return after
 
-    after: Workflow = delivery.reached(caller.engine, server, work)
-    _mark(caller, server)
-    caller.engine.note(WARNING)
-    caller.engine.note(f"kept on the server mcp:{server} until the folder can be written again")
-    return Receipt(after, [], caller.notes())
+    after: Workflow = delivery.reached(session.store, server, work)
+    _mark(session, server)
+    session.store.note(WARNING)
+    session.store.note(f"kept on the server mcp:{server} until the folder can be written again")
+    return Receipt(after, [], session.notes())
 
 
-def _done(caller: Caller, state: Workflow, one: Fields) -> Workflow:
+def _done(session: Session, state: Workflow, one: Fields) -> Workflow:
     """The state after the command, nowhere recorded yet."""
-    now = caller.engine.now()
+    now = session.store.now()
     command: Command = {"type": one["do"], "at": now, "args": one["args"]}
     outcome = core.decide(state, command)
     if isinstance(outcome, Refusal):
@@ -83,51 +81,51 @@ def _done(caller: Caller, state: Workflow, one: Fields) -> Workflow:
     return state
 
 
-def _done_before(caller: Caller, state: Workflow, one: Fields) -> Workflow:
+def _done_before(session: Session, state: Workflow, one: Fields) -> Workflow:
     """The same for a command that is kept already: what is wrong with it is said at home."""
     try:
-        return _done(caller, state, one)
+        return _done(session, state, one)
     except (Refused, *_NONSENSE):
         return state
 
 
-def bring_home(caller: Caller) -> None:
+def bring_home(session: Session) -> None:
     """Carries out what was kept on the server, if anything was; what is refused now is said."""
-    path = _mark_path(caller)
-    server = (caller.engine.disk.read_own(path) or b"").decode(errors="replace").strip()
-    if not server or not os.access(caller.engine.workspace.home, os.W_OK):
+    path = _mark_path(session)
+    server = (session.store.disk.read_own(path) or b"").decode(errors="replace").strip()
+    if not server or not os.access(session.store.workspace.home, os.W_OK):
         return
     from holdfast.graph import delivery
 
     try:
         pending: list[Fields] = delivery.reached(
-            caller.engine, server, lambda graph: _pending(caller, graph)
+            session.store, server, lambda graph: _pending(session, graph)
         )
-        said = [note for one in pending for note in _once(caller, one)]
+        said = [note for one in pending for note in _once(session, one)]
         delivery.reached(
-            caller.engine, server, lambda graph: graph.delete_entities([_name(caller)])
+            session.store, server, lambda graph: graph.delete_entities([_name(session)])
         )
     except HoldfastError as error:
-        caller.engine.note(f"what was kept on mcp:{server} is still there: {error.message}")
+        session.store.note(f"what was kept on mcp:{server} is still there: {error.message}")
         return
-    caller.engine.disk.remove(path)
-    caller.engine.disk.remove_folder(os.path.dirname(path))
+    session.store.disk.remove(path)
+    session.store.disk.remove_folder(os.path.dirname(path))
     for note in (*said, f"brought home from mcp:{server}: {len(pending)} commands"):
-        caller.engine.note(note)
+        session.store.note(note)
 
 
-def _once(caller: Caller, one: Fields) -> list[str]:
+def _once(session: Session, one: Fields) -> list[str]:
     """Carries out a command that was kept; gives what there is to say of it."""
     try:
-        return caller.do(one["do"], one["args"], workflow=one["on"], id=one["id"]).notes
+        return session.do(one["do"], one["args"], workflow=one["on"], id=one["id"]).notes
     except Refused as refused:
         return [f"{one['do']} of {one['on']} was refused: {refused.message}"]
     except _NONSENSE:
         return [f"{one['do']} of {one['on']} makes no sense and is left out"]
 
 
-def _pending(caller: Caller, graph: RemoteGraph) -> list[Fields]:
-    found = graph.open_nodes([_name(caller)])["entities"]
+def _pending(session: Session, graph: RemoteGraph) -> list[Fields]:
+    found = graph.open_nodes([_name(session)])["entities"]
     lines = [line for entity in found for line in entity["observations"]]
     commands = [_parsed(line) for line in lines]
     return sorted((one for one in commands if one is not None), key=lambda one: int(one["n"]))
@@ -143,31 +141,31 @@ def _parsed(line: str) -> Fields | None:
     return found if fits and found["do"] in core.DECIDE else None
 
 
-def _keep(caller: Caller, graph: RemoteGraph, commands: list[Fields]) -> None:
+def _keep(session: Session, graph: RemoteGraph, commands: list[Fields]) -> None:
     line = jsontext.dumps({**commands[-1], "n": len(commands)})
-    graph.create_entities([{"name": _name(caller), "entityType": _KIND, "observations": []}])
-    graph.add_observations([{"entityName": _name(caller), "contents": [line]}])
+    graph.create_entities([{"name": _name(session), "entityType": _KIND, "observations": []}])
+    graph.add_observations([{"entityName": _name(session), "contents": [line]}])
 
 
-def _show(caller: Caller, graph: RemoteGraph, state: Workflow) -> None:
+def _show(session: Session, graph: RemoteGraph, state: Workflow) -> None:
     from holdfast.graph import applying, projection
 
-    is_holder = projection.Seen(state, caller.engine.ledger.head_seq).has_place
+    is_holder = projection.Seen(state, session.store.ledger.head_seq).has_place
     applying.apply(graph, [projection.of_workflow(state, is_holder=is_holder)], [])
 
 
-def _name(caller: Caller) -> str:
-    return f"holdfast-pending:{_key(caller)}"
+def _name(session: Session) -> str:
+    return f"holdfast-pending:{_key(session)}"
 
 
-def _key(caller: Caller) -> str:
-    return digest(os.path.realpath(caller.engine.workspace.home).encode())[:12]
+def _key(session: Session) -> str:
+    return digest(os.path.realpath(session.store.workspace.home).encode())[:12]
 
 
-def _mark(caller: Caller, server: str) -> None:
+def _mark(session: Session, server: str) -> None:
     """Beside the person's own settings, because the workspace cannot be written."""
-    disk = caller.engine.disk
-    path = _mark_path(caller)
+    disk = session.store.disk
+    path = _mark_path(session)
     try:
         disk.make_folder(os.path.dirname(path), 0o700)
         disk.replace_view(path, f"{server}\n".encode())
@@ -176,5 +174,5 @@ def _mark(caller: Caller, server: str) -> None:
         raise Fault("not_writable", f"{WARNING}; only mcp:{server} has it", hint) from error
 
 
-def _mark_path(caller: Caller) -> str:
-    return os.path.join(person_folder(), PENDING, _key(caller))
+def _mark_path(session: Session) -> str:
+    return os.path.join(person_folder(), PENDING, _key(session))

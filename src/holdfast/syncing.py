@@ -1,7 +1,7 @@
 """``sync``: every layer beside the records is brought up to date, and says what it was given.
 
-A layer is a function that takes the caller and gives its row, or ``None`` where it has none. One
-that cannot be reached is a row that says so: the others, and L1, are none the worse.
+A layer is a function that takes the session and returns its row. A layer that cannot be reached
+is a row that says so; it does not hold up the others.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.caller import Caller
     from holdfast.core.shapes import Fields
+    from holdfast.keeper.session import Session
 
-    Layer = Callable[[Caller, "Wish"], Fields]
+    Layer = Callable[[Session, "Wish"], Fields]
 
 DELIVERED, CURRENT, UNAVAILABLE, OFF = "delivered", "current", "unavailable", "off"
 
@@ -32,15 +32,15 @@ class Wish:
         """Whether a person or their agent asks, not an agent in the background."""
 
 
-def sync(caller: Caller, *, everything: bool = False, foreground: bool = True) -> list[Fields]:
+def sync(session: Session, *, everything: bool = False, foreground: bool = True) -> list[Fields]:
     """A row for each layer."""
     wish = Wish(everything=everything, foreground=foreground)
-    return [{"layer": name, **_tried(caller, wish, layer)} for name, layer in LAYERS.items()]
+    return [{"layer": name, **_tried(session, wish, layer)} for name, layer in LAYERS.items()]
 
 
-def _tried(caller: Caller, wish: Wish, layer: Layer) -> Fields:
+def _tried(session: Session, wish: Wish, layer: Layer) -> Fields:
     try:
-        return layer(caller, wish)
+        return layer(session, wish)
     except HoldfastError as error:
         why = _trouble(error.code, error.message, error.hint)
         return {"target": "", "status": UNAVAILABLE, "error": why}
@@ -51,19 +51,18 @@ def _tried(caller: Caller, wish: Wish, layer: Layer) -> Fields:
         return {"target": "", "status": UNAVAILABLE, "error": why}
 
 
-def _memory(caller: Caller, _wish: Wish) -> Fields:
+def _memory(session: Session, _wish: Wish) -> Fields:
     """L2: our section of the ``MEMORY.md`` that the client loads."""
     from holdfast.memory.layer import UNAVAILABLE as WARNING
     from holdfast.memory.layer import Memory
 
-    memory = Memory(caller)
+    memory = Memory(session)
     if memory.path is None:
         return {"target": OFF, "status": OFF}
-    caller.engine.refresh()
     row: Fields = {"target": memory.path, "status": CURRENT}
-    if caller.engine.ledger.head_seq and memory.write():
+    if session.store.ledger.head_seq and memory.write():
         row["status"] = DELIVERED
-    trouble = [note for note in caller.engine.notes if note.startswith(WARNING)]
+    trouble = [note for note in session.store.notes if note.startswith(WARNING)]
     if trouble:
         hint = "make the file and its folder writable, then run the same command again"
         why = _trouble("memory_unavailable", trouble[0], hint)
@@ -71,43 +70,37 @@ def _memory(caller: Caller, _wish: Wish) -> Fields:
     return row
 
 
-def _graph(caller: Caller, wish: Wish) -> Fields:
+def _graph(session: Session, wish: Wish) -> Fields:
     """L3: the embedded graph, or the server that the settings name."""
     from holdfast import settings
 
-    kept_by = settings.load(caller.engine.workspace.root).graph()
+    kept_by = settings.load(session.store.workspace.root).graph()
     keep = _kept(kept_by)
-    return {**_tried(caller, wish, keep), "target": kept_by}
+    return {**_tried(session, wish, keep), "target": kept_by}
 
 
 def _kept(by: str) -> Layer:
     if by == "off":
-        return lambda _caller, _wish: {"status": OFF}
+        return lambda _session, _wish: {"status": OFF}
     if by == "embedded":
         return _embedded
-    return lambda caller, wish: _server(caller, by.removeprefix("mcp:"), wish)
+    return lambda session, wish: _server(session, by.removeprefix("mcp:"), wish)
 
 
-def _embedded(caller: Caller, wish: Wish) -> Fields:
-    from holdfast.graph import layer
-
-    found = layer.caught_up(caller.engine, everything=wish.everything)
-    if found is None:
-        return _row(0, 0, 0)
-    found.store.close()
-    return _row(found.events, found.entities, found.seq)
+def _embedded(session: Session, _wish: Wish) -> Fields:
+    """The embedded graph is in the ledger, and never behind it."""
+    return _row(0, 0, session.store.ledger.head_seq)
 
 
-def _server(caller: Caller, name: str, wish: Wish) -> Fields:
+def _server(session: Session, name: str, wish: Wish) -> Fields:
     from holdfast.graph import delivery
 
     if not wish.foreground:
         why = _trouble("background", "an agent in the background never writes L3", "holdfast sync")
         return {"status": UNAVAILABLE, "error": why}
-    caller.engine.refresh()
-    if not caller.engine.ledger.head_seq:
+    if not session.store.ledger.head_seq:
         return _row(0, 0, 0)
-    found = delivery.deliver(caller.engine, name, everything=wish.everything)
+    found = delivery.deliver(session.store, name, everything=wish.everything)
     row = _row(found.events, found.entities, found.seq)
     if found.why:
         hint = f"holdfast sync, when it is back; it is left alone until {found.until}"

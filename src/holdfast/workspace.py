@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LEDGER = "ledger.db"
 """The ledger's name in its folder."""
+OLD_LEDGER = "ledger.ndjson"
+"""The name of the ledger of version 0.1."""
 TEAM_SETTINGS = os.path.join(".claude", "holdfast.toml")
 PERSON_SETTINGS = "config.toml"
 MAIN = "."
@@ -69,6 +71,22 @@ class Workspace:
         """The git folder that all worktrees share."""
         self._safe: set[str] = set()
         self._records: dict[tuple[str, str], str] = {}
+
+    @property
+    def project(self) -> str:
+        """The main worktree's folder; of a bare repository, the folder that holds it."""
+        if self.common is None:
+            return self.root
+        return self.root_of(MAIN) or os.path.dirname(self.common)
+
+    @property
+    def old_homes(self) -> tuple[str, ...]:
+        """The folders where version 0.1 kept its ledger; in git's, it kept links to the files."""
+        return os.path.join(self.project, ".claude", "holdfast"), self.home
+
+    def has_old_ledger(self) -> bool:
+        """True if a ledger of version 0.1 is here, taken in or not."""
+        return any(os.path.lexists(os.path.join(home, OLD_LEDGER)) for home in self.old_homes)
 
     def has_ledger(self) -> bool:
         return os.path.lexists(os.path.join(self.home, LEDGER))
@@ -134,17 +152,18 @@ class Workspace:
 
     def root_of(self, worktree: str) -> str | None:
         """The folder of a worktree by its name, if it still exists."""
-        if worktree == self.name:
+        if worktree == self.name and os.path.isdir(self.root):
             return self.root
         if self.common is None:
             return None
         if worktree == MAIN:
-            return _main_root(self.common)
+            root = _main_root(self.common)
+            return root if root is not None and os.path.isdir(root) else None
         if os.path.basename(worktree) != worktree or worktree in ("", "..") or "\0" in worktree:
             return None
         pointer = _read(os.path.join(self.common, "worktrees", worktree, "gitdir"))
-        root = os.path.dirname(pointer)
-        return root if pointer and os.path.isdir(root) else None
+        linked = os.path.dirname(pointer)
+        return linked if pointer and os.path.isdir(linked) else None
 
     def check_home(self) -> None:
         """Refuses a ledger's folder that a link leads out of the workspace."""

@@ -98,6 +98,7 @@ class Finding:
         completes: str = "",
         other: Any = None,
         path: str = "",
+        is_ahead: bool = False,
     ) -> None:
         self.kind = kind
         self.note = note
@@ -109,6 +110,8 @@ class Finding:
         """The state of the workflow that took the place (REPLACED)."""
         self.path = path
         """The file that it is about, when that is not the record (COPY, COMPLETED)."""
+        self.is_ahead = is_ahead
+        """True if the record shows an event of this ledger that the ledger does not have."""
 
 
 def examine(store: Store, subject: Subject) -> Finding | None:
@@ -230,7 +233,8 @@ def _foreign(store: Store, subject: Subject, sealed: Sealed, parsed: Any) -> Fin
     if not subject.is_workflow:
         note = f"{record} came from elsewhere and is adopted"
         return Finding(FOREIGN, note, commands=[("adopt_record", {"state": parsed})])
-    if sealed.ledger == store.ledger.identity() and sealed.seq > store.ledger.head_seq:
+    is_ahead = sealed.ledger == store.ledger.identity() and sealed.seq > store.ledger.head_seq
+    if is_ahead:
         store.note(f"{record} is ahead: the ledger lost events, or it is of a copy")
     if parsed["id"] != subject.stream:
         reason = f"its record was replaced by that of {parsed['id']}"
@@ -242,7 +246,7 @@ def _foreign(store: Store, subject: Subject, sealed: Sealed, parsed: Any) -> Fin
         )
     args = {"state": {**parsed, "record": record}, "record": record}
     note = f"{record} came from elsewhere and is adopted as {parsed['id']}"
-    return Finding(FOREIGN, note, commands=[("adopt_record", args)])
+    return Finding(FOREIGN, note, commands=[("adopt_record", args)], is_ahead=is_ahead)
 
 
 def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: int) -> Finding:

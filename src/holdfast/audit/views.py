@@ -1,115 +1,101 @@
-"""Every view against the ledger: catalog, index, records."""
+"""Compare every view with the ledger: its tables, the record files, the index."""
 
 from __future__ import annotations
 
-from holdfast import discovery, indexes, jsontext, small
-from holdfast.jsontext import BadJson
-from holdfast.layers import catalog, index, records
-from holdfast.layers.records import envelope
-from holdfast.layers.records.fields import Invalid
+from holdfast.adopt import findings, unknown_records
+from holdfast.aggregates import aggregate_of, is_log, is_workflow
+from holdfast.errors import HoldfastError
+from holdfast.layers import index
+from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.audit.history import History, Report
-    from holdfast.core.shapes import Event, Workflow
-    from holdfast.engine import Engine
+    from holdfast.audit.chain import Chain, Report
+    from holdfast.keeper.store import Store
+    from holdfast.storage.ledger import Stream
+
+_MEANINGS = {
+    findings.STALE: ("behind", "it shows an earlier event; the next change brings it forward"),
+    findings.GONE: ("behind", "it is missing; the next change rebuilds it"),
+    findings.EDITED: ("behind", "it was edited; the next change takes the edit in"),
+    findings.FOREIGN: ("behind", "it came from elsewhere; the next change adopts it"),
+    findings.REPLACED: ("behind", "another workflow took its place; the next change adopts that"),
+    findings.COMPLETED: ("behind", "its end was seen; the next change records it"),
+    findings.COPY: ("behind", "a completed copy is left over; the next change removes it"),
+    findings.BUSY: ("behind", "it is being written"),
+    findings.EXPIRED: ("ok", ""),
+}
+"""How serious each finding is, and what becomes of it."""
 
 
-def check_catalog(engine: Engine, report: Report) -> None:
-    closed = engine.ledger.closed.segments()
-    if not closed:
-        return
-    raw = engine.disk.read(engine.register.path) or b""
-    found = catalog.Catalog(raw)
-    if not found.is_whole or found.seq < closed[-1][2]:
-        report.say("behind", catalog.NAME, "it is rebuilt when it is needed")
-    elif found.seq == closed[-1][2] and raw != engine.register.built():
-        report.say("error", catalog.NAME, "it does not say what the ledger says")
+def check_streams(store: Store, chain: Chain, report: Report) -> None:
+    """Compare the tables with what the events give; streams that miss events are left out."""
+    for stream in chain.versions:
+        if stream not in chain.broken and (is_workflow(stream) or is_log(stream)):
+            _check_stream(store, stream, report)
+    for row in store.ledger.rows("1"):
+        if row["stream"] not in chain.versions:
+            report.say("error", row["stream"], "it has a state and no events")
 
 
-def check_indexes(engine: Engine, history: History, report: Report) -> None:
-    """The index of this worktree; a wrong one is only behind, the next command writes it anew."""
-    here = engine.workspace.name
-    rows = [catalog.row_of(*found) for found in history.states.values()]
-    mine = indexes.of_worktree(rows, here)
-    own = engine.indexes.of(here) if mine else None
-    if own is not None and not own.is_current(mine):
-        report.say("behind", index.NAME, "it does not show the active workflows as they are")
-
-
-def check_small(engine: Engine, stream: str, events: list[Event], report: Report) -> None:
-    kind = small.kind_of(stream)
-    state, odd = small.replayed(kind, events)
+def _check_stream(store: Store, stream: str, report: Report) -> None:
+    aggregate = aggregate_of(stream)
+    state, odd = aggregate.replay(lambda: store.ledger.events(stream))
     for event in odd:
         report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
-    place = small.record_of(kind).path()
-    raw = engine.store.read(engine.workspace.inside(engine.workspace.root, place))
-    if raw is None or state is None:
+    held = store.ledger.stream(stream)
+    if state is None and held is None:
         return
-    report.counts["records"] += 1
-    made = small.rendered(kind, state, engine.ledger.identity(), events[-1])
-    if raw != made and not _reads_alike(raw, made):
-        report.say("behind", place, "it is not what the ledger says; the next look mends it")
+    if state is None or held is None or held.state != state or not _is_right(held, store):
+        report.say("error", stream, "its state is not what its events give")
 
 
-def _reads_alike(raw: bytes, made: bytes) -> bool:
-    """Whether only the layout is another: that is no edit."""
-    try:
-        return bool(jsontext.loads(raw) == jsontext.loads(made))
-    except BadJson:
+def _is_right(held: Stream, store: Store) -> bool:
+    """True if the columns of a stream's row are those of its state and of its last event."""
+    aggregate = aggregate_of(held.row["stream"])
+    columns = aggregate.columns(held.state)
+    last = next(store.ledger.newest(held.row["stream"], 1), None)
+    if last is None or any(held.row[name] != last[name] for name in ("seq", "version", "hash")):
         return False
+    parsed = ("floating", "session")
+    return all(held.row[name] == value for name, value in columns.items() if name not in parsed)
 
 
-def check_record(engine: Engine, state: Workflow, last: Event, report: Report) -> None:
-    place = records.place(state)
-    root = engine.workspace.root_of(state["worktree"])
-    if place is None or root is None:
-        return
-    path = engine.workspace.inside(root, place)
-    raw = engine.store.read(path)
-    if raw is None:
-        report.say("behind", place, "it is missing; the next command rebuilds it")
-        return
-    report.counts["records"] += 1
-    if raw == records.render(state, engine.ledger.identity(), last["seq"], last["hash"]):
-        return
-    try:
-        sealed = envelope.unseal(raw)
-    except BadJson as bad:
-        if engine.disk.is_being_written(path) or engine.store.read(path) != raw:
-            report.say("behind", place, "it is being written")
-        else:
-            report.say(
-                "error", place, f"line {bad.line}: {bad.why}; the next command sets it aside"
+def check_records(store: Store, report: Report) -> None:
+    """Compare the record of every active workflow and every log with the ledger."""
+    for held in store.ledger.states(f"{ACTIVE} OR kind <> 'workflow' ORDER BY stream"):
+        subject = store.subject(held)
+        if subject.path is None:
+            continue
+        try:
+            finding = findings.examine(store, subject)
+        except HoldfastError as error:
+            report.say("error", subject.record, error.message)
+            continue
+        if subject.raw is not None:
+            report.counts["records"] += 1
+        if finding is None:
+            continue
+        level, message = _MEANINGS.get(finding.kind, ("error", f"{finding.note}"))
+        if finding.is_ahead:
+            message = (
+                "it shows an event that the ledger does not have: events are lost, or it is from "
+                "a copy; the next change goes on from it"
             )
-        return
-    if not sealed.intact:
-        report.say("behind", place, "it was edited; the next command takes the edit in")
-    elif sealed.ledger == engine.ledger.identity() and sealed.seq > _head(engine):
-        lost = f"the ledger ends at {engine.ledger.head_seq}: events are lost, or it is from a copy"
-        report.say("error", place, f"it shows event {sealed.seq}, {lost}; the next command goes on")
-    elif sealed.hash != last["hash"]:
-        report.say("behind", place, f"it shows event {sealed.seq}, the ledger is at {last['seq']}")
-    elif not _says_the_same(engine, sealed, state, place):
-        report.say("error", place, "it does not say what the ledger says")
+            level = "error"
+        if level != "ok":
+            report.say(level, subject.record, message)
 
 
-def _head(engine: Engine) -> int:
-    """The ledger's last event by now: whoever wrote the record meanwhile wrote there first."""
-    engine.ledger.refresh()
-    return engine.ledger.head_seq
+def check_unknown(store: Store, report: Report) -> None:
+    """Report records that the ledger does not know: all that is left when it was lost."""
+    for state in unknown_records.peek_all(store):
+        message = "the ledger does not know it; the next change adopts it"
+        report.say("behind", state["record"], message)
 
 
-def check_strangers(engine: Engine, history: History, report: Report) -> None:
-    """Records that nothing in the ledger tells of: all that is left when that was emptied."""
-    known = {state["record"] for state, _ in history.states.values()}
-    for place in discovery.unknown(engine, known):
-        report.say("behind", place, "the ledger does not know it; the next command takes it in")
-
-
-def _says_the_same(engine: Engine, sealed: envelope.Sealed, state: Workflow, place: str) -> bool:
-    origin = engine.origin(place, state["worktree"])
-    try:
-        return records.parse(state["recipe"]["format"], sealed, None, origin) == state
-    except Invalid:
-        return False
+def check_index(store: Store, report: Report) -> None:
+    own = store.indexes.of(store.workspace.name)
+    rows = store.skill_rows(store.workspace.name)
+    if own is not None and rows and not own.is_current(rows):
+        report.say("behind", index.NAME, "it does not show the active workflows as they are")

@@ -22,8 +22,9 @@ def hook(args: Arguments) -> Answer:
 
         main()
         return {"kind": "silence", "data": {}}
-    from holdfast.hooks.first import root_of
+    from holdfast.hooks.first import folder_of
     from holdfast.hooks.plans import EVENTS, Call, plan_for
+    from holdfast.workspace import find
 
     event = args["explain"]
     if event not in EVENTS:
@@ -35,7 +36,7 @@ def hook(args: Arguments) -> Answer:
     told = {"hook_event_name": event, "cwd": os.getcwd(), "stop_hook_active": False}
     if args["session"]:
         told["session_id"] = args["session"]
-    plan = plan_for(Call(told, root_of(told), only_looks=True))
+    plan = plan_for(Call(told, find(folder_of(told)).root))
     answer = plan.answer or {}
     context = answer.get("hookSpecificOutput", {}).get("additionalContext", "")
     return {"kind": "plan", "data": {"does": plan.says, "answer": answer, "context": context}}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 _UNWRITTEN = 3
 _VERSION_WORDS = ("--version", "--json")
-_LASTING = ("--follow", "log", "run", "verify", "watch")
+_LASTING = ("--follow", "export", "import", "log", "repair", "run", "verify", "watch")
 """Words of commands that last, or go through the whole ledger."""
 
 
@@ -157,7 +157,7 @@ def _print(answer: Answer, *, as_json: bool) -> None:
     if out is None:
         return
     is_live = answer["kind"] == "stream"
-    if as_json:
+    if as_json or answer["kind"] == "lines":
         from holdfast.cli.views import texts
 
         for text in texts(answer, out):

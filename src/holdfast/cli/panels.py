@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from holdfast.audit.history import Report
+    from holdfast.audit.chain import Report
     from holdfast.cli.screen import Screen
     from holdfast.core.shapes import Event, Fields, Json, Phase, Task, Workflow
 

@@ -85,6 +85,7 @@ AnswerKind = Literal[
     "workflows",
     "events",
     "stream",
+    "lines",
     "report",
     "recipes",
     "recipe",

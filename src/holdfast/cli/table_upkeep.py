@@ -91,12 +91,40 @@ UPKEEP: dict[str, Command] = {
     "verify": {
         "help": "check the ledger, and every view against it; changes nothing",
         "call": "upkeep.verify",
-        "examples": ("holdfast verify",),
+        "options": (
+            flag("--everything", "check all events of a long ledger, not only the newest 50,000"),
+        ),
+        "examples": ("holdfast verify", "holdfast verify --everything"),
     },
     "repair": {
         "help": "put what is damaged aside and rebuild it; deletes nothing",
         "call": "upkeep.repair",
         "examples": ("holdfast repair",),
+    },
+    "export": {
+        "help": "print events as lines of JSON, for a backup or a hand-over: all, or one workflow",
+        "call": "upkeep.export",
+        "takes": (
+            argument(
+                "ID",
+                "the workflow (default: all)",
+                into="workflow",
+                kind="id",
+                count="maybe",
+                values="workflow",
+            ),
+        ),
+        "examples": ("holdfast export > backup.jsonl", "holdfast export dev-1f2e3d4c"),
+    },
+    "import": {
+        "help": "take in what export printed; what another machine ran counts as a claim",
+        "call": "upkeep.import_file",
+        "takes": (
+            argument(
+                "FILE", "an export; - reads it from standard input", into="path", values="file"
+            ),
+        ),
+        "examples": ("holdfast import backup.jsonl", "holdfast import -"),
     },
     "completion": {
         "help": "print a completion script for a shell",

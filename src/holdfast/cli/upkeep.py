@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from holdfast.cli.beside import page
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.audit.history import Report
+    from holdfast.audit.chain import Report
     from holdfast.cli.shapes import Answer, Arguments
     from holdfast.keeper import Keeper
 
@@ -18,8 +20,8 @@ _DISPROVED = {
 }
 
 
-def verify(keeper: Keeper, _args: Arguments) -> Answer:
-    return _reported(keeper.verify(), "verify")
+def verify(keeper: Keeper, args: Arguments) -> Answer:
+    return _reported(keeper.verify(everything=args["everything"]), "verify")
 
 
 def repair(keeper: Keeper, _args: Arguments) -> Answer:
@@ -30,6 +32,23 @@ def clean(keeper: Keeper, args: Arguments) -> Answer:
     gone, notes = keeper.clean(dry_run=args["dry_run"])
     data = {"gone": gone, "notes": notes, "dry_run": args["dry_run"]}
     return {"kind": "cleaned", "data": data}
+
+
+def export(keeper: Keeper, args: Arguments) -> Answer:
+    return {"kind": "lines", "data": keeper.export(workflow=args["workflow"])}
+
+
+def import_file(keeper: Keeper, args: Arguments) -> Answer:
+    imported = keeper.import_file(args["path"])
+    fields = {"events": imported.events, "known": imported.known, "streams": imported.streams}
+    answer = page("noted", fields, keeper.noticed())
+    events = f"{imported.events} event{'' if imported.events == 1 else 's'}"
+    answer["data"]["said"] = (
+        f"imported {events} of {', '.join(imported.streams[:10])}"
+        if imported.events
+        else f"nothing is new in it: all {imported.known} events are here already"
+    )
+    return answer
 
 
 def demo(args: Arguments) -> Answer:

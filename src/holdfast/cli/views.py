@@ -62,7 +62,10 @@ def texts(answer: Answer, out: TextIO) -> Iterator[str]:
     def json(value: Any) -> str:
         return clean_json(jsontext.dumps(value), ascii_only=ascii_only)
 
-    if answer["kind"] == "stream":
+    if answer["kind"] == "lines":
+        for line in answer["data"]:
+            yield f"{clean_json(line, ascii_only=ascii_only)}\n"
+    elif answer["kind"] == "stream":
         for event in answer["data"]:
             yield f"{json(event)}\n"
     elif answer["kind"] == "events":

@@ -22,11 +22,8 @@ _LOGS = tuple(stream_of(kind) for kind in ("interview", "delegation", "learning"
 _INITIATIVES = stream_of("initiatives")
 _WHOLE = ("record_adopted", "record_edited")
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
-_HOLDER = (
-    "SELECT stream FROM streams WHERE format = 'verb' AND worktree = '.'"
-    f" ORDER BY {ACTIVE} DESC, seq DESC LIMIT 1"
-)
-_CHANGED = f"seq > ? OR stream = ? OR stream = ({_HOLDER}) ORDER BY created_at, stream"
+_IN_THE_SLOT = f"format = 'verb' AND worktree = '.' ORDER BY {ACTIVE} DESC, seq DESC LIMIT 1"
+_CHANGED = "seq > ? OR stream IN (?, ?) ORDER BY created_at, stream"
 
 
 class Update:
@@ -47,7 +44,8 @@ def since(store: Store, seq: int, previous: str = "") -> Update:
 
     ``previous`` is the workflow that was the entity ``workflow-state`` until then.
     """
-    streams = list(store.ledger.states(_CHANGED, seq, previous))
+    in_slot = [row["stream"] for row in store.ledger.rows(_IN_THE_SLOT)]
+    streams = list(store.ledger.states(_CHANGED, seq, previous, "".join(in_slot)))
     workflows = [
         projection.Seen(one.state, one.row["seq"])
         for one in streams
@@ -65,8 +63,8 @@ def since(store: Store, seq: int, previous: str = "") -> Update:
             checkpoints, left = projection.of_initiatives(one.state)
             operations += checkpoints
             gone += left
-    id = "" if holder is None else holder.state["id"]
-    return Update(projection.merged(operations), gone, id)
+    holder_id = "" if holder is None else holder.state["id"]
+    return Update(projection.merged(operations), gone, holder_id)
 
 
 def _of_logs(store: Store, streams: list[Stream], after: int) -> list[Operation]:

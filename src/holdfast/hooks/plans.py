@@ -16,9 +16,10 @@ from holdfast.detection import detect
 from holdfast.digest import digest
 from holdfast.errors import HoldfastError
 from holdfast.hooks import answers
-from holdfast.hooks.first import is_enforced, paths_read
+from holdfast.hooks.first import paths_read
 from holdfast.hooks.log import write as write_log
 from holdfast.keeper import MAX_SESSION, Keeper
+from holdfast.settings import may_enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,11 +53,9 @@ NOTHING = Plan("nothing: no workflow here is this session's")
 class Call:
     """One event: who asks, from where, and what about."""
 
-    def __init__(self, event: Fields, root: str, *, only_looks: bool = False) -> None:
+    def __init__(self, event: Fields, root: str) -> None:
         self.event = event
         self.root = root
-        self._only_looks = only_looks
-        """Whether nothing is taken in either that is found on the way."""
         self.name = _text(event, "hook_event_name")
         told = _text(event, "session_id") or os.environ.get("CLAUDE_CODE_SESSION_ID", "")
         self.session = told[:MAX_SESSION]
@@ -66,16 +65,12 @@ class Call:
         )
 
     def mine(self) -> Workflow | Refusal:
-        """This session's workflow, or why there is none."""
-        if not self._only_looks:
-            return self.keeper.mine()
-        seen = self.keeper.sight()
-        state = seen.states.get(seen.mine or "") or self.keeper.glance(workflow=seen.mine)[1]
-        return seen.why or state or Refusal("not_found", "there is no such workflow", "")
+        """Return this session's workflow, or why there is none."""
+        return self.keeper.mine()
 
     def unenforced(self) -> str:
         """Why nothing is enforced although settings ask for it; empty when all is well."""
-        if not is_enforced(self.root):
+        if not may_enforce(self.root):
             return ""
         try:
             self.keeper.enforced()

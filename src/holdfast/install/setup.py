@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 
-from holdfast import home
 from holdfast.disk import Disk
 from holdfast.errors import Refused
 from holdfast.exchange import clear_spares, settle
@@ -217,7 +216,7 @@ class _Run:
             journal.load()
             journal.folders += [folder for folder in made if folder not in journal.folders]
             if not self._is_own:
-                home.exclude(self._workspace, self._disk, self._notes.append)
+                self._workspace.prepare(self._disk, self._notes.append)
             write()
         finally:
             journal.unlock(fd)

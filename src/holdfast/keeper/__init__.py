@@ -11,7 +11,7 @@ from holdfast import workspace as workspaces
 from holdfast.core.workflow import features
 from holdfast.core.workflow.state import is_active
 from holdfast.disk import Disk
-from holdfast.errors import Refused
+from holdfast.errors import HoldfastError, Refused
 from holdfast.keeper.beside import Beside
 from holdfast.keeper.evidence import Evidence, plain
 from holdfast.keeper.session import Receipt, Session
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from holdfast.core.shapes import Event, Fields, Workflow
-    from holdfast.keeper.transaction import Transaction
 
 __all__ = ["Keeper", "Receipt"]
 
@@ -58,6 +57,18 @@ class Keeper(Evidence, Beside):
             self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who, wait
         )
         self._session = Session(self.store, self.session, pid)
+        if self.workspace.has_old_ledger():
+            self._upgrade()
+
+    def _upgrade(self) -> None:
+        """Take in a ledger of version 0.1; where that is impossible, say why and go on."""
+        from holdfast.keeper import transfer
+
+        try:
+            if not self.store.ledger.head_seq:
+                transfer.upgrade(self._session)
+        except (HoldfastError, OSError) as error:
+            self.store.note(f"the ledger of version 0.1 could not be taken in ({error})")
 
     # Opening and ending
 
@@ -94,28 +105,12 @@ class Keeper(Evidence, Beside):
             repeated = self._session.repeat(tx, id)
             if repeated is not None:
                 return repeated
-            existing = opening.place(self._session, tx, wanted, replace=replace)
-            if existing is not None:
-                return self._resume_existing(tx, existing, id)
-            wanted.args["session"] = self._session.bound(tx)
-            events = tx.append(wanted.id, opening.decide(tx, wanted), id=id)
-            receipt = self._session.committed(tx, wanted.id, events)
-            self._clean_at_times(tx)
-            return receipt
-
-    def _clean_at_times(self, tx: Transaction) -> None:
-        from holdfast import cleaning
-
-        cleaning.clean_at_times(self._session, tx)
-
-    def _resume_existing(self, tx: Transaction, state: Workflow, id: str | None) -> Receipt:
-        args = self._session.binding(tx, state)
-        receipt = self._session.record(tx, state["id"], "resume_workflow", args, id)
-        receipt.resumed = True
-        return receipt
+            return opening.carry_out(self._session, tx, wanted, replace=replace, id=id)
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Binds a workflow to this session and worktree, and brings back one that had ended."""
+        from holdfast import cleaning
+
         with self._session.transaction() as tx:
             repeated = self._session.repeat(tx, id)
             if repeated is not None:
@@ -140,7 +135,7 @@ class Keeper(Evidence, Beside):
                 opening.check_slot(self._session, tx, state["recipe"]["format"], state["id"])
             receipt = self._session.record(tx, stream, "resume_workflow", args, id)
             receipt.resumed = True
-            self._clean_at_times(tx)
+            cleaning.clean_at_times(self._session, tx)
         return self._beside_tree(receipt)
 
     def complete(

@@ -100,4 +100,4 @@ class Beside:
         """The loops of this workspace: units in iterations, confirmed and verified."""
         from holdfast.loops.keeping import Loops
 
-        return Loops(self)  # type: ignore[arg-type]
+        return Loops(self._session)

@@ -15,14 +15,15 @@ from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from holdfast.audit.history import Report
+    from holdfast.audit.chain import Report
     from holdfast.core.shapes import Fields, Recipe, Workflow
     from holdfast.keeper.overview import Overview
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
+    from holdfast.keeper.transfer import Imported
     from holdfast.trust import Wish
     from holdfast.workspace import Workspace
 
@@ -269,17 +270,34 @@ class Evidence:
         receipt.state = evidence.with_stale_gates(state, self._tree_of(state))
         return receipt
 
-    def verify(self) -> Report:
-        """Checks the ledger and every view against it. Changes nothing."""
-        from holdfast import audit
+    def verify(self, *, everything: bool = False) -> Report:
+        """Check the ledger, and every view against it. Change nothing.
 
-        return audit.verify(self.store)
+        Of a long ledger only the newest events are checked, unless ``everything`` is true.
+        """
+        from holdfast.audit.verify import verify
+
+        return verify(self.store, everything=everything)
 
     def repair(self) -> Report:
-        """Rebuilds every view, and recovers what a damaged ledger still has. Deletes nothing."""
-        from holdfast import audit
+        """Rebuild every view, and recover what a damaged ledger still has. Delete nothing."""
+        from holdfast.audit.repair import repair
 
-        return audit.repair(self._session)
+        return repair(self._session)
+
+    def export(self, *, workflow: str | None = None) -> Iterator[str]:
+        """Yield the ledger, or one workflow of it, as lines of JSON; raise ``Refused``."""
+        from holdfast.keeper import transfer
+
+        if workflow is not None and self.store.ledger.stream(workflow) is None:
+            raise self._session.not_found(workflow)
+        return transfer.export_lines(self.store, workflow)
+
+    def import_file(self, path: str) -> Imported:
+        """Take in an export, ``-`` for standard input; raise ``Refused`` and take in nothing."""
+        from holdfast.keeper import transfer
+
+        return transfer.import_file(self._session, path)
 
     def wishes(self) -> tuple[list[Wish], list[str]]:
         """The commands that the repository wants to run, and what could not be read of them."""

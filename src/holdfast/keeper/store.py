@@ -58,9 +58,10 @@ class Store:
         self.by = by
         self.now_ms = clock_ms
         self.pause = sleep
+        self.wait_s = wait_s
         self.ledger = Ledger(workspace.home, disk, wait_s)
         self.files = RecordStore(disk, self.ledger.identity, self.note)
-        self.indexes = Indexes(workspace, disk, self._skill_rows, self.note)
+        self.indexes = Indexes(workspace, disk, self.skill_rows, self.note)
         self.notes: list[str] = []
         """What was noticed since the last answer."""
         self.has_news = False
@@ -69,6 +70,10 @@ class Store:
 
     def now(self) -> str:
         return moment.iso(self.now_ms())
+
+    def stamp(self) -> str:
+        """Return the time as part of a file's name."""
+        return "".join(letter for letter in self.now() if letter.isalnum())
 
     def note(self, text: str) -> None:
         if text and text not in self.notes:
@@ -168,7 +173,7 @@ class Store:
 
     def state_at(self, stream: str, seq: int) -> Any:
         """Return the state after an earlier event."""
-        state, _ = aggregate_of(stream).replay(self.ledger.events(stream, upto=seq))
+        state, _ = aggregate_of(stream).replay(lambda: self.ledger.events(stream, upto=seq))
         if state is None and is_workflow(stream):
             raise lost_events(stream)
         return aggregate_of(stream).blank() if state is None else state
@@ -176,7 +181,8 @@ class Store:
     def unplaced(self) -> list[tuple[str, str, str]]:
         return self.ledger.unplaced()
 
-    def _skill_rows(self, worktree: str) -> list[Fields]:
+    def skill_rows(self, worktree: str) -> list[Fields]:
+        """Return the rows of the active workflows that a worktree's index lists."""
         return self.ledger.rows(f"{ACTIVE} AND worktree = ? AND format = 'skill'", worktree)
 
     # Changing

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 
 from holdfast.adopt import record as adoption
-from holdfast.aggregates import aggregate_of, is_workflow
+from holdfast.aggregates import aggregate_of, is_log, is_workflow
 from holdfast.core.record_formats import FORMATS
 from holdfast.core.refusal import Refusal
 from holdfast.digest import digest
 from holdfast.disk import LARGEST
 from holdfast.errors import Fault, Refused
 from holdfast.layers import records
+from holdfast.layers.records.store import MAX_TRIES
+from holdfast.storage import events as codec
 from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
@@ -177,7 +180,7 @@ class Transaction:
             return []
         events = find_repeat(self.store, id, log=log)
         if events:
-            self._begin()
+            self.begin()
             self.store.ledger.sync()
             self.store.ledger.commit(id)
             self._is_begun = False
@@ -206,17 +209,19 @@ class Transaction:
         return self.append(stream, self.decide(stream, kind, args), id=id)
 
     def append(
-        self, stream: str, drafts: list[Draft], *, id: str | None = None, show: bool = True
+        self,
+        stream: str,
+        drafts: list[Draft],
+        *,
+        id: str | None = None,
+        show: bool = True,
+        surface: str | None = None,
     ) -> list[Event]:
         """Add events to a stream. They are durable after ``commit``."""
         if not drafts:
             return []
-        touched = self._streams.get(stream)
-        if touched is None:
-            held = self.store.ledger.stream(stream)
-            touched = _Touched(stream, held.state if held else None, held.row if held else None)
-            self._streams[stream] = touched
-        self._begin()
+        touched = self._touch(stream)
+        self.begin()
         request = id or os.urandom(12).hex()
         self.request = self.request or request
         events = self.store.ledger.insert(
@@ -224,7 +229,7 @@ class Transaction:
             stream=stream,
             version=touched.version,
             at=self.store.now(),
-            by=self.store.by,
+            by=self.store.by if surface is None else {**self.store.by, "surface": surface},
             request=request,
         )
         for event in events:
@@ -236,6 +241,43 @@ class Transaction:
         touched.events += events
         touched.is_shown = touched.is_shown or show
         return events
+
+    def take_in(self, rows: list[tuple[Any, ...]]) -> list[Event]:
+        """Add events that have their places and hashes; return those that make no sense."""
+        self.begin()
+        streams: dict[str, _Touched] = {}
+        for row in rows:
+            self.store.ledger.insert_row(row)
+            event = codec.event_of(row)
+            if is_workflow(event["stream"]) or is_log(event["stream"]):
+                touched = streams[event["stream"]] = self._touch(event["stream"])
+                touched.seq, touched.version = event["seq"], event["version"]
+                touched.hash = event["hash"]
+                touched.events.append(event)
+        senseless = []
+        for stream, touched in streams.items():
+            touched.state, odd = touched.aggregate.replay(partial(self.store.ledger.events, stream))
+            touched.is_shown = touched.state is not None
+            senseless += odd
+            if touched.state is None:
+                del self._streams[stream]
+        self.store.has_news = True
+        return senseless
+
+    def _touch(self, stream: str) -> _Touched:
+        """Return the stream as this transaction has it; one that is new to it is not settled."""
+        touched = self._streams.get(stream)
+        if touched is None:
+            held = self.store.ledger.stream(stream)
+            touched = _Touched(stream, held.state if held else None, held.row if held else None)
+            self._streams[stream] = touched
+        return touched
+
+    def replace_state(self, stream: str, state: Any) -> None:
+        """Record a whole state, whatever the stream's events gave before."""
+        record = {"record": state["record"]} if is_workflow(stream) else {}
+        self._touch(stream)
+        self.append(stream, self.decide(stream, "adopt_record", {"state": state, **record}))
 
     def show(self, stream: str) -> None:
         """Write the stream's record anew with the next commit."""
@@ -249,6 +291,9 @@ class Transaction:
         """The same for another path than the record's: where a moved record stands."""
         self._expected[path] = raw
 
+    def is_loaded(self, stream: str) -> bool:
+        return stream in self._streams
+
     def state(self, stream: str) -> Any:
         return self._streams[stream].state
 
@@ -258,16 +303,17 @@ class Transaction:
 
     def put_fact(self, name: str, value: str) -> None:
         """Keep a small fact with the next commit."""
-        self._begin()
+        self.begin()
         self.store.ledger.put_fact(name, value)
 
     def keep_looking_for(self, worktree: str, path: str, stream: str) -> None:
         """Let the next transaction look at this file again."""
         self._left.append((worktree, path, stream))
 
-    def _begin(self) -> None:
+    def begin(self, identity: str = "") -> None:
+        """Begin to write, if that was not begun yet. A new ledger gets this identity."""
         if not self._is_begun:
-            self.store.ledger.begin()
+            self.store.ledger.begin(identity)
             self._is_begun = True
 
     def _has_changes(self) -> bool:
@@ -298,7 +344,7 @@ class Transaction:
     def _commit_once(self, touched: list[_Touched], *, is_asked: bool) -> list[tuple[str, str]]:
         prepared: list[_Prepared] = []
         store, ledger = self.store, self.store.ledger
-        self._begin()
+        self.begin()
         doubted: list[tuple[_Touched, list[Index]]] = []
         try:
             for one in touched:
@@ -385,6 +431,8 @@ class Transaction:
             made.spare = store.files.prepare(path, made.data, root if is_formal else None)
             stat = os.stat(made.spare)
         except OSError as error:
+            if store.workspace.root_of(place[0]) is None:
+                return []  # The worktree was moved or removed at this moment.
             raise _record_not_written(place[1], error) from error
         store.ledger.put_record(
             {
@@ -408,9 +456,7 @@ class Transaction:
         saved: list[tuple[str, str]] = []
         try:
             for one in prepared:
-                durable = _is_formal(one.touched)
-                expected = self._expected.pop(one.path, one.touched.raw)
-                left = self.store.files.put(one.spare, one.path, expected, durable=durable)
+                left = self._put(one)
                 one.touched.raw = one.data
                 if left is not None:
                     saved.append((one.touched.stream, left))
@@ -425,6 +471,21 @@ class Transaction:
                 raise behind from error
             self.store.note(behind.message)
         return saved
+
+    def _put(self, one: _Prepared) -> str | None:
+        """Put a record in its place; return the path of what somebody saved there meanwhile."""
+        files, durable = self.store.files, _is_formal(one.touched)
+        expected = self._expected.pop(one.path, one.touched.raw)
+        for _ in range(MAX_TRIES):
+            try:
+                return files.put(one.spare, one.path, expected, durable=durable)
+            except FileNotFoundError:
+                # A tool cleaned the work tree, and took along what was written beside the record.
+                root = self.store.workspace.root_of(one.worktree)
+                if root is None:
+                    break
+                one.spare = files.prepare(one.path, one.data, root if durable else None)
+        return files.put(one.spare, one.path, expected, durable=durable)
 
     def _leave_old_place(self, one: _Touched) -> str | None:
         """Take the record away from where it stood, if it moved; return what was saved there."""

@@ -8,103 +8,119 @@ from __future__ import annotations
 
 import os
 
-from holdfast import home
-from holdfast.caller import Receipt
+from holdfast.digest import digest
 from holdfast.disk import FOLDER, ODD
 from holdfast.errors import Fault, Refused
-from holdfast.faults import why
 from holdfast.layers import records
 from holdfast.loops import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.caller import Caller
     from holdfast.core.shapes import Workflow
-    from holdfast.engine import Engine
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
 
 _RECORD = "state.json"
 _SPARE = ".state.json.holdfast"
 
 
-def archive(engine: Engine, caller: Caller, state: Workflow, id: str | None) -> Receipt:
-    """Ends the loop where it has not ended, and moves its folder."""
+def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workflow, list[int]]:
+    """End a loaded loop that has not ended, and move its folder; return its state and the seqs.
+
+    Raise ``Refused`` if all of it is in the archive already.
+    """
+    store = tx.store
+    state: Workflow = tx.state(stream)
     if records.is_archived(state["record"]):
-        if not settle(engine, state):
+        if not settle(tx, state):
             raise Refused(
                 "already",
                 f"loop archive: {state['id']} is in the archive",
                 f"holdfast resume {state['id']} brings it back",
             )
-        return Receipt(state, [], caller.notes())
-    files.write_pages(engine, state)
+        return state, []
+    files.write_pages(store, state)
     # A workspace from before the archive was left out of git learns of it here.
-    home.exclude(engine.workspace, engine.disk, engine.note)
-    place = _free_place(_root(engine, state), state["id"], engine.now())
-    record = f"{files.ARCHIVE}/{place}/state.json"
-    drafts = engine.decide(state, "archive_loop", {"record": record})
-    after, events = engine.commit(state["id"], state, drafts, event_id=id, is_asked=True)
+    store.workspace.prepare(store.disk, store.note)
+    name = _free_place(_root(store, state), state["id"], store.now())
+    events = tx.do(stream, "archive_loop", {"record": f"{files.ARCHIVE}/{name}/{_RECORD}"}, id)
+    tx.commit(is_asked=True)
+    state = tx.state(stream)
     try:
-        settle(engine, after)
+        settle(tx, state)
     except (OSError, Fault) as error:
-        # It is recorded: whoever asks again would be told of nothing else.
-        engine.note(f"not all of its folder could be moved ({why(error)}): holdfast loop archive")
-    engine.close_full_segment()
-    return Receipt(after, [event["seq"] for event in events], caller.notes())
+        # It is recorded: whoever asks again would hear of nothing else.
+        tx.forget(stream)
+        why = error.message if isinstance(error, Fault) else error.strerror or error
+        store.note(f"not all of its folder could be moved ({why}): holdfast loop archive")
+    return state, [event["seq"] for event in events]
 
 
-def settle(engine: Engine, state: Workflow) -> bool:
-    """Moves what still stands in an archived loop's old folder; says whether something did.
+def settle(tx: Transaction, state: Workflow) -> bool:
+    """Move what still stands in an archived loop's old folder; say whether something did.
 
     The ledger says first where the record stands, then the pages follow.
     """
-    new = files.folder_of(engine, state)
+    store = tx.store
+    new = files.folder_of(store.workspace, state)
     if new is None or not records.is_archived(state["record"]):
         return False
-    old = _old_folder(engine, state)
+    old = _old_folder(store, state)
     if os.path.lexists(os.path.join(new, files.PROGRESS)):
-        engine.disk.remove_folder(old)
+        store.disk.remove_folder(old)
         return False
     if not os.path.isdir(old):
         return False
     # The writer of the record may have died before it stood here, or before the old one was gone.
-    engine.store.remove(os.path.join(old, _RECORD))
-    engine.show_again(state["id"], engine.store.read(os.path.join(new, _RECORD)))
-    files.append_progress(engine, state, old)
-    _move_all(engine, _root(engine, state), old, new, last=files.PROGRESS)
+    store.files.remove(os.path.join(old, _RECORD))
+    _show_again(tx, state, os.path.join(new, _RECORD))
+    files.Folder(store, state, old).append_progress()
+    _move_all(store, _root(store, state), old, new, last=files.PROGRESS)
     return True
 
 
-def bring_here(engine: Engine, state: Workflow) -> str:
-    """Moves a loop's folder out of the archive, or out of another worktree, to where it will stand
-    in this one, before the ledger says so; gives the record's path.
+def _show_again(tx: Transaction, state: Workflow, path: str) -> None:
+    """Write a loaded loop's record, unless it stands in its place."""
+    raw = tx.store.files.read(path)
+    known = tx.store.ledger.record(state["worktree"], state["record"])
+    if raw is None or known is None or known["digest"] != digest(raw):
+        tx.expect(state["id"], raw)
+        tx.show(state["id"])
+        tx.commit()
+
+
+def bring_here(tx: Transaction, state: Workflow) -> str:
+    """Move a loop's folder out of the archive, or out of another worktree, to where it will stand
+    in this one, before the ledger says so; return the record's path.
 
     Whoever is killed in between left some of the pages here and the loop where it was, which
     another ``resume`` puts right; in the same worktree, ``archive`` does too.
     """
+    store = tx.store
     record = _old_record(state)
-    there = files.folder_of(engine, state)
-    here = os.path.dirname(engine.workspace.inside(engine.workspace.root, record))
-    is_one = os.path.dirname(os.path.dirname(state["record"])) in (files.HOME, files.ARCHIVE)
-    if there is not None and there != here and is_one:
+    source = files.folder_of(store.workspace, state)
+    target = os.path.dirname(store.workspace.inside(store.workspace.root, record))
+    is_own = os.path.dirname(os.path.dirname(state["record"])) in (files.HOME, files.ARCHIVE)
+    if source is not None and source != target and is_own:
         # The record of an active loop follows the event that says so.
         whole = records.is_archived(state["record"])
-        _move_all(engine, engine.workspace.root, there, here, first=files.PROGRESS, whole=whole)
+        _move_all(store, store.workspace.root, source, target, first=files.PROGRESS, whole=whole)
     return record
 
 
-def put_away(engine: Engine, slug: str) -> None:
-    """Moves what an earlier loop of this name left in this worktree into the archive.
+def put_away(store: Store, slug: str) -> None:
+    """Move what an earlier loop of this name left in this worktree into the archive.
 
     The brief, by which that is known, goes last: whoever is killed is followed by another one.
     """
-    workspace = engine.workspace
-    place = f"{files.ARCHIVE}/{_free_place(workspace.root, slug, engine.now())}"
-    here, there = (
+    workspace = store.workspace
+    archived = f"{files.ARCHIVE}/{_free_place(workspace.root, slug, store.now())}"
+    source, target = (
         os.path.dirname(workspace.inside(workspace.root, f"{folder}/{_RECORD}"))
-        for folder in (f"{files.HOME}/{slug}", place)
+        for folder in (f"{files.HOME}/{slug}", archived)
     )
-    _move_all(engine, workspace.root, here, there, last="brief.md")
-    engine.note(f"pages of an earlier {slug} stood here, and are now in {place}")
+    _move_all(store, workspace.root, source, target, last="brief.md")
+    store.note(f"pages of an earlier {slug} stood here, and are now in {archived}")
 
 
 def _old_record(state: Workflow) -> str:
@@ -114,16 +130,16 @@ def _old_record(state: Workflow) -> str:
     return state.get("archived_from", otherwise)
 
 
-def _root(engine: Engine, state: Workflow) -> str:
-    return engine.workspace.root_of(state["worktree"]) or engine.workspace.root
+def _root(store: Store, state: Workflow) -> str:
+    return store.workspace.root_of(state["worktree"]) or store.workspace.root
 
 
-def _old_folder(engine: Engine, state: Workflow) -> str:
-    return os.path.dirname(engine.workspace.inside(_root(engine, state), _old_record(state)))
+def _old_folder(store: Store, state: Workflow) -> str:
+    return os.path.dirname(store.workspace.inside(_root(store, state), _old_record(state)))
 
 
 def _move_all(
-    engine: Engine,
+    store: Store,
     root: str,
     source: str,
     target: str,
@@ -132,42 +148,42 @@ def _move_all(
     last: str = "",
     whole: bool = True,
 ) -> None:
-    """Moves everything, page by page; what stands there under one of the names gets another one.
+    """Move everything, page by page; what stands there under one of the names gets another one.
 
     The log goes last into the archive and leaves it first: where it stands, all of it stands.
     Without being ``whole``, it goes without its record.
     """
     try:
-        found = sorted(os.listdir(source), key=lambda name: (name == last, name != first, name))
+        names = sorted(os.listdir(source), key=lambda name: (name == last, name != first, name))
     except OSError:
         return
     if not whole:
-        found = [name for name in found if name != _RECORD and not name.startswith(_SPARE)]
-    if found:
-        engine.disk.make_folder(target)
+        names = [name for name in names if name != _RECORD and not name.startswith(_SPARE)]
+    if names:
+        store.disk.make_folder(target)
         # What people wrote moves into it: it has to be there for certain, and so have they before
         # the other folder goes.
-        engine.store.sync_names(target, root)
-    for name in found:
-        _make_way(engine, os.path.join(target, name), os.path.join(source, name))
-        engine.disk.carry(os.path.join(source, name), _free_name(target, name))
-    if found:
-        engine.disk.sync_folder(target)
-    engine.disk.remove_folder(source)
+        store.files.sync_names(target, root)
+    for name in names:
+        _make_way(store, os.path.join(target, name), os.path.join(source, name))
+        store.disk.carry(os.path.join(source, name), _free_name(target, name))
+    if names:
+        store.disk.sync_folder(target)
+    store.disk.remove_folder(source)
 
 
-def _make_way(engine: Engine, place: str, page: str) -> None:
-    """The loop's own page is the one that is read: another one in its place is called otherwise."""
-    if not os.path.lexists(place):
+def _make_way(store: Store, path: str, page: str) -> None:
+    """Rename what stands in the path of a loop's own page, which is the one that is read."""
+    if not os.path.lexists(path):
         return
-    folder, name = os.path.split(place)
+    folder, name = os.path.split(path)
     aside = _free_name(folder, name)
-    engine.disk.move(place, aside)
-    stood = engine.disk.read_own(aside)
-    if stood not in (FOLDER, ODD) and stood == engine.disk.read_own(page):
-        engine.disk.remove(aside)
+    store.disk.move(path, aside)
+    other = store.disk.read_own(aside)
+    if other not in (FOLDER, ODD) and other == store.disk.read_own(page):
+        store.disk.remove(aside)
     else:
-        engine.note(f"another {name} stood here, and is now {os.path.basename(aside)}")
+        store.note(f"another {name} stood here, and is now {os.path.basename(aside)}")
 
 
 def _free_name(folder: str, name: str) -> str:
@@ -179,7 +195,7 @@ def _free_name(folder: str, name: str) -> str:
 
 
 def _free_place(root: str, slug: str, now: str) -> str:
-    """``slug-20260114``, or with a number where that is taken."""
+    """Return ``slug-20260114``, or with a number where that is taken."""
     stem = f"{slug}-{now[:10].replace('-', '')}"
     name, number = stem, 2
     while _is_taken(os.path.join(root, files.ARCHIVE, name)):
@@ -188,7 +204,7 @@ def _free_place(root: str, slug: str, now: str) -> str:
 
 
 def _is_taken(folder: str) -> bool:
-    """Whether something stands there; what a writer left who died before its commit is nothing."""
+    """True if something stands there; what a writer left who died before its commit is nothing."""
     if not os.path.lexists(folder):
         return False
     try:

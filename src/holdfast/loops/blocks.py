@@ -64,20 +64,23 @@ def outline(text: str) -> list[Block]:
     return _parsed(text, nested=False)
 
 
-def closing(text: str) -> str:
-    """What ends the code or the comment that somebody left open at the end of a page."""
-    heads = [block.first for block in outline(text) if block.kind == "heading"]
+def closing(text: str, *, nested: bool) -> str:
+    """Return what ends the code or the comment that somebody left open at the end of a page.
+
+    ``nested`` as the page will be read: code that is left open in a list ends with the list.
+    """
+    heads = [block.first for block in _parsed(text, nested=nested) if block.kind == "heading"]
     lines = lines_of(text)[heads[-1] if heads else 0 :]
     tail = "".join(lines)
-    last = _last_with(tail, "")
+    last = _last_with(tail, "", nested=nested)
     fence = _FENCE.match(lines[last.first]) if last.first < len(lines) else None
     ends = ["", fence[1]] if fence else ["", *_ENDS]
-    return next((end for end in ends if _last_with(tail, end).text == _PROBE), "")
+    return next((end for end in ends if _last_with(tail, end, nested=nested).text == _PROBE), "")
 
 
-def _last_with(text: str, end: str) -> Block:
-    """The last block when a heading follows: that heading, unless something swallows it."""
-    return _parsed(f"{text}\n{end}\n\n# {_PROBE}\n", nested=False)[-1]
+def _last_with(text: str, end: str, *, nested: bool) -> Block:
+    """Return the last block when a heading follows: that heading, unless something swallows it."""
+    return _parsed(f"{text}\n{end}\n\n# {_PROBE}\n", nested=nested)[-1]
 
 
 @lru_cache(maxsize=2)

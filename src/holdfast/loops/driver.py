@@ -23,10 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.caller import Receipt
     from holdfast.core.shapes import Fields, Task, Workflow
     from holdfast.evidence.run import Outcome
-    from holdfast.keeper import Keeper
+    from holdfast.keeper.session import Receipt
+    from holdfast.keeper.store import Store
     from holdfast.loops.keeping import Loops
 
     Tell = Callable[[Workflow, Task, str], None]
@@ -38,7 +38,7 @@ class Driver:
     def __init__(
         self,
         loops: Loops,
-        keeper: Keeper,
+        store: Store,
         slug: str,
         command: list[str],
         verify: str | None,
@@ -49,29 +49,30 @@ class Driver:
             raise Refused("invalid", "loop run: the worker's command is empty", hint)
         self._seconds = verification.seconds_of(limit)
         self._loops = loops
-        self._keeper = keeper
-        self._engine = keeper._engine  # noqa: SLF001 - a room of the keeper's own
+        self._disk = store.disk
+        self._workspace = store.workspace
+        self._wait_s = store.wait_s
         self._slug = slug
         self._command = command
         self._verify = verify
         self._root = ""
-        self._folder = os.path.join(keeper.workspace.home, "driven")
+        self._folder = os.path.join(store.workspace.home, "driven")
         self._held = -1
         self._notes: list[str] = []
 
     def drive(self, tell: Tell) -> Fields:
-        """Goes on until every unit is done, one gets stuck, or none is ready."""
-        state = self._show()
+        """Go on until every unit is done, one gets stuck, or none is ready."""
+        state = self._settle()
         self._check(state)
-        self._root = files.root_of(self._engine, state, "loop run")
+        self._root = files.root_of(self._workspace, state, "loop run")
         self._held = self._hold()
         try:
             return self._drive(tell)
         finally:
-            self._engine.disk.close(self._held)
+            self._disk.close(self._held)
 
     def _drive(self, tell: Tell) -> Fields:
-        state = self._show()
+        state = self._settle()
         known, count = turns.stuck(state), 0
         while True:
             task, turn = turns.turn_of(state)
@@ -87,18 +88,18 @@ class Driver:
                     raise
                 # Somebody else moved the unit while the worker was at it: theirs counts.
                 self._say([f"not recorded: {refused.message}"])
-            state = self._show()
+            state = self._settle()
 
     def _check(self, state: Workflow) -> None:
-        """What would stop a run in the middle is said before it begins."""
+        """Raise ``Refused`` for what would stop a run in the middle."""
         if not is_active(state):
             raise Refused(
                 "ended",
                 f"loop run: {state['id']} has ended ({state['status']})",
                 f"holdfast resume {state['id']}",
             )
-        folder = files.folder_of(self._engine, state)
-        text = files.page(self._engine, folder, files.CONTEXT) if folder else ""
+        folder = files.folder_of(self._workspace, state)
+        text = files.read_page(self._disk, folder, files.CONTEXT) if folder else ""
         count = reading.words(text)
         if count >= pages.MOST_WORDS:
             hint = f"shorten it, then: holdfast loop run {state['id']} -- COMMAND"
@@ -106,15 +107,15 @@ class Driver:
         if self._verify is None:
             for task in state["tasks"]:
                 if task["status"] != "completed":
-                    verification.own_command(self._keeper.workspace, state, task)
+                    verification.own_command(self._workspace, state, task)
 
     def _hold(self) -> int:
-        """Takes the loop's own lock, which the workers hold too."""
-        self._engine.disk.make_folder(self._folder, 0o700)
+        """Take the loop's own lock, which the workers hold too; raise a ``Fault`` if it is busy."""
+        self._disk.make_folder(self._folder, 0o700)
+        path = os.path.join(self._folder, f"{self._slug}.lock")
         try:
             # A worker of a run that was killed a moment ago may have to end first.
-            wait_s = self._keeper._caller.wait_s  # noqa: SLF001
-            return self._engine.disk.lock(os.path.join(self._folder, f"{self._slug}.lock"), wait_s)
+            return self._disk.lock(path, self._wait_s)
         except Fault as fault:
             if fault.code != "busy":
                 raise
@@ -137,7 +138,7 @@ class Driver:
         self._record(self._loops.iterate(str(task["id"]), slug=self._slug, **said))
 
     def _begun_at(self, state: Workflow, task: Task) -> str | None:
-        """The commit at which this turn was begun for the first time.
+        """Return the commit at which this turn was begun for the first time.
 
         A run that is killed takes the same turn again: what its worker had committed by then is
         recorded with it, too.
@@ -146,7 +147,7 @@ class Driver:
         turn = [state["created_at"], state["worktree"], task["id"], task.get("iterations_used", 0)]
         path = os.path.join(self._folder, f"{self._slug}.json")
         try:
-            kept = jsontext.loads(self._engine.disk.read_own(path) or b"{}", strict=True)
+            kept = jsontext.loads(self._disk.read_own(path) or b"{}", strict=True)
         except jsontext.BadJson:
             kept = {}
         match kept:
@@ -155,11 +156,11 @@ class Driver:
             ):
                 return begun
         line = jsontext.line_of({"turn": turn, "head": head})
-        self._engine.disk.replace_view(path, line.encode())
+        self._disk.replace_view(path, line.encode())
         return head
 
     def _time_out(self, _state: Workflow, task: Task) -> None:
-        """The iteration after the last that is allowed: nobody is sent for it."""
+        """Record the iteration after the last that is allowed: nobody is sent for it."""
         did = f"stopped at the maximum of {limit_of(task)} iterations"
         remaining = str(task.get("remaining") or "the criteria are not met yet")
         receipt = self._loops.iterate(
@@ -186,9 +187,9 @@ class Driver:
         self._record(receipt)
 
     def _verification(self, state: Workflow, task: Task) -> str | None:
-        """The unit's own command where it is approved, else what the caller typed."""
+        """Return the unit's own command where it is approved, else what the caller typed."""
         try:
-            own = verification.own_command(self._keeper.workspace, state, task)
+            own = verification.own_command(self._workspace, state, task)
         except Refused:
             if self._verify is None:
                 raise
@@ -212,10 +213,12 @@ class Driver:
 
     # What is said at the end
 
-    def _show(self) -> Workflow:
-        receipt = self._loops.show(self._slug)
+    def _settle(self) -> Workflow:
+        """Take in what people wrote on the pages: the worker reads them, and its prompt has it."""
+        receipt = self._loops.settle(self._slug)
         self._record(receipt)
-        return receipt.state
+        state: Workflow = receipt.state
+        return state
 
     def _record(self, receipt: Receipt) -> None:
         self._say(receipt.notes)
@@ -238,7 +241,7 @@ class Driver:
         }
 
     def _next(self, state: Workflow) -> str:
-        """The next command; the loop was named, so it is named again."""
+        """Return the next command; the loop was named, so it is named again."""
         words = turns.next_words(state)[1]
         return " ".join(["holdfast", *map(word, words), "-w", word(state["id"])])
 
@@ -252,7 +255,7 @@ _TURNS = {
 
 
 def bar(state: Workflow, task: Task, turn: str, width: int = 24) -> str:
-    """One line on how far the loop is: ``[######------] 3/6 units, T4 iterate 2/5``."""
+    """Say in one line how far the loop is: ``[######------] 3/6 units, T4 iterate 2/5``."""
     done = sum(t["status"] == "completed" for t in state["tasks"])
     total = len(state["tasks"])
     filled = width * done // total if total else 0

@@ -2,67 +2,137 @@
 
 An edit is what a page says otherwise than when it was last written. One that the core refuses is
 said, and stays on the page; of a page that is not understood nothing is taken, and it stays too.
+A look carries out the same commands on the state alone, and so shows what the next change will do.
 """
 
 from __future__ import annotations
 
+from holdfast.aggregates import aggregate_of
+from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import find_task
 from holdfast.core.workflow.units import MAX_ITERATIONS
 from holdfast.errors import Refused
-from holdfast.loops import files, items, reading
+from holdfast.loops import files, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.core.shapes import Fields, Workflow
-    from holdfast.engine import Engine
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
 
 _PLANNED = ("description", "criteria", "files", "output", "max_iterations", "depends", "model")
 _LESSON = ("name", *reading.GUARDRAIL)
+_MAX_COMPLAINTS = 3
 
 
-def take_in(engine: Engine, state: Workflow) -> tuple[Workflow, str | None]:
-    """The state with the edits, and the page of units if all of it was taken in."""
-    folder = files.folder_of(engine, state)
-    if folder is None:
-        return state, None
-    state = _take_lessons(engine, state, files.page(engine, folder, files.GUARDRAILS))
-    name = files.units_name(state)
-    text = files.page(engine, folder, name)
-    if not text:
-        return state, None
-    if files.is_known(engine, state, text):
-        return state, text
-    told, complaints = reading.read_units(text, items.mode_of(state))
-    if complaints:
-        more = f" (and {len(complaints) - 3} more)" if len(complaints) > 3 else ""
-        for complaint in complaints[:3]:
-            engine.note(
-                f"{name}, {complaint}{more}; nothing of the page is taken in until it is mended"
-            )
-        return state, None
-    taking = _Taking(engine, state, name)
-    said = files.last_said(engine, state).get("units", {})
-    taking.look_at(told, said)
-    if taking.was_refused:
-        return taking.state, None
-    # Before anything is recorded that the page does not say.
-    files.keep_known(engine, taking.state, text)
-    return taking.state, text
+def take_in(tx: Transaction, stream: str) -> str | None:
+    """Record the edits of a loaded loop's pages; return the page of units if all was taken in."""
+    state = tx.state(stream)
+    path = files.folder_of(tx.store.workspace, state)
+    if path is None:
+        return None
+    folder = files.Folder(tx.store, state, path)
+    text = _Edits(tx.store, folder, _Recorder(tx, stream)).take_in()
+    tx.commit()
+    if text is not None:
+        # Before anything is recorded that the page does not say.
+        folder.remembered.learn(text)
+    return text
 
 
-class _Taking:
-    """One page of units, while it is taken in."""
+def preview(store: Store, state: Workflow) -> Workflow:
+    """Return the state as the next change will find it after the edits. Change nothing."""
+    path = files.folder_of(store.workspace, state)
+    if path is None:
+        return state
+    folder = files.Folder(store, state, path)
+    previewer = _Previewer(store, state)
+    _Edits(store, folder, previewer).take_in()
+    folder.examine()
+    return previewer.state
 
-    def __init__(self, engine: Engine, state: Workflow, page: str) -> None:
-        self._engine = engine
-        self._page = page
-        self._mark = "R" if page == "plan.md" else "T"
+
+class _Recorder:
+    """Carries out edits in a transaction."""
+
+    TAKEN = "taken in"
+    BACK = "is back"
+
+    def __init__(self, tx: Transaction, stream: str) -> None:
+        self._tx = tx
+        self._stream = stream
+
+    @property
+    def state(self) -> Workflow:
+        state: Workflow = self._tx.state(self._stream)
+        return state
+
+    def do(self, kind: str, args: Fields) -> None:
+        """Record a command; raise ``Refused``."""
+        self._tx.do(self._stream, kind, args)
+
+
+class _Previewer:
+    """Carries out edits on a state alone."""
+
+    TAKEN = "taken in by the next change"
+    BACK = "comes back with the next change"
+
+    def __init__(self, store: Store, state: Workflow) -> None:
+        self._store = store
         self.state = state
-        self.was_refused = False
 
-    def look_at(self, told: list[Fields], said: dict[str, Fields]) -> None:
-        self._look_at_boxes(told)
-        edits = [edit for unit in told if (edit := self._edit(unit, said)) is not None]
+    def do(self, kind: str, args: Fields) -> None:
+        """Apply a command to the state; raise ``Refused``."""
+        at = self._store.now()
+        aggregate = aggregate_of(self.state["id"])
+        drafts = aggregate.decide(self.state, {"type": kind, "at": at, "args": args})
+        if isinstance(drafts, Refusal):
+            raise Refused(drafts.code, drafts.message, drafts.hint, **drafts.details)
+        for draft in drafts:
+            event: Any = {**draft, "at": at, "stream": self.state["id"]}
+            self.state = aggregate.evolve(self.state, event)
+
+
+class _Edits:
+    """The pages of one loop, while their edits are taken in."""
+
+    def __init__(self, store: Store, folder: files.Folder, doer: _Recorder | _Previewer) -> None:
+        self._store = store
+        self._folder = folder
+        self._doer = doer
+        self._page = folder.units_name
+        self._mark = "R" if folder.mode == "knowledge" else "T"
+        self._was_refused = False
+
+    def take_in(self) -> str | None:
+        """Take in lessons and units; return the page of units if all of it was taken in."""
+        self._take_lessons()
+        text = self._folder.read(self._page)
+        if not text:
+            return None
+        if self._folder.remembered.knows(text):
+            return text
+        planned, complaints = reading.read_units(text, self._folder.mode)
+        if complaints:
+            extra = len(complaints) - _MAX_COMPLAINTS
+            more = f" (and {extra} more)" if extra > 0 else ""
+            for complaint in complaints[:_MAX_COMPLAINTS]:
+                self._store.note(
+                    f"{self._page}, {complaint}{more}; "
+                    "nothing of the page is taken in until it is mended"
+                )
+            return None
+        self._take_units(planned, self._folder.remembered.read().get("units", {}))
+        return None if self._was_refused else text
+
+    # Units
+
+    def _take_units(self, planned: list[Fields], remembered: dict[str, Fields]) -> None:
+        self._check_boxes(planned)
+        edits = [edit for unit in planned if (edit := self._edit(unit, remembered)) is not None]
         waits = [
             {"task": edit["task"], "depends": edit.pop("depends")}
             for edit in edits
@@ -70,30 +140,34 @@ class _Taking:
         ]
         # First what depends on nobody: units may wait for others that stand below them.
         for edit in edits:
-            self._do(edit)
+            self._plan(edit)
         for wait in waits:
-            if find_task(self.state, wait["task"]) is not None:
-                self._do(wait)
-        gone = said.keys() - {unit["id"] for unit in told}
+            if self._task(wait["task"]) is not None:
+                self._plan(wait)
+        gone = remembered.keys() - {unit["id"] for unit in planned}
         for name in sorted(gone):
-            if find_task(self.state, name) is not None:
-                self._engine.note(
-                    f"{self._page}: {name} was taken out and is back; to leave it out: "
+            if self._task(name) is not None:
+                self._store.note(
+                    f"{self._page}: {name} was taken out and {self._doer.BACK}; to leave it out: "
                     f"holdfast loop block {name} --reason TEXT"
                 )
 
-    def _look_at_boxes(self, told: list[Fields]) -> None:
-        for unit in told:
-            task = find_task(self.state, unit["id"])
+    def _task(self, name: str) -> Any:
+        return find_task(self._doer.state, name)
+
+    def _check_boxes(self, planned: list[Fields]) -> None:
+        for unit in planned:
+            task = self._task(unit["id"])
             if unit["checked"] and (task is None or task["status"] != "completed"):
-                self._engine.note(
+                self._store.note(
                     f"{self._page}: {unit['id']} was ticked by hand; it is done when it was "
                     "confirmed and verified: holdfast loop next"
                 )
 
-    def _edit(self, unit: Fields, said: dict[str, Fields]) -> Fields | None:
-        known = find_task(self.state, unit["id"])
-        before: Fields = said.get(unit["id"], {**known} if known is not None else {})
+    def _edit(self, unit: Fields, remembered: dict[str, Fields]) -> Fields | None:
+        """Return what the page says of a unit otherwise than before; ``None`` if nothing."""
+        known = self._task(unit["id"])
+        before: Fields = remembered.get(unit["id"], {**known} if known is not None else {})
         now = {key: unit[key] for key in _PLANNED if key in unit}
         if known is None:
             return {"task": unit["id"], **now}
@@ -105,28 +179,47 @@ class _Taking:
         }
         if changed.get("depends") and known.get("depends"):
             # What it waited for may now wait for it: first it waits for nobody.
-            self._do({"task": unit["id"], "depends": []})
+            self._plan({"task": unit["id"], "depends": []})
         return {"task": unit["id"], **changed} if changed else None
 
-    def _do(self, args: Fields) -> None:
+    def _plan(self, args: Fields) -> None:
         name = args["task"]
-        if find_task(self.state, name) is None and not name.startswith(self._mark):
+        is_known = self._task(name) is not None
+        if not is_known and not name.startswith(self._mark):
             self._refuse(f"{name} is no unit of this mode; they are called {self._mark}1")
             return
-        if len(args) == 1 and find_task(self.state, name) is not None:
+        if is_known and len(args) == 1:
             return
         try:
-            drafts = self._engine.decide(self.state, "plan_unit", args)
+            self._doer.do("plan_unit", args)
         except Refused as refused:
             self._refuse(f"{refused.message}; the page stays as it is")
             return
-        self.state, _ = self._engine.commit(self.state["id"], self.state, drafts)
         what = ", ".join(key for key in args if key != "task")
-        self._engine.note(f"{self._page}: taken in: {name} ({what})")
+        self._store.note(f"{self._page}: {self._doer.TAKEN}: {name} ({what})")
 
     def _refuse(self, why: str) -> None:
-        self.was_refused = True
-        self._engine.note(f"{self._page}: {why}")
+        self._was_refused = True
+        self._store.note(f"{self._page}: {why}")
+
+    # Lessons
+
+    def _take_lessons(self) -> None:
+        """Take in the lessons that people wrote or changed."""
+        page = files.GUARDRAILS
+        for lesson in reading.read_guardrails(self._folder.read(page)):
+            lessons = self._doer.state.get("guardrails", [])
+            known = {str(other.get("name")): other for other in lessons}
+            edit: Fields = {key: lesson[key] for key in _LESSON if lesson.get(key)}
+            name = edit.get("name")
+            if not name or edit == known.get(name) or _is_among(lessons, edit):
+                continue
+            try:
+                self._doer.do("add_guardrail", {**edit, "replace": True})
+            except Refused as refused:
+                self._store.note(f"{page}: {name[:60]}: {refused.message}")
+                continue
+            self._store.note(f"{page}: {self._doer.TAKEN}: {name[:60]}")
 
 
 _EMPTY: Fields = {
@@ -135,25 +228,7 @@ _EMPTY: Fields = {
 """What a page shows where nobody ever said anything."""
 
 
-def _take_lessons(engine: Engine, state: Workflow, text: str) -> Workflow:
-    """The state with the lessons that people wrote or changed."""
-    for lesson in reading.read_guardrails(text):
-        known = {str(one.get("name")): one for one in state.get("guardrails", [])}
-        given: Fields = {key: lesson[key] for key in _LESSON if lesson.get(key)}
-        if not given.get("name") or given == known.get(given["name"]) or _has(state, given):
-            continue
-        try:
-            drafts = engine.decide(state, "add_guardrail", {**given, "replace": True})
-        except Refused as refused:
-            engine.note(f"{files.GUARDRAILS}: {given['name'][:60]}: {refused.message}")
-            continue
-        state, _ = engine.commit(state["id"], state, drafts)
-        engine.note(f"{files.GUARDRAILS}: taken in: {given['name'][:60]}")
-    return state
-
-
-def _has(state: Workflow, given: Fields) -> bool:
-    """Whether a lesson says the same, under whatever name."""
-    said = [given.get(key) for key in reading.GUARDRAIL]
-    return any(said == [one.get(key) for key in reading.GUARDRAIL]
-               for one in state.get("guardrails", []))  # fmt: skip
+def _is_among(lessons: list[Fields], lesson: Fields) -> bool:
+    """True if a lesson says the same, under whatever name."""
+    body = [lesson.get(key) for key in reading.GUARDRAIL]
+    return any(body == [other.get(key) for key in reading.GUARDRAIL] for other in lessons)

@@ -193,7 +193,7 @@ class Comparison:
         if not self._text.strip():
             gap = f"{HEADER}\n"
         else:
-            left_open = closing(self._text)
+            left_open = closing(self._text, nested=False)
             gap = "\n" if self._text.endswith(("\r", "\n")) else "\n\n"
             gap += f"{left_open}\n\n" if left_open else ""
         return self._in_lines(gap + "\n".join(self.missing))

@@ -6,21 +6,27 @@ what people wrote into them is taken in before anything else happens.
 
 from __future__ import annotations
 
-from holdfast.caller import Receipt
+from holdfast import opening
+from holdfast.adopt import unknown_records
 from holdfast.core import choice, turns
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import units
 from holdfast.core.workflow.state import find_task, is_active
 from holdfast.errors import Fault, HoldfastError, Refused
+from holdfast.keeper import overview
+from holdfast.keeper.evidence import plain
+from holdfast.keeper.session import Receipt
 from holdfast.loops import archive, edits, files, openings
 from holdfast.loops.slugs import check_slug, unit_of
+from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.core.shapes import Fields, Task, Workflow
-    from holdfast.keeper import Keeper
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.transaction import Transaction
 
 MODES = ("development", "knowledge")
 
@@ -28,10 +34,9 @@ MODES = ("development", "knowledge")
 class Loops:
     """The loops of a workspace. Methods raise ``Refused`` and ``Fault`` like the keeper's."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
-        self._engine = keeper._engine  # noqa: SLF001 - a room of the keeper's own
-        self._caller = keeper._caller  # noqa: SLF001
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._store = session.store
 
     # Opening and planning
 
@@ -49,7 +54,7 @@ class Loops:
         inherit: bool = False,
         id: str | None = None,
     ) -> Receipt:
-        """Opens a loop with its pages, or goes on with the active one of this name."""
+        """Open a loop with its pages, or go on with the active one of this name."""
         check_slug(slug)
         if mode not in MODES:
             raise Refused(
@@ -57,25 +62,32 @@ class Loops:
                 f"loop new: there is no mode {mode[:40]!r}, only {' and '.join(MODES)}",
                 f"holdfast loop new {slug} --mode {MODES[0]}",
             )
-        told: Fields = {
+        about: Fields = {
             "domain": domain, "outcome": outcome, "done_when": list(done_when),
             "constraints": list(constraints), "notes": notes,
         }  # fmt: skip
-        context = {key: value for key, value in told.items() if value}
+        context = {key: value for key, value in about.items() if value}
         openings.check_context(slug, task or slug, context)
-        with self._caller.locked():
-            openings.make_room(self._engine, self._caller, slug, mode)
-        receipt = self._keeper.start(
-            f"loop-{mode}", slug, title=task or slug, context=context, id=id
-        )
+        request = opening.Request(
+            recipe=f"loop-{mode}", subject=slug, title=task or slug, tasks=[], phases=[],
+            reading=[], reminders=[], context=plain(context), branch=None, ttl=None,
+            initiative=None, milestone=None,
+        )  # fmt: skip
+        wanted = opening.prepare(self._session, request)
+        receipt: Receipt | None = None
         try:
-            with self._caller.locked():
-                receipt.state = openings.inherited(self._engine, receipt, inherit=inherit)
-                receipt.state, seen = edits.take_in(self._engine, receipt.state)
-                files.write_pages(self._engine, receipt.state, seen=seen)
-                return self._with_notes(receipt)
+            with self._session.transaction() as tx:
+                receipt = self._session.repeat(tx, id)
+                if receipt is None:
+                    openings.make_room(tx, slug, mode)
+                    receipt = opening.carry_out(self._session, tx, wanted, replace=False, id=id)
+                openings.inherit_lessons(tx, receipt, inherit=inherit)
+                return self._bring_forward(tx, receipt)
         except Fault as fault:
-            receipt.notes.append(f"the loop is open; its pages follow: {fault.message}")
+            if receipt is None:
+                raise
+            why = f"the loop is open; its pages follow: {fault.message}"
+            receipt.notes += [*self._store.take_notes(), why]
             return receipt
 
     def plan(
@@ -92,17 +104,19 @@ class Loops:
         verify: str | None = None,
         id: str | None = None,
     ) -> Receipt:
-        """Plans a unit, ``T1: title``, or says anew what it is about."""
-        workflow = self._named(slug)
-        mode = self._glanced(self._keeper.show(workflow=workflow))["recipe"].get("mode")
-        name, title = unit_of(unit, "R" if mode == "knowledge" else "T")
-        args: Fields = {
-            "task": name, "description": title or None, "criteria": criteria,
-            "files": list(files) or None, "max_iterations": max,
-            "depends": None if depends is None else list(depends),
-            "model": model, "output": output, "verify": verify,
-        }  # fmt: skip
-        return self._do(workflow, "plan_unit", args, id)
+        """Plan a unit, ``T1: title``, or say anew what it is about."""
+
+        def args(state: Workflow) -> Fields:
+            is_knowledge = state["recipe"].get("mode") == "knowledge"
+            name, title = unit_of(unit, "R" if is_knowledge else "T")
+            return {
+                "task": name, "description": title or None, "criteria": criteria,
+                "files": list(files) or None, "max_iterations": max,
+                "depends": None if depends is None else list(depends),
+                "model": model, "output": output, "verify": verify,
+            }  # fmt: skip
+
+        return self._change(slug, "plan_unit", args, id)
 
     # Units
 
@@ -119,14 +133,14 @@ class Loops:
         slug: str | None = None,
         id: str | None = None,
     ) -> Receipt:
-        """Records an iteration; with the unit's signal it goes on to be confirmed.
+        """Record an iteration; with the unit's signal it goes on to be confirmed.
 
         ``blocked`` says why it cannot go on at all: both are recorded, or nothing.
         """
-        plain = signal.removeprefix("<signal>").removesuffix("</signal>") if signal else signal
+        bare = signal.removeprefix("<signal>").removesuffix("</signal>") if signal else signal
         args = {
             "task": unit, "did": did, "remaining": remaining, "blockers": blockers,
-            "commit": commit, "signal": plain, "blocked": blocked,
+            "commit": commit, "signal": bare, "blocked": blocked,
         }  # fmt: skip
         receipt = self._do(slug, "record_iteration", args, id)
         task = find_task(receipt.state, unit)
@@ -138,14 +152,14 @@ class Loops:
         self, unit: str, *, issues: str | None = None, slug: str | None = None,
         id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Records the pass that confirms a unit: clean, or with what it found."""
+        """Record the pass that confirms a unit: clean, or with what it found."""
         return self._do(slug, "confirm_unit", {"task": unit, "found": issues}, id)
 
     def verify(
         self, unit: str, *, failed: str | None = None, evidence: Fields | None = None,
         slug: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Records a unit's verification: passed, or why not."""
+        """Record a unit's verification: passed, or why not."""
         args = {"task": unit, "found": failed, "evidence": evidence}
         return self._do(slug, "verify_unit", args, id)
 
@@ -153,98 +167,96 @@ class Loops:
         self, unit: str, command: Sequence[str] = (), *, timeout: str | None = None,
         slug: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Runs what verifies a unit, its own command unless another is given, and records it."""
+        """Run what verifies a unit, its own command unless another is named, and record it."""
         from holdfast.loops import verification
 
-        repeated = None if id is None else self._caller.reading(lambda: self._caller.once(id))
-        if repeated is not None:
-            return repeated
-        state = self._glanced(self.show(slug))
-        evidence, failed = verification.run(self._keeper, state, unit, list(command), timeout)
+        if self._session.peek_repeat(id) is not None:
+            return self.verify(unit, slug=slug, id=id)
+        # What the look noticed is noticed again by the change.
+        state = self.show(slug).state
+        workspace = self._session.workspace
+        evidence, failed = verification.run(workspace, state, unit, list(command), timeout)
         return self.verify(unit, failed=failed, evidence=evidence, slug=state["id"], id=id)
 
     def block(
         self, unit: str, reason: str, *, slug: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Says that a unit cannot go on, and why; the next one is free."""
+        """Say that a unit cannot go on, and why; the next one is free."""
         return self._do(slug, "block_task", {"task": unit, "reason": reason}, id)
 
     def unblock(self, unit: str, *, slug: str | None = None, id: str | None = None) -> Receipt:
-        """Lets a blocked unit go on."""
+        """Let a blocked unit go on."""
         return self._do(slug, "unblock_unit", {"task": unit}, id)
 
     def extend(
         self, unit: str, max: int, *, slug: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Allows a unit more iterations."""
+        """Allow a unit more iterations."""
         return self._do(slug, "extend_unit", {"task": unit, "max_iterations": max}, id)
 
     def guardrail(
         self, *, when: str, problem: str, solution: str, name: str | None = None,
         learned: str | None = None, slug: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Adds a lesson that every later iteration is told."""
-        workflow = self._named(slug)
+        """Add a lesson that every later iteration is told."""
         first = problem.strip().splitlines() or ["lesson"]
-        args = {
-            "name": name or first[0][:60], "when": when, "problem": problem,
-            "solution": solution, "learned": learned or self._learned_in(workflow),
-        }  # fmt: skip
-        return self._do(workflow, "add_guardrail", args, id)
 
-    def _learned_in(self, workflow: str) -> str | None:
-        state = self._glanced(self._keeper.show(workflow=workflow))
-        task = find_task(state, state.get("current_task"))
-        return f"{task['id']} iteration {task.get('iterations_used', 0)}" if task else None
+        def args(state: Workflow) -> Fields:
+            return {
+                "name": name or first[0][:60], "when": when, "problem": problem,
+                "solution": solution, "learned": learned or _iteration_of(state),
+            }  # fmt: skip
+
+        return self._change(slug, "add_guardrail", args, id)
 
     def phase(self, name: str, *, slug: str | None = None, id: str | None = None) -> Receipt:
-        """Moves the loop's own phase by hand."""
+        """Move the loop's own phase by hand."""
         if name == "complete":
             raise Refused(
                 "invalid",
                 "loop phase: a loop is complete when it is in the archive",
                 "holdfast loop archive",
             )
-        args: Fields = {"phase": name, "fields": {}, "branch": self._keeper.workspace.branch()}
+        args: Fields = {"phase": name, "fields": {}, "branch": self._session.workspace.branch()}
         return self._do(slug, "start_phase", args, id)
+
+    def settle(self, slug: str | None = None) -> Receipt:
+        """Take in what people wrote on the pages, bring the pages forward, and change nothing else.
+
+        What a killed command left of an archived loop's folder is moved.
+        """
+        with self._session.transaction() as tx:
+            stream = self._select(tx, slug)
+            archive.settle(tx, tx.state(stream))
+            return self._bring_forward(tx, Receipt(tx.state(stream), [], []))
 
     # Looking
 
     def show(self, slug: str | None = None) -> Receipt:
-        """The loop's state, after edits of its pages were taken in."""
-        workflow = self._named(slug)
-        try:
-            with self._caller.locked():
-                state, seen = self._current(workflow)
-                if is_active(state):
-                    files.write_pages(self._engine, state, seen=seen)
-                else:
-                    archive.settle(self._engine, state)
-                return Receipt(state, [], self._caller.notes())
-        except Fault as fault:
-            if fault.code != "not_writable":
-                raise
-            return self._keeper.show(workflow=workflow)
+        """Return the loop's state with the edits of its pages. Change nothing."""
+        return Receipt(self._look(self._named(slug)), [], self._store.take_notes())
 
     def all(self) -> tuple[list[Workflow], list[str]]:
-        """The active loops, and what was noticed."""
-        rows, notes = self._keeper.workflows()
-        found = [self.show(row["id"]) for row in rows if row["format"] == "loop"]
-        return [one.state for one in found], [*notes, *(n for one in found for n in one.notes)]
+        """Return the active loops, and what was noticed. Change nothing."""
+        states = [self._look(row["id"]) for row in [*self._rows(), *self._unknown_rows()]]
+        return [state for state in states if is_active(state)], self._store.take_notes()
 
     def opening(self) -> tuple[str, str]:
-        """What is said where no loop is active, and the command: a folder may be left of one."""
-        found = files.unknown(self._engine)
-        if not found:
+        """Return what is said where no loop is active, and the command: a folder may be left."""
+        names = files.unknown_folders(self._store)
+        if not names:
             return "no loop is active here", "holdfast loop new SLUG"
-        folder = f"{files.HOME}/{found[0]}"
+        folder = f"{files.HOME}/{names[0]}"
         return (
             f"no loop is active here; {folder} has the log of one",
-            f"holdfast loop rebuild {found[0]}",
+            f"holdfast loop rebuild {names[0]}",
         )
 
     def next(self, slug: str | None = None) -> tuple[Fields, list[str]]:
-        """What to do now, for the unit that is moving or the first that is ready; and notes."""
+        """Return what to do now, for the unit that is moving or the first that is ready; and notes.
+
+        Change nothing.
+        """
         receipt = self.show(slug)
         if not is_active(receipt.state):
             raise Refused(
@@ -253,6 +265,11 @@ class Loops:
                 f"holdfast resume {receipt.state['id']}",
             )
         return turns.ahead(receipt.state, is_named=slug is not None), receipt.notes
+
+    def _look(self, stream: str) -> Workflow:
+        state = self._session.look(stream)
+        _check_is_loop(state)
+        return edits.preview(self._store, state) if is_active(state) else state
 
     # Driving and ending
 
@@ -265,109 +282,148 @@ class Loops:
         timeout: str | None = None,
         tell: Callable[[Workflow, Task, str], None] = lambda *_: None,
     ) -> Fields:
-        """Drives the loop with a worker until it is done, stuck, or nothing is ready."""
+        """Drive the loop with a worker until it is done, stuck, or nothing is ready."""
         from holdfast.loops.driver import Driver
 
-        return Driver(self, self._keeper, slug, list(command), verify, timeout).drive(tell)
+        return Driver(self, self._store, slug, list(command), verify, timeout).drive(tell)
 
     def archive(self, slug: str | None = None, *, id: str | None = None) -> Receipt:
-        """Moves the loop's folder into the archive; an unfinished one too, and says so."""
-        workflow = self._named(slug)
-        with self._caller.locked():
-            repeated = self._caller.once(id)
-            if repeated is not None:
-                archive.settle(self._engine, repeated.state)
-                return repeated
-            self._engine.settle_last(workflow)
-            state, _ = self._current(workflow)
-            receipt = archive.archive(self._engine, self._caller, state, id)
-        left = [str(t["id"]) for t in state["tasks"] if t["status"] != "completed"]
-        if left:
-            receipt.notes.append(f"it was not finished: {', '.join(left)}")
-        return receipt
+        """Move the loop's folder into the archive; an unfinished one too, with a note."""
+        with self._session.transaction() as tx:
+            receipt = self._session.repeat(tx, id)
+            if receipt is not None:
+                archive.settle(tx, receipt.state)
+                return receipt
+            stream = self._select(tx, slug)
+            self._take_in(tx, stream)
+            left = [str(t["id"]) for t in tx.state(stream)["tasks"] if t["status"] != "completed"]
+            state, seqs = archive.archive(tx, stream, id)
+            if left:
+                self._store.note(f"it was not finished: {', '.join(left)}")
+            return Receipt(state, seqs, self._session.notes())
 
     def rebuild(self, slug: str | None = None) -> Receipt:
-        """Makes the state anew from the pages and git; what does not agree is logged."""
+        """Make the state anew from the pages and git; what does not agree is logged."""
         from holdfast.loops import recovery
 
         name = self._only_folder() if slug is None else slug
         check_slug(name)
-        with self._caller.locked():
-            return recovery.rebuild(self._engine, self._caller, name)
+        with self._session.transaction() as tx:
+            seqs = recovery.rebuild(tx, name)
+            return self._bring_forward(tx, Receipt(tx.state(name), seqs, []))
 
     # How
 
     def _do(self, slug: str | None, kind: str, args: Fields, id: str | None) -> Receipt:
-        workflow = self._named(slug)
-        with self._caller.locked():
-            repeated = self._caller.once(id)
-            if repeated is not None:
-                return repeated
-            self._engine.settle_last(workflow)
-            state, seen = self._current(workflow)
-            receipt = self._caller.record(state, kind, args, id)
-            files.write_pages(self._engine, receipt.state, seen=seen)
+        return self._change(slug, kind, lambda _: args, id)
+
+    def _change(
+        self, slug: str | None, kind: str, args: Callable[[Workflow], Fields], id: str | None
+    ) -> Receipt:
+        """Take in the edits of the pages, carry out a command, and bring the pages forward."""
+        with self._session.transaction() as tx:
+            receipt = self._session.repeat(tx, id)
+            if receipt is not None:
+                return self._bring_forward(tx, receipt)
+            stream = self._select(tx, slug)
+            seen = self._take_in(tx, stream)
+            receipt = self._session.record(tx, stream, kind, args(tx.state(stream)), id)
+            files.write_pages(self._store, receipt.state, seen=seen)
             return self._with_notes(receipt)
 
-    def _glanced(self, receipt: Receipt) -> Workflow:
-        """The state of a look on the way to an answer, which tells what that look noticed too."""
-        self._engine.notes += receipt.notes
-        return receipt.state
+    def _bring_forward(self, tx: Transaction, receipt: Receipt) -> Receipt:
+        """Take in the edits, write the pages, and complete the answer."""
+        stream = receipt.state["id"]
+        seen = self._take_in(tx, stream)
+        receipt.state = tx.state(stream)
+        if is_active(receipt.state):
+            files.write_pages(self._store, receipt.state, seen=seen)
+        return self._with_notes(receipt)
+
+    def _take_in(self, tx: Transaction, stream: str) -> str | None:
+        """Take in the edits of an active loop; return its page of units if all was taken in."""
+        state: Workflow = tx.state(stream)
+        is_open = is_active(state) and state["recipe"]["format"] == "loop"
+        return edits.take_in(tx, stream) if is_open else None
 
     def _with_notes(self, receipt: Receipt) -> Receipt:
-        """The receipt with what was noticed since; in the list that the lock's end adds to."""
-        notes = self._caller.notes()
+        """Add what was noticed since, in the list to which the end of the transaction adds."""
+        notes = self._session.notes()
         notes[:0] = receipt.notes
         receipt.notes = notes
         return receipt
 
-    def _current(self, workflow: str) -> tuple[Workflow, str | None]:
-        """The state with what people changed on the pages; the page of units, if all was taken."""
-        state = self._caller.current(self._caller.position(workflow))
-        if state["recipe"]["format"] != "loop":
-            raise Refused(
-                "invalid",
-                f"{state['id']} is no loop but a workflow of {state['recipe']['name']}",
-                f"holdfast show {state['id']}",
-            )
-        return edits.take_in(self._engine, state) if is_active(state) else (state, None)
+    def _select(self, tx: Transaction, slug: str | None) -> str:
+        """Load the loop that is meant, and return its stream; raise ``Refused`` if it is none."""
+        if slug is None and not self._rows():
+            self._session.adopt_unknown(tx)
+        stream = self._session.select(tx, self._named(slug))
+        _check_is_loop(tx.state(stream))
+        return stream
 
     def _named(self, slug: str | None) -> str:
+        """Return the id of the loop that is meant; raise ``Refused`` if that is none or several."""
         if slug is not None:
-            self._engine.refresh()
-            if self._engine.position(slug) is None:
+            if self._store.ledger.stream(slug) is None:
                 check_slug(slug)
             return slug
-        listed, notes = self._keeper.workflows()
-        self._engine.notes += notes
-        rows = [row for row in listed if row["format"] == "loop" and row["status"] in choice.ACTIVE]
+        rows = self._rows() or self._unknown_rows()
         if len(rows) == 1:
             return str(rows[0]["id"])
         if not rows:
             raise Refused("not_found", *self.opening())
-        picked = self._caller.chosen(rows)
+        picked = self._session.chosen(rows)
         if isinstance(picked, Refusal):
             names = choice.listed([str(row["id"]) for row in rows])
             hint = f"name one: -w {rows[0]['id']}"
             raise Refused("ambiguous", f"several loops are active: {names}", hint)
         return str(picked["id"])
 
+    def _rows(self) -> list[Fields]:
+        """Return the rows of the active loops, newest activity first."""
+        query = f"{ACTIVE} AND format = 'loop' ORDER BY updated_at DESC"
+        now_ms = self._store.now_ms()
+        rows = self._store.ledger.rows(query)
+        return [row for row in rows if not choice.has_run_out(row, now_ms)]
+
+    def _unknown_rows(self) -> list[Fields]:
+        """Return the same for records of loops that the ledger does not know."""
+        return [
+            overview.row_of(state, {"stream": state["id"]})
+            for state in unknown_records.peek_all(self._store)
+            if state["recipe"]["format"] == "loop" and is_active(state)
+        ]
+
     def must_name(self, state: Workflow) -> bool:
-        """Whether a command about loops must name this one: another is the caller's, or none."""
+        """True if a command about loops must name this one: another is the caller's, or none."""
         try:
-            listed, _ = self._keeper.glance()
+            rows = self._rows()
         except (OSError, HoldfastError):
             return True  # It is never wrong to name it, and what was asked for is done.
-        rows = [row for row in listed if row["format"] == "loop" and row["status"] in choice.ACTIVE]
-        picked = rows[0] if len(rows) == 1 else self._caller.chosen(rows)
+        picked = rows[0] if len(rows) == 1 else self._session.chosen(rows)
         return isinstance(picked, Refusal) or picked["id"] != state["id"]
 
     def _only_folder(self) -> str:
-        found = files.folders(self._engine.workspace.root)
-        if len(found) == 1:
-            return found[0]
+        names = files.folders(self._session.workspace.root)
+        if len(names) == 1:
+            return names[0]
         raise Refused(
-            "ambiguous" if found else "not_found",
-            f"loops with a folder here: {', '.join(found) or 'none'}",
+            "ambiguous" if names else "not_found",
+            f"loops with a folder here: {', '.join(names) or 'none'}",
             "holdfast loop rebuild SLUG",
         )
+
+
+def _check_is_loop(state: Workflow) -> None:
+    if state["recipe"]["format"] != "loop":
+        raise Refused(
+            "invalid",
+            f"{state['id']} is no loop but a workflow of {state['recipe']['name']}",
+            f"holdfast show {state['id']}",
+        )
+
+
+def _iteration_of(state: Workflow) -> str | None:
+    """Return the iteration that the loop is in, in words."""
+    task = find_task(state, state.get("current_task"))
+    return f"{task['id']} iteration {task.get('iterations_used', 0)}" if task else None

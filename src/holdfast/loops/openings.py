@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 
+from holdfast.aggregates import aggregate_of
 from holdfast.core.workflow import OPENING
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
 from holdfast.layers import records
-from holdfast.layers.records import sound
-from holdfast.loops import archive, files, items, pages, reading
+from holdfast.loops import archive, files, items, matching, pages, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.caller import Caller, Receipt
     from holdfast.core.shapes import Fields, Workflow
-    from holdfast.engine import Engine
+    from holdfast.keeper.session import Receipt
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
 
 _EMPTY_LOG = pages.progress_header().strip()
 _NAMED = 5
 
 
 def check_context(slug: str, title: str, context: Fields) -> None:
-    """Every iteration reads ``context.md``, so it has to be short."""
+    """Raise ``Refused`` if ``context.md``, which every iteration reads, would be long."""
     preview: Fields = {"title": title, "context": context, "tasks": []}
     count = reading.words(pages.context(preview))  # type: ignore[arg-type]
     if count >= pages.MOST_WORDS:
@@ -34,23 +35,26 @@ def check_context(slug: str, title: str, context: Fields) -> None:
         )
 
 
-def make_room(engine: Engine, caller: Caller, slug: str, mode: str) -> None:
-    """Sees that the name is free for such a loop; one that has ended goes into the archive."""
-    position = engine.position(slug)
-    state = None if position is None else caller.current(position)
+def make_room(tx: Transaction, slug: str, mode: str) -> None:
+    """See that the name is free for such a loop; one that has ended goes into the archive.
+
+    Raise ``Refused`` if another kind of workflow has it, or a loop that is not known any more.
+    """
+    state: Workflow | None = tx.load(slug)
     if state is not None:
         _check_same_kind(state, slug, mode)
         if is_active(state):
             return
-        if not records.is_archived(state["record"]):
-            archive.archive(engine, caller, state, None)
-            engine.note(f"the {slug} that had ended was put into the archive")
-        archive.settle(engine, state)
-    _check_folder(engine, slug)
+        if records.is_archived(state["record"]):
+            archive.settle(tx, state)
+        else:
+            archive.archive(tx, slug)
+            tx.store.note(f"the {slug} that had ended was put into the archive")
+    _check_folder(tx.store, slug)
 
 
 def _check_same_kind(state: Workflow, slug: str, mode: str) -> None:
-    """One name is one loop: another kind of workflow, or of loop, needs a name of its own."""
+    """Raise ``Refused`` if the name is that of another kind of workflow, or of loop."""
     kind = state["recipe"]["name"]
     if kind != f"loop-{mode}":
         raise Refused(
@@ -60,17 +64,17 @@ def _check_same_kind(state: Workflow, slug: str, mode: str) -> None:
         )
 
 
-def _check_folder(engine: Engine, slug: str) -> None:
-    """Pages of an earlier loop go into the archive. A log without a record is a loop that nobody
-    knows any more: it is not written into.
+def _check_folder(store: Store, slug: str) -> None:
+    """Put pages of an earlier loop into the archive; raise ``Refused`` for a log without a record:
+    that is a loop that nobody knows any more, and it is not written into.
     """
-    folder = os.path.join(engine.workspace.root, files.HOME, slug)
-    created = reading.read_brief(files.page(engine, folder, "brief.md"))["created"]
-    if created and created in _runs(engine, slug):
-        archive.put_away(engine, slug)
+    folder = os.path.join(store.workspace.root, files.HOME, slug)
+    created = reading.read_brief(files.read_page(store.disk, folder, "brief.md"))["created"]
+    if created and created in _earlier_runs(store, slug):
+        archive.put_away(store, slug)
     if os.path.lexists(os.path.join(folder, "state.json")):
         return
-    log = files.log(engine, folder)
+    log = files.read_log(store.disk, folder)
     if log is None or log.strip() not in ("", _EMPTY_LOG):
         raise Refused(
             "exists",
@@ -79,29 +83,53 @@ def _check_folder(engine: Engine, slug: str) -> None:
         )
 
 
-def _runs(engine: Engine, slug: str) -> list[str]:
-    """When the loops of this name that the ledger knows were made."""
-    opened = [[event] for event in engine.ledger.scan(slug) if event["type"] in OPENING]
-    states = [sound.replayed(events)[0] for events in opened]
+def _earlier_runs(store: Store, slug: str) -> list[str]:
+    """Return when the loops of this name that the ledger knows were made."""
+    openings = [[event] for event in store.ledger.events(slug) if event["type"] in OPENING]
+    states = [aggregate_of(slug).replay(opening.copy)[0] for opening in openings]
     return [state["created_at"] for state in states if state is not None]
 
 
-def inherited(engine: Engine, receipt: Receipt, *, inherit: bool) -> Workflow:
-    """The state with the lessons of archived loops, or a note that there are some."""
-    state = receipt.state
-    offered = files.offered(engine, state) if inherit or not receipt.resumed else []
+def inherit_lessons(tx: Transaction, receipt: Receipt, *, inherit: bool) -> None:
+    """Take the lessons of archived loops that fit, or note that there are some."""
+    store, state = tx.store, receipt.state
+    offered = _offered(store, state) if inherit or not receipt.resumed else []
     if offered and not inherit:
         listed = [f"{lesson.get('name', '?')} ({slug})" for slug, lesson in offered[:_NAMED]]
-        engine.note(
+        store.note(
             f"archived loops have lessons that may fit: {', '.join(listed)}; to take them: "
             f"holdfast loop new {state['subject']} --mode {items.mode_of(state)} --inherit"
         )
-        return state
+        return
     for slug, lesson in offered:
         learned = f"{slug}: {lesson.get('learned', '')}".rstrip(": ")
-        drafts = engine.decide(state, "add_guardrail", {**lesson, "learned": learned})
-        state, events = engine.commit(state["id"], state, drafts)
+        events = tx.do(state["id"], "add_guardrail", {**lesson, "learned": learned})
         receipt.seqs += [event["seq"] for event in events]
     if offered:
-        engine.note(f"{len(offered)} lessons of archived loops were taken")
-    return state
+        tx.commit()
+        store.note(f"{len(offered)} lessons of archived loops were taken")
+
+
+def _offered(store: Store, state: Workflow) -> list[tuple[str, Fields]]:
+    """Return the lessons of archived loops that match this one's domain or words and it lacks."""
+    if not store.workspace.contains(files.ARCHIVE):
+        return []
+    top = os.path.join(store.workspace.root, files.ARCHIVE)
+    lessons: list[tuple[str, Fields]] = []
+    for name in files.names(top):
+        folder = os.path.join(top, name)
+        if os.path.islink(folder):
+            continue
+        learned = reading.read_guardrails(files.read_page(store.disk, folder, files.GUARDRAILS))
+        if learned:
+            brief = reading.read_brief(files.read_page(store.disk, folder, "brief.md"))
+            lessons += [(name, {**lesson, "domain": brief["domain"]}) for lesson in learned]
+    context = state["context"]
+    about = [state["title"], *(str(value) for value in context.values()), state["subject"]]
+    known = [_body(lesson) for lesson in state.get("guardrails", [])]
+    matched = matching.offered(lessons, context.get("domain"), " ".join(about))
+    return [(name, lesson) for name, lesson in matched if _body(lesson) not in known]
+
+
+def _body(lesson: Fields) -> list[object]:
+    return [lesson.get(key) for key in ("when", "problem", "solution")]

@@ -165,7 +165,7 @@ class _Patch:
     def _append(self, lines: list[str]) -> None:
         """Puts lines at the end of the page, after what somebody left open there."""
         end = len(self.page.lines)
-        left_open = closing(self._text)
+        left_open = closing(self._text, nested=True)
         gap = [left_open, ""] if left_open else [""] if end and self.page.bare[-1].strip() else []
         self._changes.append((end, end, [*gap, *lines]))
 
@@ -225,7 +225,7 @@ def _body(one: Fields) -> Fields:
 
 
 def _appended(text: str, added: str) -> str:
-    left_open = closing(text)
+    left_open = closing(text, nested=True)
     if left_open:
         added = f"{left_open}\n{added}"
     if text and not text.endswith(("\r", "\n")):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 from holdfast import jsontext
-from holdfast.caller import Receipt
 from holdfast.core import edits as core_edits
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
@@ -17,16 +16,17 @@ from holdfast.evidence import git
 from holdfast.layers import records
 from holdfast.layers.records.envelope import Sealed
 from holdfast.layers.records.fields import Invalid
-from holdfast.loops import edits, files, items, reading
+from holdfast.loops import files, items, reading
 from holdfast.loops.rebuild import rebuilt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.caller import Caller
-    from holdfast.core.shapes import Draft, Fields, Json, Workflow
-    from holdfast.engine import Engine
+    from holdfast.core.shapes import Fields, Json, Workflow
+    from holdfast.disk import Disk
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
 
 _PAGES = ("brief.md", "tasks.md", "plan.md", "guardrails.md")
 _UNITS = {"development": "tasks.md", "knowledge": "plan.md"}
@@ -38,80 +38,81 @@ _COMPARED = ("status", "iterations_used", "confirmations_used")
 _BRIEF = ("outcome", "done_when", "constraints", "notes")
 
 
-def rebuild(engine: Engine, caller: Caller, slug: str) -> Receipt:
-    """Under the lock. The receipt's notes say what was found."""
-    position = engine.position(slug)
-    if position is None:
-        state, seqs = _from_pages_alone(engine, slug)
-    else:
-        before = caller.current(position)
-        if not is_active(before) or before["recipe"]["format"] != "loop":
-            raise Refused(
-                "ended",
-                f"loop rebuild: {slug} is no active loop ({before['status']})",
-                f"holdfast resume {slug}",
-            )
-        state, seqs = _compared(engine, before)
-    state, seen = edits.take_in(engine, state)
-    files.write_pages(engine, state, seen=seen)
-    return Receipt(state, seqs, caller.notes())
+def rebuild(tx: Transaction, slug: str) -> list[int]:
+    """Make a loop's state anew, and note what did not agree; return the seqs.
+
+    Raise ``Refused`` if it has ended, or if the pages do not tell of a loop.
+    """
+    before: Workflow | None = tx.load(slug)
+    if before is None:
+        return _from_pages_alone(tx, slug)
+    if not is_active(before) or before["recipe"]["format"] != "loop":
+        raise Refused(
+            "ended",
+            f"loop rebuild: {slug} is no active loop ({before['status']})",
+            f"holdfast resume {slug}",
+        )
+    return _from_comparison(tx, before)
 
 
-def _from_pages_alone(engine: Engine, slug: str) -> tuple[Workflow, list[int]]:
-    record = records.active_path("loop", slug, engine.now())
-    document, found, parsed = _told(engine, slug, engine.workspace.root, record)
-    path = engine.workspace.inside(engine.workspace.root, record)
-    raw = engine.store.read(path)
+def _from_pages_alone(tx: Transaction, slug: str) -> list[int]:
+    store = tx.store
+    workspace = store.workspace
+    record = records.active_path("loop", slug, store.now())
+    document, differences, parsed = _read_pages(store, slug, workspace.root, record)
+    path = workspace.inside(workspace.root, record)
+    raw = store.files.read(path)
     if raw is not None:
-        found += _differences(_document(raw), document, "state.json")
-        kept = os.path.basename(engine.store.set_aside(path, raw, path))
-        engine.note(f"the pages and git are trusted; the {record} that was there is now {kept}")
-    state = {**parsed, "branch": engine.workspace.branch(), "record": record}
-    drafts = engine.decide(None, "adopt_record", {"state": state, "record": record})
-    drafts += engine.decide(parsed, "note_rebuild", {"found": found})
-    return _committed(engine, slug, None, drafts, found)
+        differences += _differences(_document(raw), document, "state.json")
+        kept = os.path.basename(store.files.set_aside(path, raw, path))
+        store.note(f"the pages and git are trusted; the {record} that was there is now {kept}")
+    state = {**parsed, "branch": workspace.branch(), "record": record}
+    drafts = tx.decide_new("adopt_record", {"state": state, "record": record})
+    opened = tx.append(slug, drafts)
+    return [event["seq"] for event in opened] + _commit(tx, slug, differences)
 
 
-def _compared(engine: Engine, before: Workflow) -> tuple[Workflow, list[int]]:
-    files.write_pages(engine, before)
-    root = files.root_of(engine, before, "loop rebuild")
-    document, found, parsed = _told(
-        engine, before["id"], root, before["record"], items.mode_of(before)
+def _from_comparison(tx: Transaction, before: Workflow) -> list[int]:
+    store, slug = tx.store, before["id"]
+    files.write_pages(store, before)
+    root = files.root_of(store.workspace, before, "loop rebuild")
+    document, differences, parsed = _read_pages(
+        store, slug, root, before["record"], items.mode_of(before)
     )
-    shown, _ = records.module("loop").render(before)
-    found += _differences(shown, document, "the state")
+    current, _ = records.module("loop").render(before)
+    differences += _differences(current, document, "the state")
     target = _corrected(before, parsed)
     if target["phase"] != before["phase"]:
         was, now = before["phase"], target["phase"]
-        found.append(f"phase is {was!r} in the state and {now!r} by the log")
+        differences.append(f"phase is {was!r} in the state and {now!r} by the log")
     changes = core_edits.diff(before, target)  # type: ignore[arg-type]
-    if not found and not changes:
-        engine.note(f"{before['id']}: its state, its pages and git agree")
-        return before, []
-    position = engine.position(before["id"])
-    base = position.seq if position is not None else 0
-    drafts = engine.decide(before, "adopt_edit", {"base": base, "changes": changes})
-    drafts += engine.decide(before, "note_rebuild", {"found": found})
-    return _committed(engine, before["id"], before, drafts if changes else drafts[1:], found)
+    if not differences and not changes:
+        store.note(f"{slug}: its state, its pages and git agree")
+        return []
+    seqs: list[int] = []
+    if changes:
+        args = {"base": tx.subject(slug).seq, "changes": changes}
+        seqs = [event["seq"] for event in tx.do(slug, "adopt_edit", args)]
+    return seqs + _commit(tx, slug, differences)
 
 
-def _committed(
-    engine: Engine, slug: str, before: Workflow | None, drafts: list[Draft], found: list[str]
-) -> tuple[Workflow, list[int]]:
-    state, events = engine.commit(slug, before, drafts, is_asked=True)
-    for text in found:
-        engine.note(f"discrepancy: {text}")
-    return state, [event["seq"] for event in events]
+def _commit(tx: Transaction, slug: str, differences: list[str]) -> list[int]:
+    """Commit the rebuilt state with what did not agree; return the seqs of that."""
+    events = tx.do(slug, "note_rebuild", {"found": differences})
+    tx.commit(is_asked=True)
+    for text in differences:
+        tx.store.note(f"discrepancy: {text}")
+    return [event["seq"] for event in events]
 
 
 def _corrected(before: Workflow, parsed: Workflow) -> Workflow:
-    """The state with what the log and git say of its units."""
-    told = {str(task["id"]): task for task in parsed["tasks"]}
+    """Return the state with what the log and git say of its units."""
+    logged = {str(task["id"]): task for task in parsed["tasks"]}
     tasks = []
     for task in before["tasks"]:
-        said: Json = told.get(str(task["id"]), task)
+        unit: Json = logged.get(str(task["id"]), task)
         kept = {key: value for key, value in task.items() if key not in _OF_UNITS}
-        tasks.append({**kept, **{key: said[key] for key in _OF_UNITS if key in said}})
+        tasks.append({**kept, **{key: unit[key] for key in _OF_UNITS if key in unit}})
     changed: Json = {"tasks": tasks, "commits": parsed["commits"]}
     if tasks != before["tasks"]:
         # Else the phase is where the units brought it, or where a person moved it.
@@ -120,13 +121,13 @@ def _corrected(before: Workflow, parsed: Workflow) -> Workflow:
     return after
 
 
-def _told(
-    engine: Engine, slug: str, root: str, record: str, mode: str = ""
+def _read_pages(
+    store: Store, slug: str, root: str, record: str, mode: str = ""
 ) -> tuple[Fields, list[str], Workflow]:
-    """The document that the pages tell, what did not fit in them, and the state of it."""
-    folder = os.path.dirname(engine.workspace.inside(root, record))
-    texts = {name: files.page(engine, folder, name) for name in _PAGES}
-    log = _log(engine, slug, folder)
+    """Return the document that the pages tell, what did not fit in them, and the state of it."""
+    folder = os.path.dirname(store.workspace.inside(root, record))
+    texts = {name: files.read_page(store.disk, folder, name) for name in _PAGES}
+    log = _read_log(store.disk, slug, folder)
     if not (log or texts["tasks.md"] or texts["plan.md"]):
         raise Refused(
             "not_found",
@@ -138,23 +139,23 @@ def _told(
     if not mode:
         mode = "knowledge" if texts["plan.md"] and not texts["tasks.md"] else "development"
     units = texts[_UNITS[mode]]
-    document, found = rebuilt(
+    document, differences = rebuilt(
         texts["brief.md"], units, log, texts["guardrails.md"], slug, mode, _commits_of(root)
     )
-    origin = engine.origin(record, engine.workspace.name)
+    origin = store.origin(record, store.workspace.name)
     try:
         parsed = records.parse("loop", Sealed(document, None, intact=False), None, origin)
     except Invalid as invalid:
         raise Refused(
             "invalid", f"loop rebuild: {slug}: {invalid}", f"look at {files.HOME}/{slug}/"
         ) from invalid
-    said = {key: brief[key] for key in _BRIEF if brief[key]}
-    return document, found, {**parsed, "context": {**parsed["context"], **said}}
+    wanted = {key: brief[key] for key in _BRIEF if brief[key]}
+    return document, differences, {**parsed, "context": {**parsed["context"], **wanted}}
 
 
-def _log(engine: Engine, slug: str, folder: str) -> str:
-    """The log; without one that can be read, it would tell that nothing was ever done."""
-    log = files.log(engine, folder)
+def _read_log(disk: Disk, slug: str, folder: str) -> str:
+    """Return the log; raise ``Refused`` where none can be read: it would say nothing was done."""
+    log = files.read_log(disk, folder)
     if log is None:
         page = f"{files.HOME}/{slug}/{files.PROGRESS}"
         raise Refused(
@@ -166,7 +167,7 @@ def _log(engine: Engine, slug: str, folder: str) -> str:
 
 
 def _commits_of(root: str) -> Callable[[str], bool]:
-    """Whether git has a commit; without git, nobody can say that it has not."""
+    """Return whether git has a commit; without git, nobody can say that it has not."""
     if git.head(root) is None:
         return lambda _commit: True
     return lambda commit: git.line(root, "cat-file", "-t", commit) == "commit"
@@ -174,27 +175,29 @@ def _commits_of(root: str) -> Callable[[str], bool]:
 
 def _document(raw: bytes) -> Fields:
     try:
-        found = jsontext.loads(raw, strict=True)
+        document = jsontext.loads(raw, strict=True)
     except jsontext.BadJson:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _differences(theirs: Fields, ours: Fields, name: str) -> list[str]:
-    """Where a record and the pages do not say the same of a unit."""
+    """Return where a record and the pages do not say the same of a unit."""
     key = "phases" if ours["mode"] == "knowledge" else "tasks"
-    said = theirs.get(key)
-    units: Fields = said if isinstance(said, dict) else {}
-    found = [f"{name} does not know {unit}" for unit in ours[key] if unit not in units]
-    found += [f"{name} has {unit}, the pages have not" for unit in units if unit not in ours[key]]
-    for unit, told in ours[key].items():
+    listed = theirs.get(key)
+    units: Fields = listed if isinstance(listed, dict) else {}
+    differences = [f"{name} does not know {unit}" for unit in ours[key] if unit not in units]
+    differences += [
+        f"{name} has {unit}, the pages have not" for unit in units if unit not in ours[key]
+    ]
+    for unit, logged in ours[key].items():
         known = units.get(unit)
         if not isinstance(known, dict):
             continue
         for field in _COMPARED:
-            if known.get(field) != told.get(field):
-                found.append(
+            if known.get(field) != logged.get(field):
+                differences.append(
                     f"{unit}: {field} is {known.get(field)!r} in {name} "
-                    f"and {told.get(field)!r} by the log"
+                    f"and {logged.get(field)!r} by the log"
                 )
-    return found
+    return differences

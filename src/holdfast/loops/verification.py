@@ -17,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Task, Workflow
     from holdfast.evidence.run import Outcome
-    from holdfast.keeper import Keeper
     from holdfast.workspace import Workspace
 
 LIMIT = "30m"
@@ -32,7 +31,7 @@ def seconds_of(limit: str | None) -> int:
 
 
 def own_command(workspace: Workspace, state: Workflow, task: Task) -> str | None:
-    """The unit's own command; refused while nobody approved it."""
+    """Return the unit's own command; raise ``Refused`` while nobody approved it."""
     from holdfast import trust
 
     command = task.get("verify")
@@ -43,30 +42,33 @@ def own_command(workspace: Workspace, state: Workflow, task: Task) -> str | None
 
 
 def run(
-    keeper: Keeper, state: Workflow, unit: str, given: list[str], limit: str | None
+    workspace: Workspace, state: Workflow, unit: str, words: list[str], limit: str | None
 ) -> tuple[Fields, str | None]:
-    """Runs it; gives the evidence, and why it failed if it did."""
+    """Run what verifies a unit, its own command unless ``words`` are one.
+
+    Return the evidence, and why it failed if it did. Raise ``Refused`` if nothing can be run.
+    """
     task = find_task(state, unit)
     if task is not None and task["status"] != "verifying":
         why = f"it is {task['status'].replace('_', ' ')}, not verifying"
         raise Refused(
             "wrong_order", f"loop verify: {unit} of {state['id']}: {why}", "holdfast loop next"
         )
-    own = own_command(keeper.workspace, state, task) if task is not None and not given else None
-    command = given or own
+    own = own_command(workspace, state, task) if task is not None and not words else None
+    command = words or own
     if not command:
         raise Refused(
             "no_command",
             f"loop verify: nothing says what verifies {unit[:40]}",
             f"holdfast loop verify {word(unit)} --run -- COMMAND",
         )
-    root = files.root_of(keeper._engine, state, "loop verify")  # noqa: SLF001 - a room of its own
+    root = files.root_of(workspace, state, "loop verify")
     outcome = run_command(command, root, limit_s=seconds_of(limit))
     return evidence_of(command, outcome)
 
 
 def evidence_of(command: list[str] | str, outcome: Outcome) -> tuple[Fields, str | None]:
-    """What is recorded of a run, and why it is no pass if it is none."""
+    """Return what is recorded of a run, and why it is no pass if it is none."""
     shown = command if isinstance(command, str) else " ".join(word(part) for part in command)
     if not outcome.started:
         raise Refused(

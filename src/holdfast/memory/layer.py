@@ -11,26 +11,28 @@ import os
 from errno import EFBIG
 
 from holdfast import exchange, jsontext, settings
-from holdfast.core import choice, learning, sentences
+from holdfast.core import learning, sentences
 from holdfast.core.workflow.lifecycle import pending
+from holdfast.core.workflow.state import is_active
 from holdfast.digest import digest
 from holdfast.errors import HoldfastError
 from holdfast.memory import merge, place, section
-from holdfast.small import Small
+from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.caller import Caller
-    from holdfast.core.shapes import Fields
+    from holdfast.core.shapes import Fields, Workflow
+    from holdfast.keeper.session import Session
+    from holdfast.storage.ledger import Stream
 
 UNAVAILABLE = "Auto-memory unavailable — learnings will not persist"
 FILE = "memory.json"
 LOCK = "memory.lock"
 WAIT_S = 5.0
-_ENDED = 20
-"""So many of the newest ends of workflows are looked at."""
+_MAX_ENDED = 20
+_NEWEST_ENDED = "status IN ('completed', 'expired') ORDER BY updated_at DESC LIMIT ?"
 _LARGEST = 4_000_000
 _MARKS = 2
 
@@ -38,14 +40,14 @@ _MARKS = 2
 class Memory:
     """The memory of one workspace."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-        self._engine = caller.engine
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._store = session.store
 
     @property
     def path(self) -> str | None:
         """Where it is; ``None`` where it is switched off."""
-        return place.find(self._engine.workspace)
+        return place.find(self._store.workspace)
 
     def is_available(self) -> bool:
         """Whether it can be read and written, or made."""
@@ -60,7 +62,7 @@ class Memory:
     def lines(self) -> list[str]:
         """The lines of our section as they stand; none when there is no section."""
         path = self.path
-        raw = self._engine.disk.read(path) if path else None
+        raw = self._store.disk.read(path) if path else None
         lines = section.Section(raw or b"", self._key).lines or []
         return [section.encoded(line).decode(errors="replace") for line in lines]
 
@@ -73,27 +75,25 @@ class Memory:
 
         Trouble with the file is a note, never a fault: the state itself is safe.
         """
-        disk = self._engine.disk
+        disk = self._store.disk
         try:
             path = self.path
             if path is None:
                 return False
-            lock = disk.lock(os.path.join(self._engine.workspace.home, LOCK), WAIT_S)
-            before, self._caller.is_spreading = self._caller.is_spreading, True
+            lock = disk.lock(os.path.join(self._store.workspace.home, LOCK), WAIT_S)
             try:
                 return self._write(os.path.realpath(path))
             finally:
-                self._caller.is_spreading = before
                 disk.close(lock)
         except (OSError, HoldfastError) as error:
             why = getattr(error, "strerror", None) or getattr(error, "message", None) or error
-            self._engine.note(f"{UNAVAILABLE} ({why})")
+            self._store.note(f"{UNAVAILABLE} ({why})")
             return False
 
     def _write(self, path: str) -> bool:
-        disk = self._engine.disk
+        disk = self._store.disk
         remembered = self._remembered(path)
-        room = settings.load(self._engine.workspace.root).memory_lines() - _MARKS
+        room = settings.load(self._store.workspace.root).memory_lines() - _MARKS
         made: list[Fields] = []
         changed: list[bool] = []
 
@@ -101,7 +101,7 @@ class Memory:
             # Looked at anew each time: whoever wrote in between may know more.
             if raw is not None and len(raw) > _LARGEST:
                 raise OSError(EFBIG, f"it has more than {_LARGEST:,} bytes")
-            wanted = self._caller.reading(lambda: list(self._wanted()))
+            wanted = list(self._wanted())
             found = section.Section(raw or b"", self._key)
             lines, theirs, told = merge.merged(found.lines, wanted, remembered, room)
             after: bytes | None = found.with_lines([*lines, *theirs])
@@ -112,7 +112,7 @@ class Memory:
 
         disk.make_folder(os.path.dirname(path))
         self._clear_spares(path, remembered["written"])
-        exchange.settle(disk, path, prepare, self._engine.pause, self._key)
+        exchange.settle(disk, path, prepare, self._store.pause, self._key)
         if made[-1] != remembered:
             disk.replace_view(self._state_path, jsontext.pretty(made[-1]).encode() + b"\n")
         return any(changed)
@@ -121,33 +121,33 @@ class Memory:
         """Sees to what a writer that was killed left beside the file."""
 
         def is_known(left: bytes) -> bool:
-            wanted = self._caller.reading(lambda: list(self._wanted()))
+            wanted = list(self._wanted())
             ours = section.Section(b"", self._key).with_lines(section.laid_out(wanted))
-            standing = self._engine.disk.read(path) or b""
+            standing = self._store.disk.read(path) or b""
             known = {b"", *standing.splitlines(), *ours.splitlines()}
             *whole, last = left.splitlines()
             return any(row.startswith(last) for row in known) and all(
                 row in known or merge.is_ours(section.decoded(row), written, []) for row in whole
             )
 
-        for kept in exchange.clear_spares(self._engine.disk, path, is_known, self._key):
-            self._engine.note(f"what was saved as {path} when a writer died is kept as {kept}")
+        for kept in exchange.clear_spares(self._store.disk, path, is_known, self._key):
+            self._store.note(f"what was saved as {path} when a writer died is kept as {kept}")
 
     @property
     def _key(self) -> str:
         """The section's name: several workspaces may share one file."""
-        top = os.path.dirname(os.path.dirname(self._engine.workspace.home))
+        top = self._store.workspace.project
         name = "".join([c if c.isalnum() else "-" for c in os.path.basename(top)]) or "workspace"
         return f"{name[:40]}-{digest(os.path.realpath(top).encode())[:8]}"
 
     @property
     def _state_path(self) -> str:
-        return os.path.join(self._engine.workspace.home, FILE)
+        return os.path.join(self._store.workspace.home, FILE)
 
     def _remembered(self, path: str) -> Fields:
         """What was written last; nothing when that was another file, or is not known."""
         try:
-            found = jsontext.loads(self._engine.disk.read_own(self._state_path) or b"{}")
+            found = jsontext.loads(self._store.disk.read_own(self._state_path) or b"{}")
         except jsontext.BadJson:
             found = {}
         if not isinstance(found, dict) or found.get("path") != path:
@@ -156,41 +156,36 @@ class Memory:
 
     def _wanted(self) -> Iterator[tuple[str, list[str]]]:
         """Headings and sentences; what comes last leaves first when there is too little room."""
-        state = Small(self._caller, "learning").look()
+        state = self._session.log_state("learning")
         learned: dict[str, list[str]] = {}
         for entry in state["learnings"]:
             heading = sentences.one_line(entry.get("section", learning.SECTION))
             learned.setdefault(heading, []).insert(0, sentences.learned(entry))
         yield from learned.items()
-        delegations, interviews = (
-            Small(self._caller, kind).look() for kind in ("delegation", "interview")
-        )
+        delegations = self._session.log_state("delegation")
+        interviews = self._session.log_state("interview")
         yield merge.PREFERRED, sentences.preferences(delegations, interviews)
-        rows = sorted(self._caller.rows(), key=lambda row: str(row["updated_at"]), reverse=True)
-        active = [row for row in rows if row["status"] in choice.ACTIVE and row["format"] == "verb"]
-        yield merge.ACTIVE, [line for row in active if (line := self._active(row))]
-        ended = [row for row in rows if row["status"] in ("completed", "expired")]
-        yield merge.ENDED, [self._ended(row) for row in ended[:_ENDED]]
+        ledger = self._store.ledger
+        active = list(ledger.states(f"{ACTIVE} AND format = 'verb' ORDER BY updated_at DESC"))
+        lines = [self._active(self._store.peek_at(one).state) for one in active]
+        yield merge.ACTIVE, [line for line in lines if line]
+        ended = ledger.states(_NEWEST_ENDED, _MAX_ENDED)
+        yield merge.ENDED, [self._ended(one) for one in ended]
 
-    def _active(self, row: Fields) -> str | None:
-        position = self._engine.position(row["id"])
-        state = None if position is None else self._engine.load(position)
-        if state is None:
+    def _active(self, state: Workflow) -> str | None:
+        if not is_active(state):
             return None
-        return sentences.position(row["recipe"], row["title"], sentences.begun(state))
+        return sentences.position(state["recipe"]["name"], state["title"], sentences.begun(state))
 
-    def _ended(self, row: Fields) -> str:
+    def _ended(self, ended: Stream) -> str:
+        row, state = ended.row, ended.state
         if row["status"] == "expired":
             return sentences.expiry(row["recipe"], row["title"], row["phase"])
-        return sentences.completion(row["recipe"], row["title"], self._ending(row))
-
-    def _ending(self, row: Fields) -> Fields:
-        """How a workflow ended: most say so in their last event, which spares reading the rest."""
-        last = next(self._engine.ledger.scan(row["id"], row["seq"] - 1), None)
-        if last is not None and last["type"] == "workflow_completed":
-            return last["data"]
-        state = self._engine.replay(row["id"])[0]
-        return {**state, "skipped": pending(state)}
+        # Its last event says how it was completed, unless something was noted after that.
+        last = next(self._store.ledger.newest(row["id"], 1))
+        is_completion = last["type"] == "workflow_completed"
+        ending = last["data"] if is_completion else {**state, "skipped": pending(state)}
+        return sentences.completion(row["recipe"], row["title"], ending)
 
 
 def _texts(found: object) -> list[str]:

@@ -21,13 +21,16 @@ from __future__ import annotations
 
 import _sqlite3
 import os
+from errno import EDQUOT, EIO, ENOENT, ENOSPC, ENOTDIR
 
 from holdfast.errors import Fault, Refused
 from holdfast.storage.lock import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from sqlite3 import Connection, Cursor
+    from typing import Any
 
     from holdfast.disk import Disk
 
@@ -35,9 +38,13 @@ NAME = "ledger.db"
 LOCK_NAME = "lock"
 APPLICATION_ID = 0x484F4C44
 SCHEMA_VERSION = 1
+RECOVERED = ".recovered"
+"""Added to the name of a ledger that a repair made and has not put in place yet."""
 CHECKPOINT_PAGES = 100
 _PAGE_BYTES = 4096
-_BESIDE = ("-wal", "-shm", "-journal")
+BESIDE = ("-wal", "-shm", "-journal")
+_PLAIN = ".claude"
+"""What is above the ledger's folder outside git, and is made with it."""
 _FOLDER_MODE = 0o700
 _FILE_MODE = 0o600
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.glusterfs")
@@ -55,14 +62,13 @@ class Database:
     def __init__(self, folder: str, disk: Disk, wait_s: float) -> None:
         self.folder = folder
         self.path = os.path.join(folder, NAME)
-        self.is_new = False
-        """True after this object made the database."""
         self._disk = disk
         self._wait_s = wait_s
         self._lock = Lock(os.path.join(folder, LOCK_NAME), disk)
         self._connection: Connection | None = None
         self._is_writable = False
-        self._file: tuple[int, int] | None = None
+        self.file: tuple[int, int] | None = None
+        """Device and inode of the database that is open."""
         self._owner = 0
         self._unsynced_bytes = 0
 
@@ -71,27 +77,32 @@ class Database:
     def exists(self) -> bool:
         return os.path.exists(self.path)
 
-    def read(self, statement: str, values: tuple[object, ...] = ()) -> Cursor | None:
-        """Run a query without taking a lock. Return ``None`` where there is no ledger yet."""
+    def rows(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query, without taking a lock; none where there is no ledger yet."""
         connection = self._for_reading()
         if connection is None:
-            return None
+            return
         try:
-            return connection.execute(statement, values)
+            yield from connection.execute(statement, values)
         except Error as error:
             raise self._fault(error) from error
 
     def _for_reading(self) -> Connection | None:
         if self._connection is not None and (self._lock.is_held or self._is_current()):
             return self._connection
+        was_open = self._connection is not None
         self._forget()
         file = _file_at(self.path)
         if file is None:
+            if was_open and not os.path.isdir(os.path.dirname(self.folder)):
+                raise _gone(self.folder)
             return None
-        self._connection = self._open_to_read()
-        self._is_writable = False
         self._remember(file)
-        return self._connection
+        connection = self._open_to_read()
+        if not self._is_current():
+            return self._for_reading()  # SQLite opens the journal by its name, a moment later.
+        self._connection = connection
+        return connection
 
     def _open_to_read(self) -> Connection:
         connection = self._connect("ro")
@@ -130,8 +141,7 @@ class Database:
         Raise ``Fault`` when the lock is held for longer than the wait.
         """
         try:
-            self._make_folder()
-            self._lock.acquire(self._wait_s)
+            self.acquire_lock()
             self._for_writing()
         except OSError as error:
             self.release()
@@ -140,10 +150,23 @@ class Database:
             self.release()
             raise
 
+    def acquire_lock(self) -> None:
+        """Take the lock alone, for a repair of a database that may not open."""
+        self._make_folder()
+        self._lock.acquire(self._wait_s)
+        finish_recovery(self.path, self._disk)
+
     def begin(self) -> None:
-        """Begin a transaction under the lock that is held."""
+        """Begin a transaction under the lock that is held.
+
+        Raise ``Fault`` if the database was moved or replaced since: what was read of it does not
+        hold for another one.
+        """
+        assert self._connection is not None
+        if not self._is_current():
+            raise _gone(self.folder)
         try:
-            self._for_writing().execute("BEGIN IMMEDIATE")
+            self._connection.execute("BEGIN IMMEDIATE")
         except Error as error:
             raise self._fault(error) from error
 
@@ -162,7 +185,9 @@ class Database:
             self._connection.execute("COMMIT")
         except Error as error:
             self._roll_back()
-            raise _unknown_outcome(self.path, error, request) from error
+            raise _unknown_outcome(self.path, str(error), request) from error
+        if not self._is_current():
+            raise _unknown_outcome(self.path, "it was moved or removed meanwhile", request)
         self._unsynced_bytes += written_bytes
 
     def checkpoint(self, *, is_due: bool) -> None:
@@ -176,6 +201,16 @@ class Database:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         except Error:
             return
+
+    def close(self) -> None:
+        """Move the whole journal into the database and close it, before the file is moved."""
+        assert self._connection is not None
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._connection.close()
+        except Error as error:
+            raise self._fault(error) from error
+        self._forget()
 
     def roll_back(self) -> None:
         self._roll_back()
@@ -201,7 +236,7 @@ class Database:
         self._forget()
         if not os.path.exists(self.path):
             self._make()
-        file = _file_at(self.path)
+        self._remember(_file_at(self.path))
         connection = self._connect("rw")
         try:
             version = self._check_identity(connection)
@@ -215,21 +250,29 @@ class Database:
             raise self._fault(error) from error
         if version > SCHEMA_VERSION:
             raise newer_schema(self.path, version)
+        if not (self._is_current() and self._lock.is_current):
+            raise _gone(self.folder)
         self._connection = connection
         self._is_writable = True
-        self._remember(file)
         return connection
 
     def _make_folder(self) -> None:
-        if not os.path.isdir(self.folder):
-            _refuse_network(self.folder)
-            self._disk.make_folder(self.folder, _FOLDER_MODE)
-            self._disk.sync_folder(os.path.dirname(self.folder))
+        """Make the ledger's folder; raise ``Fault`` if the repository around it is gone.
+
+        A process that stays open while its repository is moved must not make a second one.
+        """
+        if os.path.isdir(self.folder):
+            return
+        _refuse_network(self.folder)
+        above = os.path.dirname(self.folder)
+        if os.path.basename(above) == _PLAIN:
+            self._disk.add_folder(above)
+        self._disk.add_folder(self.folder, _FOLDER_MODE)
 
     def _make(self) -> None:
         """Make the database under another name, whole, and put it in place."""
         fresh = f"{self.path}.new"
-        for end in ("", *_BESIDE):
+        for end in ("", *BESIDE):
             self._disk.remove(fresh + end)
         try:
             # SQLite gives the files beside it the same permissions.
@@ -242,16 +285,27 @@ class Database:
             finally:
                 connection.close()
             # A journal whose database was taken away would be played into the new one.
-            for end in _BESIDE:
+            for end in BESIDE:
                 if os.path.lexists(self.path + end):
                     self._disk.move(self.path + end, f"{self.path}.orphan{end}")
+            self._sync_names()
             self._disk.move(fresh, self.path)
             self._disk.sync_folder(self.folder)
         except OSError as error:
             raise self._not_writable(error) from error
         except Error as error:
             raise self._fault(error) from error
-        self.is_new = True
+
+    def _sync_names(self) -> None:
+        """Make durable what is in the folder, and that the folder is there.
+
+        It has to be so before the database has its name: whoever finds that does not ask again.
+        """
+        above = os.path.dirname(self.folder)
+        self._disk.sync_folder(self.folder)
+        self._disk.sync_folder(above)
+        if os.path.basename(above) == _PLAIN:
+            self._disk.sync_folder(os.path.dirname(above))
 
     # Opening
 
@@ -284,16 +338,15 @@ class Database:
 
     def schema_version(self) -> int:
         """Return the version of the schema, 0 where there is no ledger."""
-        cursor = self.read("PRAGMA user_version")
-        return 0 if cursor is None else int(cursor.fetchone()[0])
+        return next((int(row[0]) for row in self.rows("PRAGMA user_version")), 0)
 
     def _remember(self, file: tuple[int, int] | None) -> None:
-        self._file = file
+        self.file = file
         self._owner = os.getpid()
 
     def _is_current(self) -> bool:
         """True if the connection is this process's own and the path still names its file."""
-        return self._owner == os.getpid() and self._file == _file_at(self.path)
+        return self._owner == os.getpid() and self.file == _file_at(self.path)
 
     def _forget(self) -> None:
         """Leave a connection. One that another process opened before a fork is not even closed."""
@@ -301,13 +354,15 @@ class Database:
             _KEPT.append(self._connection)
         self._connection = None
         self._is_writable = False
-        self._file = None
+        self.file = None
 
     # Faults
 
     def _fault(self, error: Exception) -> Fault:
         if isinstance(error, OSError):
             return _storage(self.path, error.strerror or str(error))
+        if not os.path.isdir(self.folder) or (self.file and not self._is_current()):
+            return _gone(self.folder)
         code = _code(error)
         if code in _DAMAGED:
             return damaged(self.path, str(error))
@@ -329,8 +384,8 @@ class Database:
         return _storage(self.path, str(error))
 
     def _not_writable(self, error: OSError) -> Fault:
-        from errno import EDQUOT, EIO, ENOSPC
-
+        if error.errno in (ENOENT, ENOTDIR):
+            return _gone(self.folder)
         if error.errno in (ENOSPC, EDQUOT, EIO):
             return Fault(
                 "not_written",
@@ -338,6 +393,24 @@ class Database:
                 "make room or mend the disk, then run the same command again",
             )
         return not_writable(self.folder, error.strerror or str(error))
+
+
+def finish_recovery(path: str, disk: Disk) -> None:
+    """Put a recovered ledger in place. Its predecessor's journal must not be played into it."""
+    if not os.path.exists(path + RECOVERED):
+        return
+    for end in BESIDE:
+        disk.remove(path + end)
+    disk.sync_folder(os.path.dirname(path))
+    disk.move(path + RECOVERED, path)
+    disk.sync_folder(os.path.dirname(path))
+
+
+def connect_damaged(path: str) -> Connection:
+    """Open a database that may be damaged, to read what it still has."""
+    connection = _sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, isolation_level=None)
+    connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
+    return connection
 
 
 _KEPT: list[Connection] = []
@@ -365,6 +438,15 @@ def not_writable(folder: str, why: str) -> Fault:
     )
 
 
+def _gone(folder: str) -> Fault:
+    return Fault(
+        "moved",
+        f"the ledger {folder} was moved, replaced or removed meanwhile: nothing was recorded",
+        "run the same command again where the repository is now; start a server anew there",
+        path=folder,
+    )
+
+
 def newer_schema(path: str, version: int) -> Fault:
     return Fault(
         "newer_ledger",
@@ -383,10 +465,10 @@ def _storage(path: str, why: str) -> Fault:
     )
 
 
-def _unknown_outcome(path: str, error: Exception, request: str) -> Fault:
+def _unknown_outcome(path: str, why: str, request: str) -> Fault:
     return Fault(
         "unknown_outcome",
-        f"the disk failed while writing {path} ({error}): whether this was recorded is unknown",
+        f"writing {path} failed ({why}): whether this was recorded is unknown",
         f"run the same command again with --id {request}: it is applied once",
         id=request,
     )

@@ -47,8 +47,8 @@ def made(
         own_id = request if number == 1 else f"{request}.{number}"
         event: Event = {
             "seq": seq + number, "id": own_id, "at": at, "stream": stream,
-            "version": version + number, "v": SCHEMA, "type": draft["type"], "data": draft["data"], "by": by, "prev": prev,
-            "hash": "",
+            "version": version + number, "v": SCHEMA, "type": draft["type"],
+            "data": draft["data"], "by": by, "prev": prev, "hash": "",
         }  # fmt: skip
         data_text = _text(draft["data"])
         row = (
@@ -69,6 +69,20 @@ def body_of(row: tuple[Any, ...]) -> str:
         f',"version":{version},"v":{v},"type":{_text(kind)},"data":{data},"by":{by}{parts}'
         f',"prev":{_text(prev)}'
     )
+
+
+def moved(row: tuple[Any, ...], seq: int, version: int, prev: str) -> tuple[Any, ...]:
+    """Return an event's row at another place in the chain."""
+    _, own_id, at, stream, _, v, kind, data, by = row[:9]
+    body = (seq, own_id, at, stream, version, v, kind, data, by, None, prev)
+    return (*body, digest(body_of(body).encode()))
+
+
+def part_of(text: str) -> tuple[int, int]:
+    """Return which part of its commit an event of version 0.1 is, and of how many."""
+    part = jsontext.loads(text)
+    is_part = isinstance(part, list) and [type(number) for number in part] == [int, int]
+    return (part[0], part[1]) if is_part else (1, 1)
 
 
 def line_of(row: tuple[Any, ...]) -> str:

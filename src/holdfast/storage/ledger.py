@@ -8,6 +8,7 @@ end, whatever happened. What a stream's columns and state are is the caller's kn
 from __future__ import annotations
 
 from holdfast import jsontext
+from holdfast.errors import Fault
 from holdfast.storage import events as codec
 from holdfast.storage.database import Database
 
@@ -29,6 +30,7 @@ COLUMNS = (
     "initiative", "milestone", "created_at", "updated_at",
 )  # fmt: skip
 _LISTED = ", ".join(f"streams.{name}" for name in COLUMNS)
+_STREAMS = f"SELECT {_LISTED}, states.state FROM streams JOIN states USING (stream)"
 _MARKS = ", ".join("?" * len(COLUMNS))
 _PUT_STREAM = f"INSERT OR REPLACE INTO streams ({', '.join(COLUMNS)}) VALUES ({_MARKS})"
 _PUT_STATE = (
@@ -36,6 +38,7 @@ _PUT_STATE = (
     " ON CONFLICT (stream) DO UPDATE SET state = excluded.state"
 )
 _PUT_EVENT = f"INSERT INTO events ({codec.COLUMNS}) VALUES ({', '.join('?' * 12)})"
+_KEEP_EVENT = _PUT_EVENT.replace("INSERT", "INSERT OR IGNORE", 1)
 _EVENTS = f"SELECT {codec.COLUMNS} FROM events"
 _RECORD = (
     "worktree", "path", "stream", "seq", "digest", "size", "mtime_ns", "inode", "device",
@@ -62,7 +65,9 @@ class Ledger:
     def __init__(self, folder: str, disk: Disk, wait_s: float) -> None:
         self.folder = folder
         self.database = Database(folder, disk, wait_s)
-        self._identity: str | None = None
+        self._identity = ""
+        self._identified: object = None
+        """The file that has this identity; another may have taken its place."""
         self._written_bytes = 0
         self._first_seq = 0
         self._head: tuple[int, str] | None = None
@@ -86,15 +91,21 @@ class Ledger:
 
     def identity(self) -> str:
         """Return the name by which records know this ledger; empty while there is none."""
-        if self._identity is None:
-            self._identity = self.fact(_IDENTITY) or None
-        return self._identity or ""
+        if not self._identity or self._identified != self.database.file:
+            self._identity = self.fact(_IDENTITY)
+            self._identified = self.database.file
+        return self._identity
 
     def fact(self, name: str) -> str:
         row = self._row("SELECT value FROM facts WHERE name = ?", name)
         return row[0] if row is not None else ""
 
     # Streams
+
+    def stream_names(self) -> list[str]:
+        """Return the streams that have events, in the order of their first."""
+        query = "SELECT stream FROM events GROUP BY stream ORDER BY min(seq)"
+        return [row[0] for row in self.database.rows(query)]
 
     def stream(self, name: str) -> Stream | None:
         """Return a stream with its state."""
@@ -109,10 +120,15 @@ class Ledger:
             held += [one for one in by_client if one.row["stream"] not in known]
         return held
 
+    def unread(self) -> list[str]:
+        """Return the paths that active workflows require and that were not read yet."""
+        query = f"SELECT unread FROM streams WHERE unread IS NOT NULL AND {ACTIVE}"
+        return [path[1:] for row in self.database.rows(query) for path in jsontext.loads(row[0])]
+
     def rows(self, where: str = "kind = 'workflow'", *values: object) -> list[Fields]:
         """Return the rows of streams, without their states."""
-        cursor = self.database.read(f"SELECT {_LISTED} FROM streams WHERE {where}", values)
-        return [] if cursor is None else [_row_of(row) for row in cursor]
+        query = f"SELECT {_LISTED} FROM streams WHERE {where}"
+        return [_row_of(row) for row in self.database.rows(query, values)]
 
     def states(self, where: str, *values: object) -> Iterator[Stream]:
         """Yield streams with their states."""
@@ -123,11 +139,7 @@ class Ledger:
         return row[0] if row is not None else 0
 
     def _streams(self, where: str, *values: object) -> Iterator[Stream]:
-        cursor = self.database.read(
-            f"SELECT {_LISTED}, states.state FROM streams JOIN states USING (stream) WHERE {where}",
-            values,
-        )
-        for row in cursor or ():
+        for row in self.database.rows(f"{_STREAMS} WHERE {where}", values):
             yield Stream(_row_of(row), jsontext.loads(row[-1]))
 
     # Events
@@ -164,20 +176,29 @@ class Ledger:
 
     def lines(self, stream: str | None = None) -> Iterator[str]:
         """Yield events as lines of JSON."""
-        where = "" if stream is None else "WHERE stream = ?"
-        values = () if stream is None else (stream,)
-        cursor = self.database.read(f"{_EVENTS} {where} ORDER BY seq", values)
-        for row in cursor or ():
-            yield codec.line_of(row)
+        return map(codec.line_of, self.raw_rows(stream=stream))
 
-    def raw_rows(self, after: int = 0) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of events as they are stored, for an audit."""
-        cursor = self.database.read(f"{_EVENTS} WHERE seq > ? ORDER BY seq", (after,))
-        yield from cursor or ()
+    def hash_at(self, seq: int) -> str:
+        """Return the hash of an event; empty if there is none."""
+        row = self._row("SELECT hash FROM events WHERE seq = ?", seq)
+        return row[0] if row is not None else ""
+
+    def damage(self) -> list[str]:
+        """Return what SQLite finds wrong with the database."""
+        try:
+            lines = [str(row[0]) for row in self.database.rows("PRAGMA integrity_check(5)")]
+        except Fault as fault:
+            return [fault.message]
+        return [] if lines in ([], ["ok"]) else lines
+
+    def raw_rows(self, after: int = 0, *, stream: str | None = None) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of events, of one stream or of all, as they are stored."""
+        if stream is not None:
+            return self.database.rows(f"{_EVENTS} WHERE stream = ? ORDER BY version", (stream,))
+        return self.database.rows(f"{_EVENTS} WHERE seq > ? ORDER BY seq", (after,))
 
     def _events(self, clause: str, *values: object) -> Iterator[Event]:
-        cursor = self.database.read(f"{_EVENTS} {clause}", values)
-        for row in cursor or ():
+        for row in self.database.rows(f"{_EVENTS} {clause}", values):
             if row[5] > codec.SCHEMA:
                 raise codec.newer_event(row[5])
             yield codec.event_of(row)
@@ -193,18 +214,17 @@ class Ledger:
         return None if row is None else dict(zip(_RECORD, row, strict=True))
 
     def records_of(self, stream: str) -> list[Fields]:
-        cursor = self.database.read(
-            f"SELECT {', '.join(_RECORD)} FROM records WHERE stream = ?", (stream,)
-        )
-        return [dict(zip(_RECORD, row, strict=True)) for row in cursor or ()]
+        query = f"SELECT {', '.join(_RECORD)} FROM records WHERE stream = ?"
+        rows = self.database.rows(query, (stream,))
+        return [dict(zip(_RECORD, row, strict=True)) for row in rows]
 
     def completed_records(self) -> list[tuple[Fields, str]]:
         """Return the rows of ended workflows whose record stands, each with its path."""
-        cursor = self.database.read(
+        rows = self.database.rows(
             f"SELECT {_LISTED}, records.path FROM streams JOIN records USING (stream)"
             " WHERE status IN ('completed', 'abandoned') AND format = 'skill' ORDER BY updated_at"
         )
-        return [(_row_of(row), row[-1]) for row in cursor or ()]
+        return [(_row_of(row), row[-1]) for row in rows]
 
     def unplaced(self) -> list[tuple[str, str, str]]:
         """Return worktree, path and stream of the files that the last transaction wrote."""
@@ -216,11 +236,9 @@ class Ledger:
     def acquire(self) -> None:
         """Take the lock that writers queue at; make the ledger if there is none."""
         self.database.acquire()
-        if self.database.is_new:
-            self._identity = None
 
-    def begin(self) -> None:
-        """Begin a transaction under the lock."""
+    def begin(self, identity: str = "") -> None:
+        """Begin a transaction under the lock. A new ledger gets this identity, or one by chance."""
         self.database.begin()
         self._head = None
         self._head = self.head()
@@ -229,7 +247,7 @@ class Ledger:
         if not self.identity():
             from os import urandom
 
-            self.put_fact(_IDENTITY, urandom(12).hex())
+            self.put_fact(_IDENTITY, identity or urandom(12).hex())
 
     def insert(
         self, drafts: list[Draft], *, stream: str, version: int, at: str, by: Fields, request: str
@@ -244,11 +262,32 @@ class Ledger:
             self.insert_row(row)
         return [event for event, _ in rows]
 
+    def continued(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Return rows of another ledger with the places they get at the end of this one."""
+        seq, prev = self.head()
+        versions: dict[str, int] = {}
+        result = []
+        for row in rows:
+            stream = row[3]
+            if stream not in versions:
+                versions[stream] = next((one["version"] for one in self.newest(stream, 1)), 0)
+            seq, versions[stream] = seq + 1, versions[stream] + 1
+            moved = codec.moved(row, seq, versions[stream], prev)
+            prev = moved[11]
+            result.append(moved)
+        return result
+
     def insert_row(self, row: tuple[Any, ...]) -> None:
         """Add an event that has its place and hash already."""
         self.database.execute(_PUT_EVENT, row)
         self._head = (row[0], row[11])
         self._written_bytes += len(row[7])
+
+    def keep_row(self, row: tuple[Any, ...]) -> None:
+        """Add an event that a damaged ledger had; leave out a second one with the same place."""
+        added = self.database.execute(_KEEP_EVENT, row).rowcount
+        if added:
+            self._head = (row[0], row[11])
 
     def put_stream(self, row: Fields, state: object) -> None:
         """Replace a stream's row and state."""
@@ -296,15 +335,13 @@ class Ledger:
     def roll_back(self) -> None:
         self._head = None
         self.database.roll_back()
-        self._identity = None
+        self._identity = ""
 
     def release(self) -> None:
         self.database.release()
 
     def _row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
-        cursor = self.database.read(statement, values)
-        row: tuple[Any, ...] | None = None if cursor is None else cursor.fetchone()
-        return row
+        return next(self.database.rows(statement, values), None)
 
 
 def _row_of(values: tuple[Any, ...]) -> Fields:

@@ -14,7 +14,7 @@ from holdfast.layers.records.fields import Invalid, is_safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from holdfast.core.shapes import Event, Origin, Workflow
 
@@ -69,11 +69,11 @@ def is_told(event: Event) -> bool:
     return all(isinstance(data[name], _KINDS[name]) for name in data if name in _KINDS)
 
 
-def replayed(events: Iterable[Event]) -> tuple[Workflow | None, list[Event]]:
-    """The state that a stream's events give, and those that make no sense and are left out."""
-    state, odd = _carried(events, is_careful=False)
+def replayed(read: Callable[[], Iterable[Event]]) -> tuple[Workflow | None, list[Event]]:
+    """Return the state that a stream's events give, and those that make no sense."""
+    state, odd = _carried(read(), is_careful=False)
     if state is not None and flaw(state) is not None:
-        state, odd = _carried(events, is_careful=True)
+        state, odd = _carried(read(), is_careful=True)
     return state, odd
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from holdfast.disk import Disk
 
 
+MAX_TRIES = 8
+"""How often a file is written anew that a tool that cleans the work tree takes away."""
 _EMPTY = b"{}"
 """A place for a record in which there is none."""
 
@@ -68,14 +70,25 @@ class RecordStore:
         try:
             self._disk.create(spare, data, self._disk.mode_of(path), durable=durable)
         except FileNotFoundError:
-            self._disk.make_folder(os.path.dirname(path))
-            self._disk.create(spare, data, durable=durable)
+            self._create_with_folder(spare, data, durable=durable)
         except FileExistsError:
             self._see_to(spare, path, data)
             self._disk.create(spare, data, self._disk.mode_of(path), durable=durable)
         if durable_from is not None and not is_there(path):
             self.sync_names(spare, durable_from)
         return spare
+
+    def _create_with_folder(self, path: str, data: bytes, *, durable: bool) -> None:
+        """Create a file and its folder, which a tool that cleans may take away meanwhile."""
+        for attempt in range(MAX_TRIES):
+            try:
+                self._disk.make_folder(os.path.dirname(path))
+                self._disk.create(path, data, durable=durable)
+            except FileNotFoundError:
+                if attempt == MAX_TRIES - 1:
+                    raise
+            else:
+                return
 
     def sync_names(self, path: str, root: str) -> None:
         """Makes durable that the path is there, from the root on."""

@@ -1,0 +1,242 @@
+"""Export and import: events as lines of JSON, for a backup, a hand-over, and an upgrade from 0.1.
+
+An export begins with a line that says what it is, then has the events, each with the hash that
+proves it, and the records as they stand. An import takes all of a file or nothing, and taking the
+same file twice changes nothing. What another machine ran is believed only as a claim.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast import __version__, jsontext
+from holdfast.aggregates import is_log, is_workflow
+from holdfast.core import edits
+from holdfast.core.workflow.evidence import with_claims
+from holdfast.core.workflow.state import is_active
+from holdfast.errors import Refused
+from holdfast.layers import records
+from holdfast.storage import events as codec
+from holdfast.storage import version_0_1
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from holdfast.core.shapes import Fields, Workflow
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
+
+    Row = tuple[Any, ...]
+
+FORMAT = 1
+_HEADER = "holdfast_export"
+_SURFACE = "import"
+"""The surface of events that an import adds by itself."""
+_SEQ, _ID, _STREAM, _BY = 0, 1, 3, 8
+"""Columns of an event's row."""
+
+
+class Imported:
+    """What an import did."""
+
+    def __init__(self, rows: list[Row], known: int) -> None:
+        self.events = len(rows)
+        self.streams = list(_by_stream(rows))
+        """The streams that got new events."""
+        self.known = known
+        """The number of events that were here already."""
+
+
+def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
+    """Yield a ledger, or one workflow of it, as lines of JSON."""
+    header = {_HEADER: FORMAT, "version": __version__, "ledger": store.ledger.identity(),
+              "workflow": workflow}  # fmt: skip
+    yield jsontext.dumps(header)
+    yield from store.ledger.lines(workflow)
+    where, values = ("kind = 'workflow'", ()) if workflow is None else ("stream = ?", (workflow,))
+    for row in store.ledger.rows(f"{where} ORDER BY created_at, stream", *values):
+        held = store.ledger.stream(row["stream"])
+        record = None if held is None else records.place(held.state)
+        if held is not None and record is not None:
+            raw = records.render(held.state, store.ledger.identity(), row["seq"], row["hash"])
+            line = {"record": record, "workflow": row["stream"], "document": jsontext.loads(raw)}
+            yield jsontext.dumps(line)
+
+
+def import_file(session: Session, path: str) -> Imported:
+    """Take in the export at ``path``, ``-`` for standard input; raise ``Refused``."""
+    if path == "-":
+        return import_lines(session, sys.stdin.buffer, "standard input")
+    try:
+        with open(path, "rb") as file:
+            return import_lines(session, file, path)
+    except OSError as error:
+        why = f"import: {path} cannot be read ({error.strerror})"
+        raise Refused("not_found", why, "name a file that holdfast export wrote") from error
+
+
+def import_lines(session: Session, lines: Iterable[bytes], name: str) -> Imported:
+    """Take in the events of an export. Raise ``Refused``, and take in nothing, if it is not one."""
+    header, rows = _parse(lines, name)
+    with session.transaction() as tx:
+        if not tx.store.ledger.head_seq and header["workflow"] is None:
+            done = Imported(rows, 0)
+            tx.begin(header["ledger"])
+            _take_in(tx, rows, {}, name)
+        else:
+            news = [row for own in _by_stream(rows).values() for row in _news(tx, own, name)]
+            news.sort(key=lambda row: int(row[_SEQ]))
+            done = Imported(news, len(rows) - len(news))
+            before = {stream: tx.load(stream) for stream in done.streams}
+            _take_in(tx, tx.store.ledger.continued(news), before, name)
+        tx.commit(is_asked=True)
+    return done
+
+
+def upgrade(session: Session) -> None:
+    """Take a ledger of version 0.1 into the new one. Its files stay where they are."""
+    store = session.store
+    folder = version_0_1.find(store.workspace.old_homes)
+    if folder is None:
+        return
+    old = version_0_1.OldLedger(folder, store.disk)
+    if not old.rows:
+        return
+    with session.transaction() as tx:
+        if store.ledger.head_seq:
+            return  # Another process was first.
+        tx.begin(old.identity)
+        _take_in(tx, old.rows, {}, None)
+        store.note(
+            f"the ledger of version 0.1 was taken in, {len(old.rows)} events; its files stay in "
+            f"{os.path.relpath(folder, store.workspace.root)}, and what was run then counts as a "
+            "claim now"
+        )
+        if old.damaged:
+            store.note(f"{old.damaged} of its lines are no events and were left out")
+        tx.commit()
+
+
+# Reading a file
+
+
+def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
+    """Return the header and the events of an export; raise ``Refused`` with the line at fault."""
+    header: Fields | None = None
+    rows: list[Row] = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text:
+            continue
+        try:
+            if header is None:
+                header = _header(text)
+                if _HEADER in header:
+                    continue
+            if not text.startswith(b'{"record":'):
+                rows.append(codec.row_of(text))
+        except (codec.BadEvent, jsontext.BadJson) as bad:
+            why = bad.why if isinstance(bad, jsontext.BadJson) else str(bad)
+            raise _not_an_export(name, f"line {number}: {why}") from None
+    if header is None:
+        raise _not_an_export(name, "it is empty")
+    return header, rows
+
+
+def _header(text: bytes) -> Fields:
+    """Return the first line of an export; a ledger of version 0.1 begins with its first event."""
+    header = jsontext.loads(text, strict=True)
+    if isinstance(header, dict) and header.get("seq") == 1:
+        return {"ledger": str(header.get("id")), "workflow": None}
+    if not isinstance(header, dict) or not isinstance(header.get(_HEADER), int):
+        raise codec.BadEvent("an export begins with another line")
+    if header[_HEADER] > FORMAT:
+        raise Refused(
+            "newer_export",
+            f"a newer Holdfast ({header.get('version')}) wrote this export",
+            "install that Holdfast, then run the same command again",
+        )
+    identity, workflow = header.get("ledger"), header.get("workflow")
+    if not isinstance(identity, str) or not isinstance(workflow, str | None):
+        raise codec.BadEvent("fields are missing or not of their kind")
+    return header
+
+
+def _not_an_export(name: str, why: str) -> Refused:
+    return Refused(
+        "invalid",
+        f"import: {name} is not an export of Holdfast ({why}): nothing was taken in",
+        "make one with: holdfast export > FILE",
+    )
+
+
+def _by_stream(rows: list[Row]) -> dict[str, list[Row]]:
+    streams: dict[str, list[Row]] = {}
+    for row in rows:
+        streams.setdefault(row[_STREAM], []).append(row)
+    return streams
+
+
+# Taking it in
+
+
+def _take_in(
+    tx: Transaction, rows: list[Row], before: dict[str, Workflow], name: str | None
+) -> None:
+    """Add events, make claims of the evidence among them, and show the workflows.
+
+    ``before`` has the states of streams that were here already. Raise ``Refused`` if an event makes
+    no sense and ``name``, the file that has it, is given.
+    """
+    for event in tx.take_in(rows):
+        if name is not None:
+            raise Refused(
+                "invalid",
+                f"import: event {event['id']} of {event['stream']} in {name} makes no sense: "
+                "nothing was taken in",
+                "ask for a new export of it",
+            )
+    for stream in _by_stream(rows):
+        if is_workflow(stream) and tx.is_loaded(stream):
+            _make_claims(tx, stream, before.get(stream))
+
+
+def _news(tx: Transaction, rows: list[Row], name: str) -> list[Row]:
+    """Return the events of a stream that are not here yet; refuse a history that differs."""
+    stream = rows[0][_STREAM]
+    known = [row for row in tx.store.ledger.raw_rows(stream=stream) if not _is_of_import(row)]
+    if known:
+        rows = [row for row in rows if not _is_of_import(row)]
+    ids = [row[_ID] for row in known]
+    if is_log(stream):
+        return [row for row in rows if row[_ID] not in ids]
+    shared = min(len(ids), len(rows))
+    if not is_workflow(stream) or ids[:shared] == [row[_ID] for row in rows[:shared]]:
+        return rows[shared:]
+    raise Refused(
+        "conflict",
+        f"import: {stream} has another history here than in {name}: nothing was taken in",
+        f"holdfast log -w {stream} shows the one here",
+    )
+
+
+def _is_of_import(row: Row) -> bool:
+    """True for an event that an import added by itself."""
+    return f'"surface":"{_SURFACE}"' in row[_BY]
+
+
+def _make_claims(tx: Transaction, stream: str, before: Workflow | None) -> None:
+    """Turn evidence that this ledger did not record into claims, and bring the workflow here."""
+    state: Workflow = tx.state(stream)
+    workspace = tx.store.workspace
+    claimed = with_claims(before, state)
+    if is_active(state) and workspace.root_of(state["worktree"]) is None:
+        claimed = {**claimed, "worktree": workspace.name}
+    changes = edits.diff(state, claimed)  # type: ignore[arg-type]
+    if changes:
+        args = {"base": tx.subject(stream).seq, "changes": changes}
+        tx.append(stream, tx.decide(stream, "adopt_edit", args), surface=_SURFACE)

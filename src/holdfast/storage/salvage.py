@@ -1,0 +1,102 @@
+"""Read what a damaged ledger still has, and put a sound one in its place.
+
+The damaged files are kept beside the new ledger under another name. Replacing takes several steps,
+so the new file first gets the name ``ledger.db.recovered``: from then on, the next writer finishes
+the replacement (``database.finish_recovery``).
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.storage import events as codec
+from holdfast.storage.database import BESIDE, RECOVERED, Error, connect_damaged, finish_recovery
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from sqlite3 import Connection
+    from typing import Any
+
+    from holdfast.disk import Disk
+
+_EVENTS = f"SELECT {codec.COLUMNS} FROM events WHERE seq > ? ORDER BY seq"
+_EVENT = f"SELECT {codec.COLUMNS} FROM events WHERE seq = ?"
+_LAST = (
+    "SELECT max(seq) FROM events",
+    "SELECT seq FROM events ORDER BY seq DESC LIMIT 1",
+    "SELECT max(seq) FROM streams",
+    "SELECT max(seq) FROM records",
+)
+
+
+class Damaged:
+    """A ledger that cannot be trusted, opened to read what it still has."""
+
+    def __init__(self, path: str) -> None:
+        self._connection = connect_damaged(path)
+
+    def events(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of events that can be read, in order; they may still be forged."""
+        last, seq = self._last(), 0
+        while True:
+            for row in _tolerant(self._connection, _EVENTS, (seq,)):
+                if isinstance(row[0], int) and row[0] > seq:
+                    seq = row[0]
+                    yield row
+            # The scan ended at a damaged page, or at the end: try what is behind it one by one.
+            seq += 1
+            while seq <= last:
+                rows = list(_tolerant(self._connection, _EVENT, (seq,)))
+                yield from rows
+                if rows:
+                    break
+                seq += 1
+            if seq > last:
+                return
+
+    def _last(self) -> int:
+        """Return the last seq, as far as any table tells."""
+        rows = [next(_tolerant(self._connection, query, ()), (0,)) for query in _LAST]
+        return max((row[0] for row in rows if isinstance(row[0], int)), default=0)
+
+    def states(self) -> dict[str, tuple[str, str]]:
+        """Return hash and state, as JSON, of each stream whose rows can be read."""
+        query = "SELECT stream, hash, state FROM streams JOIN states USING (stream)"
+        rows = _tolerant(self._connection, query, ())
+        return {row[0]: (row[1], row[2]) for row in rows if all(isinstance(x, str) for x in row)}
+
+    def fact(self, name: str) -> str:
+        query = "SELECT value FROM facts WHERE name = ?"
+        row = next(_tolerant(self._connection, query, (name,)), ("",))
+        return row[0] if isinstance(row[0], str) else ""
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _tolerant(
+    connection: Connection, query: str, values: tuple[object, ...]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield rows up to the first one that cannot be read."""
+    try:
+        yield from connection.execute(query, values)
+    except Error:
+        return
+
+
+def put_in_place(fresh: str, path: str, disk: Disk, stamp: str) -> str:
+    """Replace the ledger at ``path`` by the closed database ``fresh``, under the ledger's lock.
+
+    Return the name under which the damaged files are kept.
+    """
+    kept = f"{path}.damaged-{stamp}"
+    for end in ("", *BESIDE):
+        if os.path.lexists(path + end):
+            disk.remove(kept + end)
+            disk.link(path + end, kept + end)
+    disk.sync_folder(os.path.dirname(path))
+    disk.move(fresh, path + RECOVERED)
+    disk.sync_folder(os.path.dirname(path))
+    finish_recovery(path, disk)
+    return kept

@@ -1,0 +1,85 @@
+"""Read a ledger of version 0.1: lines of JSON in ``ledger.ndjson`` and in closed segments.
+
+Such a ledger lies in ``.claude/holdfast``, with links to its files in git's own folder. It is only
+read; its files stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.storage import events as codec
+from holdfast.workspace import OLD_LEDGER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from holdfast.disk import Disk
+
+_PART = 9
+
+
+class OldLedger:
+    """The events of a ledger of version 0.1."""
+
+    def __init__(self, folder: str, disk: Disk) -> None:
+        self.folder = folder
+        self.rows: list[tuple[Any, ...]] = []
+        """Its events as rows, in order."""
+        self.damaged = 0
+        """The number of lines that are no events."""
+        for path in _segments(folder):
+            self._read(disk.read_own(path) or b"")
+        self._drop_unfinished()
+
+    @property
+    def identity(self) -> str:
+        """The name by which its records know it."""
+        return str(self.rows[0][1]) if self.rows else ""
+
+    def _read(self, data: bytes) -> None:
+        for line in data.split(b"\n"):
+            if not line:
+                continue
+            try:
+                row = codec.row_of(line)
+            except codec.BadEvent:
+                self.damaged += 1
+                continue
+            if not self.rows or row[0] > self.rows[-1][0]:
+                self.rows.append(row)
+
+    def _drop_unfinished(self) -> None:
+        """Leave out the last commit if its writer was killed before all of it was written."""
+        part = self.rows[-1][_PART] if self.rows else None
+        if part is not None:
+            number, total = codec.part_of(part)
+            if number < total:
+                del self.rows[-number:]
+
+
+def find(folders: tuple[str, ...]) -> str | None:
+    """Return the first of these folders that has a ledger of version 0.1."""
+    return next((folder for folder in folders if any(_segments(folder))), None)
+
+
+def _segments(folder: str) -> Iterator[str]:
+    """Yield the paths of its files, in the order of their events."""
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    closed = sorted((_first_seq(name), name) for name in names if _first_seq(name))
+    for _, name in closed:
+        yield os.path.join(folder, name)
+    if OLD_LEDGER in names:
+        yield os.path.join(folder, OLD_LEDGER)
+
+
+def _first_seq(name: str) -> int:
+    """Return the first event's seq, which the name of a closed segment tells; 0 for other names."""
+    parts = name.removesuffix(".ndjson").split("-")
+    is_segment = len(parts) == 3 and parts[0] == "ledger" and name.endswith(".ndjson")
+    return int(parts[1]) if is_segment and parts[1].isdigit() and parts[2].isdigit() else 0
