@@ -40,6 +40,7 @@ def repair(session: Session) -> Report:
     if store.ledger.exists():
         states = _recover_ledger(store, report)
         with session.transaction() as tx:
+            store.workspace.prepare(store.disk, store.note)
             _mend(tx, states, report)
             for note in store.take_notes():
                 report.say("repaired", "records", note)

@@ -80,6 +80,8 @@ class Transaction:
         self._left: list[tuple[str, str, str]] = []
         """Files whose place could not be settled yet: the next transaction looks again."""
         self.request = ""
+        self._is_ending = False
+        """True when whatever was asked for is appended."""
 
     def __enter__(self) -> Self:
         assert self.store.open_transaction is None, "a transaction is open already"
@@ -101,6 +103,7 @@ class Transaction:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         try:
             if error is None:
+                self._is_ending = True
                 self.commit()
         finally:
             self._close()
@@ -332,14 +335,33 @@ class Transaction:
                 return
             unmarked = self._bring_back_formal()
             touched = [one for one in self._streams.values() if one.events or one.is_shown]
-            saved = self._commit_once(touched, is_asked=is_asked)
+            try:
+                saved = self._commit_once(touched, is_asked=is_asked)
+            except Fault as fault:
+                if fault.code != "unknown_outcome" or is_asked or self._is_ending:
+                    raise
+                # A retry under the id of an adoption would not carry out what was asked for.
+                raise _not_carried_out(fault) from fault
             for mark in unmarked:
                 self._make_mark(mark)
             is_asked = False
             for stream, path in saved:
-                adoption.settle_saved(self, stream, path)
+                self._settle_saved(stream, path)
             if not saved:
                 return
+
+    def _settle_saved(self, stream: str, path: str) -> None:
+        """Take in what somebody saved meanwhile.
+
+        If that fails it is left to the next transaction: what was asked for is recorded already.
+        """
+        try:
+            adoption.settle_saved(self, stream, path)
+        except (OSError, Fault) as error:
+            held = self.store.ledger.stream(stream)
+            assert held is not None
+            self._streams[stream] = _Touched(stream, held.state, held.row)
+            self.store.note(f"what was saved meanwhile is taken in by the next change ({error})")
 
     def _commit_once(self, touched: list[_Touched], *, is_asked: bool) -> list[tuple[str, str]]:
         prepared: list[_Prepared] = []
@@ -428,7 +450,7 @@ class Transaction:
         is_formal = _is_formal(one)
         root = store.workspace.root_of(place[0])
         try:
-            made.spare = store.files.prepare(path, made.data, root if is_formal else None)
+            made.spare = store.files.prepare(path, made.data, root, is_named=is_formal)
             stat = os.stat(made.spare)
         except OSError as error:
             if store.workspace.root_of(place[0]) is None:
@@ -484,7 +506,7 @@ class Transaction:
                 root = self.store.workspace.root_of(one.worktree)
                 if root is None:
                     break
-                one.spare = files.prepare(one.path, one.data, root if durable else None)
+                one.spare = files.prepare(one.path, one.data, root, is_named=durable)
         return files.put(one.spare, one.path, expected, durable=durable)
 
     def _leave_old_place(self, one: _Touched) -> str | None:
@@ -563,6 +585,15 @@ def _record_not_written(place: str, error: OSError) -> Fault:
         "not_written",
         f"the record {place} cannot be written ({error.strerror}): nothing was recorded",
         "make room, or make its folder writable, then run the same command again",
+    )
+
+
+def _not_carried_out(fault: Fault) -> Fault:
+    return Fault(
+        "not_written",
+        f"the command was not carried out, because a change of its record came first: "
+        f"{fault.message}",
+        "mend the disk, then run the same command again",
     )
 
 

@@ -282,6 +282,8 @@ class Database:
                 connection.execute("PRAGMA journal_mode = wal")
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.executescript(f"BEGIN;\n{_schema()}\nCOMMIT;")
+                # Closing would move the journal, too, and would not tell that it failed.
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             finally:
                 connection.close()
             # A journal whose database was taken away would be played into the new one.

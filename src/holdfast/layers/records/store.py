@@ -58,31 +58,47 @@ class RecordStore:
         return self._disk.read_own(path, LARGEST + 1)
 
     def prepare(
-        self, path: str, data: bytes, durable_from: str | None = None, *, durable: bool = False
+        self,
+        path: str,
+        data: bytes,
+        root: str | None = None,
+        *,
+        is_named: bool = False,
+        durable: bool = False,
     ) -> str:
-        """Writes the record beside its place, so that room for it is certain; gives the spare.
+        """Write the record beside its place, so that room for it is certain; return the spare.
 
-        ``durable_from`` is the root, for a record whose absence means something: one of the two
-        names, the spare or the record, then stands through a power cut. ``durable`` is for what
-        nobody could make anew: its bytes then stand, too.
+        ``root`` is the worktree's. ``is_named`` is for a record whose absence means something: one
+        of the two names, the spare or the record, then stands through a power cut. ``durable`` is
+        for what nobody could make anew: its bytes then stand, too.
         """
         spare = _spare(path)
         try:
             self._disk.create(spare, data, self._disk.mode_of(path), durable=durable)
         except FileNotFoundError:
-            self._create_with_folder(spare, data, durable=durable)
+            self._create_with_folder(spare, data, root or os.path.sep, durable=durable)
         except FileExistsError:
             self._see_to(spare, path, data)
             self._disk.create(spare, data, self._disk.mode_of(path), durable=durable)
-        if durable_from is not None and not is_there(path):
-            self.sync_names(spare, durable_from)
+        if is_named and root is not None and not is_there(path):
+            self.sync_names(spare, root)
         return spare
 
-    def _create_with_folder(self, path: str, data: bytes, *, durable: bool) -> None:
-        """Create a file and its folder, which a tool that cleans may take away meanwhile."""
+    def _create_with_folder(self, path: str, data: bytes, root: str, *, durable: bool) -> None:
+        """Create a file and its folder, which a tool that cleans may take away meanwhile.
+
+        Raise ``FileNotFoundError`` if the root is gone: a worktree that was moved or removed is not
+        made a second time.
+        """
         for attempt in range(MAX_TRIES):
+            missing = []
+            folder = os.path.dirname(path)
+            while folder != root and not os.path.isdir(folder):
+                missing.append(folder)
+                folder = os.path.dirname(folder)
             try:
-                self._disk.make_folder(os.path.dirname(path))
+                for name in reversed(missing):
+                    self._disk.add_folder(name)
                 self._disk.create(path, data, durable=durable)
             except FileNotFoundError:
                 if attempt == MAX_TRIES - 1:
