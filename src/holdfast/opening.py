@@ -96,7 +96,7 @@ def prepare(session: Session, request: Request) -> Wanted:
         "subject": subject,
         "title": title,
         "branch": request.branch or store.workspace.branch(),
-        "worktree": store.workspace.name,
+        "worktree": "",  # Known under the lock, where a new worktree gets its name.
         "tasks": request.tasks,
         "required_reading": list(dict.fromkeys(request.reading)),
         "reminders": list(dict.fromkeys(request.reminders)),
@@ -251,6 +251,7 @@ def place(
             return _here(store, state)
         if same:
             break
+    wanted.args["worktree"] = store.workspace.name
     wanted.args["record"] = records.active_path(recipe["format"], wanted.id, store.now())
     for taken in _in_its_place(session, tx, recipe["format"], wanted.id):
         if not replace:

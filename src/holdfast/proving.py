@@ -103,10 +103,10 @@ def _sensible(given: list[str]) -> list[str]:
 
 def run_gate(
     workspace: Workspace, order: Order, echo: Echo | None, is_cancelled: Asked = _never
-) -> tuple[Fields, str | None]:
-    """Runs it; gives the result's fields, and what is worth saying."""
+) -> tuple[Fields, str, str | None]:
+    """Run it; return the result's fields, the tree's digest after it, and a note."""
     before = tree.read(workspace)
-    commit = git.head(workspace.root)
+    commit = workspace.commit()
     outcome = _run(workspace, order, echo, is_cancelled)
     after = tree.read(workspace)
     changed = tree.changed(before, after)
@@ -128,7 +128,7 @@ def run_gate(
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         note = f"{', '.join(changed[:3])}{more} changed while it ran, so the result is stale"
-    return fields, note
+    return fields, tree.digest_of(after), note
 
 
 def run_tests(workspace: Workspace, order: Order, echo: Echo | None) -> Fields:

@@ -26,7 +26,11 @@ OLD_LEDGER = "ledger.ndjson"
 TEAM_SETTINGS = os.path.join(".claude", "holdfast.toml")
 PERSON_SETTINGS = "config.toml"
 MAIN = "."
-"""The name of the main worktree; a linked one goes by its name in git."""
+"""The name of the main worktree."""
+_NAME_FILE = "holdfast-worktree"
+"""The file in a linked worktree's git folder that has its name. git's own names are reused."""
+_NEW = "*"
+"""Ends the name of a linked worktree in which nothing was recorded yet."""
 
 _IGNORED = (
     ".claude/holdfast/",
@@ -132,9 +136,7 @@ class Workspace:
     def can_switch(self, branch: str) -> bool:
         """Whether the branch is there, and no other worktree has it."""
         there = self._commit_of(f"refs/heads/{branch}") if is_encodable(branch) else None
-        folder = os.path.join(self.common or "", "worktrees")
-        others = os.listdir(folder) if os.path.isdir(folder) else []
-        heads = [os.path.join(folder, name, "HEAD") for name in others]
+        heads = [os.path.join(git, "HEAD") for git in self._linked()]
         heads.append(os.path.join(self.common or "", "HEAD"))
         return there is not None and f"ref: refs/heads/{branch}" not in map(_read, heads)
 
@@ -159,11 +161,39 @@ class Workspace:
         if worktree == MAIN:
             root = _main_root(self.common)
             return root if root is not None and os.path.isdir(root) else None
-        if os.path.basename(worktree) != worktree or worktree in ("", "..") or "\0" in worktree:
-            return None
-        pointer = _read(os.path.join(self.common, "worktrees", worktree, "gitdir"))
-        linked = os.path.dirname(pointer)
-        return linked if pointer and os.path.isdir(linked) else None
+        for git in self._linked():
+            if _worktree_name(git) == worktree:
+                pointer = _read(os.path.join(git, "gitdir"))
+                linked = os.path.dirname(pointer)
+                return linked if pointer and os.path.isdir(linked) else None
+        return None
+
+    def _linked(self) -> list[str]:
+        """Return the git folders of the linked worktrees."""
+        folder = os.path.join(self.common or "", "worktrees")
+        names = os.listdir(folder) if self.common is not None and os.path.isdir(folder) else []
+        return [os.path.join(folder, name) for name in sorted(names)]
+
+    def take_name(self, disk: Disk, is_taken: Callable[[str], bool]) -> None:
+        """Give a new linked worktree a name that no earlier one had, and write it down."""
+        if self.git is None or not self.name.endswith(_NEW):
+            return
+        base = name = self.name.removesuffix(_NEW)
+        number = 1
+        while is_taken(name):
+            number += 1
+            name = f"{base}-{number}"
+        disk.create(os.path.join(self.git, _NAME_FILE), f"{name}\n".encode(), durable=True)
+        self.name = name
+
+    def keep_names(self, disk: Disk) -> None:
+        """Name all linked worktrees as git does, which version 0.1 went by."""
+        for git in self._linked():
+            if _worktree_name(git).endswith(_NEW):
+                name = os.path.basename(git)
+                disk.create(os.path.join(git, _NAME_FILE), f"{name}\n".encode(), durable=True)
+        if self.git is not None and self.name.endswith(_NEW):
+            self.name = _worktree_name(self.git)
 
     def check_home(self) -> None:
         """Refuses a ledger's folder that a link leads out of the workspace."""
@@ -289,8 +319,13 @@ def _in_git(root: str, git: str) -> Workspace:
             # The git folder of another work tree is read, and nothing is put into it.
             return Workspace(root, MAIN, os.path.join(root, ".claude", "holdfast"), git, None)
         main = root
-    name = os.path.basename(git) if shared else MAIN
+    name = _worktree_name(git) if shared else MAIN
     return Workspace(root, name, os.path.join(common, "holdfast"), git, common)
+
+
+def _worktree_name(git: str) -> str:
+    """Return the name of a linked worktree by its git folder."""
+    return _read(os.path.join(git, _NAME_FILE)) or f"{os.path.basename(git)}{_NEW}"
 
 
 def is_inside(path: str, root: str) -> bool:

@@ -10,6 +10,7 @@ from holdfast import jsontext
 from holdfast.adopt import record as adoption
 from holdfast.core import choice
 from holdfast.core.record_formats import FORMATS, format_of
+from holdfast.core.workflow.evidence import with_claims
 from holdfast.errors import Refused
 from holdfast.layers import records
 from holdfast.layers.records import envelope, fields
@@ -49,7 +50,7 @@ def peek_all(store: Store) -> list[Workflow]:
             continue
         if read is not None and store.ledger.stream(read[1]["id"]) is None:
             state: Workflow = {**read[1], "record": record, "worktree": store.workspace.name}
-            states.append(state)
+            states.append(with_claims(None, state))
     return states
 
 

@@ -28,6 +28,9 @@ _ALONE = {
 }
 _READS_FILES = ("ls-files", "diff", "hash-object")
 _FILTER = ("clean", "smudge", "process")
+_LIST_FILTERS = (
+    "config", "--show-scope", "--includes", "-z", "--name-only", "--get-regexp", r"^filter\.",
+)  # fmt: skip
 _OF_ANOTHER_REPOSITORY = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE",
@@ -40,28 +43,44 @@ _COUNTED = (
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
-def ask(root: str, *words: str, given: bytes = b"") -> bytes | None:
-    """What git answers; ``None`` when there is no git, no repository, or it says no."""
-    filters = _filters(root) if words[0] in _READS_FILES else []
-    if any("=" in name for name in filters):
-        return None  # Such a name cannot be told to git, and nobody gives one without a reason.
-    unset = [f"filter.{name}.{key}=" for name in filters for key in _FILTER]
-    unset += [f"filter.{name}.required=false" for name in filters]
-    return _answer(root, [*_QUIET, *unset], words, given)
+class Repository:
+    """A work tree to ask about. Its filters are looked up once, so keep it for one command."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._filters: list[str] | None = None
+
+    def ask(self, *words: str, given: bytes = b"") -> bytes | None:
+        """Return git's answer; ``None`` if there is no git, no repository, or git fails."""
+        unset = []
+        if words[0] in _READS_FILES:
+            filters = self._own_filters()
+            if any("=" in name for name in filters):
+                return None  # Such a name cannot be passed to git.
+            unset = [f"filter.{name}.{key}=" for name in filters for key in _FILTER]
+            unset += [f"filter.{name}.required=false" for name in filters]
+        return _answer(self.root, [*_QUIET, *unset], words, given)
+
+    def _own_filters(self) -> list[str]:
+        """Return the filters that the repository sets up: git would run them on what it reads.
+
+        Those in a person's own settings are trusted, and are run.
+        """
+        if self._filters is None:
+            output = _answer(self.root, _QUIET, _LIST_FILTERS) or b""
+            parts = output.decode(errors="surrogateescape").split("\0")
+            names = [
+                name.removeprefix("filter.").rpartition(".")[0]
+                for scope, name in zip(parts[::2], parts[1::2], strict=False)
+                if scope in ("local", "worktree")
+            ]
+            self._filters = list(dict.fromkeys(names))
+        return self._filters
 
 
-def _filters(root: str) -> list[str]:
-    """The filters that the repository itself sets up: git would run them on what it reads.
-
-    Those in a person's own settings are the person's, and are run.
-    """
-    found: dict[str, None] = {}
-    for scope in ("--local", "--worktree"):
-        words = ("config", scope, "--includes", "-z", "--name-only", "--get-regexp", r"^filter\.")
-        told = _answer(root, _QUIET, words) or b""
-        names = told.decode(errors="surrogateescape").split("\0")
-        found.update(dict.fromkeys(name[7:].rpartition(".")[0] for name in names if name))
-    return list(found)
+def ask(root: str, *words: str) -> bytes | None:
+    """Ask git once about a work tree; see ``Repository.ask``."""
+    return Repository(root).ask(*words)
 
 
 def _answer(

@@ -46,12 +46,13 @@ def changed(before: Tree, after: Tree) -> list[str]:
 
 def _versioned(root: str) -> Tree | None:
     """The files of a repository; ``None`` when git knows none here."""
-    listed = git.ask(root, "ls-files", "-s", "-v", "-z")
+    repository = git.Repository(root)
+    listed = repository.ask("ls-files", "-s", "-v", "-z")
     if listed is None:
         return None
     found: Tree = {}
     options = ("--modified", "--deleted", "--others", "--exclude-standard")
-    touched = _names(git.ask(root, "ls-files", "-z", *options))
+    touched = _names(repository.ask("ls-files", "-z", *options))
     # A name with a slash at its end is another repository's work tree, and no file of this one.
     names = {name for name in touched if not name.endswith("/")}
     for row in _names(listed):
@@ -62,7 +63,7 @@ def _versioned(root: str) -> Tree | None:
             names.add(path)
     for path in names:
         found.pop(path, None)
-    return {**found, **_hashed(root, sorted(names))}
+    return {**found, **_hashed(repository, sorted(names))}
 
 
 def _names(told: bytes | None) -> list[str]:
@@ -82,8 +83,9 @@ def _is_repository(path: str) -> bool:
     return os.path.lexists(os.path.join(path, ".git"))
 
 
-def _hashed(root: str, names: list[str]) -> Tree:
-    """Files as git would hold them: changed and untracked ones look like committed ones."""
+def _hashed(repository: git.Repository, names: list[str]) -> Tree:
+    """Return files as git would hold them: changed and untracked ones look like committed ones."""
+    root = repository.root
     found: Tree = {}
     plain: list[tuple[str, str]] = []
     for name in names:
@@ -92,8 +94,11 @@ def _hashed(root: str, names: list[str]) -> Tree:
             plain.append((name, mode))
         elif mode:
             found[name] = f"{mode} {_content(os.path.join(root, name), mode)}"
+    if not plain:
+        return found
     given = "".join(f"{name}\n" for name, _ in plain).encode(errors="surrogateescape")
-    told = (git.ask(root, "hash-object", "--stdin-paths", given=given) or b"").decode().split("\n")
+    output = repository.ask("hash-object", "--stdin-paths", given=given) or b""
+    told = output.decode().split("\n")
     if len(told) != len(plain) + 1:
         # A file went away, or cannot be read, while git looked.
         told = [_content(os.path.join(root, name), mode) for name, mode in plain]

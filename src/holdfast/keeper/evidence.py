@@ -167,12 +167,13 @@ class Evidence:
         repeated = self._repeated(id)
         if repeated is not None:
             return repeated
-        state = self.show(workflow=workflow).state
+        state = self._session.look(workflow)
         order = proving.gate_order(self.workspace, state, gate, list(words), timeout)
-        fields, note = proving.run_gate(self.workspace, order, echo, is_cancelled)
+        fields, after, note = proving.run_gate(self.workspace, order, echo, is_cancelled)
         passed = fields["exit_code"] == 0
         args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
-        receipt = self._beside_tree(self.do("record_gate", args, workflow=state["id"], id=id))
+        receipt = self.do("record_gate", args, workflow=state["id"], id=id)
+        receipt.state = evidence.with_stale_gates(receipt.state, after)
         notes = (note, proving.undeclared(self.workspace, state, gate))
         receipt.notes += [said for said in notes if said is not None]
         return receipt

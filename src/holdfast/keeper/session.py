@@ -76,7 +76,7 @@ class Session:
         """Carry out one command on one workflow: the way every change goes."""
         try:
             with self.transaction() as tx:
-                repeated = self.repeat(tx, id)
+                repeated = self.repeat(tx, id, workflow)
                 if repeated is not None:
                     return repeated
                 stream = self.select(tx, workflow)
@@ -121,9 +121,14 @@ class Session:
         place = aggregate_of(stream_of(kind)).place(None, self.workspace.name)
         return place[1] if place else ""
 
-    def repeat(self, tx: Transaction, id: str | None) -> Receipt | None:
-        """Return the answer to a command that was carried out before, under the same id."""
-        events = tx.repeat(id)
+    def repeat(
+        self, tx: Transaction, id: str | None, workflow: str | None = None
+    ) -> Receipt | None:
+        """Return the answer to a command that was carried out before, under the same id.
+
+        Raise ``Refused`` if it was about another workflow than the one that is named.
+        """
+        events = tx.repeat(id, workflow=workflow)
         if not events:
             return None
         state = tx.load(events[0]["stream"])

@@ -85,13 +85,13 @@ class Transaction:
 
     def __enter__(self) -> Self:
         assert self.store.open_transaction is None, "a transaction is open already"
-        ledger = self.store.ledger
-        is_first = not ledger.exists()
+        store, ledger = self.store, self.store.ledger
         ledger.acquire()
         try:
-            self.store.open_transaction = self
-            if is_first:
-                self.store.workspace.prepare(self.store.disk, self.store.note)
+            store.open_transaction = self
+            if not ledger.head_seq:
+                store.workspace.prepare(store.disk, store.note)
+            store.workspace.take_name(store.disk, ledger.has_worktree)
             self._settle_last()
         except BaseException as error:
             self._close()
@@ -177,11 +177,13 @@ class Transaction:
 
     # Changing
 
-    def repeat(self, id: str | None, *, log: str | None = None) -> list[Event]:
+    def repeat(
+        self, id: str | None, *, log: str | None = None, workflow: str | None = None
+    ) -> list[Event]:
         """Return the events that a request with this id recorded before; none for a new one."""
         if id is None:
             return []
-        events = find_repeat(self.store, id, log=log)
+        events = find_repeat(self.store, id, log=log, workflow=workflow)
         if events:
             self.begin()
             self.store.ledger.sync()
@@ -550,10 +552,13 @@ def _is_at(path: str, known: Fields) -> bool:
     return (stat.st_ino, stat.st_dev) == (known["inode"], known["device"])
 
 
-def find_repeat(store: Store, id: str, *, log: str | None = None) -> list[Event]:
+def find_repeat(
+    store: Store, id: str, *, log: str | None = None, workflow: str | None = None
+) -> list[Event]:
     """Return the events of an earlier request with this id; refuse an id that is another's.
 
-    ``log`` is the stream of the log that it is about; a workflow otherwise.
+    ``log`` is the stream of the log that it is about; otherwise it is about a workflow, and about
+    this one if ``workflow`` is given.
     """
     if not id.replace("-", "").isalnum() or not id.isascii() or len(id) > 64:
         raise Refused(
@@ -563,7 +568,8 @@ def find_repeat(store: Store, id: str, *, log: str | None = None) -> list[Event]
     if not events:
         return []
     stream = events[0]["stream"]
-    if not (is_workflow(stream) if log is None else stream == log):
+    is_same = is_workflow(stream) if log is None else stream == log
+    if not is_same or (workflow is not None and stream != workflow):
         message = f"the id {id} is that of another command: {events[0]['type']}"
         raise Refused("invalid", message, "give every command an id of its own")
     store.note(f"{id} was recorded before; nothing was recorded again")

@@ -109,6 +109,7 @@ def upgrade(session: Session) -> None:
     with session.transaction() as tx:
         if store.ledger.head_seq:
             return  # Another process was first.
+        store.workspace.keep_names(store.disk)
         tx.begin(old.identity)
         _take_in(tx, old.rows, {}, None)
         store.note(

@@ -77,7 +77,7 @@ class Loops:
         receipt: Receipt | None = None
         try:
             with self._session.transaction() as tx:
-                receipt = self._session.repeat(tx, id)
+                receipt = self._session.repeat(tx, id, slug)
                 if receipt is None:
                     openings.make_room(tx, slug, mode)
                     receipt = opening.carry_out(self._session, tx, wanted, replace=False, id=id)
@@ -290,7 +290,7 @@ class Loops:
     def archive(self, slug: str | None = None, *, id: str | None = None) -> Receipt:
         """Move the loop's folder into the archive; an unfinished one too, with a note."""
         with self._session.transaction() as tx:
-            receipt = self._session.repeat(tx, id)
+            receipt = self._session.repeat(tx, id, slug)
             if receipt is not None:
                 archive.settle(tx, receipt.state)
                 return receipt
@@ -322,7 +322,7 @@ class Loops:
     ) -> Receipt:
         """Take in the edits of the pages, carry out a command, and bring the pages forward."""
         with self._session.transaction() as tx:
-            receipt = self._session.repeat(tx, id)
+            receipt = self._session.repeat(tx, id, slug)
             if receipt is not None:
                 return self._bring_forward(tx, receipt)
             stream = self._select(tx, slug)

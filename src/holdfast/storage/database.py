@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 NAME = "ledger.db"
 LOCK_NAME = "lock"
 APPLICATION_ID = 0x484F4C44
-SCHEMA_VERSION = 1
+MIGRATIONS: tuple[str, ...] = ()
+"""Statements that bring a ledger to the next schema: the first makes version 2 of version 1."""
+SCHEMA_VERSION = 1 + len(MIGRATIONS)
+"""The version of ``schema.sql``."""
 RECOVERED = ".recovered"
 """Added to the name of a ledger that a repair made and has not put in place yet."""
 CHECKPOINT_PAGES = 100
@@ -107,12 +110,18 @@ class Database:
     def _open_to_read(self) -> Connection:
         connection = self._connect("ro")
         try:
-            self._check_identity(connection)
+            version = self._check_identity(connection)
         except Error as error:
             if _code(error) not in _READ_ONLY:
                 raise self._fault(error) from error
-            connection = self._open_copy()
-        return connection
+            return self._open_copy()
+        if version >= SCHEMA_VERSION:
+            return connection
+        connection.close()
+        self.acquire()  # Writers bring the schema up to date.
+        self.release()
+        assert self._connection is not None
+        return self._connection
 
     def _open_copy(self) -> Connection:
         """Copy the database to a temporary folder, for a reader that cannot share its memory."""
@@ -250,11 +259,23 @@ class Database:
             raise self._fault(error) from error
         if version > SCHEMA_VERSION:
             raise newer_schema(self.path, version)
+        if version < SCHEMA_VERSION:
+            self._migrate(connection, version)
         if not (self._is_current() and self._lock.is_current):
             raise _gone(self.folder)
         self._connection = connection
         self._is_writable = True
         return connection
+
+    def _migrate(self, connection: Connection, version: int) -> None:
+        """Bring an older schema up to date, in one transaction."""
+        steps = "\n".join(MIGRATIONS[version - 1 :])
+        try:
+            connection.executescript(
+                f"BEGIN IMMEDIATE;\n{steps}\nPRAGMA user_version = {SCHEMA_VERSION};\nCOMMIT;"
+            )
+        except Error as error:
+            raise self._fault(error) from error
 
     def _make_folder(self) -> None:
         """Make the ledger's folder; raise ``Fault`` if the repository around it is gone.

@@ -138,6 +138,10 @@ class Ledger:
         row = self._row(f"SELECT count(*) FROM streams WHERE {where}", *values)
         return row[0] if row is not None else 0
 
+    def has_worktree(self, name: str) -> bool:
+        """True if a workflow belongs, or belonged, to a worktree of this name."""
+        return self.count("worktree = ?", name) > 0
+
     def _streams(self, where: str, *values: object) -> Iterator[Stream]:
         for row in self.database.rows(f"{_STREAMS} WHERE {where}", values):
             yield Stream(_row_of(row), jsontext.loads(row[-1]))
