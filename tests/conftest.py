@@ -7,12 +7,15 @@ line. ``not_shown`` skips a test loudly: what could not be shown here is said th
 
 import os
 import signal
+import tempfile
 
 import pytest
 from hypothesis import settings
 
 # Nobody's own memory is written by a test; those that want one say where it is.
 os.environ["HOLDFAST_MEMORY"] = "off"
+# Nor is anybody's own list of ledgers.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="holdfast-state-")
 
 # Tests send these to what they start, which hears them even where whoever runs the tests does not.
 for _number in (signal.SIGHUP, signal.SIGINT):

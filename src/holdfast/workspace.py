@@ -59,6 +59,18 @@ def person_folder() -> str:
     return os.path.join(base, "holdfast")
 
 
+def _list_of_ledgers() -> str:
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "holdfast", "ledgers")
+
+
+def is_own_ledger(folder: str) -> bool:
+    """True if this person's Holdfast made the ledger in this folder."""
+    return os.path.realpath(folder) in _read(_list_of_ledgers()).split("\n")
+
+
 class Workspace:
     """A worktree and the ledger it belongs to."""
 
@@ -89,8 +101,23 @@ class Workspace:
         return os.path.join(self.project, ".claude", "holdfast"), self.home
 
     def has_old_ledger(self) -> bool:
-        """True if a ledger of version 0.1 is here, taken in or not."""
-        return any(os.path.lexists(os.path.join(home, OLD_LEDGER)) for home in self.old_homes)
+        """True if an earlier ledger is here, taken over or not: of 0.1, or from before git."""
+        if any(os.path.lexists(os.path.join(home, OLD_LEDGER)) for home in self.old_homes):
+            return True
+        plain = os.path.join(self.root, ".claude", "holdfast")
+        return plain != self.home and os.path.lexists(os.path.join(plain, LEDGER))
+
+    def list_ledger(self, disk: Disk) -> None:
+        """Add this ledger to the person's list, by which one that came with a folder is known."""
+        path = _list_of_ledgers()
+        home = os.path.realpath(self.home)
+        if "\n" in home or is_own_ledger(home):
+            return
+        try:
+            disk.make_folder(os.path.dirname(path), 0o700)
+            disk.extend(path, f"{home}\n".encode(errors="surrogateescape"))
+        except OSError:
+            return  # Without the list, a ledger is only not moved into git later.
 
     def has_ledger(self) -> bool:
         return os.path.lexists(os.path.join(self.home, LEDGER))

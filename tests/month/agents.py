@@ -87,7 +87,7 @@ class Agent:
     def _answered(self, runner, sent):
         call = as_tool(sent) if self.surface == "mcp" else None
         if call is not None:
-            server = Workflows(lambda: self.keeper(runner))
+            server = Workflows(lambda _share: self.keeper(runner))
             result = server.call(*call, None)["structuredContent"]
             if not result["ok"]:
                 code, message = result["error"]["code"], result["error"]["message"]

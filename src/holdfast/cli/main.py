@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 _UNWRITTEN = 3
 _VERSION_WORDS = ("--version", "--json")
-_LASTING = ("--follow", "export", "import", "log", "repair", "run", "verify", "watch")
+_LASTING = ("--follow", "export", "import", "log", "mcp", "repair", "run", "verify", "watch")
 """Words of commands that last, or go through the whole ledger."""
 
 
@@ -95,7 +95,12 @@ def _answer(args: Arguments) -> Answer:
 
 
 def open_keeper(
-    args: Arguments, folder: str = ".", *, by: str = "cli", client: int | None = None
+    args: Arguments,
+    folder: str = ".",
+    *,
+    by: str = "cli",
+    client: int | None = None,
+    share: Keeper | None = None,
 ) -> Keeper:
     """Open the workspace of a folder for the session that asks; ``client`` is its process."""
     from holdfast.keeper import Keeper
@@ -104,7 +109,9 @@ def open_keeper(
     session = here if args["session"] is None else args["session"]
     pid = _client() if session and session == here else None
     pid = pid or client
-    return Keeper(path=folder, session=session or None, pid=pid, by=by, wait_s=wait_s())
+    return Keeper(
+        path=folder, session=session or None, pid=pid, by=by, wait_s=wait_s(), share=share
+    )
 
 
 def wait_s() -> float | None:

@@ -17,10 +17,10 @@ def workflows(args: Arguments) -> Answer:
     from holdfast.mcp.server import serve
     from holdfast.mcp.workflows import Workflows, folder
 
-    def opened() -> Keeper:
+    def opened(share: Keeper | None) -> Keeper:
         from holdfast.cli.main import open_keeper
 
-        return open_keeper(args, folder(), by="mcp", client=os.getppid())
+        return open_keeper(args, folder(), by="mcp", client=os.getppid(), share=share)
 
     serve(Workflows(opened))
     return _SILENCE

@@ -11,7 +11,7 @@ from holdfast import workspace as workspaces
 from holdfast.core.workflow import features
 from holdfast.core.workflow.state import is_active
 from holdfast.disk import Disk
-from holdfast.errors import HoldfastError, Refused
+from holdfast.errors import Refused
 from holdfast.keeper.beside import Beside
 from holdfast.keeper.evidence import Evidence, plain
 from holdfast.keeper.session import Receipt, Session
@@ -46,29 +46,30 @@ class Keeper(Evidence, Beside):
         sleep: Callable[[float], None] = time.sleep,
         disk: Disk | None = None,
         wait_s: float | None = None,
+        share: Keeper | None = None,
     ) -> None:
+        """Open the workspace that ``path`` is in.
+
+        ``share`` is an earlier keeper of the same thread, whose open ledger is used again if it is
+        the same repository's.
+        """
         self.workspace = workspaces.find(path)
         self.session = _checked_session(session)
         who: Fields = {"surface": by}
         if self.session:
             who["session"] = self.session
         wait = LOCK_WAIT_S if wait_s is None else wait_s
+        ledger = None
+        if share is not None and share.workspace.home == self.workspace.home:
+            ledger = share.store.ledger
         self.store = Store(
-            self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who, wait
+            self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who, wait, ledger
         )
         self._session = Session(self.store, self.session, pid)
         if self.workspace.has_old_ledger():
-            self._upgrade()
+            from holdfast.keeper.upgrade import upgrade
 
-    def _upgrade(self) -> None:
-        """Take in a ledger of version 0.1; where that is impossible, say why and go on."""
-        from holdfast.keeper import transfer
-
-        try:
-            if not self.store.ledger.head_seq:
-                transfer.upgrade(self._session)
-        except (HoldfastError, OSError) as error:
-            self.store.note(f"the ledger of version 0.1 could not be taken in ({error})")
+            upgrade(self._session)
 
     # Opening and ending
 

@@ -52,6 +52,7 @@ class Store:
         sleep: Callable[[float], None],
         by: Fields,
         wait_s: float,
+        ledger: Ledger | None = None,
     ) -> None:
         self.workspace = workspace
         self.disk = disk
@@ -59,7 +60,7 @@ class Store:
         self.now_ms = clock_ms
         self.pause = sleep
         self.wait_s = wait_s
-        self.ledger = Ledger(workspace.home, disk, wait_s)
+        self.ledger = ledger or Ledger(workspace.home, disk, wait_s)
         self.files = RecordStore(disk, self.ledger.identity, self.note)
         self.indexes = Indexes(workspace, disk, self.skill_rows, self.note)
         self.notes: list[str] = []

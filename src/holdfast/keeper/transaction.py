@@ -91,6 +91,7 @@ class Transaction:
             store.open_transaction = self
             if not ledger.head_seq:
                 store.workspace.prepare(store.disk, store.note)
+                store.workspace.list_ledger(store.disk)
             store.workspace.take_name(store.disk, ledger.has_worktree)
             self._settle_last()
         except BaseException as error:

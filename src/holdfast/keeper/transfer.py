@@ -1,4 +1,4 @@
-"""Export and import: events as lines of JSON, for a backup, a hand-over, and an upgrade from 0.1.
+"""Export and import: events as lines of JSON, for a backup or a hand-over.
 
 An export begins with a line that says what it is, then has the events, each with the hash that
 proves it, and the records as they stand. An import takes all of a file or nothing, and taking the
@@ -7,7 +7,6 @@ same file twice changes nothing. What another machine ran is believed only as a 
 
 from __future__ import annotations
 
-import os
 import sys
 
 from holdfast import __version__, jsontext
@@ -18,7 +17,6 @@ from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
 from holdfast.layers import records
 from holdfast.storage import events as codec
-from holdfast.storage import version_0_1
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,40 +84,15 @@ def import_lines(session: Session, lines: Iterable[bytes], name: str) -> Importe
         if not tx.store.ledger.head_seq and header["workflow"] is None:
             done = Imported(rows, 0)
             tx.begin(header["ledger"])
-            _take_in(tx, rows, {}, name)
+            take_in(tx, rows, {}, name)
         else:
             news = [row for own in _by_stream(rows).values() for row in _news(tx, own, name)]
             news.sort(key=lambda row: int(row[_SEQ]))
             done = Imported(news, len(rows) - len(news))
             before = {stream: tx.load(stream) for stream in done.streams}
-            _take_in(tx, tx.store.ledger.continued(news), before, name)
+            take_in(tx, tx.store.ledger.continued(news), before, name)
         tx.commit(is_asked=True)
     return done
-
-
-def upgrade(session: Session) -> None:
-    """Take a ledger of version 0.1 into the new one. Its files stay where they are."""
-    store = session.store
-    folder = version_0_1.find(store.workspace.old_homes)
-    if folder is None:
-        return
-    old = version_0_1.OldLedger(folder, store.disk)
-    if not old.rows:
-        return
-    with session.transaction() as tx:
-        if store.ledger.head_seq:
-            return  # Another process was first.
-        store.workspace.keep_names(store.disk)
-        tx.begin(old.identity)
-        _take_in(tx, old.rows, {}, None)
-        store.note(
-            f"the ledger of version 0.1 was taken in, {len(old.rows)} events; its files stay in "
-            f"{os.path.relpath(folder, store.workspace.root)}, and what was run then counts as a "
-            "claim now"
-        )
-        if old.damaged:
-            store.note(f"{old.damaged} of its lines are no events and were left out")
-        tx.commit()
 
 
 # Reading a file
@@ -185,7 +158,7 @@ def _by_stream(rows: list[Row]) -> dict[str, list[Row]]:
 # Taking it in
 
 
-def _take_in(
+def take_in(
     tx: Transaction, rows: list[Row], before: dict[str, Workflow], name: str | None
 ) -> None:
     """Add events, make claims of the evidence among them, and show the workflows.

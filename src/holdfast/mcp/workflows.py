@@ -1,8 +1,8 @@
 """``holdfast mcp``: a workflow for any agent. Each call is one command of the keeper.
 
-The workspace is opened anew for every call, so nothing is remembered here that could be lost or be
-out of date: other servers, hooks and commands work on the same workspace at the same time. Answers
-are short, for they become part of a context: where the workflow stands, not all of it.
+Only the ledger stays open between calls: other servers, hooks and commands work on the same
+workspace at the same time, so everything else is looked up for each call. Answers are short because
+they become part of a context: where the workflow stands, not all of it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,15 @@ class Workflows(App):
     name = "holdfast"
     instructions = INSTRUCTIONS
 
-    def __init__(self, open_keeper: Callable[[], Keeper]) -> None:
-        self._open = open_keeper
+    def __init__(self, open_keeper: Callable[[Keeper | None], Keeper]) -> None:
+        self._open_sharing = open_keeper
+        self._keeper: Keeper | None = None
         self._runs: Runs | None = None
+
+    def _open(self) -> Keeper:
+        """Open the workspace as it is now, with the ledger that is open already."""
+        self._keeper = self._open_sharing(self._keeper)
+        return self._keeper
 
     def tools(self) -> list[Fields]:
         return list(TOOLS)
@@ -64,7 +70,8 @@ class Workflows(App):
 
         needed(arguments, "gate", "gate")
         self._runs = self._runs or Runs()
-        self._runs.begin(self._open, arguments, talk)
+        # A run has its own thread, and so a ledger of its own.
+        self._runs.begin(lambda: self._open_sharing(None), arguments, talk)
 
     def cancel(self, id: Json) -> None:
         if self._runs is not None:

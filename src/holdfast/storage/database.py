@@ -54,6 +54,7 @@ _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "
 _DAMAGED = (11, 26)  # SQLITE_CORRUPT, SQLITE_NOTADB
 _BUSY = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
 _READ_ONLY = (3, 8, 14)  # SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN
+_NO_SHARED_MEMORY = (4618, 4874, 5386)  # SQLITE_IOERR_SHMOPEN, _SHMSIZE, _SHMMAP: a full disk
 _FULL = 13  # SQLITE_FULL
 
 Error = _sqlite3.Error
@@ -112,7 +113,8 @@ class Database:
         try:
             version = self._check_identity(connection)
         except Error as error:
-            if _code(error) not in _READ_ONLY:
+            extended = getattr(error, "sqlite_errorcode", None)
+            if _code(error) not in _READ_ONLY and extended not in _NO_SHARED_MEMORY:
                 raise self._fault(error) from error
             return self._open_copy()
         if version >= SCHEMA_VERSION:

@@ -1,0 +1,88 @@
+"""What the first command does with a ledger that lies where none lies any more.
+
+That is a ledger of version 0.1, or one that was made before its folder became a git repository.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import HoldfastError
+from holdfast.keeper.transfer import take_in
+from holdfast.storage import version_0_1
+from holdfast.storage.database import NAME, Database
+from holdfast.workspace import is_own_ledger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.store import Store
+
+_WAIT_S = 10.0
+
+
+def upgrade(session: Session) -> None:
+    """Bring an earlier ledger to its place, once. A failure is noted, and the command goes on."""
+    store = session.store
+    try:
+        if store.ledger.head_seq:
+            return
+        if not _move_into_git(store):
+            _take_in_0_1(session)
+    except (HoldfastError, OSError) as error:
+        store.note(f"the ledger in .claude/holdfast could not be taken over ({error})")
+
+
+def _move_into_git(store: Store) -> bool:
+    """Move a ledger from before ``git init`` into git's folder; return False if there is none.
+
+    A ledger that is not on this person's list came with the folder, and is not believed.
+    """
+    workspace = store.workspace
+    source = os.path.join(workspace.root, ".claude", "holdfast")
+    path = os.path.join(source, NAME)
+    if source == workspace.home or not os.path.exists(path) or not is_own_ledger(source):
+        return False
+    old, new = Database(source, store.disk, _WAIT_S), store.ledger.database
+    new.acquire_lock()
+    try:
+        old.acquire()
+        try:
+            old.close()
+            store.disk.move(path, new.path)
+            store.disk.sync_folder(new.folder)
+            store.disk.sync_folder(source)
+        finally:
+            old.release()
+    finally:
+        new.release()
+    workspace.prepare(store.disk, store.note)
+    workspace.list_ledger(store.disk)
+    where = os.path.relpath(workspace.home, workspace.root)
+    store.note(
+        f"the ledger moved from .claude/holdfast to {where}, where git clean cannot reach it"
+    )
+    return True
+
+
+def _take_in_0_1(session: Session) -> None:
+    """Take a ledger of version 0.1 into the new one. Its files stay where they are."""
+    store = session.store
+    folder = version_0_1.find(store.workspace.old_homes)
+    old = None if folder is None else version_0_1.OldLedger(folder, store.disk)
+    if folder is None or old is None or not old.rows:
+        return
+    with session.transaction() as tx:
+        if store.ledger.head_seq:
+            return  # Another process was first.
+        store.workspace.keep_names(store.disk)
+        tx.begin(old.identity)
+        take_in(tx, old.rows, {}, None)
+        store.note(
+            f"the ledger of version 0.1 was taken in, {len(old.rows)} events; its files stay in "
+            f"{os.path.relpath(folder, store.workspace.root)}, and what was run then counts as a "
+            "claim now"
+        )
+        if old.damaged:
+            store.note(f"{old.damaged} of its lines are no events and were left out")
+        tx.commit()
