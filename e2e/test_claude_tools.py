@@ -87,7 +87,7 @@ def test_a_hook_that_fails_does_not_stop_the_session(claude):
     claude.place.write(".claude/holdfast.toml", 'enforce = ["reading", "stop"]\n')
     claude.say(f"Begin. {bash(START)} <<say begun>>")
     workflow = claude.place.state()["id"]
-    ledger = claude.place.path / ".claude" / "holdfast" / "ledger.ndjson"
+    ledger = claude.place.path / ".git" / "holdfast" / "ledger.db"
     os.rename(ledger, f"{ledger}.away")
     ledger.mkdir()
     claude.go_on("/compact")

@@ -7,6 +7,7 @@ import os
 from holdfast import jsontext
 from holdfast.install.agents import COMMAND, SCOPES, TEAM
 from holdfast.install.places import SettingsFile
+from holdfast.install.sandbox import TEAM_FILE, parsed, profile_of, is_among, roots_in, sets_roots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -67,6 +67,8 @@ class Journal:
         self.entries: dict[str, Entry] = {}
         self.folders: list[str] = []
         """Those that were made for a settings file or for the journal, the outer ones first."""
+        self.keeps_folder = False
+        """True if the folder has to stay although nothing is in it."""
         self.load()
 
     def load(self) -> None:
@@ -102,7 +104,7 @@ class Journal:
     def unlock(self, fd: int) -> None:
         # Whoever waits for it sees that the name is gone, and takes the lock on a new one.
         self._disk.remove(self._lock_path)
-        if not self.entries:
+        if not self.entries and not self.keeps_folder:
             self._disk.remove_folder(self.folder)
         self._disk.close(fd)
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 
 from holdfast import jsontext
 from holdfast.errors import Refused
-from holdfast.install import servers
+from holdfast.install import sandbox, servers
 from holdfast.install.agents import AGENTS, TEAM, USER
 from holdfast.install.hooks import Misfit, containers, has_ours, merged, stripped
 from holdfast.install.skills import skills
@@ -121,7 +121,7 @@ class SharedFile(Place):
         left = self._stripped(text, had)
         if left == text:
             return raw
-        if entry is not None and original is None and left.strip() == "{}":
+        if entry is not None and original is None and left.strip() in ("", "{}"):
             return None
         return (mark + left).encode()
 
@@ -187,6 +187,43 @@ class ServersFile(SharedFile):
         return servers.containers(text)
 
 
+class SandboxFile(SharedFile):
+    """A person's own configuration of Codex, with the ledger's folder among the writable ones."""
+
+    def __init__(self, agent: Agent, workspace: Workspace, folder: str) -> None:
+        super().__init__(agent, USER, workspace, sandbox.config_path())
+        self.folder = folder
+        # Every project has a folder of its own in the same file.
+        self.key = f"{self.path}#{folder}"
+
+    def _merged(self, text: str) -> str:
+        return sandbox.with_root(text, self.folder)
+
+    def _stripped(self, text: str, kept: frozenset[str]) -> str:
+        return sandbox.without_root(text, self.folder, kept)
+
+    def _containers(self, text: str) -> frozenset[str]:
+        return sandbox.containers(text)
+
+    def _text_of(self, raw: bytes) -> tuple[str, str]:
+        try:
+            text = raw.decode()
+            mark = BOM if text.startswith(BOM) else ""
+            sandbox.parsed(text.removeprefix(BOM))
+        except (UnicodeDecodeError, sandbox.BadToml) as bad:
+            raise BadSettings(self.shown, "the file", f"is not TOML: {bad}") from None
+        return mark, text.removeprefix(BOM)
+
+    def names_folder(self, disk: Disk) -> bool:
+        """True if the sandbox is told to mount the folder, so that it has to be there."""
+        raw = disk.read(self.path, _MOST) if os.path.isfile(self.path) else None
+        try:
+            config = sandbox.parsed(self._text_of(raw or b"")[1])
+        except BadSettings:
+            return True  # Nobody can tell, and a folder too many does no harm.
+        return sandbox.is_among(self.folder, sandbox.roots_in(config))
+
+
 class SkillFile(Place):
     """A skill, as this version of Holdfast has it."""
 
@@ -221,6 +258,12 @@ def settings_of(agent: Agent, scope: str, workspace: Workspace, *, enforce: bool
 def servers_of(agent: Agent, scope: str, workspace: Workspace) -> list[ServersFile]:
     """Only Claude Code's team has such a file; the others are asked to add a server themselves."""
     return [ServersFile(agent, workspace)] if (agent.name, scope) == ("claude", TEAM) else []
+
+
+def sandbox_of(agent: Agent, workspace: Workspace) -> SandboxFile | None:
+    """Only Codex has to be told that the ledger may be written, where it lies in git's folder."""
+    folder = sandbox.folder_to_allow(workspace) if agent.name == "codex" else None
+    return None if folder is None else SandboxFile(agent, workspace, folder)
 
 
 def skills_of(agent: Agent, scope: str, workspace: Workspace) -> list[SkillFile]:

@@ -12,11 +12,19 @@ import os
 from holdfast.disk import Disk
 from holdfast.errors import Refused
 from holdfast.exchange import clear_spares, settle
-from holdfast.install.advice import notes_on, notes_on_skills
+from holdfast.install.advice import notes_on, notes_on_sandbox, notes_on_skills
 from holdfast.install.agents import AGENTS, LOCAL, TEAM, USER, agent_named
 from holdfast.install.diffs import unified
 from holdfast.install.journal import Journal, following
-from holdfast.install.places import Place, all_of, servers_of, settings_of, skills_of
+from holdfast.install.places import (
+    Place,
+    SettingsFile,
+    all_of,
+    sandbox_of,
+    servers_of,
+    settings_of,
+    skills_of,
+)
 from holdfast.workspace import Workspace, find, person_folder
 
 TYPE_CHECKING = False
@@ -24,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.shapes import Fields
+    from holdfast.install.agents import Agent
+    from holdfast.install.places import SandboxFile
 
 
 class Change:
@@ -70,8 +80,16 @@ def init(
     notes: list[str] = []
     run = _Run(disk, workspace, scope, notes)
     changes = [run.with_ours(place) for place in places]
+    sandbox = sandbox_of(client, workspace)
+    own_run = _Run(disk, workspace, USER, notes)
+    own_changes = [] if sandbox is None else [own_run.with_ours(sandbox)]
     if not dry_run and any(change.after != change.before for change in changes):
         changes = run.put_in(places)
+    if sandbox is not None:
+        if not dry_run:
+            own_changes = _allow(own_run, sandbox, disk, own_changes)
+        notes += notes_on_sandbox(sandbox, disk, own_changes)
+    changes += own_changes
     after = {change.place.key: change.after or b"" for change in changes}
     notes += notes_on(settings, workspace, disk, after[settings.key], enforce=enforce)
     notes += notes_on_skills(settings, [s.shown for s in skills if after[s.key] != s.text])
@@ -94,9 +112,33 @@ def uninstall(
     notes: list[str] = []
     run = _Run(disk, workspace, scopes[0], notes)
     changes = [change for place in places if (change := run.without_ours(place)) is not None]
+    own_run = _Run(disk, workspace, USER, notes)
+    own_places = _sandboxes(agents, scopes, workspace, disk)
+    own_changes = [one for place in own_places if (one := own_run.without_ours(place)) is not None]
     if not dry_run:
+        # The folder goes last: a sandbox that is told to mount it does not start without it.
+        own_changes = own_run.take_out(own_places, own_changes)
         changes = run.take_out(places, changes)
-    return Outcome(changes, notes)
+    return Outcome(changes + own_changes, notes)
+
+
+def _allow(run: _Run, place: SandboxFile, disk: Disk, planned: list[Change]) -> list[Change]:
+    """Let Codex's sandbox write the ledger's folder, which has to be there before."""
+    disk.make_folder(place.folder, 0o700)
+    if all(change.after == change.before for change in planned):
+        return planned
+    return run.put_in([place])
+
+
+def _sandboxes(
+    agents: list[Agent], scopes: tuple[str, ...], workspace: Workspace, disk: Disk
+) -> list[Place]:
+    """Return the configuration that names the ledger's folder, if nothing of Codex's stays."""
+    codex = AGENTS["codex"]
+    found = sandbox_of(codex, workspace) if codex in agents else None
+    others = [scope for scope in codex.files if scope not in scopes]
+    stays = any(SettingsFile(codex, scope, workspace).has_ours(disk) for scope in others)
+    return [] if found is None or stays else [found]
 
 
 class _Run:
@@ -219,12 +261,24 @@ class _Run:
                 self._workspace.prepare(self._disk, self._notes.append)
             write()
         finally:
+            journal.keeps_folder = self._is_mounted()
             journal.unlock(fd)
             self._leave(near)
 
+    def _is_mounted(self) -> bool:
+        """True if Codex's sandbox is told to mount the journal's folder."""
+        try:
+            sandbox = None if self._is_own else sandbox_of(AGENTS["codex"], self._workspace)
+        except Refused:
+            return False
+        return sandbox is not None and sandbox.names_folder(self._disk)
+
     def _leave(self, near: list[str]) -> None:
         """Folders that were made, and are empty, go again."""
-        for folder in reversed(self._journal.folders):
+        journal = self._journal
+        for folder in reversed(journal.folders):
+            if folder == journal.folder and journal.keeps_folder:
+                continue
             # The journal of a project lies in it, so it is a stranger's word too.
             if any(f"{one}{os.sep}".startswith(f"{folder}{os.sep}") for one in near):
                 self._disk.remove_folder(folder)

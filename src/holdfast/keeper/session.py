@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.aggregates import aggregate_of, stream_of
+from holdfast.aggregates import aggregate_of, is_workflow, stream_of
 from holdfast.core import choice, moment
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, Refused
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Event, Fields, Workflow
     from holdfast.core.shapes import Session as Binding
     from holdfast.keeper.store import Store
+    from holdfast.storage.ledger import Stream
 
 PENDING = "pending"
 """A person's own folder with a mark for each workspace that could not be written."""
@@ -152,16 +153,17 @@ class Session:
 
     def spread(self) -> None:
         """Take news to the layers that nobody waits for with the lock."""
-        answer, self._answer = self._answer, None
-        if not self.store.has_news or self._is_spreading:
+        if self._is_spreading:
             return
-        from holdfast.memory.layer import Memory
+        answer, self._answer = self._answer, None
+        if self.store.has_news:
+            from holdfast.memory.layer import Memory
 
-        self._is_spreading = True
-        try:
-            Memory(self).write()
-        finally:
-            self.store.has_news = self._is_spreading = False
+            self._is_spreading = True
+            try:
+                Memory(self).write()
+            finally:
+                self.store.has_news = self._is_spreading = False
         if answer is not None:
             answer += self.store.take_notes()
 
@@ -182,11 +184,17 @@ class Session:
     def select(self, tx: Transaction, workflow: str | None) -> str:
         """Load the workflow that is meant, and return its stream; raise ``Refused`` if none is."""
         if workflow is not None:
+            if not is_workflow(workflow):
+                raise self.not_found(workflow)
             if tx.load(workflow) is None:
                 self.adopt_unknown(tx)
                 if tx.load(workflow) is None:
                     raise self.not_found(workflow)
             return workflow
+        bound = self.bound_workflow()
+        if bound is not None:
+            tx.load(bound.row["id"], bound)
+            return str(bound.row["id"])
         picked = self.picked()
         if isinstance(picked, Refusal) and self.adopt_unknown(tx):
             picked = self.picked()
@@ -214,7 +222,8 @@ class Session:
             picked = self.picked()
             if not isinstance(picked, Refusal):
                 workflow = str(picked["id"])
-        seen = None if workflow is None else self.store.peek(workflow)
+        is_named = workflow is not None and is_workflow(workflow)
+        seen = self.store.peek(str(workflow)) if is_named else None
         if seen is not None:
             state: Workflow = seen.state
             return state
@@ -249,13 +258,21 @@ class Session:
             "holdfast status",
         )
 
+    def bound_workflow(self) -> Stream | None:
+        """Return the workflow that this session holds, with its state, by one query."""
+        asker = self.asker()
+        streams = self.store.ledger.active_of_session(self.id, self.pid)
+        held = {stream.row["id"]: stream for stream in streams if asker.holds(stream.row)}
+        if not held:
+            return None
+        chosen = self.chosen([stream.row for stream in held.values()])
+        return None if isinstance(chosen, Refusal) else held[chosen["id"]]
+
     def picked(self) -> Fields | Refusal:
         """Return the row of the workflow that is meant, or why there is none."""
-        asker = self.asker()
-        held = self.store.ledger.active_of_session(self.id, self.pid)
-        bound = [one.row for one in held if asker.holds(one.row)]
-        if bound:
-            return self.chosen(bound)
+        bound = self.bound_workflow()
+        if bound is not None:
+            return bound.row
         rows = self.store.ledger.rows(
             f"{_HERE} {_NEWEST}", self.workspace.name, self.workspace.branch()
         )

@@ -23,7 +23,7 @@ from holdfast.errors import Fault, Refused
 from holdfast.layers import records
 from holdfast.layers.records.store import MAX_TRIES
 from holdfast.storage import events as codec
-from holdfast.storage.ledger import ACTIVE
+from holdfast.storage.ledger import ACTIVE, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,12 +120,15 @@ class Transaction:
 
     # Loading
 
-    def load(self, stream: str) -> Any:
-        """Return the state of a stream, after its record was settled; ``None`` if there is none."""
+    def load(self, stream: str, held: Stream | None = None) -> Any:
+        """Return the state of a stream, after its record was settled; ``None`` if there is none.
+
+        ``held`` is the stream, if a query of this transaction gave it already.
+        """
         known = self._streams.get(stream)
         if known is not None:
             return known.state
-        held = self.store.ledger.stream(stream)
+        held = held or self.store.ledger.stream(stream)
         if held is None and is_workflow(stream):
             return None
         subject = self.store.subject(held) if held else self.store.blank_subject(stream)
@@ -143,8 +146,6 @@ class Transaction:
         return self._subject_of(touched)
 
     def _subject_of(self, touched: _Touched) -> Subject:
-        from holdfast.storage.ledger import Stream
-
         row: Fields = {"stream": touched.stream, "seq": touched.seq, "hash": touched.hash}
         if not touched.seq and not is_workflow(touched.stream):
             return self.store.blank_subject(touched.stream)
@@ -395,6 +396,8 @@ class Transaction:
                     store.files.drop(made.spare)
             ledger.roll_back()
             self._is_begun = False
+            # Nothing of this may be committed later, whoever catches the error.
+            self._streams.clear()
             raise
         self._is_begun = False
         self.request = ""

@@ -163,6 +163,9 @@ class Database:
 
     def acquire_lock(self) -> None:
         """Take the lock alone, for a repair of a database that may not open."""
+        if not self.exists():
+            # The folder may be there without it: ``init`` makes one, for a sandbox to mount.
+            refuse_network(self.folder)
         self._make_folder()
         self._lock.acquire(self._wait_s)
         finish_recovery(self.path, self._disk)
@@ -196,10 +199,25 @@ class Database:
             self._connection.execute("COMMIT")
         except Error as error:
             self._roll_back()
+            self._write_over_failed_commit()
             raise _unknown_outcome(self.path, str(error), request) from error
         if not self._is_current():
             raise _unknown_outcome(self.path, "it was moved or removed meanwhile", request)
         self._unsynced_bytes += written_bytes
+
+    def _write_over_failed_commit(self) -> None:
+        """Write something else in its place in the journal, if the disk lets us.
+
+        Whoever opens the ledger next would take it for committed. But a sync that failed may not
+        have written it, and later syncs do not try again: a power cut would take it away.
+        """
+        try:
+            if self._connection is not None:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                self._connection.execute("COMMIT")
+        except Error:
+            self._roll_back()
 
     def checkpoint(self, *, is_due: bool) -> None:
         """Move the journal into the database, if it has grown. A failure is left to the next."""
@@ -286,7 +304,6 @@ class Database:
         """
         if os.path.isdir(self.folder):
             return
-        _refuse_network(self.folder)
         above = os.path.dirname(self.folder)
         if os.path.basename(above) == _PLAIN:
             self._disk.add_folder(above)
@@ -360,6 +377,10 @@ class Database:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         return version
+
+    def journal_mode(self) -> str:
+        """Return how SQLite keeps its journal: "wal" or an older way; empty without a ledger."""
+        return next((str(row[0]) for row in self.rows("PRAGMA journal_mode")), "")
 
     def schema_version(self) -> int:
         """Return the version of the schema, 0 where there is no ledger."""
@@ -454,12 +475,26 @@ def damaged(path: str, why: str) -> Fault:
 def not_writable(folder: str, why: str) -> Fault:
     above = os.path.dirname(folder)
     is_file = os.path.lexists(above) and not os.path.isdir(above)
-    mend = f"move {above} away, it is no folder" if is_file else "make the folder writable"
+    mend = f"move {above} away, it is no folder" if is_file else ways_to_write(folder)
     return Fault(
         "not_writable",
         f"Cannot write state files in {folder} ({why}) — workflow state will not persist",
         f"{mend}, then run the same command again",
         path=folder,
+    )
+
+
+def ways_to_write(folder: str) -> str:
+    """Say what helps where a ledger's folder cannot be written.
+
+    In git's folder that is mostly a client's sandbox, and there are two ways out of it.
+    """
+    if os.path.basename(os.path.dirname(folder)) == _PLAIN:
+        return f"make {folder} writable"
+    return (
+        f"make {folder} writable (for Codex's sandbox, in a terminal outside of it: "
+        "holdfast init --agent codex), or leave it to somebody outside the sandbox: "
+        "the tools of holdfast mcp, or a person in a terminal"
     )
 
 
@@ -499,8 +534,8 @@ def _unknown_outcome(path: str, why: str, request: str) -> Fault:
     )
 
 
-def _refuse_network(folder: str) -> None:
-    """Refuse a file system whose locks cannot be trusted, as far as the system tells."""
+def refuse_network(folder: str) -> None:
+    """Raise ``Fault`` for a file system whose locks cannot be trusted, if the system tells."""
     kind = file_system(folder)
     if kind in _NETWORK:
         raise Fault(
