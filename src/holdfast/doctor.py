@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import EDQUOT, ENOSPC
 
 from holdfast import detection, jsontext, settings
 from holdfast.connections import (
@@ -21,7 +22,10 @@ from holdfast.connections import (
 from holdfast.core.refusal import Refusal
 from holdfast.disk import Disk
 from holdfast.errors import Fault, HoldfastError
-from holdfast.install import servers
+from holdfast.install import sandbox, servers
+from holdfast.install.agents import AGENTS
+from holdfast.install.places import sandbox_of
+from holdfast.storage.database import file_system, refuse_network, ways_to_write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ RECORDS = (".claude", os.path.join("untracked", "workflow-state"))
 ENFORCING = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "AfterAgent")}
 """The events at which what is enforced can be."""
 LATELY = 5_000
+_WAL = "wal"
 _PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 _LOG = "hook.log"
 _LOG_END = 4_096
@@ -49,8 +54,9 @@ def examine(keeper: Keeper) -> list[Fields]:
         *_clients(),
         _settings(keeper),
         *_writable(keeper),
+        *_sandbox(keeper),
         _lock(keeper),
-        _ledger(keeper),
+        *_ledger(keeper),
         *_notes(keeper.workspace.root),
         *_reading(keeper),
         *_lately(keeper),
@@ -130,9 +136,12 @@ def _settings(keeper: Keeper) -> Fields:
 def _writable(keeper: Keeper) -> Iterator[Fields]:
     root, home = keeper.workspace.root, keeper.workspace.home
     wanted = [home, *(os.path.join(root, name) for name in RECORDS)]
-    shared = keeper.workspace.common or root
-    tops = [os.path.realpath(top) for top in (root, shared, os.path.dirname(os.path.dirname(home)))]
-    tried = [_try_to_write(folder, tops) for folder in dict.fromkeys(map(_nearest, wanted))]
+    tops = [os.path.realpath(top) for top in (root, keeper.workspace.common or root)]
+    ledger = _nearest(home)
+    tried = [
+        _try_to_write(folder, tops, ways_to_write(home) if folder == ledger else "")
+        for folder in dict.fromkeys(map(_nearest, wanted))
+    ]
     # One good one stands for all.
     yield from [one for one in tried if one["status"] == "bad"] or tried[:1]
 
@@ -144,7 +153,7 @@ def _nearest(folder: str) -> str:
     return folder
 
 
-def _try_to_write(folder: str, tops: list[str]) -> Fields:
+def _try_to_write(folder: str, tops: list[str], mend: str) -> Fields:
     if not any(f"{os.path.realpath(folder)}/".startswith(f"{top}/") for top in tops):
         said = f"{folder} leads out of the workspace"
         return _check("folders", "bad", said, "remove the symbolic link")
@@ -157,9 +166,39 @@ def _try_to_write(folder: str, tops: list[str]) -> Fields:
         disk.create(probe, b"x", 0o600, durable=True)
         disk.remove(probe)
     except OSError as error:
-        hint = f"make {folder} writable, or make room"
+        is_full = error.errno in (ENOSPC, EDQUOT)
+        hint = "make room" if is_full else mend or f"make {folder} writable"
         return _check("folders", "bad", f"{folder} cannot be written ({error.strerror})", hint)
     return _check("folders", "good", f"{folder} can be written and synced")
+
+
+def _sandbox(keeper: Keeper) -> Iterator[Fields]:
+    """Whether the commands that Codex runs may write the ledger, where somebody uses Codex."""
+    codex = AGENTS["codex"]
+    clients = [client for client, _ in connections(keeper.workspace.root).calls]
+    is_used = codex.name in clients
+    if not (is_used or which(codex.name) or os.path.isdir(codex.own_folder())):
+        return
+    try:
+        place = sandbox_of(codex, keeper.workspace)
+        if place is None:
+            return
+        config = place.config(Disk())
+    except (HoldfastError, OSError) as error:
+        hint = getattr(error, "hint", "") or f"make {sandbox.config_path()} readable"
+        yield _check("sandbox", "bad" if is_used else "unknown", str(error), hint)
+        return
+    found = sandbox.obstacle(config, place.team_config(Disk()), place.folder)
+    if found is None:
+        yield _check("sandbox", "good", "the commands that Codex runs may write the ledger")
+    else:
+        said = f"the commands that Codex runs cannot write the ledger: {found[0]}"
+        hint = f"{found[1]}; or have it done outside, by the tools of holdfast mcp or by a person"
+        yield _check("sandbox", "bad" if is_used else "unknown", said, hint)
+    for root in sandbox.roots_in(config):
+        if os.path.isabs(root) and not os.path.exists(root):
+            said = f"Codex is told to mount {root}, which is gone: it may start no command"
+            yield _check("sandbox", "bad", said, f"take it out of {place.shown}")
 
 
 def _lock(keeper: Keeper) -> Fields:
@@ -172,7 +211,7 @@ def _lock(keeper: Keeper) -> Fields:
     try:
         fd = disk.lock(path, 1.0)
     except (OSError, HoldfastError) as error:
-        return _check("locks", "bad", f"no lock can be had: {error}", f"make {home} writable")
+        return _check("locks", "bad", f"no lock can be had: {error}", ways_to_write(home))
     try:
         second = run([sys.executable, "-I", "-c", _SECOND, path], home)
     finally:
@@ -194,14 +233,30 @@ except BlockingIOError:
 """
 
 
-def _ledger(keeper: Keeper) -> Fields:
+def _ledger(keeper: Keeper) -> Iterator[Fields]:
+    folder = keeper.workspace.home
+    try:
+        refuse_network(folder)
+    except Fault as fault:
+        yield _check("ledger", "bad", fault.message, fault.hint)
     try:
         report = keeper.verify()
+        journal = keeper.store.ledger.database.journal_mode()
     except (HoldfastError, OSError) as error:
-        return _check("ledger", "bad", str(error), "holdfast verify")
-    if not report.ok:
-        return _check("ledger", "bad", _many(report.counts["errors"], "error"), "holdfast verify")
-    return _check("ledger", "good", f"{_many(report.counts['events'], 'event')}, all sound")
+        yield _check("ledger", "bad", str(error), "holdfast verify")
+        return
+    if report.ok:
+        said = f"{_many(report.counts['events'], 'event')}, all sound"
+        yield _check("ledger", "good", said)
+    else:
+        yield _check("ledger", "bad", _many(report.counts["errors"], "error"), "holdfast verify")
+    if journal not in ("", _WAL):
+        said = (
+            f"SQLite keeps its journal in the old way ({journal}), as it does where processes "
+            f"cannot share memory ({file_system(folder) or 'an unknown file system'}): it is safe, "
+            "and slower, and readers wait for a writer"
+        )
+        yield _check("journal", "unknown", said, "work in a clone on a local disk")
 
 
 def _many(count: int, what: str) -> str:

@@ -183,6 +183,8 @@ def _weigh(store: Store, subject: Subject, sealed: Sealed) -> Finding | None:
     if sealed.intact and shown is not None:
         if sealed.hash == subject.hash:
             return _completed_copy(store, subject)
+        if not subject.is_workflow:
+            return Finding(STALE)  # Every worktree has a copy of a log, and one is written at a time.
         what = "an older copy" if shown == subject.stream else f"a copy of {shown}"
         return Finding(STALE, f"{subject.record} was {what} and is brought forward")
     is_known = shown == subject.stream
@@ -332,8 +334,6 @@ def _was_removed_at_the_end(store: Store, subject: Subject) -> bool:
         return False
     root, mark = store.workspace.root_of(subject.worktree), records.spec_of(state).mark
     if root is None or (mark and not os.path.lexists(os.path.join(root, mark))):
-        return False
-    if any(unplaced[:2] == (subject.worktree, subject.record) for unplaced in store.unplaced()):
         return False
     return not (store.files.was_on_its_way(path, subject.hash) or store.files.was_set_aside(path))
 

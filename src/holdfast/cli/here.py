@@ -70,7 +70,9 @@ def _told(found: Overview) -> list[str]:
 def _unwritable(found: Overview, workspace: Workspace) -> list[str]:
     if found.is_writable:
         return []
-    return [f"nothing can be written here: make {workspace.home} writable, or cd elsewhere"]
+    from holdfast.storage.database import ways_to_write
+
+    return [f"nothing can be written here: {ways_to_write(workspace.home)}"]
 
 
 def _following(found: Overview, workspace: Workspace, aimed: str | None) -> list[Next]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.cli.steps import aim, is_aimed
 from holdfast.core.workflow import features
 from holdfast.core.workflow.state import is_active
+from holdfast.errors import Fault
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,13 +45,31 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
 
 
 def resume(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.resume(**aim(args))
-    receipt.notes += keeper.resume_initiative()
+    try:
+        receipt = keeper.resume(**aim(args))
+        receipt.notes += keeper.resume_initiative()
+    except Fault as fault:
+        if fault.code != "not_writable":
+            raise
+        receipt = _read_only(keeper, args, fault)
     answer = _answer("briefing", args, receipt, "")
     answer["data"]["briefing"] = keeper.briefing(state=receipt.state)
     answer["data"]["aimed"] |= keeper.must_name(receipt.state)
     answer["data"]["branch"] = keeper.workspace.branch()
     return answer
+
+
+def _read_only(keeper: Keeper, args: Arguments, fault: Fault) -> Receipt:
+    """Return the workflow as it is, where nothing can be recorded: its briefing needs no more.
+
+    Raise the fault if it would have to be brought back or here first.
+    """
+    receipt = keeper.show(workflow=args["workflow"])
+    state = receipt.state
+    if not is_active(state) or state["worktree"] != keeper.workspace.name:
+        raise fault
+    receipt.notes.append(f"it was read and not taken up: {fault.message}; {fault.hint}")
+    return receipt
 
 
 def log(keeper: Keeper, args: Arguments) -> Answer:

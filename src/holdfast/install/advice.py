@@ -7,13 +7,14 @@ import os
 from holdfast import jsontext
 from holdfast.install.agents import COMMAND, SCOPES, TEAM
 from holdfast.install.places import SettingsFile
-from holdfast.install.sandbox import TEAM_FILE, parsed, profile_of, is_among, roots_in, sets_roots
+from holdfast.install.sandbox import obstacle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.disk import Disk
+    from holdfast.install.places import SandboxFile
     from holdfast.workspace import Workspace
 
 
@@ -48,6 +49,13 @@ def notes_on_skills(place: SettingsFile, left: list[str]) -> Iterator[str]:
         )
     for path in left:
         yield f"{path} is not as Holdfast has it, and stays as it is"
+
+
+def notes_on_sandbox(place: SandboxFile, disk: Disk, after: bytes) -> Iterator[str]:
+    """Sentences on a sandbox whose configuration has these bytes, or will have."""
+    found = obstacle(place.config_of(after), place.team_config(disk), place.folder)
+    if found is not None:
+        yield f"Codex's commands cannot write the ledger: {found[0]}; {found[1]}"
 
 
 def _elsewhere(place: SettingsFile, workspace: Workspace, disk: Disk) -> Iterator[SettingsFile]:

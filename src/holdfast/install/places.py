@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.core.shapes import Fields
     from holdfast.disk import Disk
     from holdfast.install.agents import Agent
     from holdfast.install.journal import Entry
@@ -195,6 +196,7 @@ class SandboxFile(SharedFile):
         self.folder = folder
         # Every project has a folder of its own in the same file.
         self.key = f"{self.path}#{folder}"
+        self._project = workspace.root
 
     def _merged(self, text: str) -> str:
         return sandbox.with_root(text, self.folder)
@@ -214,11 +216,28 @@ class SandboxFile(SharedFile):
             raise BadSettings(self.shown, "the file", f"is not TOML: {bad}") from None
         return mark, text.removeprefix(BOM)
 
+    def config(self, disk: Disk) -> Fields:
+        """Return the configuration as it is; raise ``BadSettings``."""
+        raw = disk.read(self.path, _MOST) if os.path.isfile(self.path) else None
+        return self.config_of(raw or b"")
+
+    def config_of(self, raw: bytes) -> Fields:
+        return sandbox.parsed(self._text_of(raw)[1])
+
+    def team_config(self, disk: Disk) -> Fields:
+        """Return the project's configuration; nothing where that cannot be read."""
+        path = os.path.join(self._project, sandbox.TEAM_FILE)
+        if not os.path.isfile(path) or not is_inside(path, self._project):
+            return {}
+        try:
+            return self.config_of(disk.read(path, _MOST) or b"")
+        except (BadSettings, OSError):
+            return {}
+
     def names_folder(self, disk: Disk) -> bool:
         """True if the sandbox is told to mount the folder, so that it has to be there."""
-        raw = disk.read(self.path, _MOST) if os.path.isfile(self.path) else None
         try:
-            config = sandbox.parsed(self._text_of(raw or b"")[1])
+            config = self.config(disk)
         except BadSettings:
             return True  # Nobody can tell, and a folder too many does no harm.
         return sandbox.is_among(self.folder, sandbox.roots_in(config))

@@ -1,9 +1,9 @@
 """The ledger's folder among those that Codex lets the commands of an agent write.
 
-Its sandbox ``workspace-write`` keeps ``.git`` read-only, and the ledger lies in there. A folder named
-in ``sandbox_workspace_write.writable_roots`` is writable all the same, and nothing around it is. (So
-it was with Codex 0.166 on Linux, also for linked worktrees.) It has to be there: where one of them is
-missing below the current folder or in ``/tmp``, Codex starts no command at all.
+Its sandbox ``workspace-write`` keeps ``.git`` read-only, and the ledger lies in there. A folder
+named in ``sandbox_workspace_write.writable_roots`` is writable all the same, and nothing around it
+is. (So it was with Codex 0.166 on Linux, also for linked worktrees.) It has to be there: where one
+of them is missing below the current folder or in ``/tmp``, Codex starts no command at all.
 
 The path is one of this machine, so it stands in the person's own configuration. A list in a trusted
 project's ``.codex/config.toml`` takes the place of the person's; a permission profile
@@ -97,6 +97,40 @@ def profile_of(config: Fields) -> str | None:
     """Return the permission profile that takes the place of the list, if there is one."""
     profile = config.get("default_permissions")
     return profile if isinstance(profile, str) else None
+
+
+def obstacle(config: Fields, team: Fields, folder: str) -> tuple[str, str] | None:
+    """Return why Codex's commands cannot write the folder, and what mends it; ``None`` if they can.
+
+    ``config`` is the person's own configuration, ``team`` the project's.
+    """
+    mode = config.get("sandbox_mode")
+    profile = profile_of(config)
+    if profile is not None:
+        if _profile_allows(config, profile, folder):
+            return None
+        said = f"its profile {profile} (default_permissions) does not name {folder}"
+        return said, f'add to [permissions.{profile}.filesystem]: "{folder}" = "write"'
+    if mode == "danger-full-access":
+        return None
+    if mode == "read-only":
+        return "it lets its commands write nothing (sandbox_mode)", "set another sandbox_mode"
+    if sets_roots(team):
+        if is_among(folder, roots_in(team)):
+            return None
+        said = f"{ROOTS} in {TEAM_FILE} takes the place of your own, and lacks {folder}"
+        return said, f"take {ROOTS} out of {TEAM_FILE}"
+    if is_among(folder, roots_in(config)):
+        return None
+    return f"{folder} is not among its {ROOTS}", "holdfast init --agent codex"
+
+
+def _profile_allows(config: Fields, profile: str, folder: str) -> bool:
+    found: Any = config.get("permissions")
+    for key in (profile, "filesystem"):
+        found = found.get(key) if isinstance(found, dict) else None
+    rules = found.items() if isinstance(found, dict) else ()
+    return any(access == "write" and is_among(folder, [path]) for path, access in rules)
 
 
 def with_root(text: str, folder: str) -> str:

@@ -29,7 +29,7 @@ from holdfast.workspace import Workspace, find, person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from holdfast.core.shapes import Fields
     from holdfast.install.agents import Agent
@@ -87,8 +87,8 @@ def init(
         changes = run.put_in(places)
     if sandbox is not None:
         if not dry_run:
-            own_changes = _allow(own_run, sandbox, disk, own_changes)
-        notes += notes_on_sandbox(sandbox, disk, own_changes)
+            own_changes = [_allow(own_run, sandbox, disk, own_changes[0])]
+        notes += notes_on_sandbox(sandbox, disk, own_changes[0].after or b"")
     changes += own_changes
     after = {change.place.key: change.after or b"" for change in changes}
     notes += notes_on(settings, workspace, disk, after[settings.key], enforce=enforce)
@@ -119,20 +119,27 @@ def uninstall(
         # The folder goes last: a sandbox that is told to mount it does not start without it.
         own_changes = own_run.take_out(own_places, own_changes)
         changes = run.take_out(places, changes)
+        for place in own_places if own_changes else ():
+            disk.remove_folder(place.folder)
     return Outcome(changes + own_changes, notes)
 
 
-def _allow(run: _Run, place: SandboxFile, disk: Disk, planned: list[Change]) -> list[Change]:
+def _allow(run: _Run, place: SandboxFile, disk: Disk, planned: Change) -> Change:
     """Let Codex's sandbox write the ledger's folder, which has to be there before."""
     disk.make_folder(place.folder, 0o700)
-    if all(change.after == change.before for change in planned):
+    if planned.after == planned.before:
         return planned
-    return run.put_in([place])
+    try:
+        return run.put_in([place])[0]
+    except OSError as error:
+        # Some have their configuration from elsewhere, read-only; the hooks are in place.
+        run.notes.append(f"{place.shown} could not be written ({error.strerror or error})")
+        return Change(place, planned.before, planned.before, "unchanged")
 
 
 def _sandboxes(
     agents: list[Agent], scopes: tuple[str, ...], workspace: Workspace, disk: Disk
-) -> list[Place]:
+) -> list[SandboxFile]:
     """Return the configuration that names the ledger's folder, if nothing of Codex's stays."""
     codex = AGENTS["codex"]
     found = sandbox_of(codex, workspace) if codex in agents else None
@@ -148,7 +155,7 @@ class _Run:
         self._disk = disk
         self._workspace = workspace
         self._is_own = scope == USER
-        self._notes = notes
+        self.notes = notes
         folder = person_folder() if self._is_own else workspace.home
         self._journal = Journal(disk, folder)
 
@@ -158,7 +165,7 @@ class _Run:
         after = place.with_ours(before, self._journal.entries.get(place.key))
         return _put_in(place, before, after)
 
-    def put_in(self, places: list[Place]) -> list[Change]:
+    def put_in(self, places: Sequence[Place]) -> list[Change]:
         done: list[Change] = []
 
         def write() -> None:
@@ -204,7 +211,7 @@ class _Run:
         alone = entry is not None and entry.is_ours_alone(before)
         return Change(place, before, after, "restored" if alone else "changed")
 
-    def take_out(self, places: list[Place], planned: list[Change]) -> list[Change]:
+    def take_out(self, places: Sequence[Place], planned: list[Change]) -> list[Change]:
         """Does it, and forgets what was noted of files that have nothing of ours any more."""
         is_known = any(place.key in self._journal.entries for place in places)
         if not planned and not is_known and not self._journal.is_at_work():
@@ -244,7 +251,7 @@ class _Run:
         kept = clear_spares(
             self._disk, target, lambda found: entry is not None and entry.knows(found)
         )
-        self._notes += [f"a file that somebody saved during an earlier run is {k}" for k in kept]
+        self.notes += [f"a file that somebody saved during an earlier run is {k}" for k in kept]
 
     def _locked(self, write: Callable[[], None], folders: list[str]) -> None:
         """Writes under the journal's lock."""
@@ -258,7 +265,7 @@ class _Run:
             journal.load()
             journal.folders += [folder for folder in made if folder not in journal.folders]
             if not self._is_own:
-                self._workspace.prepare(self._disk, self._notes.append)
+                self._workspace.prepare(self._disk, self.notes.append)
             write()
         finally:
             journal.keeps_folder = self._is_mounted()

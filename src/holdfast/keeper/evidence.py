@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.audit.chain import Report
     from holdfast.core.shapes import Fields, Recipe, Workflow
     from holdfast.keeper.overview import Overview
-    from holdfast.keeper.session import Session
+    from holdfast.keeper.session import Change, Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
     from holdfast.keeper.transfer import Imported
@@ -44,6 +44,13 @@ class Evidence:
     def _repeated(self, id: str | None) -> Receipt | None:
         """The answer to a request that was carried out before, so that nothing is run again."""
         return self._session.peek_repeat(id)
+
+    def transaction(self, workflow: str | None = None, *, id: str | None = None) -> Change:
+        """Change one workflow by several commands that happen together or not at all.
+
+        ``with keeper.transaction() as tx: tx.decide("complete_task", task=1); tx.commit()``
+        """
+        return self._session.change(workflow, id=id)
 
     def show(self, *, workflow: str | None = None) -> Receipt:
         """A workflow's state, and which of its gates are stale. Changes nothing."""

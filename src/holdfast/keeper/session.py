@@ -71,17 +71,20 @@ class Session:
         """Open a transaction: ``with session.transaction() as tx``."""
         return SessionTransaction(self)
 
+    def change(
+        self, workflow: str | None = None, *, log: str | None = None, id: str | None = None
+    ) -> Change:
+        """Open a transaction on one workflow, the session's own by default, or on one log."""
+        return Change(self, workflow, log, id)
+
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
         """Carry out one command on one workflow: the way every change goes."""
         try:
-            with self.transaction() as tx:
-                repeated = self.repeat(tx, id, workflow)
-                if repeated is not None:
-                    return repeated
-                stream = self.select(tx, workflow)
-                return self.record(tx, stream, kind, args, id)
+            with self.change(workflow, id=id) as change:
+                change.decide(kind, **args)
+                return change.commit()
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
@@ -106,13 +109,9 @@ class Session:
 
     def do_log(self, kind: str, command: str, args: Fields, *, id: str | None = None) -> Receipt:
         """Carry out one command on a log."""
-        stream = stream_of(kind)
-        with self.transaction() as tx:
-            before = tx.repeat(id, log=stream)
-            state = tx.load(stream)
-            if before:
-                return Receipt(state, [event["seq"] for event in before], self.notes())
-            return self.record(tx, stream, command, args, id)
+        with self.change(log=stream_of(kind), id=id) as change:
+            change.decide(command, **args)
+            return change.commit()
 
     def log_state(self, kind: str) -> Any:
         """Return the state of a log, an edit of its record included."""
@@ -333,6 +332,60 @@ class Session:
         if born is not None:
             bound["born"] = born
         return bound
+
+
+class Change:
+    """A transaction on one stream: ``with keeper.transaction(workflow) as tx``.
+
+    A change whose id was recorded before decides nothing, and commits to the answer it had then.
+    """
+
+    def __init__(
+        self, session: Session, workflow: str | None, log: str | None, id: str | None
+    ) -> None:
+        self._session = session
+        self._workflow = workflow
+        self._log = log
+        self._id = id
+        self._tx = session.transaction()
+        self._events: list[Event] = []
+        self._is_repeated = False
+        self.stream = ""
+
+    def __enter__(self) -> Self:
+        self._tx.__enter__()
+        try:
+            self._events = self._tx.repeat(self._id, log=self._log, workflow=self._workflow)
+            self._is_repeated = bool(self._events)
+            if self._is_repeated:
+                self.stream = self._events[0]["stream"]
+            else:
+                self.stream = self._log or self._session.select(self._tx, self._workflow)
+            self._tx.load(self.stream)
+        except BaseException as error:
+            self._tx.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._tx.__exit__(kind, error, trace)
+
+    def load(self) -> Any:
+        """Return the state, with what was decided so far."""
+        return self._tx.state(self.stream)
+
+    def decide(self, kind: str, /, **args: Any) -> None:
+        """Carry out a command of the core; raise ``Refused``."""
+        if self._is_repeated:
+            return
+        request = self._id
+        if request is not None and self._events:
+            request = f"{request}.{len(self._events) + 1}"
+        self._events += self._tx.do(self.stream, kind, args, request)
+
+    def commit(self) -> Receipt:
+        """Make what was decided durable, write the record, and answer."""
+        return self._session.committed(self._tx, self.stream, self._events)
 
 
 class SessionTransaction(Transaction):

@@ -479,7 +479,7 @@ def not_writable(folder: str, why: str) -> Fault:
     return Fault(
         "not_writable",
         f"Cannot write state files in {folder} ({why}) — workflow state will not persist",
-        f"{mend}, then run the same command again",
+        mend,
         path=folder,
     )
 
@@ -492,9 +492,8 @@ def ways_to_write(folder: str) -> str:
     if os.path.basename(os.path.dirname(folder)) == _PLAIN:
         return f"make {folder} writable"
     return (
-        f"make {folder} writable (for Codex's sandbox, in a terminal outside of it: "
-        "holdfast init --agent codex), or leave it to somebody outside the sandbox: "
-        "the tools of holdfast mcp, or a person in a terminal"
+        "allow it, in a terminal: holdfast init --agent codex (without Codex: make the folder "
+        "writable); or have it done outside the sandbox, by the tools of holdfast mcp or by a person"
     )
 
 

@@ -1,0 +1,57 @@
+"""``keeper.transaction``: several commands on one workflow that happen together or not at all."""
+
+import pytest
+
+from holdfast.errors import Refused
+from workshop import Workshop, types
+
+
+@pytest.fixture
+def shop(tmp_path):
+    shop = Workshop(tmp_path)
+    shop.keeper().start("dev", "a.md", tasks=["one", "two"])
+    return shop
+
+
+def test_commands_of_one_transaction_are_one_commit(shop):
+    keeper = shop.keeper()
+    with keeper.transaction() as tx:
+        assert tx.load()["tasks"][0]["status"] == "pending"
+        tx.decide("start_task", task=1)
+        tx.decide("complete_task", task=1)
+        receipt = tx.commit()
+    assert len(receipt.seqs) == 2
+    assert receipt.state["tasks"][0]["status"] == "completed"
+    assert types(shop.keeper())[-2:] == ["task_started", "task_completed"]
+    assert shop.document(receipt.state["record"])["tasks"][0]["status"] == "completed"
+
+
+def test_a_refusal_undoes_what_was_decided_before_it(shop):
+    before = types(shop.keeper())
+    with pytest.raises(Refused), shop.keeper().transaction() as tx:
+        tx.decide("start_task", task=1)
+        tx.decide("complete_task", task=9)
+    assert types(shop.keeper()) == before
+    assert shop.keeper().show().state["tasks"][0]["status"] == "pending"
+
+
+def test_the_same_id_is_applied_once(shop):
+    seqs = []
+    for _ in range(3):
+        with shop.keeper().transaction(id="once") as tx:
+            tx.decide("start_task", task=1)
+            tx.decide("complete_task", task=1)
+            seqs.append(tx.commit().seqs)
+    assert seqs[0] == seqs[1] == seqs[2]
+    assert types(shop.keeper()).count("task_completed") == 1
+
+
+def test_a_second_transaction_of_a_keeper_waits_for_no_lock_of_its_own(shop):
+    keeper = shop.keeper()
+    with keeper.transaction() as tx:
+        tx.decide("start_task", task=1)
+        tx.commit()
+    with keeper.transaction() as tx:
+        tx.decide("complete_task", task=1)
+        tx.commit()
+    assert keeper.verify().ok
