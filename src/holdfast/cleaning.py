@@ -9,6 +9,7 @@ import os
 
 from holdfast import settings
 from holdfast.core import choice, moment
+from holdfast.core.record_formats import formats_with
 from holdfast.disk import SPARE
 from holdfast.errors import HoldfastError
 from holdfast.layers import index
@@ -36,7 +37,7 @@ def due(store: Store) -> list[Fields]:
         for row in store.ledger.rows(f"{ACTIVE} AND ttl IS NOT NULL")
         if choice.has_run_out(row, now_ms)
     ]
-    for row, path in store.ledger.completed_records():
+    for row, path in store.ledger.completed_records(formats_with("completed")):
         if moment.is_past(now_ms, row["updated_at"], kept):
             why = f"{row['status']} > {kept} ago"
             rows.append({"id": row["id"], "why": why, "record": path})

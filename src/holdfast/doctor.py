@@ -193,12 +193,14 @@ def _sandbox(keeper: Keeper) -> Iterator[Fields]:
         yield _check("sandbox", "good", "the commands that Codex runs may write the ledger")
     else:
         said = f"the commands that Codex runs cannot write the ledger: {found[0]}"
-        hint = f"{found[1]}; or have it done outside, by the tools of holdfast mcp or by a person"
+        hint = f"{found[1]}; or have it done outside, by the tools of holdfast mcp or a person"
         yield _check("sandbox", "bad" if is_used else "unknown", said, hint)
     for root in sandbox.roots_in(config):
         if os.path.isabs(root) and not os.path.exists(root):
-            said = f"Codex is told to mount {root}, which is gone: it may start no command"
-            yield _check("sandbox", "bad", said, f"take it out of {place.shown}")
+            is_here = sandbox.is_among(place.folder, [root])
+            said = f"{root} is among Codex's {sandbox.ROOTS} and is gone: it may start no command"
+            hint = "holdfast init --agent codex" if is_here else f"take it out of {place.shown}"
+            yield _check("sandbox", "bad" if is_here else "unknown", said, hint)
 
 
 def _lock(keeper: Keeper) -> Fields:

@@ -119,6 +119,13 @@ class Workspace:
         except OSError:
             return  # Without the list, a ledger is only not moved into git later.
 
+    def is_current(self) -> bool:
+        """True if the ledger still belongs here: since then git may have been set up, or moved."""
+        try:
+            return find(self.root).home == self.home
+        except Refused:
+            return False
+
     def has_ledger(self) -> bool:
         return os.path.lexists(os.path.join(self.home, LEDGER))
 

@@ -40,18 +40,41 @@ def peek_all(store: Store) -> list[Workflow]:
     known = _known_records(store)
     states: list[Workflow] = []
     try:
-        places = [record for record in records_here(store.workspace.root) if record not in known]
+        places = records_here(store.workspace.root)
     except Refused:
         return []  # A folder that leads elsewhere: whoever adopts says so.
     for record in places:
+        if record in known and not FORMATS[format_of(record)].is_slot:
+            continue
         try:
             read = _read(store, record)
-        except (OSError, Refused, jsontext.BadJson, fields.Invalid):
+        except (OSError, Refused):
             continue
-        if read is not None and store.ledger.stream(read[1]["id"]) is None:
+        # An intact record in a place that workflows share takes it over (REPLACED).
+        if read is None or (record in known and not read[2].intact):
+            continue
+        held = store.ledger.stream(read[1]["id"])
+        if held is None:
             state: Workflow = {**read[1], "record": record, "worktree": store.workspace.name}
+            if _has_run_out(store, state):
+                store.note(f"{_expired(state)} (recorded by the next change)")
+                state = {**state, "status": "expired"}
             states.append(with_claims(None, state))
+        elif record not in known and held.row["hash"] != read[2].hash:
+            _say_copy(store, held.state, record)
     return states
+
+
+def _has_run_out(store: Store, state: Workflow) -> bool:
+    is_slot = FORMATS[format_of(state["record"])].is_slot
+    return is_slot and choice.has_run_out(state, store.now_ms())
+
+
+def _expired(state: Workflow) -> str:
+    return (
+        f"Workflow state expired (inactive > {state['ttl']}): "
+        f"holdfast resume {state['id']} brings it back"
+    )
 
 
 def _known_records(store: Store) -> set[str]:
@@ -95,62 +118,59 @@ def _names(root: str, folder: str) -> list[str]:
 
 
 def _read(store: Store, record: str) -> tuple[bytes, Workflow, Sealed] | None:
-    """Return a record's bytes, its state and its envelope; ``None`` when there is none."""
+    """Return a record's bytes, its state and its envelope.
+
+    Return ``None`` when there is none, and say so of a file that is not a record.
+    """
     path = store.workspace.inside(store.workspace.root, record)
     if os.path.isdir(path):
         return None
     raw = store.files.read(path)
     if raw is None or not raw.strip():
         return None
-    jsontext.loads(raw, strict=True)
-    sealed = envelope.unseal(raw)
-    if not sealed.document:
-        return None
     origin = store.origin(record, store.workspace.name)
-    return raw, records.parse(format_of(record), sealed, None, origin), sealed
+    try:
+        jsontext.loads(raw, strict=True)
+        sealed = envelope.unseal(raw)
+        if not sealed.document:
+            return None
+        return raw, records.parse(format_of(record), sealed, None, origin), sealed
+    except jsontext.BadJson as bad:
+        store.note(f"{record} is not a record (line {bad.line}: {bad.why}); left as it is")
+    except fields.Invalid as invalid:
+        store.note(f"{record} is not a record ({invalid}); left as it is")
+    return None
 
 
 def adopt_file(tx: Transaction, record: str) -> Workflow | None:
     """Adopt the record at this path, if it is one and belongs to no known workflow."""
     store = tx.store
-    try:
-        read = _read(store, record)
-    except jsontext.BadJson as bad:
-        store.note(f"{record} is not a record (line {bad.line}: {bad.why}); left as it is")
-        return None
-    except fields.Invalid as invalid:
-        store.note(f"{record} is not a record ({invalid}); left as it is")
-        return None
+    read = _read(store, record)
     if read is None:
         return None
     raw, parsed, sealed = read
-    if store.ledger.stream(parsed["id"]) is not None:
-        _say_copy(tx, parsed, record, sealed)
+    held = store.ledger.stream(parsed["id"])
+    if held is not None:
+        if held.row["hash"] != sealed.hash:
+            _say_copy(store, tx.load(parsed["id"]), record)
         return None
-    parsed = {**parsed, "worktree": store.workspace.name}
+    parsed = {**parsed, "record": record, "worktree": store.workspace.name}
     adopted: Workflow = adoption.adopt(tx, parsed, record, expected=raw)
-    if FORMATS[format_of(record)].is_slot and choice.has_run_out(parsed, store.now_ms()):
+    if _has_run_out(store, parsed):
         # Nobody was there to see it run out: adopting it is no sign of life.
-        store.note(
-            f"Workflow state expired (inactive > {parsed['ttl']}): "
-            f"holdfast resume {parsed['id']} brings it back"
-        )
+        store.note(_expired(parsed))
         tx.do(parsed["id"], "expire_workflow", {})
         tx.commit()
         adopted = tx.state(parsed["id"])
     return adopted
 
 
-def _say_copy(tx: Transaction, parsed: Workflow, record: str, sealed: Sealed) -> None:
-    """Say of a copy of a workflow whose record stands, or stood, elsewhere."""
-    held = tx.store.ledger.stream(parsed["id"])
-    if held is None or held.row["hash"] == sealed.hash:
-        return
-    state = tx.load(parsed["id"])
+def _say_copy(store: Store, state: Workflow, record: str) -> None:
+    """Note that a file is a copy of a workflow whose record stands, or stood, elsewhere."""
     if state["record"] != record:
-        tx.store.note(f"{record} is a copy of {parsed['id']}, whose record is {state['record']}")
+        store.note(f"{record} is a copy of {state['id']}, whose record is {state['record']}")
     elif state["status"] not in choice.ACTIVE:
-        tx.store.note(
-            f"{record} is a copy of {parsed['id']} from before it ended ({state['status']}); "
-            f"holdfast resume {parsed['id']} brings it back"
+        store.note(
+            f"{record} is a copy of {state['id']} from before it ended ({state['status']}); "
+            f"holdfast resume {state['id']} brings it back"
         )

@@ -89,6 +89,11 @@ FORMATS: dict[str, FormatSpec] = {
 }  # fmt: skip
 
 
+def formats_with(attribute: str) -> str:
+    """Return the formats that have this attribute, as a list for SQL."""
+    return ", ".join(f"'{name}'" for name, spec in FORMATS.items() if getattr(spec, attribute))
+
+
 def spec_of(state: Workflow) -> FormatSpec:
     return FORMATS[state["recipe"]["format"]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.adopt.findings import REPLACED
 from holdfast.aggregates import aggregate_of, is_workflow, stream_of
 from holdfast.core import choice, moment
 from holdfast.core.refusal import Refusal
@@ -190,6 +191,13 @@ class Session:
                 if tx.load(workflow) is None:
                     raise self.not_found(workflow)
             return workflow
+        stream = self._load_meant(tx)
+        if tx.state(stream)["status"] in ("completed", "abandoned"):
+            # What stood in its place ended it, perhaps the record of another workflow.
+            stream = self._load_meant(tx)
+        return stream
+
+    def _load_meant(self, tx: Transaction) -> str:
         bound = self.bound_workflow()
         if bound is not None:
             tx.load(bound.row["id"], bound)
@@ -217,12 +225,15 @@ class Session:
 
     def peek(self, workflow: str | None = None) -> Workflow | Refusal:
         """Return the state of the workflow that is meant, or why there is none. Change nothing."""
+        is_picked = workflow is None
         if workflow is None:
             picked = self.picked()
             if not isinstance(picked, Refusal):
                 workflow = str(picked["id"])
         is_named = workflow is not None and is_workflow(workflow)
         seen = self.store.peek(str(workflow)) if is_named else None
+        if is_picked and seen is not None and seen.finding and seen.finding.kind == REPLACED:
+            workflow, seen = seen.finding.other["id"], None
         if seen is not None:
             state: Workflow = seen.state
             return state

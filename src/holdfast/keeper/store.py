@@ -10,6 +10,7 @@ from holdfast.adopt import findings
 from holdfast.adopt.findings import Subject
 from holdfast.aggregates import aggregate_of, is_workflow
 from holdfast.core import moment
+from holdfast.core.record_formats import formats_with
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from holdfast.keeper.transaction import Transaction
     from holdfast.storage.ledger import Stream
     from holdfast.workspace import Workspace
+
+
+_IS_INDEXED = f"format IN ({formats_with('is_indexed')})"
 
 
 class Peek:
@@ -179,12 +183,9 @@ class Store:
             raise lost_events(stream)
         return aggregate_of(stream).blank() if state is None else state
 
-    def unplaced(self) -> list[tuple[str, str, str]]:
-        return self.ledger.unplaced()
-
     def skill_rows(self, worktree: str) -> list[Fields]:
         """Return the rows of the active workflows that a worktree's index lists."""
-        return self.ledger.rows(f"{ACTIVE} AND worktree = ? AND format = 'skill'", worktree)
+        return self.ledger.rows(f"{ACTIVE} AND worktree = ? AND {_IS_INDEXED}", worktree)
 
     # Changing
 

@@ -15,7 +15,7 @@ from functools import partial
 
 from holdfast.adopt import record as adoption
 from holdfast.aggregates import aggregate_of, is_log, is_workflow
-from holdfast.core.record_formats import FORMATS
+from holdfast.core.record_formats import FORMATS, formats_with
 from holdfast.core.refusal import Refusal
 from holdfast.digest import digest
 from holdfast.disk import LARGEST
@@ -23,6 +23,7 @@ from holdfast.errors import Fault, Refused
 from holdfast.layers import records
 from holdfast.layers.records.store import MAX_TRIES
 from holdfast.storage import events as codec
+from holdfast.storage.database import moved
 from holdfast.storage.ledger import ACTIVE, Stream
 
 TYPE_CHECKING = False
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.store import Store
     from holdfast.layers.index import Index
 
+_MARK = next(spec.mark for spec in FORMATS.values() if spec.mark)
 _MAX_ROUNDS = 4
 """How often something may be saved into a record's place while its stream is committed."""
 
@@ -86,6 +88,8 @@ class Transaction:
     def __enter__(self) -> Self:
         assert self.store.open_transaction is None, "a transaction is open already"
         store, ledger = self.store, self.store.ledger
+        if not ledger.exists() and not store.workspace.is_current():
+            raise moved(ledger.folder)
         ledger.acquire()
         try:
             store.open_transaction = self
@@ -419,11 +423,11 @@ class Transaction:
         unmarked = []
         for worktree in worktrees:
             root = store.workspace.root_of(worktree)
-            mark = os.path.join(root or "", str(FORMATS["formal"].mark))
+            mark = os.path.join(root or "", _MARK)
             if root is None or os.path.lexists(mark):
                 continue
             unmarked.append(mark)
-            query = f"{ACTIVE} AND worktree = ? AND format = 'formal'"
+            query = f"{ACTIVE} AND worktree = ? AND format IN ({formats_with('mark')})"
             for held in list(store.ledger.states(query, worktree)):
                 path = store.path_of(worktree, held.state["record"])
                 known = self._streams.get(held.row["stream"])

@@ -99,7 +99,7 @@ class Database:
         file = _file_at(self.path)
         if file is None:
             if was_open and not os.path.isdir(os.path.dirname(self.folder)):
-                raise _gone(self.folder)
+                raise moved(self.folder)
             return None
         self._remember(file)
         connection = self._open_to_read()
@@ -178,7 +178,7 @@ class Database:
         """
         assert self._connection is not None
         if not self._is_current():
-            raise _gone(self.folder)
+            raise moved(self.folder)
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except Error as error:
@@ -282,7 +282,7 @@ class Database:
         if version < SCHEMA_VERSION:
             self._migrate(connection, version)
         if not (self._is_current() and self._lock.is_current):
-            raise _gone(self.folder)
+            raise moved(self.folder)
         self._connection = connection
         self._is_writable = True
         return connection
@@ -408,7 +408,7 @@ class Database:
         if isinstance(error, OSError):
             return _storage(self.path, error.strerror or str(error))
         if not os.path.isdir(self.folder) or (self.file and not self._is_current()):
-            return _gone(self.folder)
+            return moved(self.folder)
         code = _code(error)
         if code in _DAMAGED:
             return damaged(self.path, str(error))
@@ -431,7 +431,7 @@ class Database:
 
     def _not_writable(self, error: OSError) -> Fault:
         if error.errno in (ENOENT, ENOTDIR):
-            return _gone(self.folder)
+            return moved(self.folder)
         if error.errno in (ENOSPC, EDQUOT, EIO):
             return Fault(
                 "not_written",
@@ -493,11 +493,11 @@ def ways_to_write(folder: str) -> str:
         return f"make {folder} writable"
     return (
         "allow it, in a terminal: holdfast init --agent codex (without Codex: make the folder "
-        "writable); or have it done outside the sandbox, by the tools of holdfast mcp or by a person"
+        "writable); or have it done outside the sandbox, by the tools of holdfast mcp or a person"
     )
 
 
-def _gone(folder: str) -> Fault:
+def moved(folder: str) -> Fault:
     return Fault(
         "moved",
         f"the ledger {folder} was moved, replaced or removed meanwhile: nothing was recorded",

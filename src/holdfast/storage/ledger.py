@@ -217,16 +217,14 @@ class Ledger:
         )  # fmt: skip
         return None if row is None else dict(zip(_RECORD, row, strict=True))
 
-    def records_of(self, stream: str) -> list[Fields]:
-        query = f"SELECT {', '.join(_RECORD)} FROM records WHERE stream = ?"
-        rows = self.database.rows(query, (stream,))
-        return [dict(zip(_RECORD, row, strict=True)) for row in rows]
+    def completed_records(self, formats: str) -> list[tuple[Fields, str]]:
+        """Return the rows of ended workflows whose record stands, each with its path.
 
-    def completed_records(self) -> list[tuple[Fields, str]]:
-        """Return the rows of ended workflows whose record stands, each with its path."""
+        ``formats`` is a list of names as SQL has them.
+        """
         rows = self.database.rows(
-            f"SELECT {_LISTED}, records.path FROM streams JOIN records USING (stream)"
-            " WHERE status IN ('completed', 'abandoned') AND format = 'skill' ORDER BY updated_at"
+            f"SELECT {_LISTED}, records.path FROM streams JOIN records USING (stream) WHERE"
+            f" status IN ('completed', 'abandoned') AND format IN ({formats}) ORDER BY updated_at"
         )
         return [(_row_of(row), row[-1]) for row in rows]
 
