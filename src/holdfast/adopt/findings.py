@@ -158,7 +158,7 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
             return _weigh(store, subject, envelope.unseal(raw or b""))
         except jsontext.BadJson as error:
             bad = error
-        if attempt == 0:
+        if attempt == 0 and (raw is not None or _was_written(store, subject)):
             store.pause(_REREAD_AFTER_S)  # An editor may be in the middle of saving it.
     raw = subject.raw
     if store.disk.is_being_written(path):
@@ -167,6 +167,11 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
     if raw is None or (len(raw) <= LARGEST and not raw.strip(b" \t\r\n\x00")):
         return _gone(store, subject)
     return _refused(subject, f"line {bad.line}: {bad.why}")
+
+
+def _was_written(store: Store, subject: Subject) -> bool:
+    """True if the record was ever written in its place: then its absence may be a moment's."""
+    return store.ledger.record(subject.worktree, subject.record) is not None
 
 
 def _is_last_written(store: Store, subject: Subject, raw: bytes) -> bool:
@@ -184,7 +189,8 @@ def _weigh(store: Store, subject: Subject, sealed: Sealed) -> Finding | None:
         if sealed.hash == subject.hash:
             return _completed_copy(store, subject)
         if not subject.is_workflow:
-            return Finding(STALE)  # Every worktree has a copy of a log, and one is written at a time.
+            # Every worktree has a copy of a log, and one of them is written at a time.
+            return Finding(STALE)
         what = "an older copy" if shown == subject.stream else f"a copy of {shown}"
         return Finding(STALE, f"{subject.record} was {what} and is brought forward")
     is_known = shown == subject.stream
@@ -305,7 +311,9 @@ def _listed(changes: list[Change]) -> str:
 def _gone(store: Store, subject: Subject) -> Finding | None:
     """No record: moved to completed, removed at the end, removed by accident, or never written."""
     if not subject.is_workflow:
-        return Finding(GONE) if subject.seq else None
+        was_here = store.ledger.record(subject.worktree, subject.record) is not None
+        note = f"{subject.record} was gone and is written anew" if was_here else ""
+        return Finding(GONE, note) if subject.seq else None
     state = subject.state
     spec = records.spec_of(state)
     if spec.completed:

@@ -77,6 +77,11 @@ def _expired(state: Workflow) -> str:
     )
 
 
+def announcement(state: Workflow) -> str:
+    """Say of an unknown record how it is adopted."""
+    return f"{state['record']} is not in the ledger yet: holdfast resume {state['id']} adopts it"
+
+
 def _known_records(store: Store) -> set[str]:
     rows = store.ledger.rows(f"{ACTIVE} AND worktree = ?", store.workspace.name)
     return {row["record"] for row in rows}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MEANINGS = {
     findings.STALE: ("behind", "it shows an earlier event; the next change brings it forward"),
+    findings.REFUSED: ("behind", "{note}; the next change sets it aside"),
     findings.GONE: ("behind", "it is missing; the next change rebuilds it"),
     findings.EDITED: ("behind", "it was edited; the next change takes the edit in"),
     findings.FOREIGN: ("behind", "it came from elsewhere; the next change adopts it"),
@@ -76,7 +77,7 @@ def check_records(store: Store, report: Report) -> None:
             report.counts["records"] += 1
         if finding is None:
             continue
-        level, message = _MEANINGS.get(finding.kind, ("error", f"{finding.note}"))
+        level, message = _MEANINGS[finding.kind]
         if finding.is_ahead:
             message = (
                 "it shows an event that the ledger does not have: events are lost, or it is from "
@@ -84,13 +85,13 @@ def check_records(store: Store, report: Report) -> None:
             )
             level = "error"
         if level != "ok":
-            report.say(level, subject.record, message)
+            report.say(level, subject.record, message.format(note=finding.note))
 
 
 def check_unknown(store: Store, report: Report) -> None:
     """Report records that the ledger does not know: all that is left when it was lost."""
     for state in unknown_records.peek_all(store):
-        message = "the ledger does not know it; the next change adopts it"
+        message = f"the ledger does not know it: holdfast resume {state['id']} adopts it"
         report.say("behind", state["record"], message)
 
 

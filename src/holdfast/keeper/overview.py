@@ -23,6 +23,7 @@ MAX_OPENED = 200
 _MAX_ENDED = 200
 _LATEST = 20
 """How many of the workflows that ended last are asked what they were for."""
+_NEWEST_FIRST = "ORDER BY updated_at DESC, seq DESC"
 _ENDED = "status IN ('completed', 'abandoned', 'expired')"
 _SETTLED_NS = 2_000_000_000
 """A file that changed within two seconds may change again without looking different."""
@@ -73,7 +74,7 @@ def active(store: Store, most: int | None) -> list[Fields]:
     known = {row["id"] for row in rows}
     for state in unknown_records.peek_all(store):
         if state["id"] not in known and is_active(state):
-            store.note(f"{state['record']} is not in the ledger yet; the next change adopts it")
+            store.foretell(unknown_records.announcement(state))
             rows.append(row_of(state, {"stream": state["id"], "seq": 0, "version": 0, "hash": ""}))
     if most is not None and total > most:
         store.note(f"{total - most} more are active: holdfast status --all lists them")
@@ -90,7 +91,7 @@ def known(store: Store, most: int, format: str | None = None) -> list[Fields]:
     rows: list[Fields] = []
     for group in (ACTIVE, _ENDED):
         rows += store.ledger.rows(
-            f"{group}{of_format} ORDER BY updated_at DESC LIMIT {most - len(rows)}", *values
+            f"{group}{of_format} {_NEWEST_FIRST} LIMIT {most - len(rows)}", *values
         )
     return rows
 
@@ -104,7 +105,7 @@ def row_of(state: Workflow, row: Fields) -> Fields:
 
 def _newest(store: Store, most: int | None) -> list[Stream]:
     limit = "" if most is None else f" LIMIT {most}"
-    rows = store.ledger.rows(f"{ACTIVE} ORDER BY updated_at DESC{limit}")
+    rows = store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}")
     return [Stream(row, None) for row in rows]
 
 
@@ -137,7 +138,7 @@ def overview(session: Session) -> Overview:
     """Return the workspace as it stands now."""
     store = session.store
     seen = Overview(store.ledger.head_seq)
-    for held in store.ledger.states(f"{ACTIVE} ORDER BY updated_at DESC LIMIT {MAX_OPENED}"):
+    for held in store.ledger.states(f"{ACTIVE} {_NEWEST_FIRST} LIMIT {MAX_OPENED}"):
         peek = store.peek_at(held)
         if peek.finding is not None:
             seen.unsettled.append(held.row["id"])
@@ -152,9 +153,9 @@ def overview(session: Session) -> Overview:
     seen.unopened = max(0, total - MAX_OPENED)
     if seen.unopened:
         seen.rows += store.ledger.rows(
-            f"{ACTIVE} ORDER BY updated_at DESC LIMIT -1 OFFSET {MAX_OPENED}"
+            f"{ACTIVE} {_NEWEST_FIRST} LIMIT -1 OFFSET {MAX_OPENED}"
         )
-    seen.ended += store.ledger.rows(f"{_ENDED} ORDER BY updated_at DESC LIMIT {_MAX_ENDED}")
+    seen.ended += store.ledger.rows(f"{_ENDED} {_NEWEST_FIRST} LIMIT {_MAX_ENDED}")
     picked = session.picked()
     if isinstance(picked, Refusal):
         seen.why = picked

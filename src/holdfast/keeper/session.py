@@ -31,8 +31,9 @@ MAX_CANDIDATES = 200
 """How many workflows are looked at to find the one that is meant."""
 _STARTED = 19
 """Which field of ``/proc/PID/stat`` tells when a process began, counted from its name."""
-_HERE = f"{ACTIVE} AND worktree = ? AND (floating = 1 OR branch IS NULL OR branch = ?)"
-_NEWEST = f"ORDER BY updated_at DESC LIMIT {MAX_CANDIDATES}"
+# The plus keeps SQLite from the index by worktree: the one by time needs no sorting.
+_HERE = f"{ACTIVE} AND +worktree = ? AND (floating = 1 OR branch IS NULL OR branch = ?)"
+_NEWEST = f"ORDER BY updated_at DESC, seq DESC LIMIT {MAX_CANDIDATES}"
 
 
 class Receipt:
@@ -164,6 +165,7 @@ class Session:
                 Memory(self).write()
             finally:
                 self.store.has_news = self._is_spreading = False
+                self.store.forecasts = []
         if answer is not None:
             answer += self.store.take_notes()
 
@@ -254,8 +256,7 @@ class Session:
             states = [state for state in states if state["id"] == workflow]
         if len(states) != 1:
             return None
-        record = states[0]["record"]
-        self.store.note(f"{record} is not in the ledger yet; the next change adopts it")
+        self.store.foretell(unknown_records.announcement(states[0]))
         return states[0]
 
     def not_found(self, workflow: str) -> Refused:

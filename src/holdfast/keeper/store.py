@@ -69,6 +69,8 @@ class Store:
         self.indexes = Indexes(workspace, disk, self.skill_rows, self.note)
         self.notes: list[str] = []
         """What was noticed since the last answer."""
+        self.forecasts: list[str] = []
+        """What looks saw that is not recorded yet; a transaction says itself what it settled."""
         self.has_news = False
         """True after something was recorded that belongs into the project's memory."""
         self.open_transaction: Transaction | None = None
@@ -84,9 +86,15 @@ class Store:
         if text and text not in self.notes:
             self.notes.append(text)
 
+    def foretell(self, text: str) -> None:
+        """Note what a look saw and did not record."""
+        if text and text not in self.forecasts:
+            self.forecasts.append(text)
+
     def take_notes(self) -> list[str]:
         """Return what was noticed since the last answer, and forget it."""
-        notes, self.notes = self.notes, []
+        notes = [*self.notes, *self.forecasts]
+        self.notes, self.forecasts = [], []
         return notes
 
     def origin(self, path: str, worktree: str) -> Origin:
@@ -113,7 +121,7 @@ class Store:
         finding = findings.examine(self, subject)
         if finding is None:
             return Peek(held.row, held.state, None)
-        self.note(_foretold(finding))
+        self.foretell(_foretold(finding))
         return Peek(held.row, self.preview(subject, finding), finding)
 
     def state_of(self, stream: str) -> Any:
@@ -128,7 +136,7 @@ class Store:
         finding = findings.examine(self, subject)
         if finding is None:
             return aggregate.blank()
-        self.note(_foretold(finding))
+        self.foretell(_foretold(finding))
         return self.preview(subject, finding)
 
     def subject(self, held: Stream) -> Subject:
@@ -197,8 +205,8 @@ class Store:
 
 
 def _foretold(finding: Finding) -> str:
-    """Say of a look what the next change will do; what it sees is not recorded yet."""
-    return finding.note and f"{finding.note} (recorded by the next change)"
+    """Say of a look what a change will do; what it sees is not recorded yet."""
+    return finding.note and f"{finding.note} (recorded with its next change)"
 
 
 def lost_events(stream: str) -> Fault:

@@ -93,6 +93,7 @@ class Transaction:
         ledger.acquire()
         try:
             store.open_transaction = self
+            store.forecasts = []
             if not ledger.head_seq:
                 store.workspace.prepare(store.disk, store.note)
                 store.workspace.list_ledger(store.disk)
@@ -407,8 +408,8 @@ class Transaction:
         self.request = ""
         self._left = []
         saved = self._publish(touched, prepared, is_asked=is_asked)
-        for one, moved in doubted:
-            store.indexes.show(one.state, moved)
+        for one, stale in doubted:
+            store.indexes.show(one.state, stale)
         for one in touched:
             one.events, one.is_shown, one.before = [], False, one.state
         return saved

@@ -113,9 +113,9 @@ class Index:
             self._disk.overwrite(self._path, {len(self._before) + _DOUBT: b"1"})
 
     def is_doubtful(self) -> bool:
-        """True if a writer was killed between an event and the index that shows it."""
+        """True if a writer may have been killed between an event and the index that shows it."""
         raw = self.read()
-        return raw is not None and raw[_DOUBT:] == b"1}\n}\n"
+        return raw is None or raw[_DOUBT:] == b"1}\n}\n"
 
     def put(self, state: Workflow) -> None:
         """Shows a workflow that has become active, or what it is about now."""

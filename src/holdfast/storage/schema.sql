@@ -61,6 +61,8 @@ CREATE TABLE streams (
 
 CREATE INDEX active_by_worktree ON streams (worktree, format)
   WHERE status IN ('in_progress', 'blocked');
+CREATE INDEX active_by_time ON streams (updated_at)
+  WHERE status IN ('in_progress', 'blocked');
 CREATE INDEX active_by_session ON streams (session_id)
   WHERE status IN ('in_progress', 'blocked') AND session_id IS NOT NULL;
 CREATE INDEX active_by_client ON streams (session_pid)
