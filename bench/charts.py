@@ -30,51 +30,55 @@ def draw(rows: list[Row | Missing], folder: str) -> None:
 
     figure = Figure(figsize=(10, 3.2), layout="constrained", facecolor="white")
     history, workflows, entities = figure.subplots(1, 3)
-    _grown(history, _curve(rows, "events"), "a transition, by events in the ledger")
-    _grown(workflows, _curve(rows, "active workflows"), "a transition, by active workflows")
-    _searched(entities, rows)
+    _draw_growth(history, _curve(rows, "events"), "a transition, by events in the ledger")
+    _draw_growth(workflows, _curve(rows, "active workflows"), "a transition, by workflows")
+    _draw_searches(entities, rows)
     figure.savefig(os.path.join(folder, NAME), dpi=144, metadata={"Software": None})
 
 
 def _curve(rows: list[Row | Missing], of: str) -> dict[int, float]:
-    """The medians by size, of the row in whose name this word is counted."""
+    """Return the medians by size, of the row in whose name this word is counted."""
     for row in rows:
-        if f" {of} / at" in row.what and row.what.endswith("in process"):
+        is_curve = row.what.startswith("transition ") and row.what.endswith("in process")
+        if is_curve and f" {of} " in row.what:
             medians = getattr(row, "medians_ms", {})
             return {int(size.replace(",", "")): ms for size, ms in medians.items()}
     return {}
 
 
-def _grown(panel, curve: dict[int, float], title: str) -> None:
+def _draw_growth(panel, curve: dict[int, float], title: str) -> None:
     base = next(iter(curve.values()), 1.0)
     values = [ms / base for ms in curve.values()]
     panel.plot(list(curve), values, marker="o", color=OURS)
     panel.set_ylim(0, max(2.0, *values, 0) * 1.1)
     panel.set_ylabel("times the smallest")
-    _dressed(panel, title)
+    _dress(panel, title)
 
 
-def _searched(panel, rows: list[Row | Missing]) -> None:
-    found: dict[int, dict[str, float]] = {}
+def _draw_searches(panel, rows: list[Row | Missing]) -> None:
+    searches: dict[int, dict[str, float]] = {}
     for row in rows:
         named = _ENTITIES.match(row.what)
         if named and getattr(row, "medians_ms", None):
-            found[int(named.group(1).replace(",", ""))] = row.medians_ms
-    for name, colour, told in (("reference", THEIRS, "server-memory"), ("ours", OURS, "Holdfast")):
+            searches[int(named.group(1).replace(",", ""))] = row.medians_ms
+    for name, colour, label in (
+        ("reference", THEIRS, "server-memory"),
+        ("ours", OURS, "Holdfast"),
+    ):
         panel.plot(
-            list(found),
-            [each[name] for each in found.values()],
+            list(searches),
+            [medians[name] for medians in searches.values()],
             marker="o",
             color=colour,
-            label=told,
+            label=label,
         )
     panel.set_yscale("log")
     panel.set_ylabel("ms")
     panel.legend(frameon=False)
-    _dressed(panel, "a search in the graph, by entities")
+    _dress(panel, "a search in the graph, by entities")
 
 
-def _dressed(panel, title: str) -> None:
+def _dress(panel, title: str) -> None:
     panel.set_title(title, fontsize=10)
     panel.set_xscale("log")
     panel.grid(visible=True, color=GRID, linewidth=0.6)

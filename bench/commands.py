@@ -13,7 +13,7 @@ from results import Missing, Row
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fixtures import Workshop, Workspace
-    from measure import Sample
+    from measure import Sample, Times
     from sizes import Sizes
 
 _COMPLETE_TASK = """
@@ -22,10 +22,11 @@ _COMPLETE_TASK = """
 | .history += [{at: $time, event: "task_completed", task: ($idx | tonumber), commit: $sha}]
 """
 _TIME = "2026-03-09T17:00:00Z"
+_PASS = "`python -I -c pass`"
 
 
 def measure_commands(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
-    """``task done`` and ``status``, as a person or an agent types them."""
+    """Measure ``task done`` and ``status``, as a person or an agent types them."""
     rounds = sizes.process_rounds
     tasks = shop.tasks(2 * (rounds + 1))
     ten = shop.workspace().open(10).folder
@@ -44,26 +45,68 @@ def measure_commands(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
     }
     if shop.script:
         samples["script"] = done([shop.script])
-    os.sync()
-    interleaved(1, samples)
-    times = interleaved(rounds, samples)
-    found = middle(times)
+    times = _warm(rounds, samples)
+    medians = middle(times)
     rows: list[Row | Missing] = []
     starts = (("script", "holdfast", shop.made_by), ("module", "python -m holdfast", ""))
     for name, start, detail in starts:
-        what = f"`{start} task done` / `python -I -c pass`"
+        what = f"`{start} task done` / {_PASS}"
         if name in times:
             value = ratio(times, name, "python")
-            rows.append(Row(what, value, 4, aim=2.5, detail=detail, medians_ms=found))
+            rows.append(Row(what, value, 3, aim=2.5, detail=detail, medians_ms=medians))
         else:
             rows.append(Missing(what, "there is no installed script here"))
     status = ratio(times, "status", "python")
-    rows.append(Row("`holdfast status`, 10 workflows / the same", status, 6, medians_ms=found))
+    rows.append(Row(f"`holdfast status`, 10 workflows / {_PASS}", status, 6, medians_ms=medians))
     return rows
 
 
+def measure_lookups(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
+    """Measure what an agent asks between two changes, with a loop and an initiative under way."""
+    folder = shop.workspace().open(10).folder
+    iterations = str(10 * (sizes.process_rounds + 1))
+    shop.run(folder, "loop", "new", "long", "--outcome", "it works", "--done-when", "tests pass")
+    for number in range(1, 6):
+        unit = ["--unit", f"T{number}: part {number}", "--criteria", "it is there"]
+        shop.run(folder, "loop", "plan", "long", *unit, "--max", iterations)
+    milestones = [word for number in range(1, 6) for word in ("--milestone", f"M{number}: part")]
+    shop.run(folder, "initiative", "create", "A goal of months", *milestones, "--files")
+    shop.run(folder, "initiative", "start", "M1")
+    iterate = ["loop", "iterate", "T1", "-w", "long", "--did", "a part", "--remaining", "the rest"]
+    asked = {
+        "loop next": ["loop", "next", "long"],
+        "loop iterate": iterate,
+        "initiative show": ["initiative", "show"],
+        "context": ["context"],
+        "": [],
+        "resume": ["resume", "long"],
+    }
+
+    def sample(words: list[str]) -> Sample:
+        return lambda: process([*shop.best, *words], folder, shop.env)
+
+    samples = {"python": lambda: process(shop.pass_, folder, shop.env)}
+    samples |= {name: sample(words) for name, words in asked.items()}
+    times = _warm(sizes.process_rounds, samples)
+    detail = "10 workflows, a loop of 5 units and an initiative of 5 milestones"
+    return [
+        Row(
+            f"`{f'holdfast {name}'.strip()}` / {_PASS}", ratio(times, name, "python"), 4,
+            detail=detail, medians_ms=middle(times),
+        )
+        for name in asked
+    ]  # fmt: skip
+
+
+def _warm(rounds: int, samples: dict[str, Sample]) -> Times:
+    """Measure after a round that counts for nothing: it compiles, and fills caches."""
+    os.sync()
+    interleaved(1, samples)
+    return interleaved(rounds, samples)
+
+
 def measure_memory(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
-    """The most memory of ``task done``, against a bare interpreter's."""
+    """Measure the most memory of ``task done``, against a bare interpreter's."""
     tasks = shop.tasks(sizes.memory_rounds)
     bare, ours = [], []
     for _ in range(sizes.memory_rounds):
@@ -77,7 +120,7 @@ def measure_memory(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
 
 
 def measure_jq(shop: Workshop, sizes: Sizes, long: Workspace) -> list[Row | Missing]:
-    """The same transition on a long history: Holdfast's, and a jq filter over the whole record."""
+    """Measure a transition on a long history against a jq filter over the whole record."""
     what = f"`task done`, how much faster than jq with {sizes.jq_history:,} history entries"
     tool = jq(shop.folder, may_build=bool(shop.script))
     if tool is None:
@@ -99,17 +142,14 @@ def measure_jq(shop: Workshop, sizes: Sizes, long: Workspace) -> list[Row | Miss
         os.rename(f"{record}.tmp", record)
         return took
 
-    os.sync()
-    samples = {"holdfast": ours, "jq": theirs}
-    interleaved(1, samples)
-    times = interleaved(sizes.jq_rounds, samples)
+    times = _warm(sizes.jq_rounds, {"holdfast": ours, "jq": theirs})
     detail = f"{version}; its record {size:.1f} MB, without the shell, the date and the rename"
     value = ratio(times, "jq", "holdfast")
     return [Row(what, value, 5, at_least=True, detail=detail, medians_ms=middle(times))]
 
 
 def _long_record(entries: int) -> dict[str, object]:
-    """A record of the skill format whose history was never cut."""
+    """Return a record of the skill format whose history was never cut."""
     history = [
         {"at": _TIME, "event": "task_started", "task": number % TASKS + 1, "commit": "0f3c2d1"}
         for number in range(entries)

@@ -1,40 +1,71 @@
 """What is measured, and what with: prepared workspaces, a fresh installation, jq.
 
-Everything stands in one temporary folder. Set-up goes through the library like any other caller,
-but without waiting for the disk: only what is measured is synced.
+Everything is in one temporary folder. Set-up goes through the library, but does not wait for the
+disk: only what is measured is synced.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
 from glob import glob
-from itertools import count, cycle
+from importlib.metadata import distribution
+from itertools import count, cycle, islice
 
 from holdfast import Keeper
 from holdfast.disk import Disk
+from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from holdfast.indexes import Indexes
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TASKS = 10
-AT_ONCE = 50
 REASON = "review"
+_EVENTS_AT_ONCE = 10_000
+_WORKFLOWS_AT_ONCE = 500
+_REQUIRED = ("markdown-it-py", "mdurl", "ruamel.yaml")
+"""What an installer brings along with Holdfast."""
 
 
 class Unsynced(Disk):
     """A disk that waits for nothing, for set-up alone."""
 
     def sync(self, fd: int) -> None:
-        """Nothing that is set up has to outlive a power cut."""
+        """Do nothing: set-up does not have to outlive a power cut."""
 
     def sync_folder(self, path: str) -> None:
-        """The same for names."""
+        """Do nothing, for the same reason."""
+
+
+class _NoIndexes:
+    """Stands in for a workspace's indexes while thousands of workflows are opened."""
+
+    def __init__(self, indexes: Indexes, worktree: str) -> None:
+        self._indexes = indexes
+        self._worktree = worktree
+
+    def doubted(self, *_states: object) -> list[object]:
+        return []
+
+    def show(self, *_change: object) -> None:
+        """Leave the index as it is."""
+
+    def mend(self) -> None:
+        """Leave the index as it is."""
+
+    def write(self) -> None:
+        """Write the index once, as the ledger has it."""
+        index = self._indexes.of(self._worktree)
+        assert index is not None
+        index.rebuild()
 
 
 class Workspace:
@@ -43,49 +74,97 @@ class Workspace:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.ids: list[str] = []
+        """The active workflows."""
         os.makedirs(folder)
-        subprocess.run(["git", "init", "-q", folder], check=True)
-        self.setup = Keeper(folder, disk=Unsynced())
+        subprocess.run(["git", "init", "-q", "-b", "main", folder], check=True)
+        self.setup = self._unsynced_keeper()
+
+    def _unsynced_keeper(self, session: str | None = None) -> Keeper:
+        keeper = Keeper(self.folder, session=session, disk=Unsynced())
+        with keeper._session.transaction():  # noqa: SLF001 - the library has no unsafe mode
+            database = keeper.store.ledger.database
+            database.execute("PRAGMA synchronous = OFF")
+        return keeper
 
     def keeper(self) -> Keeper:
-        """A caller whose changes are durable."""
+        """Return a keeper whose changes are durable."""
         return Keeper(self.folder)
 
     def open(self, number: int, tasks: int = TASKS) -> Workspace:
-        """Starts so many workflows more."""
+        """Start so many workflows more, all of them like the first."""
         texts = [f"write the part number {task} of the feature" for task in range(1, tasks + 1)]
-        for _ in range(number):
-            subject = f"features/{len(self.ids):05}.md"
-            self.ids.append(self.setup.start("dev", subject, tasks=texts).state["id"])
+        if number and not self.ids:
+            self.ids.append(self.setup.start("dev", "features/00000.md", tasks=texts).state["id"])
+            number -= 1
+        self._copy_first("open", number, [])
         return self
 
-    def bind(self, session: str) -> None:
-        """Makes the first workflow a session's own."""
-        Keeper(self.folder, session=session, disk=Unsynced()).resume(workflow=self.ids[0])
+    def end(self, number: int) -> Workspace:
+        """Start and end so many workflows: one half is completed, the other abandoned."""
+        complete = ("complete_workflow", {"force": True, "reason": REASON, "outcome": None})
+        abandon = ("abandon_workflow", {"reason": REASON})
+        for end in (complete, abandon):
+            self._copy_first(end[0], number // 2, [end])
+        return self
+
+    def _copy_first(self, name: str, number: int, ends: list[tuple[str, dict]]) -> None:
+        """Record the first workflow's events again for others, and end them.
+
+        Below ``start``, because each is a commit of its own that writes the whole index.
+        """
+        events = self.setup.log(workflow=self.ids[0])
+        text = json.dumps([{"type": event["type"], "data": event["data"]} for event in events])
+        numbers = iter(range(number))
+        store, session = self.setup.store, self.setup._session  # noqa: SLF001 - see above
+        indexes, store.indexes = store.indexes, _NoIndexes(store.indexes, store.workspace.name)
+        while batch := list(islice(numbers, _WORKFLOWS_AT_ONCE)):
+            with session.transaction() as tx:
+                for position in batch:
+                    workflow = f"dev-{name[0]}{len(self.ids):03}{position:05}"
+                    own = text.replace(self.ids[0], workflow)
+                    own = own.replace("features/00000.md", f"features/{workflow}.md")
+                    tx.append(workflow, json.loads(own))
+                    for kind, args in ends:
+                        tx.do(workflow, kind, args)
+                    if not ends:
+                        self.ids.append(workflow)
+        store.indexes.write()
+        store.indexes = indexes
+
+    def bind(self, session: str, position: int = 0) -> None:
+        """Make a workflow a session's own."""
+        self._unsynced_keeper(session).resume(workflow=self.ids[position])
 
     def fill(self, events: int) -> Workspace:
-        """Goes on with the first workflow until the ledger has so many events.
+        """Go on with the first workflow until the ledger has so many events.
 
         Below the keeper, because many commits of one event each would take minutes.
         """
-        state = self.setup.show(workflow=self.ids[0]).state
-        last = state["tasks"][-1]
+        last = self.setup.show(workflow=self.ids[0]).state["tasks"][-1]
         drafts = [
             {"type": "task_started", "data": {"task": last["id"]}},
             {"type": "task_blocked", "data": {"task": last["id"], "reason": REASON}},
         ]
         turns = cycle(reversed(drafts) if last["status"] == "in_progress" else drafts)
-        engine, caller = self.setup._engine, self.setup._caller  # noqa: SLF001 - see above
-        with caller.locked():
-            while (missing := events - engine.ledger.head_seq) > 0:
-                wanted = [next(turns) for _ in range(min(missing, AT_ONCE))]
-                state, _ = engine.commit(state["id"], state, wanted)
-                engine.close_full_segment()
+        ledger, session = self.setup.store.ledger, self.setup._session  # noqa: SLF001 - see above
+        while (missing := events - ledger.head_seq) > 0:
+            with session.transaction() as tx:
+                tx.load(self.ids[0])
+                tx.append(self.ids[0], list(islice(turns, min(missing, _EVENTS_AT_ONCE))))
         return self
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many workflows are active, and how many have ended."""
+        ledger = self.setup.store.ledger
+        active = ledger.count(ACTIVE)
+        return active, ledger.count("kind = 'workflow'") - active
+
+    def ledger_file(self) -> str:
+        return self.setup.store.ledger.database.path
 
 
 def turns_of(keeper: Keeper, workflow: str) -> Iterator[list[str]]:
-    """Commands that can follow each other for ever: the last task is started, blocked, started."""
+    """Yield commands that can follow each other for ever: start the last task, block it, start."""
     task = keeper.show(workflow=workflow).state["tasks"][-1]
     number = str(task["id"])
     start, block = ["task", "start", number], ["task", "block", number, "--reason", REASON]
@@ -93,7 +172,7 @@ def turns_of(keeper: Keeper, workflow: str) -> Iterator[list[str]]:
 
 
 def swinging(keeper: Keeper, workflow: str) -> Callable[[], None]:
-    """The same as calls of the library."""
+    """Return a call of the library that does the same."""
     turns = turns_of(keeper, workflow)
 
     def swing() -> None:
@@ -122,23 +201,24 @@ class Workshop:
             self._install()
 
     def _install(self) -> None:
-        """An environment with nothing but Holdfast in it, as a user would have it."""
-        wheels, place = os.path.join(self.folder, "wheels"), os.path.join(self.folder, "env")
+        """Make an environment with Holdfast and what it needs, as a user would have it."""
+        wheels, target = os.path.join(self.folder, "wheels"), os.path.join(self.folder, "env")
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
         quietly = ["-q", "--no-deps", "--no-index"]
         _run([*pip, "wheel", *quietly, "--no-build-isolation", "-w", wheels, ROOT])
-        _run([sys.executable, "-m", "venv", "--without-pip", place])
-        self.python = os.path.join(place, "bin", "python")
+        _run([sys.executable, "-m", "venv", "--without-pip", target])
+        self.python = os.path.join(target, "bin", "python")
         _run([*pip, "--python", self.python, "install", *quietly, *glob(f"{wheels}/*.whl")])
-        self.script = os.path.join(place, "bin", "holdfast")
-        with open(self.script) as script:
-            imports = "imports re" if "import re" in script.read() else "does not import re"
+        (packages,) = glob(os.path.join(target, "lib", "*", "site-packages"))
+        for name in _REQUIRED:
+            _copy_package(name, packages)
+        self.script = os.path.join(target, "bin", "holdfast")
         version = subprocess.run([*pip, "--version"], capture_output=True, text=True, check=True)
-        self.made_by = f"pip {version.stdout.split()[1]} made the script, which {imports}"
+        self.made_by = f"from a wheel, by pip {version.stdout.split()[1]}, with our own script"
 
     @property
     def pass_(self) -> list[str]:
-        """What everything is compared with."""
+        """Return what everything is compared with."""
         return [self.python, "-I", "-c", "pass"]
 
     @property
@@ -147,21 +227,38 @@ class Workshop:
 
     @property
     def best(self) -> list[str]:
-        """The console script, or the module where there is none."""
+        """Return the console script, or the module where there is none."""
         return [self.script] if self.script else self.module
+
+    @property
+    def hook(self) -> list[str]:
+        """Return how a client starts a hook."""
+        asked = [self.python, "-c", "import holdfast.hooks.entry as entry; print(entry.__file__)"]
+        answer = subprocess.run(asked, env=self.env, capture_output=True, text=True, check=True)
+        return [self.python, "-I", "-S", answer.stdout.strip()]
+
+    def run(self, folder: str, *words: str) -> str:
+        """Run a command of Holdfast for set-up, and return what it printed."""
+        asked = [*self.best, *words]
+        answer = subprocess.run(
+            asked, cwd=folder, env=self.env, capture_output=True, text=True, check=False
+        )
+        if answer.returncode:
+            raise RuntimeError(f"{' '.join(words)}: {answer.stdout}{answer.stderr}")
+        return answer.stdout
 
     def workspace(self) -> Workspace:
         return Workspace(os.path.join(self.folder, f"workspace-{next(self._numbers)}"))
 
     def tasks(self, number: int) -> Iterator[tuple[str, str]]:
-        """Folder and name of so many tasks that are not done; each workspace has ten."""
+        """Yield folder and name of so many tasks that are not done; each workspace has ten."""
         needed = -(-number // TASKS)
         folders = [self.workspace().open(1).folder for _ in range(needed)]
         return ((folder, str(task)) for folder in folders for task in range(1, TASKS + 1))
 
 
 def jq(folder: str, *, may_build: bool) -> tuple[str, str] | None:
-    """The tool and its version: 1.7 or newer from the path, else built, else what is there."""
+    """Return jq and its version: 1.7 or newer from the path, else built, else what is there."""
     found = shutil.which("jq")
     version = _version_of(found) if found else ""
     if found and _numbers(version) >= (1, 7):
@@ -178,7 +275,7 @@ def jq(folder: str, *, may_build: bool) -> tuple[str, str] | None:
 
 
 def _build_jq(folder: str, target: str) -> None:
-    """The sources come with the package of the same name; only its command is built."""
+    """Build the command alone; its sources come with the package of the same name."""
     os.makedirs(folder)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     _run([*pip, "download", "-q", "--no-deps", "--no-binary", "jq", "-d", folder, "jq==1.13.0"])
@@ -190,6 +287,15 @@ def _build_jq(folder: str, target: str) -> None:
     _run(["./configure", *options, "--disable-shared", "CFLAGS=-O2"], inner)
     _run(["make", f"-j{os.cpu_count() or 1}"], inner)
     shutil.copy2(os.path.join(inner, "jq"), target)
+
+
+def _copy_package(name: str, target: str) -> None:
+    """Copy an installed package: the bench must not need a registry."""
+    for file in distribution(name).files or ():
+        if file.suffix != ".pyc" and ".." not in file.parts:
+            own = os.path.join(target, file)
+            os.makedirs(os.path.dirname(own), exist_ok=True)
+            shutil.copyfile(file.locate(), own)
 
 
 def _version_of(jq_path: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 
 from measure import interleaved, memory_kb, middle, process, ratio
 from results import Row
@@ -12,10 +11,11 @@ from results import Row
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fixtures import Workshop
+    from measure import Sample
     from results import Missing
     from sizes import Sizes
 
-_SESSION = "bench-session"
+SESSION = "bench-session"
 _IDLE = "nothing to do"
 _EVENTS = {
     "Stop": ({"hook_event_name": "Stop", "stop_hook_active": False}, 1.5, _IDLE),
@@ -32,7 +32,7 @@ _EVENTS = {
     ),
     "SessionStart": (
         {"hook_event_name": "SessionStart", "source": "compact"},
-        2.5,
+        3,
         "with a briefing",
     ),
     "PreCompact": ({"hook_event_name": "PreCompact", "trigger": "auto"}, 4, "saves"),
@@ -40,20 +40,13 @@ _EVENTS = {
 
 
 def measure_hooks(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
-    """Each event in a workspace with ten workflows, one of them the session's own."""
-    place = shop.workspace().open(10)
-    place.bind(_SESSION)
-    found = subprocess.run(
-        [shop.python, "-c", "import holdfast.hooks.entry as entry; print(entry.__file__)"],
-        env=shop.env, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    fastest = [shop.python, "-I", "-S", found.stdout.strip()]
-    samples = {"python": lambda: process(shop.pass_, place.folder, shop.env)}
-    for name, (event, _, _) in _EVENTS.items():
-        given = os.path.join(shop.folder, f"{name}.json")
-        with open(given, "w") as file:
-            json.dump({**event, "session_id": _SESSION, "cwd": place.folder}, file)
-        samples[name] = lambda given=given: process(fastest, place.folder, shop.env, given=given)
+    """Measure each event in a workspace with ten workflows, one of them the session's own."""
+    work = shop.workspace().open(10)
+    work.bind(SESSION)
+    start = shop.hook
+    samples = {"python": lambda: process(shop.pass_, work.folder, shop.env)}
+    for name in _EVENTS:
+        samples[name] = hook_sample(shop, start, name, work.folder)
     os.sync()
     interleaved(2, samples)
     times = interleaved(sizes.process_rounds, samples)
@@ -66,6 +59,20 @@ def measure_hooks(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
         )
         for name, (_, limit, what) in _EVENTS.items()
     ]
-    bare = memory_kb(shop.pass_, place.folder, shop.env, shop.python)
-    ours = memory_kb(fastest, place.folder, shop.env, shop.python)
-    return [*rows, Row("memory of a hook / a bare interpreter's", ours / bare, 1.5)]
+    idle = _event_file(shop, "Stop", work.folder)
+    bare = memory_kb(shop.pass_, work.folder, shop.env, shop.python)
+    ours = memory_kb(start, work.folder, shop.env, shop.python, given=idle)
+    return [*rows, Row("memory of an idle hook / a bare interpreter's", ours / bare, 1.5)]
+
+
+def hook_sample(shop: Workshop, start: list[str], name: str, folder: str) -> Sample:
+    """Return a sample that sends an event of the session to a hook."""
+    event = _event_file(shop, name, folder)
+    return lambda: process(start, folder, shop.env, given=event)
+
+
+def _event_file(shop: Workshop, name: str, folder: str) -> str:
+    path = os.path.join(shop.folder, f"{name}-{os.path.basename(folder)}.json")
+    with open(path, "w") as file:
+        json.dump({**_EVENTS[name][0], "session_id": SESSION, "cwd": folder}, file)
+    return path

@@ -30,7 +30,7 @@ print(usage.ru_maxrss if status == 0 else -1)
 
 
 def interleaved(rounds: int, samples: dict[str, Sample]) -> Times:
-    """The times of every sample, round by round; who begins changes from round to round."""
+    """Return the times of every sample, round by round; who begins changes with each round."""
     names = list(samples)
     times: Times = {name: [] for name in names}
     for number in range(rounds):
@@ -41,13 +41,13 @@ def interleaved(rounds: int, samples: dict[str, Sample]) -> Times:
 
 
 def ratio(times: Times, ours: str, baseline: str) -> float:
-    """How many times as long as the baseline: the median of the rounds."""
+    """Return how many times as long as the baseline it took: the median of the rounds."""
     return median(mine / other for mine, other in zip(times[ours], times[baseline], strict=True))
 
 
 def middle(times: Times) -> dict[str, float]:
-    """The median of each, in milliseconds."""
-    return {name: median(found) * 1_000 for name, found in times.items()}
+    """Return the median of each, in milliseconds."""
+    return {name: median(seconds) * 1_000 for name, seconds in times.items()}
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -57,7 +57,7 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def several(number: int, call: Callable[[], object]) -> Sample:
-    """A sample of something short: the median of a few calls in a row."""
+    """Return a sample of something short: the median of a few calls in a row."""
     return lambda: median(timed(call) for _ in range(number))
 
 
@@ -68,7 +68,7 @@ def process(
     out: str = os.devnull,
     given: str = os.devnull,
 ) -> float:
-    """The seconds from starting a command in a folder to its end; it has to succeed."""
+    """Return the seconds from a command's start in a folder to its end; it has to succeed."""
     os.chdir(folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     actions = [
@@ -84,13 +84,24 @@ def process(
     return took
 
 
-def memory_kb(argv: Sequence[str], folder: str, env: dict[str, str], python: str) -> int:
-    """The most memory that a command had at once."""
+def memory_kb(
+    argv: Sequence[str], folder: str, env: dict[str, str], python: str, given: str = os.devnull
+) -> int:
+    """Return the most memory that a command had at once; it has to succeed."""
     import subprocess
 
     probe = [python, "-I", "-S", "-c", _MEMORY_PROBE, *argv]
-    found = subprocess.run(probe, cwd=folder, env=env, capture_output=True, text=True, check=True)
-    kilobytes = int(found.stdout)
+    with open(given, "rb") as file:
+        answer = subprocess.run(
+            probe, cwd=folder, env=env, stdin=file, capture_output=True, text=True, check=True
+        )
+    kilobytes = int(answer.stdout)
     if kilobytes < 0:
         raise RuntimeError(f"{' '.join(argv)} failed")
     return kilobytes
+
+
+def resident_kb(pid: int) -> int:
+    """Return the memory that a process has now."""
+    with open(f"/proc/{pid}/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))

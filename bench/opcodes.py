@@ -38,6 +38,7 @@ def main():
     else:
         program = compile("from holdfast.cli.main import main; sys.exit(main())", "-", "exec")
     code = 0
+    os._exit = sys.exit  # Whoever ends at once is counted too.
     sys.settrace(entered)
     try:
         exec(program, {{"__name__": "__main__", "__file__": target, "sys": sys}})

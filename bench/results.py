@@ -59,8 +59,8 @@ class Missing:
 
 
 def _number(value: float, unit: str) -> str:
-    text = f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
-    return f"{text} {unit}"
+    text = f"{value:,.0f}" if value >= 100 or not unit else f"{value:.2f}"
+    return f"{text} {unit}".rstrip()
 
 
 def machine(folder: str) -> dict[str, object]:
@@ -133,18 +133,20 @@ ABOUT = """\
 # What it costs
 
 Written by `make bench`. Every number is a ratio: Holdfast and what it is compared with take turns
-in one run, so that a busy moment hits both, and the median of the rounds counts. Only the rate
-and the wait of writers are absolute. Compared is with a bare `python -I -c pass` (commands and
-hooks as processes, their memory), with an append, a sync and a rename (the least that a durable
-change can be), with LangGraph's SQLite checkpointer, with `jq` that rewrites its file, with the
+in one run, so that a busy moment hits both, and the median of the rounds counts. Compared is with
+a bare `python -I -c pass` (commands and hooks as processes, their memory), with an append, a sync
+and a rename (the least that a durable change can be), with LangGraph's SQLite checkpointer, with
+`jq` that rewrites its file, with `git status`, with one pass over the rows of the ledger, with the
 reference Memory server, and with itself, small.
 
 ![Costs grow not with history, hardly with workflows, little with the graph](cost.png)
 
 A row that says OVER misses what it should reach. What a change does beside its bare writes: it
-looks for what a killed writer left, exchanges the record instead of renaming over it, so that an
-editor's save of the same instant is not lost, asks the kernel whether somebody still writes into
-the old one, and keeps the index. Many writers do all of that in turn, under one lock.
+puts the event, its stream's state and its columns into one transaction of SQLite, looks for what a
+killed writer left, exchanges the record instead of renaming over it, so that an editor's save of
+the same instant is not lost, asks the kernel whether somebody still writes into the old one, and
+keeps the index. Many writers do all of that in turn, under one lock. The commit is the one sync:
+a record that a power cut takes away is made again from the ledger.
 
 A test counts the instructions of what runs most often (`bench/opcodes.py`) and fails where a
 change takes more: a count does not depend on how busy the machine is.
@@ -154,8 +156,15 @@ change takes more: a count does not depend on how busy the machine is.
 
 def _page(rows: list[Row | Missing], about: dict[str, object]) -> str:
     described = {**about["machine"], "sizes": about["sizes"], **about["with"]}
-    told = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in described.items())
-    lines = [f"Measured on: {told}.", "", "| what | budget | measured | |", "|---|---|---|---|"]
+    machine_text = ", ".join(
+        f"{name.replace('_', ' ')}: {value}" for name, value in described.items()
+    )
+    lines = [
+        f"Measured on: {machine_text}.",
+        "",
+        "| what | budget | measured | |",
+        "|---|---|---|---|",
+    ]
     for row in rows:
         what, budget, measured, verdict = row.cells()
         detail = getattr(row, "detail", "")

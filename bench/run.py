@@ -1,4 +1,4 @@
-"""Measures Holdfast against its budgets: ``make bench``, or ``make bench ARGS=--quick``.
+"""Measure Holdfast against its budgets: ``make bench``, or ``make bench ARGS=--quick``.
 
 Every row is a ratio to a baseline that runs in turn with it. The table goes to the terminal, and
 with the machine it was measured on to ``bench/results/``; a whole run makes ``docs/costs.md``.
@@ -14,14 +14,17 @@ from time import perf_counter
 
 import charts
 import results
-from commands import measure_commands, measure_jq, measure_memory
+from commands import measure_commands, measure_jq, measure_lookups, measure_memory
 from fixtures import ROOT, Workshop
+from growth import measure_history, measure_many
 from hookruns import measure_hooks
 from sizes import FULL, QUICK, TINY
-from transitions import measure_history, measure_many, measure_transitions
+from transitions import measure_transitions
+from trees import measure_trees
 from writers import measure_writers
 
 from graph import measure_graph
+from servers import measure_server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ def main() -> int:
     sizes = TINY if asked.tiny else QUICK if asked.quick else FULL
     begun = perf_counter()
     home = os.getcwd()
+    # What the bench itself opens and ends is no news for the memory of whoever runs it.
+    os.environ["HOLDFAST_MEMORY"] = "off"
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=asked.scratch) as folder:
         about = {"machine": results.machine(folder), "sizes": sizes.name}
         shop = Workshop(folder, at_hand=asked.at_hand or asked.tiny)
@@ -80,7 +85,7 @@ def _measured(shop: Workshop, sizes: Sizes, only: list[str] | None) -> list[Row 
 
 
 def _long_histories(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
-    """One workspace serves both: first as long as jq's record, then as long as it gets."""
+    """Measure one workspace twice: as long as jq's record, then as long as it gets."""
     tasks = sizes.jq_rounds + 5
     short = shop.workspace().open(1, tasks).fill(sizes.events[0])
     long = shop.workspace().open(1, tasks).fill(sizes.jq_history)
@@ -90,12 +95,15 @@ def _long_histories(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
 
 GROUPS = {
     "commands": measure_commands,
+    "lookups": measure_lookups,
     "hooks": measure_hooks,
     "memory": measure_memory,
     "transitions": measure_transitions,
     "writers": measure_writers,
     "history": _long_histories,
     "many": measure_many,
+    "trees": measure_trees,
+    "server": measure_server,
     "graph": measure_graph,
 }
 

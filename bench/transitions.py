@@ -1,40 +1,43 @@
-"""Transitions inside one process: what they cost beside their own writes, and as things grow."""
+"""A transition inside one process: what it costs beside its own writes."""
 
 from __future__ import annotations
 
 import os
 from importlib.metadata import version
-from statistics import mean
 
-from fixtures import swinging, turns_of
-from measure import interleaved, middle, process, ratio, several, timed
+from fixtures import swinging
+from measure import interleaved, middle, ratio, several
 from results import Missing, Row
 
 from holdfast.disk import Disk
-from holdfast.ledger.file import Ledger
+from holdfast.storage.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fixtures import Workshop, Workspace
-    from measure import Sample
+    from fixtures import Workshop
     from sizes import Sizes
 
 _LINE = b"x" * 299 + b"\n"
 _STATE_BYTES = 3_600
+_STREAM = "dev-00000000"
+_WAIT_S = 10.0
 
 
 def measure_transitions(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
-    """A durable transition against its bare writes, and the append alone against LangGraph."""
-    place = shop.workspace().open(1).fill(60)
-    state = place.setup.show(workflow=place.ids[0]).state
-    record = os.path.getsize(os.path.join(place.folder, state["record"]))
+    """Measure a durable transition against its bare writes, and the append against LangGraph."""
+    work = shop.workspace().open(1).fill(60)
+    state = work.setup.show(workflow=work.ids[0]).state
+    record = os.path.getsize(os.path.join(work.folder, state["record"]))
     bare = BareWrites(os.path.join(shop.folder, "bare"), record)
     samples = {
-        "transition": several(sizes.block, swinging(place.keeper(), place.ids[0])),
+        "transition": several(sizes.block, swinging(work.keeper(), work.ids[0])),
         "bare writes": several(sizes.block, bare.write),
         "append": several(sizes.block, appending(os.path.join(shop.folder, "append"))),
+        "append with state": several(
+            sizes.block, appending(os.path.join(shop.folder, "stated"), _STATE_BYTES)
+        ),
     }
     put = langgraph_put(os.path.join(shop.folder, "langgraph.db"))
     if put is not None:
@@ -42,17 +45,25 @@ def measure_transitions(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
     os.sync()
     interleaved(3, samples)
     times = interleaved(sizes.transition_rounds, samples)
-    found = middle(times)
+    medians = middle(times)
     what = "durable transition / append + fdatasync + record without sync"
     value = ratio(times, "transition", "bare writes")
     detail = f"a record of {record:,} bytes with {len(state['history'])} history entries"
-    rows: list[Row | Missing] = [Row(what, value, 1.6, detail=detail, medians_ms=found)]
-    what = "ledger append alone / LangGraph's SqliteSaver.put of 3.6 KB"
+    rows: list[Row | Missing] = [Row(what, value, 1.8, aim=1.4, detail=detail, medians_ms=medians)]
+    put_name = "LangGraph's SqliteSaver.put of 3.6 KB"
+    appends = {
+        "append": (f"ledger append alone / {put_name}", 1),
+        "append with state": (f"ledger append with a state of 3.6 KB / {put_name}", None),
+    }
     if put is None:
-        return [*rows, Missing(what, "langgraph-checkpoint-sqlite is not installed")]
+        why = "langgraph-checkpoint-sqlite is not installed"
+        return [*rows, *(Missing(what, why) for what, _ in appends.values())]
     detail = f"langgraph-checkpoint-sqlite {version('langgraph-checkpoint-sqlite')}, synced alike"
-    value = ratio(times, "append", "put")
-    return [*rows, Row(what, value, 1, detail=detail, medians_ms=found)]
+    rows += [
+        Row(what, ratio(times, name, "put"), limit, detail=detail, medians_ms=medians)
+        for name, (what, limit) in appends.items()
+    ]
+    return rows
 
 
 class BareWrites:
@@ -76,29 +87,42 @@ class BareWrites:
         os.rename(spare, self._record)
 
 
-def appending(folder: str) -> Callable[[], None]:
-    """One event prepared and committed by the ledger, without a record."""
-    os.makedirs(folder)
-    ledger = Ledger(folder, Disk())
-    ledger.refresh()
+def appending(folder: str, state_bytes: int = 0) -> Callable[[], None]:
+    """Return a call that commits one event, with its stream's state if that has bytes."""
+    ledger = Ledger(folder, Disk(), _WAIT_S)
     draft = {"type": "task_completed", "data": {"task": 7, "commit": "0f3c2d1"}}
+    state = [{"id": number, "text": "x" * 80} for number in range(state_bytes // 100)]
 
     def append() -> None:
-        events, lines = ledger.prepare(
-            [draft],
-            stream="dev-00000000",
-            version=ledger.head_seq,
-            at="2026-03-09T17:00:00.000Z",
-            by={"surface": "bench"},
-            event_id=os.urandom(12).hex(),
-        )
-        ledger.append(events, lines)
+        request = os.urandom(12).hex()
+        ledger.acquire()
+        try:
+            ledger.begin()
+            (event,) = ledger.insert(
+                [draft],
+                stream=_STREAM,
+                version=ledger.head_seq,
+                at="2026-03-09T17:00:00.000Z",
+                by={"surface": "bench"},
+                request=request,
+            )
+            if state:
+                ledger.put_stream(
+                    {
+                        "stream": _STREAM, "kind": "workflow", "seq": event["seq"],
+                        "version": event["version"], "hash": event["hash"],
+                    },
+                    state,
+                )  # fmt: skip
+            ledger.commit(request)
+        finally:
+            ledger.release()
 
     return append
 
 
 def langgraph_put(path: str) -> Callable[[], None] | None:
-    """A checkpoint put by LangGraph, as durable as ours: WAL with full syncs."""
+    """Return a checkpoint's put by LangGraph, as durable as ours: WAL with full syncs."""
     try:
         from langgraph.checkpoint.base import empty_checkpoint
         from langgraph.checkpoint.sqlite import SqliteSaver
@@ -122,71 +146,3 @@ def langgraph_put(path: str) -> Callable[[], None] | None:
         saver.put(config, {**empty_checkpoint(), **values}, metadata, {})
 
     return put
-
-
-def measure_history(
-    shop: Workshop, sizes: Sizes, short: Workspace, long: Workspace
-) -> list[Row | Missing]:
-    """The same transition with few events in the ledger and with many."""
-    few, *between, many = sizes.events
-    what = f"transition at {many:,} events / at {few:,}"
-    places = {few: short, **{number: shop.workspace().open(1).fill(number) for number in between}}
-    return [
-        _grown(f"{what}, in process", sizes, {**places, many: long}, 1.1),
-        _as_processes(f"{what}, as a process", shop, sizes, (short, long), [], 1.1),
-    ]
-
-
-def measure_many(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
-    """The same transition with few active workflows and with many."""
-    places = {number: shop.workspace().open(number) for number in sizes.workflows}
-    both = places[min(places)], places[max(places)]
-    for place in both:
-        place.bind("mine")
-    what = f"transition at {max(places):,} active workflows / at {min(places)}"
-    aimed = ["-w", both[0].ids[0]]
-    return [
-        _grown(f"{what}, in process", sizes, places, 1.5),
-        _as_processes(f"{what}, as a process with -w", shop, sizes, both, aimed, 1.5),
-        _as_processes(
-            f"{what}, as a process that finds its own", shop, sizes, both,
-            ["--session", "mine"], None,
-        ),
-    ]  # fmt: skip
-
-
-def _grown(what: str, sizes: Sizes, places: dict[int, Workspace], limit: float) -> Row:
-    """The largest against the smallest; the medians of all of them are the curve of a chart."""
-    took: dict[str, list[float]] = {f"{number:,}": [] for number in places}
-
-    def sample(name: str, place: Workspace) -> Sample:
-        swing = swinging(place.keeper(), place.ids[0])
-        return several(sizes.block, lambda: took[name].append(timed(swing)))
-
-    os.sync()
-    samples = {name: sample(name, place) for name, place in zip(took, places.values(), strict=True)}
-    interleaved(3, samples)
-    times = interleaved(sizes.transition_rounds, samples)
-    small, *_, large = samples
-    means = mean(took[large]) / mean(took[small])
-    detail = f"mean {means:.2f} x, worst {max(took[large]) * 1_000:.0f} ms"
-    return Row(what, ratio(times, large, small), limit, detail=detail, medians_ms=middle(times))
-
-
-def _as_processes(
-    what: str,
-    shop: Workshop,
-    sizes: Sizes,
-    both: tuple[Workspace, Workspace],
-    aim: list[str],
-    limit: float | None,
-) -> Row:
-    def sample(place: Workspace) -> Sample:
-        turns = turns_of(place.setup, place.ids[0])
-        return lambda: process([*shop.best, *next(turns), *aim], place.folder, shop.env)
-
-    samples = {"small": sample(both[0]), "large": sample(both[1])}
-    os.sync()
-    interleaved(2, samples)
-    times = interleaved(sizes.history_rounds, samples)
-    return Row(what, ratio(times, "large", "small"), limit, medians_ms=middle(times))

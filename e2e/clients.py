@@ -146,17 +146,30 @@ class Codex(Client):
     name = "codex"
     package = "@openai/codex"
     dialect = Responses
+    sandbox = "danger-full-access"
+
+    def connect(self, *options):
+        self.own()
+        super().connect(*options)
 
     def own(self):
         folder = self.place.home / ".codex"
         folder.mkdir(exist_ok=True)
-        (folder / "config.toml").write_text(
+        if not (folder / "config.toml").exists():
+            self._configure(folder / "config.toml")
+        # Its tools run in a login shell, which sets the path anew.
+        path = self.place.environment()["PATH"]
+        (self.place.home / ".profile").write_text(f"PATH='{path}'\n")
+        return {"CODEX_HOME": str(folder), "STUB_KEY": KEY}
+
+    def _configure(self, path):
+        path.write_text(
             f"""\
 model = "gpt-5"
 model_provider = "stub"
 model_context_window = 100000
 model_auto_compact_token_limit = 50000
-sandbox_mode = "danger-full-access"
+sandbox_mode = "{self.sandbox}"
 [model_providers.stub]
 name = "stub"
 base_url = "{self.stub.url}/v1"
@@ -170,10 +183,6 @@ trust_level = "trusted"
 enabled = false
 """
         )
-        # Its tools run in a login shell, which sets the path anew.
-        path = self.place.environment()["PATH"]
-        (self.place.home / ".profile").write_text(f"PATH='{path}'\n")
-        return {"CODEX_HOME": str(folder), "STUB_KEY": KEY}
 
     def say(self, prompt, *words):
         return self.run("exec", "--dangerously-bypass-hook-trust", "--json", *words, prompt)

@@ -84,7 +84,8 @@ class Place:
         return [event for event in self.holdfast("log")["events"] if event["type"] == kind]
 
     def hook_log(self):
-        path = self.path / ".claude" / "holdfast" / "hook.log"
+        common = self.git("rev-parse", "--path-format=absolute", "--git-common-dir")
+        path = Path(common) / "holdfast" / "hook.log"
         return path.read_text("utf-8") if path.exists() else ""
 
     def has_command(self, name):

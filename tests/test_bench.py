@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-GROUPS = ("commands", "hooks", "memory", "transitions", "writers", "history", "many", "graph")
+GROUPS = (
+    "commands", "lookups", "hooks", "memory", "transitions", "writers", "history", "many", "trees",
+    "server", "graph",
+)  # fmt: skip
 
 
 def bench(*words):
@@ -52,7 +55,7 @@ def test_the_results_hold_every_row_with_its_budget_and_verdict(run):
     results = json.loads((out / "latest.json").read_text())
     assert results["sizes"] == "tiny"
     rows = results["rows"]
-    assert len(rows) >= 15
+    assert len(rows) >= 45
     verdicts = {"ok", "OVER", "info", "not measured"}
     assert {row["verdict"] for row in rows} <= verdicts
     assert all(row["measured"] > 0 for row in rows if row["verdict"] != "not measured")

@@ -3,11 +3,15 @@
 import json
 import os
 import shutil
+import sqlite3
 import sys
 
 import pytest
 
 from acceptance.conftest import Place, an_environment
+from holdfast import Keeper
+from holdfast.errors import Fault
+from holdfast.storage import database
 
 HOOKS = {"SessionStart": [{"hooks": [{"type": "command", "command": "holdfast hook"}]}]}
 
@@ -156,13 +160,17 @@ def test_a_file_where_a_folder_is_needed_is_named(place):
 
 def test_what_cannot_be_written_is_named(place):
     place.ok("start", "custom", "Mine")
-    home = os.path.join(place.path, ".claude", "holdfast")
+    home = os.path.join(place.path, ".git", "holdfast")
     os.chmod(home, 0o500)
     try:
-        assert "cannot be written" in only(place, "folders", rights=False)["found"]
-        assert "no lock can be had" in only(place, "locks", rights=False)["found"]
+        folders = only(place, "folders", rights=False)
+        locks = only(place, "locks", rights=False)
     finally:
         os.chmod(home, 0o700)
+    assert "cannot be written" in folders["found"]
+    assert "no lock can be had" in locks["found"]
+    assert all("holdfast init --agent codex" in check["hint"] for check in (folders, locks))
+    assert all("holdfast mcp" in check["hint"] for check in (folders, locks))
     assert only(place, "locks")["status"] == only(place, "folders")["status"] == "good"
 
 
@@ -185,7 +193,7 @@ def test_what_a_session_went_through_is_told(place):
     assert "mine (trigger auto)" in only(place, "last compaction")["found"]
     assert "source startup" in only(place, "last briefing")["found"]
     assert checks(place, "last fault") == []
-    place.write(".claude/holdfast/hook.log", "an older one\nthe last one\n")
+    place.write(".git/holdfast/hook.log", "an older one\nthe last one\n")
     assert only(place, "last fault")["found"] == "the last one"
 
 
@@ -206,3 +214,97 @@ def test_the_server_of_the_project_is_asked(place):
     assert checks(place, "server") == []
     place.write(".mcp.json", "{nonsense")
     assert only(place, "server")["hint"] == "edit .mcp.json"
+
+
+# What the ledger lies on, and who may write it
+
+
+CODEX = ".codex/config.toml"
+
+
+def allow(tmp_path, text):
+    (tmp_path / "home" / ".codex").mkdir(exist_ok=True)
+    (tmp_path / "home" / CODEX).write_text(text)
+
+
+def ledger_of(place):
+    return os.path.realpath(os.path.join(place.path, ".git", "holdfast"))
+
+
+def test_nothing_is_said_of_a_sandbox_where_nobody_has_codex(place):
+    assert checks(place, "sandbox") == []
+
+
+def test_a_sandbox_that_keeps_the_ledger_read_only_is_said_with_both_ways_out(place, tmp_path):
+    place.ok("init", "--agent", "codex")
+    assert only(place, "sandbox")["status"] == "good"
+    (tmp_path / "home" / CODEX).unlink()
+    check = only(place, "sandbox")
+    assert (check["status"], ledger_of(place) in check["found"]) == ("bad", True)
+    assert "holdfast init --agent codex" in check["hint"]
+    assert "holdfast mcp" in check["hint"]
+
+
+def test_who_has_codex_and_does_not_use_it_here_is_told_and_not_alarmed(place, tmp_path):
+    allow(tmp_path, "")
+    assert only(place, "sandbox")["status"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        ('sandbox_mode = "danger-full-access"\n', "good", "may write"),
+        ('sandbox_mode = "read-only"\n', "bad", "write nothing"),
+        ('default_permissions = ":workspace"\n', "bad", "profile :workspace"),
+        ("[sandbox_workspace_write]\nwritable_roots = [3]\n", "bad", "not among"),
+        ("no toml", "bad", "is not TOML"),
+    ],
+)
+def test_what_codex_is_told_in_other_ways_counts(place, tmp_path, text, status, said):
+    place.ok("init", "--agent", "codex")
+    allow(tmp_path, text)
+    check = only(place, "sandbox")
+    assert (check["status"], said in check["found"]) == (status, True), check
+
+
+def test_a_list_of_the_projects_own_counts_instead(place):
+    place.ok("init", "--agent", "codex")
+    place.write(CODEX, "[sandbox_workspace_write]\nwritable_roots = []\n")
+    assert "takes the place of your own" in only(place, "sandbox")["found"]
+
+
+def test_a_folder_that_is_gone_and_keeps_codex_from_starting_is_named(place, tmp_path):
+    place.ok("init", "--agent", "codex")
+    shutil.rmtree(ledger_of(place))
+    _, gone = checks(place, "sandbox")
+    assert (gone["status"], gone["hint"]) == ("bad", "holdfast init --agent codex")
+    place.ok("init", "--agent", "codex")
+    text = (tmp_path / "home" / CODEX).read_text()
+    allow(tmp_path, text.replace("= [", '= ["/gone", '))
+    _, gone = checks(place, "sandbox")
+    assert (gone["status"], gone["found"].startswith("/gone ")) == ("unknown", True)
+
+
+def test_the_old_journal_is_said(place):
+    place.ok("start", "custom", "Mine")
+    assert checks(place, "journal") == []
+    with sqlite3.connect(os.path.join(ledger_of(place), "ledger.db")) as other:
+        other.execute("PRAGMA journal_mode = delete")
+    other.close()
+    check = only(place, "journal")
+    assert (check["status"], "(delete)" in check["found"]) == ("unknown", True)
+    place.ok("remind", "x")
+    assert only(place, "ledger")["status"] == "good"
+
+
+def test_a_network_disk_is_said_and_no_ledger_is_made_there(place, monkeypatch):
+    place.ok("init", "--agent", "codex")
+    assert os.path.isdir(ledger_of(place))
+    monkeypatch.setenv("HOME", place.environment["HOME"])
+    monkeypatch.setattr(database, "file_system", lambda _folder: "nfs4")
+    keeper = Keeper(place.path)
+    with pytest.raises(Fault, match="network file system"):
+        keeper.start("custom", "Mine")
+    said = [check for check in keeper.examine() if check["what"] == "ledger"]
+    assert [check["status"] for check in said] == ["bad", "good"]
+    assert "(nfs4)" in said[0]["found"]

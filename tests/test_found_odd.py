@@ -87,13 +87,10 @@ def test_a_pipe_in_place_of_the_ledger_is_a_fault(tmp_path):
             ask()
 
 
-@pytest.mark.parametrize("name", ["lock", "catalog.ndjson"])
-def test_a_pipe_in_the_ledgers_folder_is_not_waited_for(tmp_path, name):
+def test_a_pipe_in_place_of_the_lock_is_not_waited_for(tmp_path):
     place = Place(tmp_path, "skill")
-    path = place.shop.path(HOME, name)
-    if os.path.exists(path):
-        os.remove(path)
-    os.mkfifo(path)
+    os.remove(place.shop.path(HOME, "lock"))
+    os.mkfifo(place.shop.path(HOME, "lock"))
     assert place.shop.keeper().remind("go on").state["reminders"][-1] == "go on"
 
 

@@ -1,66 +1,94 @@
-"""Old ledgers live for ever: every version's history is replayed by every later one."""
+"""Old ledgers live for ever: every version's history is taken in by every later one."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 from histories import record
+from holdfast import Keeper
 from holdfast.core import initiatives, workflow
-from holdfast.keeper import Keeper
 
-HISTORIES = sorted(
-    name for name in os.listdir(record.HERE) if os.path.isdir(os.path.join(record.HERE, name))
-    and name[0].isdigit()
-)  # fmt: skip
+OLD = "ledger.ndjson"
+"""The ledger of 0.1, which the first command takes in; later versions have an export."""
+HISTORIES = sorted(name for name in os.listdir(record.HERE) if name[0].isdigit())
+
+
+def source(version: str) -> str:
+    folder = os.path.join(record.HERE, version)
+    name = OLD if os.path.exists(os.path.join(folder, OLD)) else record.EXPORT
+    return os.path.join(folder, name)
+
+
+def events_of(version: str) -> list:
+    with open(source(version), encoding="utf-8") as file:
+        return [line for line in map(json.loads, file) if "seq" in line]
 
 
 def opened(version: str, root: str) -> Keeper:
-    home = os.path.join(root, ".claude", "holdfast")
-    os.makedirs(home)
-    shutil.copy(os.path.join(record.HERE, version, "ledger.ndjson"), home)
-    return Keeper(root, clock_ms=record.Clock())
+    """Return a keeper of a workspace that has this history."""
+    path = source(version)
+    if path.endswith(OLD):
+        home = os.path.join(root, ".claude", "holdfast")
+        os.makedirs(home)
+        shutil.copy(path, home)
+        return Keeper(root, clock_ms=record.Clock())
+    keeper = Keeper(root, clock_ms=record.Clock())
+    keeper.import_file(path)
+    return keeper
 
 
 @pytest.mark.parametrize("version", HISTORIES)
-def test_an_old_ledger_gives_the_states_it_gave_then(version, tmp_path):
+def test_an_old_history_gives_the_states_it_gave_then(version, tmp_path):
     keeper = opened(version, str(tmp_path))
     with open(os.path.join(record.HERE, version, "states.json"), encoding="utf-8") as file:
         expected = json.load(file)
-    assert record.states_of(keeper.log()) == expected
+    taken_in = [event for event in keeper.log() if event["by"]["surface"] != "import"]
+    assert taken_in == events_of(version)
+    assert record.states_of(taken_in) == expected
 
 
 @pytest.mark.parametrize("version", HISTORIES)
-def test_an_old_ledger_is_sound_and_its_records_come_back(version, tmp_path):
+def test_what_was_run_then_is_a_claim_now_and_nothing_else_changes(version, tmp_path):
     keeper = opened(version, str(tmp_path))
-    assert keeper.verify().ok
+    with open(os.path.join(record.HERE, version, "states.json"), encoding="utf-8") as file:
+        expected = json.load(file)
+    for stream, state in record.states_of(keeper.log()).items():
+        names = {name for name in state if state[name] != expected[stream][name]}
+        assert names <= {"gates", "tests", "updated_at", "worktree"}, stream
+
+
+@pytest.mark.parametrize("version", HISTORIES)
+def test_an_old_history_is_sound_and_its_records_come_back(version, tmp_path):
+    keeper = opened(version, str(tmp_path))
+    assert [line["level"] for line in keeper.verify().lines] == ["ok"]
     rows, _ = keeper.workflows()
+    assert rows
     for row in rows:
         assert (tmp_path / row["record"]).is_file()
-    assert [line["level"] for line in keeper.verify().lines] == ["ok"]
 
 
-def test_reading_an_old_ledger_leaves_its_bytes_alone(tmp_path):
-    keeper = opened(HISTORIES[0], str(tmp_path))
-    ledger = tmp_path / ".claude" / "holdfast" / "ledger.ndjson"
-    before = ledger.read_bytes()
-    keeper.log()
+def test_taking_in_the_ledger_of_0_1_leaves_its_bytes_alone(tmp_path):
+    keeper = opened("0.1.0", str(tmp_path))
     keeper.verify()
-    assert ledger.read_bytes() == before
+    with open(source("0.1.0"), "rb") as file:
+        assert (tmp_path / ".claude" / "holdfast" / OLD).read_bytes() == file.read()
 
 
 def test_the_histories_hold_every_event_type():
-    seen = set()
-    for version in HISTORIES:
-        with open(os.path.join(record.HERE, version, "ledger.ndjson"), encoding="utf-8") as file:
-            seen |= {json.loads(line)["type"] for line in file}
+    seen = {event["type"] for version in HISTORIES for event in events_of(version)}
     assert set(workflow.EVOLVE) | {"record_adopted"} <= seen
     assert {*initiatives.EVOLVE, *initiatives.OTHERS} <= seen
 
 
-def test_the_recorder_still_runs(tmp_path):
-    keeper = record.live(str(tmp_path))
-    assert keeper.verify().ok
+def test_the_recorder_still_runs_and_never_writes_over_a_release(tmp_path):
+    script = shutil.copy(record.__file__, tmp_path)
+    words = [sys.executable, script, "9.9"]
+    subprocess.run(words, check=True, capture_output=True)
+    assert sorted(os.listdir(tmp_path / "9.9")) == [record.EXPORT, "states.json"]
+    assert subprocess.run(words, check=False, capture_output=True).returncode == 1

@@ -20,7 +20,7 @@ DOCUMENTED = {
         r"^\| `(\w+)` \| (\d) \| .*? \|([^|]*)\|$", ERRORS, re.MULTILINE
     )
 }
-EXITS = {"Refusal": 1, "Refused": 1, "Fault": 3, "NewerLine": 3, "_told": 3}
+EXITS = {"Refusal": 1, "Refused": 1, "Fault": 3, "_told": 3}
 """What is called with a code first, and the exit code that follows from it."""
 OTHERS = {
     "usage": 2,

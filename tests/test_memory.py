@@ -110,6 +110,7 @@ def test_an_expiry_is_written_in_its_words(project):
     project.ms += 2 * DAY_MS
     _, notes = project.keeper().workflows()
     assert any(note.startswith("Workflow state expired (inactive > 24h)") for note in notes)
+    project.keeper().settle()
     assert project.lines() == [
         "## Ended workflows",
         "- Expired workflow: APEX at implement for Login",
@@ -128,7 +129,7 @@ def test_a_position_that_was_edited_by_hand_is_said_too(project):
     record = project.root / ".claude" / "workflow-state.json"
     document = json.loads(record.read_text())
     record.write_text(json.dumps({**document, "phase": "review"}))
-    project.keeper().show()
+    project.keeper().settle()
     assert "- Active APEX workflow: implementation done, reviewing Login" in project.lines()
 
 

@@ -133,14 +133,14 @@ def test_a_line_about_the_position_reads_no_whole_ledger(shop, monkeypatch, memo
         shop.advance()
         shop.complete(f"mended {number}")
     whole = []
-    ledger = shop._engine.ledger
-    scan = ledger.scan
+    ledger = shop.store.ledger
+    events = ledger.events
 
-    def seen(stream=None, after=None):
-        whole.extend([] if after else [stream])
-        return scan(stream, after or 0)
+    def seen(stream=None, *, after=0, upto=None):
+        whole.extend([] if after or stream else ["all"])
+        return events(stream, after=after, upto=upto)
 
-    monkeypatch.setattr(ledger, "scan", seen)
+    monkeypatch.setattr(ledger, "events", seen)
     shop.start("apex", "Login")
     shop.advance()
     assert "- Completed ONESHOT for Typo 1: mended 1" in memory.read_text()

@@ -1,18 +1,23 @@
-"""A session's own workflow is found without a look at the others, and is the same one."""
+"""Which workflow is meant is looked up by indexes, and is the one that a look at all rows gives."""
 
 from __future__ import annotations
 
-import pytest
+import os
+import subprocess
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Keeper, Refused
-from holdfast.ledger import file as ledger_file
+from holdfast.core import choice
+from holdfast.core.refusal import Refusal
+from holdfast.disk import Disk
 
 SESSIONS = ("one", "on", 'o\'ne "1"', "ünö", None)
+BRANCHES = ("main", "side", "main/detail")
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("start", "resume", "note", "complete")),
+        st.sampled_from(("start", "resume", "note", "advance", "complete", "switch", "move")),
         st.sampled_from(SESSIONS),
         st.integers(0, 3),
     ),
@@ -20,57 +25,88 @@ STEPS = st.lists(
 )
 
 
-def _step(folder, what, session, number):
-    keeper = Keeper(folder, session=session)
-    workflow = f"w{number}"
-    if what == "start":
-        keeper.start("custom", workflow)
-    elif what == "resume":
-        keeper.resume(workflow=workflow)
-    elif what == "note":
-        keeper.set_context({"n": 1}, workflow=workflow)
-    else:
-        keeper.abandon("no more", workflow=workflow)
+class Repository:
+    """A repository with a linked worktree, whose branches are switched by hand."""
+
+    def __init__(self, folder):
+        self.roots = [os.path.join(folder, "main"), os.path.join(folder, "linked")]
+        git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+        subprocess.run([*git, "init", "-q", "-b", "main", self.roots[0]], check=True)
+        for words in (
+            ["commit", "-q", "--allow-empty", "-m", "begin"],
+            ["worktree", "add", "-q", "-b", "linked", self.roots[1]],
+        ):
+            subprocess.run([*git, *words], cwd=self.roots[0], check=True)
+        self.here = 0
+
+    def keeper(self, session):
+        return Keeper(self.roots[self.here], session=session)
+
+    def step(self, what, session, number):
+        keeper = self.keeper(session)
+        workflow = f"w{number}"
+        if what == "start":
+            keeper.start("custom", workflow)
+        elif what == "resume":
+            keeper.resume(workflow=workflow)
+        elif what == "note":
+            keeper.set_context({"n": 1}, workflow=workflow)
+        elif what == "advance":
+            keeper.advance(workflow=workflow, force=True, reason="on")
+        elif what == "complete":
+            keeper.abandon("no more", workflow=workflow)
+        elif what == "switch":
+            with open(os.path.join(self.roots[0], ".git", "HEAD"), "w") as file:
+                file.write(f"ref: refs/heads/{BRANCHES[number % len(BRANCHES)]}\n")
+        else:
+            self.here = 1 - self.here
+
+
+def whole(keeper):
+    """Return what the rule gives for all workflows there are."""
+    session = keeper._session
+    rows = keeper.store.ledger.rows()
+    return choice.choose(rows, session.asker(), session.live(rows))
+
+
+def meaning(picked):
+    if isinstance(picked, Refusal):
+        return picked.code, sorted(picked.details.get("candidates", []))
+    return picked["id"]
 
 
 @settings(max_examples=60, deadline=None)
-@given(steps=STEPS, segment=st.sampled_from((1, 900, 1 << 20)))
-def test_the_quick_way_gives_what_a_look_at_all_gives(tmp_path_factory, steps, segment):
-    folder = tmp_path_factory.mktemp("own")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger_file, "SEGMENT_BYTES", segment)
-        for step in steps:
-            try:
-                _step(folder, *step)
-            except Refused:
-                continue
+@given(steps=STEPS)
+def test_the_quick_way_gives_what_a_look_at_all_gives(tmp_path_factory, steps):
+    repository = Repository(str(tmp_path_factory.mktemp("own")))
+    for step in steps:
+        try:
+            repository.step(*step)
+        except Refused:
+            continue
+    for repository.here in (0, 1):
         for session in SESSIONS:
-            caller = Keeper(folder, session=session)._caller
-            caller.engine.refresh()
-            quick, whole = caller.picked(), caller.chosen(caller.rows())
-            assert getattr(quick, "code", quick) == getattr(whole, "code", whole)
+            keeper = repository.keeper(session)
+            assert meaning(keeper._session.picked()) == meaning(whole(keeper))
 
 
-def test_other_records_are_not_even_opened(tmp_path, monkeypatch):
+class Reader(Disk):
+    """Notes what is read."""
+
+    def __init__(self):
+        super().__init__()
+        self.paths = []
+
+    def read_own(self, path, most=None):
+        self.paths.append(path)
+        return super().read_own(path, most)
+
+
+def test_other_records_are_not_even_opened(tmp_path):
     for number in range(5):
         Keeper(tmp_path).start("custom", f"w{number}")
     Keeper(tmp_path, session="mine").resume(workflow="w3")
-    keeper = Keeper(tmp_path, session="mine")
-    read = []
-    store = keeper._caller.engine.store
-    look = store.read
-    monkeypatch.setattr(store, "read", lambda path: read.append(path) or look(path))
-    assert keeper.mine()["id"] == "w3"
-    assert {path.split("/")[-2] for path in read} == {"w3"}
-
-
-def test_a_catalog_in_which_the_session_was_damaged_is_not_believed(tmp_path, monkeypatch):
-    monkeypatch.setattr(ledger_file, "SEGMENT_BYTES", 1)
-    keeper = Keeper(tmp_path, session="mine")
-    keeper.start("custom", "one")
-    later = keeper.start("custom", "two").state["id"]
-    path = tmp_path / ".claude" / "holdfast" / "catalog.ndjson"
-    rows = path.read_bytes().split(b"\n")
-    rows = [row.replace(b'"mine"', b'"mino"') if later.encode() in row else row for row in rows]
-    path.write_bytes(b"\n".join(rows))
-    assert Keeper(tmp_path, session="mine").mine()["id"] == later
+    disk = Reader()
+    assert Keeper(tmp_path, session="mine", disk=disk).mine()["id"] == "w3"
+    records = {path for path in disk.paths if "/workflow-state/" in path}
+    assert {path.split("/")[-2] for path in records} == {"w3"}

@@ -82,7 +82,7 @@ def gather(root, found):
         for name in names:
             path = os.path.join(folder, name)
             place = os.path.relpath(path, root)
-            if not name.endswith(".json") or place.startswith(".claude/holdfast"):
+            if not name.endswith(".json") or place.startswith(".claude/holdfast/"):
                 continue
             kind = places.get(place) or recipes_format(place)
             with open(path, encoding="utf-8") as file:
@@ -114,13 +114,16 @@ def test_a_schema_has_every_field_that_is_written_and_no_other(lived, name):
 
 
 @pytest.mark.parametrize("version", HISTORIES)
-def test_every_line_of_every_old_ledger_fits_the_schema(version):
+def test_every_event_of_every_old_history_fits_the_schema(version):
     schema = Draft202012Validator(schemas.ledger_line())
-    with open(os.path.join(record.HERE, version, "ledger.ndjson"), encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file]
+    folder = os.path.join(record.HERE, version)
+    name = next(name for name in os.listdir(folder) if name.endswith(".ndjson"))
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+        lines = [line for line in map(json.loads, file) if "seq" in line]
     assert lines
     assert [error.message for line in lines for error in schema.iter_errors(line)] == []
-    assert {key for line in lines for key in line} == set(schemas.ledger_line()["properties"])
+    properties = set(schemas.ledger_line()["properties"])
+    assert properties - {key for line in lines for key in line} <= {"part"}
 
 
 @pytest.mark.parametrize("name", recipes.names())

@@ -102,6 +102,7 @@ def a_place(word):
         "git": True,
         "branch": word,
         "workflows": [row(word)],
+        "unopened": 3,
         "mine": word,
         "initiative": an_initiative(word),
         "damage": [word],

@@ -20,8 +20,8 @@ DAY_MS = 86_400_000
 YEAR_MS = 365 * DAY_MS
 FORMATS = ("verb", "formal", "skill", "loop")
 RECIPES = {"verb": "apex", "formal": "planning", "skill": "dev", "loop": "loop-development"}
-HOME = ".claude/holdfast"
-LEDGER = f"{HOME}/ledger.ndjson"
+HOME = ".git/holdfast"
+LEDGER = f"{HOME}/ledger.db"
 SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 
 

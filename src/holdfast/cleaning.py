@@ -38,9 +38,10 @@ def due(store: Store) -> list[Fields]:
         if choice.has_run_out(row, now_ms)
     ]
     for row, path in store.ledger.completed_records(formats_with("completed")):
-        if moment.is_past(now_ms, row["updated_at"], kept):
-            why = f"{row['status']} > {kept} ago"
-            rows.append({"id": row["id"], "why": why, "record": path})
+        if not moment.is_past(now_ms, row["updated_at"], kept):
+            break
+        why = f"{row['status']} > {kept} ago"
+        rows.append({"id": row["id"], "why": why, "record": path})
     return rows
 
 

@@ -110,13 +110,14 @@ def run_gate(
     outcome = _run(workspace, order, echo, is_cancelled)
     after = tree.read(workspace)
     changed = tree.changed(before, after)
+    after_digest = tree.digest_of(after)
     fields: Fields = {
         "command": order.shown,
         "exit_code": outcome.exit_code,
         "duration_ms": outcome.duration_ms,
         "output_tail": outcome.tail.rstrip("\n"),
         "commit": commit,
-        "tree": tree.digest_of(before if changed else after),
+        "tree": tree.digest_of(before) if changed else after_digest,
     }
     if outcome.signal is not None:
         fields["signal"] = outcome.signal
@@ -128,7 +129,7 @@ def run_gate(
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         note = f"{', '.join(changed[:3])}{more} changed while it ran, so the result is stale"
-    return fields, tree.digest_of(after), note
+    return fields, after_digest, note
 
 
 def run_tests(workspace: Workspace, order: Order, echo: Echo | None) -> Fields:

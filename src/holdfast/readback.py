@@ -6,6 +6,8 @@ the project's memory a sentence.
 
 from __future__ import annotations
 
+import os
+
 from holdfast import jsontext, settings
 from holdfast.adopt import record as adoption
 from holdfast.adopt import unknown_records
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
+_MAX_OPENED = 20
 _SLOT = "workflow-state"
 _KIND = "WorkflowState"
 
@@ -52,8 +55,15 @@ def _record(session: Session) -> Fields:
 
 
 def standing(store: Store) -> Iterator[Workflow]:
-    """Yield the active workflows whose records stand in this worktree, whatever the ledger says."""
-    for record in unknown_records.records_here(store.workspace.root):
+    """Yield the active workflows whose records stand in this worktree, whatever the ledger says.
+
+    Of very many records only those that were written last are opened.
+    """
+    root = store.workspace.root
+    places = unknown_records.records_here(root)
+    if len(places) > _MAX_OPENED:
+        places = sorted(places, key=lambda place: _written_ns(os.path.join(root, place)))
+    for record in places[-_MAX_OPENED:]:
         try:
             path = store.workspace.inside(store.workspace.root, record)
             sealed = envelope.unseal(store.files.read(path) or b"")
@@ -63,6 +73,13 @@ def standing(store: Store) -> Iterator[Workflow]:
             continue
         if is_active(state):
             yield {**state, "record": record}
+
+
+def _written_ns(path: str) -> int:
+    try:
+        return os.lstat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def position_of(state: Workflow) -> Fields:

@@ -7,6 +7,7 @@ needed, in a tenth of the time.
 from __future__ import annotations
 
 import os
+from errno import EACCES, EPERM, EROFS
 from stat import S_ISREG
 
 from holdfast.core.record_formats import FORMATS
@@ -47,6 +48,7 @@ _SHORTEST = 4
 _MOST = 16 * 1024 * 1024
 _RECORDS = tuple(line.partition("*")[0] for line in _IGNORED[1:])
 """What the path of every record begins with."""
+_OWN = (_IGNORED[0], *_RECORDS)
 _SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/**/.*.json.holdfast*")
 """What a killed writer leaves beside a record, where not all of the folder is ignored."""
 
@@ -111,12 +113,11 @@ class Workspace:
         """Add this ledger to the person's list, by which one that came with a folder is known."""
         path = _list_of_ledgers()
         home = os.path.realpath(self.home)
-        if "\n" in home or is_own_ledger(home):
-            return
         try:
-            disk.make_folder(os.path.dirname(path), 0o700)
-            disk.extend(path, f"{home}\n".encode(errors="surrogateescape"))
-        except OSError:
+            if "\n" not in home and not is_own_ledger(home):
+                disk.make_folder(os.path.dirname(path), 0o700)
+                disk.extend(path, f"{home}\n".encode(errors="surrogateescape"))
+        except (OSError, Fault):
             return  # Without the list, a ledger is only not moved into git later.
 
     def is_current(self) -> bool:
@@ -208,16 +209,34 @@ class Workspace:
         names = os.listdir(folder) if self.common is not None and os.path.isdir(folder) else []
         return [os.path.join(folder, name) for name in sorted(names)]
 
+    @property
+    def is_unnamed(self) -> bool:
+        """True for a linked worktree in which nothing was recorded yet."""
+        return self.git is not None and self.name.endswith(_NEW)
+
     def take_name(self, disk: Disk, is_taken: Callable[[str], bool]) -> None:
-        """Give a new linked worktree a name that no earlier one had, and write it down."""
-        if self.git is None or not self.name.endswith(_NEW):
+        """Give a new linked worktree a name that no earlier one had, and write it down.
+
+        Raise ``Fault`` where a sandbox keeps its git folder read-only.
+        """
+        if self.git is None or not self.is_unnamed:
             return
         base = name = self.name.removesuffix(_NEW)
+        others = {_worktree_name(git) for git in self._linked()}
         number = 1
-        while is_taken(name):
+        while is_taken(name) or name in others:
             number += 1
             name = f"{base}-{number}"
-        disk.create(os.path.join(self.git, _NAME_FILE), f"{name}\n".encode(), durable=True)
+        try:
+            disk.create(os.path.join(self.git, _NAME_FILE), f"{name}\n".encode(), durable=True)
+        except FileExistsError:
+            name = _worktree_name(self.git)  # ``init`` takes it without the lock.
+        except OSError as error:
+            if error.errno not in (EROFS, EACCES, EPERM):
+                raise
+            from holdfast.storage.database import not_writable
+
+            raise not_writable(self.git, error.strerror or str(error)) from error
         self.name = name
 
     def keep_names(self, disk: Disk) -> None:
@@ -295,7 +314,7 @@ class Workspace:
 
     def is_own(self, path: str) -> bool:
         """Whether a path from the root is one of Holdfast's own files."""
-        return path.startswith((_IGNORED[0], *_RECORDS))
+        return path.startswith(_OWN)
 
     def ignore_lines(self, current: str) -> str:
         """What git's own exclude file lacks, to leave records out of commits."""

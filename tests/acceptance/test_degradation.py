@@ -1,17 +1,19 @@
 """What is left when layers are gone: all eight ways, the ledger gone with them.
 
-Each test really removes files, then asks as a new session does.
+Each test really removes files, then asks as a new session does. The embedded graph is computed from
+the ledger and goes with it, so L3 alone is a Memory server: ours, as a server of the user's own.
 """
 
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 RECORD = ".claude/workflow-state.json"
-PLACES = {"L1": RECORD, "L3": ".claude/holdfast/graph.db"}
+LEDGER = ".git/holdfast"
 ROWS = [
     (("L1", "L2", "L3"), "Full", "yes"),
     (("L1", "L2"), "Standard", "yes"),
@@ -29,36 +31,58 @@ each_row = pytest.mark.parametrize(
 
 @pytest.fixture
 def shop(repo):
-    """An APEX workflow that is being implemented, known to all three layers."""
+    """Return a repository with an APEX workflow that is being implemented."""
     repo.environment["HOLDFAST_MEMORY"] = str(memory(repo))
     repo.ok("start", "apex", "Login")
     repo.ok("advance")
     repo.ok("phase", "approve", "plan")
     repo.ok("advance")
-    repo.ok("sync")
     return repo
+
+
+@pytest.fixture
+def served(repo):
+    """Return a repository whose graph is kept by a Memory server of the user's own."""
+    server = {
+        "command": sys.executable,
+        "args": ["-m", "holdfast", "mcp", "memory"],
+        "env": {
+            "MEMORY_FILE_PATH": str(graph_file(repo)),
+            "PYTHONPATH": repo.environment["PYTHONPATH"],
+        },
+    }
+    repo.write(".mcp.json", json.dumps({"mcpServers": {"memory": server}}))
+    repo.environment["HOLDFAST_GRAPH"] = "mcp:memory"
+    person = Path(repo.environment["HOME"], ".config", "holdfast")
+    person.mkdir(parents=True)
+    person.joinpath("config.toml").write_text(f"[trust]\nfolders = [{json.dumps(repo.path)}]\n")
+    return repo
+
+
+@pytest.fixture
+def known_to_server(served, shop):
+    served.ok("sync")
+    return served
 
 
 def memory(repo):
     return Path(repo.path).parent / "notes" / "MEMORY.md"
 
 
+def graph_file(repo):
+    return Path(repo.path).parent / "graph" / "memory.jsonl"
+
+
 def leave(repo, *kept, ledger=False):
-    """Removes every layer but these; the ledger too, with its links, unless it stays."""
-    home = os.path.join(repo.path, ".claude", "holdfast")
+    """Remove every layer but these, and the ledger, unless it stays."""
     if not ledger:
-        for name in os.listdir(home):
-            if not name.startswith("graph.db"):
-                os.remove(os.path.join(home, name))
-        shutil.rmtree(os.path.join(repo.path, ".git", "holdfast"), ignore_errors=True)
+        shutil.rmtree(os.path.join(repo.path, LEDGER))
     if "L1" not in kept:
         os.remove(os.path.join(repo.path, RECORD))
     if "L2" not in kept:
         memory(repo).unlink(missing_ok=True)
-    if "L3" not in kept:
-        for name in os.listdir(home):
-            if name.startswith("graph.db"):
-                os.remove(os.path.join(home, name))
+    if "L3" not in kept and repo.environment.get("HOLDFAST_GRAPH"):
+        shutil.rmtree(graph_file(repo).parent)
 
 
 def layers(answer):
@@ -66,38 +90,50 @@ def layers(answer):
 
 
 @each_row
-def test_the_tier_is_named_as_it_was_found(shop, kept, tier, resume):
-    leave(shop, *kept)
-    answer = shop.ok("context")
+def test_the_tier_is_named_as_it_was_found(known_to_server, kept, tier, resume):
+    leave(known_to_server, *kept)
+    answer = known_to_server.ok("context")
     assert layers(answer) == kept
     assert (answer["tier"], answer["resume"]) == (tier, resume)
 
 
-@each_row
-def test_with_the_ledger_the_layers_are_named_as_found_and_then_healed(shop, kept, tier, resume):
+@pytest.mark.parametrize("kept", [("L1", "L2"), ("L1",), ("L2",), ()])
+def test_the_embedded_graph_goes_with_the_ledger(shop, kept):
+    leave(shop, *kept)
+    assert layers(shop.ok("context")) == kept
+
+
+@pytest.mark.parametrize("kept", [("L1", "L2"), ("L1",), ("L2",), ()])
+def test_with_the_ledger_the_layers_are_named_as_found_and_then_healed(shop, kept):
     leave(shop, *kept, ledger=True)
-    answer = shop.ok("context")
-    assert layers(answer) == kept
-    assert answer["tier"] == tier
+    for _ in range(2):
+        assert layers(shop.ok("context")) == (*kept, "L3")
     assert shop.ok("resume")["workflow"]["phase"] == "implement"
     shop.ok("sync")
     assert layers(shop.ok("context")) == ("L1", "L2", "L3")
 
 
+def test_a_server_that_was_emptied_is_told_everything_again(known_to_server):
+    leave(known_to_server, "L1", "L2", ledger=True)
+    assert layers(known_to_server.ok("context")) == ("L1", "L2")
+    known_to_server.ok("sync", "--everything")
+    assert layers(known_to_server.ok("context")) == ("L1", "L2", "L3")
+
+
 @pytest.mark.parametrize("kept", [kept for kept, _, resume in ROWS if resume == "yes"])
-def test_the_record_alone_resumes_at_the_same_place_as_all_layers(shop, kept):
-    before = shop.state()
-    leave(shop, *kept)
-    after = shop.ok("resume")["workflow"]
+def test_the_record_alone_resumes_at_the_same_place_as_all_layers(known_to_server, kept):
+    before = known_to_server.state()
+    leave(known_to_server, *kept)
+    after = known_to_server.ok("resume")["workflow"]
     for name in ("id", "phase", "phases", "title", "subject", "created_at", "ttl"):
         assert after[name] == before[name], name
 
 
 @pytest.mark.parametrize("kept", [("L2", "L3"), ("L3",)])
-def test_the_graph_alone_gives_the_position_and_says_what_is_lost(shop, kept):
-    before = shop.state()
-    leave(shop, *kept)
-    answer = shop.ok("resume")
+def test_the_graph_alone_gives_the_position_and_says_what_is_lost(known_to_server, kept):
+    before = known_to_server.state()
+    leave(known_to_server, *kept)
+    answer = known_to_server.ok("resume")
     after = answer["workflow"]
     assert (after["phase"], after["title"]) == ("implement", "Login")
     assert [phase["status"] for phase in after["phases"]] == [
@@ -106,9 +142,9 @@ def test_the_graph_alone_gives_the_position_and_says_what_is_lost(shop, kept):
     assert after["created_at"] == before["created_at"]
     (note,) = [note for note in answer["notes"] if "goes on from the graph" in note]
     assert "tasks, gates and reminders are lost" in note
-    assert shop.record(RECORD)["phase"] == "implement"
-    shop.ok("advance")
-    assert shop.ok("context")["tier"] in ("Full", "Standard")
+    assert known_to_server.record(RECORD)["phase"] == "implement"
+    known_to_server.ok("advance")
+    assert known_to_server.ok("context")["tier"] in ("Full", "Standard")
 
 
 @pytest.mark.parametrize(
@@ -119,29 +155,20 @@ def test_the_graph_alone_gives_the_position_and_says_what_is_lost(shop, kept):
         ("tdd", [], None),
     ],
 )
-def test_a_position_of_any_recipe_comes_back_from_the_graph(repo, recipe, way, statuses):
-    repo.environment["HOLDFAST_MEMORY"] = "off"
-    repo.ok("start", recipe, "Crash")
+def test_a_position_of_any_recipe_comes_back_from_the_graph(served, recipe, way, statuses):
+    served.environment["HOLDFAST_MEMORY"] = "off"
+    served.ok("start", recipe, "Crash")
     for phase in way:
-        repo.ok("phase", "start", phase)
-    before = repo.state()
-    repo.ok("sync")
-    os.remove(os.path.join(repo.path, before["record"]))
-    repo.write(RECORD, "{}")
-    leave(repo, "L3")
-    after = repo.ok("resume")["workflow"]
+        served.ok("phase", "start", phase)
+    before = served.state()
+    served.ok("sync")
+    os.remove(os.path.join(served.path, before["record"]))
+    served.write(RECORD, "{}")
+    leave(served, "L3")
+    after = served.ok("resume")["workflow"]
     assert (after["id"], after["phase"]) == (before["id"], before["phase"])
     if statuses:
         assert [phase["status"] for phase in after["phases"]] == statuses
-
-
-def test_any_command_and_a_new_session_go_on_from_the_graph(shop):
-    leave(shop, "L3")
-    told = {"hook_event_name": "SessionStart", "source": "startup", "cwd": shop.path}
-    answer = shop.run("hook", stdin=None, input=json.dumps({**told, "session_id": "s"}).encode())
-    assert "PHASE 3/5: implement" in answer.out
-    leave(shop, "L3")
-    assert shop.ok("show")["workflow"]["phase"] == "implement"
 
 
 def test_memory_alone_tells_the_last_known_position_and_resumes_nothing(shop):
@@ -158,50 +185,18 @@ def test_with_nothing_left_it_is_a_fresh_start(shop):
     shop.ok("start", "oneshot", "Typo")
 
 
-def age(repo, phase, updated):
-    """The record as it was before the workflow moved on, of another time."""
-    document = repo.record(RECORD)
-    document.pop("_holdfast")
-    document["phase"] = phase
-    document["lastUpdated"] = updated
-    for entry in document["phases"]:
-        if entry["name"] == phase:
-            entry["status"] = "in_progress"
-    repo.write(RECORD, json.dumps(document))
-
-
-def test_the_newer_of_record_and_graph_wins(shop):
-    age(shop, "plan", "2020-01-01T00:00:00.000Z")
-    leave(shop, "L1", "L3")
-    answer = shop.ok("resume")
-    assert answer["workflow"]["phase"] == "implement"
-    assert any("the graph is newer" in note for note in answer["notes"])
-
-
-def test_a_newer_record_wins_over_the_graph(shop):
-    age(shop, "plan", "2090-01-01T00:00:00.000Z")
-    leave(shop, "L1", "L3")
-    assert shop.ok("resume")["workflow"]["phase"] == "plan"
-
-
-def test_a_tie_goes_to_the_record(shop):
-    age(shop, "plan", shop.state()["updated_at"])
-    leave(shop, "L1", "L3")
-    assert shop.ok("resume")["workflow"]["phase"] == "plan"
-
-
 @pytest.mark.parametrize("damage", ["", "{", "[]", "nonsense\0"])
 def test_a_record_that_is_no_record_counts_as_missing(shop, damage):
     shop.write(RECORD, damage)
-    leave(shop, "L1", "L2", "L3")
-    assert layers(shop.ok("context")) == ("L2", "L3")
+    leave(shop, "L1", "L2")
+    assert layers(shop.ok("context")) == ("L2",)
 
 
-def test_a_graph_that_is_no_graph_counts_as_missing(shop):
-    shop.write(PLACES["L3"], "nonsense")
-    answer = shop.ok("context")
+def test_a_server_that_does_not_run_counts_as_missing(known_to_server):
+    known_to_server.write(".mcp.json", json.dumps({"mcpServers": {"memory": {"command": "false"}}}))
+    answer = known_to_server.ok("context")
     assert layers(answer) == ("L1", "L2")
-    assert shop.state()["phase"] == "implement"
+    assert known_to_server.state()["phase"] == "implement"
 
 
 def test_the_page_shows_each_layer(shop):
@@ -237,12 +232,10 @@ def test_in_an_empty_folder_there_is_nothing_and_nothing_is_made(folder):
     assert os.listdir(folder.path) == []
 
 
-def test_a_look_at_the_layers_brings_the_graph_up_to_date_for_the_next(repo):
+def test_the_embedded_graph_is_never_behind(repo):
     repo.ok("start", "apex", "Login")
-    assert "L3" not in layers(repo.ok("context"))
     assert "L3" in layers(repo.ok("context"))
     repo.ok("advance")
-    repo.ok("context")
     (graph,) = [one for one in repo.ok("context")["layers"] if one["layer"] == "L3"]
     assert graph["position"]["phase"] == "plan"
 
@@ -254,61 +247,37 @@ def test_a_record_found_alone_after_its_time_has_expired(repo):
     answer = repo.ok("status")
     assert answer["workflows"] == []
     assert any("Workflow state expired (inactive > 24h)" in note for note in answer["notes"])
+    repo.refused("advance")
     assert json.loads(Path(repo.path, RECORD).read_text()) == {}
     assert "- Expired workflow: APEX at implement for Login" in memory(repo).read_text()
 
 
 def tell(repo, *observations):
-    """Another text in the graph's entity of the workflow, as anybody can write it."""
+    """Write another text into the server's entity of the workflow, as anybody can."""
     import sqlite3
 
-    with sqlite3.connect(os.path.join(repo.path, PLACES["L3"])) as graph:
+    with sqlite3.connect(f"{graph_file(repo)}.db") as graph:
         for text in observations:
             name = f"{text.partition(': ')[0]}: %"
             graph.execute("UPDATE observations SET text = ? WHERE text LIKE ?", (text, name))
     graph.close()
 
 
-def test_nonsense_in_the_graph_is_no_time_and_no_fault(shop):
-    tell(shop, "updated: banana", "started: soon", "context: one\n\x1b[31m" + "x" * 300_000)
-    leave(shop, "L3")
-    assert shop.run("context").code == 0
-    after = shop.ok("resume")["workflow"]
+def test_nonsense_in_the_graph_is_no_time_and_no_fault(known_to_server):
+    text = "context: one\n\x1b[31m" + "x" * 300_000
+    tell(known_to_server, "updated: banana", "started: soon", text)
+    leave(known_to_server, "L3")
+    assert known_to_server.run("context").code == 0
+    after = known_to_server.ok("resume")["workflow"]
     assert after["phase"] == "implement"
     assert len(after["title"]) <= 200
-    shop.ok("advance")
+    known_to_server.ok("advance")
 
 
-def test_a_graph_with_half_of_an_entity_is_shown_as_far_as_it_goes(shop):
-    tell(shop, "type: ", "phase_index: ", "updated: ")
-    leave(shop, "L3")
-    assert "MCP Memory: ✓" in shop.run("context").out
-
-
-def test_marks_that_make_no_sense_make_the_graph_anew(shop):
-    import sqlite3
-
-    with sqlite3.connect(os.path.join(shop.path, PLACES["L3"])) as graph:
-        graph.execute("UPDATE marks SET value = 'banana' WHERE key = 'seq'")
-    graph.close()
-    assert shop.run("context").code == 0
-    (row,) = [row for row in shop.ok("sync")["layers"] if row["layer"] == "L3"]
-    assert row["seq"] == shop.ok("context")["layers"][2].get("seq", row["seq"]) > 0
-
-
-def test_times_are_compared_as_times():
-    from holdfast.core import tiers
-
-    assert not tiers.is_newer("2026-02-11T14:00:00Z", "2026-02-11T14:00:00.500Z")
-    assert tiers.is_newer("2026-02-11T14:00:00Z", "2026-02-11T15:30:00+02:00")
-    assert not tiers.is_newer("zzz", "2026-02-11T14:00:00Z")
-
-
-def test_where_the_graph_is_newer_the_record_still_tells_of_what_agrees(shop):
-    begun = shop.state()["phases"][0]
-    age(shop, "plan", "2020-01-01T00:00:00.000Z")
-    leave(shop, "L1", "L3")
-    assert shop.ok("resume")["workflow"]["phases"][0] == begun
+def test_a_graph_with_half_of_an_entity_is_shown_as_far_as_it_goes(known_to_server):
+    tell(known_to_server, "type: ", "phase_index: ", "updated: ")
+    leave(known_to_server, "L3")
+    assert "MCP Memory: ✓" in known_to_server.run("context").out
 
 
 def test_what_is_remembered_is_answered_though_the_settings_are_broken(repo):

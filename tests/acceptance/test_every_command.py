@@ -34,10 +34,12 @@ KEYS = {
 
 SERVERS = {"mcp", "mcp memory"}
 """They answer a client, not a command line."""
+OTHERS = {"demo", "doctor", "export", "import"}
+"""They have tests of their own."""
 
 
 def test_the_story_tells_of_every_command():
-    assert {name for name, _ in STORY} | {"demo", "doctor", *SERVERS} == set(COMMANDS)
+    assert {name for name, _ in STORY} | OTHERS | SERVERS == set(COMMANDS)
     assert set(KEYS) == set(COMMANDS) | {"holdfast", "--version"}
 
 
@@ -48,6 +50,20 @@ def test_every_command_answers_with_its_documented_keys(repo):
         assert answer.code == 0, (line, answer)
         assert set(answer.json) - {"notes"} == {"ok", *KEYS[name]}, line
         assert answer.err == ""
+
+
+def test_what_export_prints_line_by_line_is_taken_in_by_import(repo):
+    repo.ok("start", "dev", "x", "--task", "one")
+    exported = repo.run("export", "--json")
+    assert (exported.code, exported.out) == (0, repo.run("export").out)
+    lines = [json.loads(line) for line in exported.out.splitlines()]
+    assert [line for line in lines if "seq" in line] == repo.ok("log")["events"]
+    elsewhere = repo.at("..", "elsewhere")
+    elsewhere.write("export.jsonl", exported.out)
+    answer = elsewhere.ok("import", "export.jsonl")
+    assert set(answer) - {"notes"} == {"ok", *KEYS["import"]}
+    assert elsewhere.types() == repo.types()
+    assert elsewhere.run("import", "export.jsonl").out.startswith("✓ nothing is new in it")
 
 
 def test_every_command_answers_people_in_plain_text(repo):

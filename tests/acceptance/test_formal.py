@@ -88,10 +88,18 @@ def test_removing_the_folder_in_the_last_phase_is_a_completion(repo):
     shutil.rmtree(os.path.join(repo.path, os.path.dirname(state["record"])))
     assert repo.ok("status")["workflows"] == []
     assert repo.state(state["id"])["status"] == "completed"
+    assert "workflow_completed" not in repo.types()
+    repo.ok("start", "qa-loop", "Another")
+    assert repo.types().count("workflow_completed") == 1
+    assert repo.state(state["id"])["status"] == "completed"
 
 
 def test_removing_it_earlier_is_an_accident(repo):
     state = repo.ok("start", "qa-loop", "Round")["workflow"]
     shutil.rmtree(os.path.join(repo.path, os.path.dirname(state["record"])))
-    assert [row["id"] for row in repo.ok("status")["workflows"]] == [state["id"]]
+    looked = repo.ok("status")
+    assert [row["id"] for row in looked["workflows"]] == [state["id"]]
+    assert "was gone and is rebuilt" in looked["notes"][0]
+    assert not repo.has(state["record"])
+    repo.ok("remind", "carefully")
     assert repo.has(state["record"])

@@ -181,6 +181,9 @@ def test_an_edited_record_can_claim_but_never_forge_a_run(dev, change, name):
     assert (found["status"], found["passed"], found["evidence"]) == ("completed", True, "claim")
     assert {"exit_code", "tree", "command", "output_tail"}.isdisjoint(found)
     assert f"{name}  claimed" in dev.run("gate", "list").out
+    assert dev.types().count("record_edited") == 0
+    dev.ok("remind", "carefully")
+    assert dev.types().count("record_edited") == 1
     assert dev.record(record)["checkpoints"][name] == {
         key: value for key, value in found.items() if key != "name"
     }

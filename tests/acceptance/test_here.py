@@ -1,6 +1,7 @@
 """``holdfast`` alone: what is going on here, and what is likely next. It changes nothing."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -9,14 +10,16 @@ import pytest
 import holdfast
 
 SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
-LEDGER = ".claude/holdfast/ledger.ndjson"
+LEDGER = ".git/holdfast/ledger.db"
 
 
 def everything(place):
-    """Every file below a folder, with its bytes; of git only what Holdfast could touch."""
+    """Every file below a folder, with its bytes; the memory that SQLite shares is no file."""
     found = {}
     for folder, _, names in os.walk(place.path):
         for name in names:
+            if name == "ledger.db-shm":
+                continue
             with open(os.path.join(folder, name), "rb") as file:
                 found[os.path.join(folder, name)] = file.read()
     return found
@@ -92,12 +95,15 @@ def test_an_initiative_gives_one_of_the_next_steps(repo):
     assert commands(answer)[0] == "holdfast initiative start M1"
     repo.ok("start", "tdd", "one")
     assert commands(told(repo)[1])[2] == "holdfast initiative start M1"
-    # An edit of its record is not taken in by somebody who only looks.
+    # An edit of its record is seen by somebody who only looks, and recorded by the next change.
     path = os.path.join(repo.path, ".claude/initiative.json")
     with open(path, encoding="utf-8") as file:
         edited = file.read().replace("Map", "Chart")
     repo.write(".claude/initiative.json", edited)
-    assert told(repo)[1]["initiative"]["milestones"][0]["title"] == "Map"
+    assert told(repo)[1]["initiative"]["milestones"][0]["title"] == "Chart"
+    events = len(repo.types())
+    repo.ok("initiative", "start", "M1")
+    assert repo.types()[events:] == ["record_edited", "milestone_started"]
 
 
 def test_a_milestone_is_begun_with_a_workflow_and_completed_after_it(repo):
@@ -162,26 +168,29 @@ def test_the_branch_of_another_worktree_is_no_way_to_go(repo):
     assert found[0].startswith("holdfast resume ")
 
 
-def test_an_edited_record_is_told_from_the_ledger_and_left(repo):
+def test_an_edited_record_is_shown_and_left_to_the_next_change(repo):
     record = repo.ok("start", "dev", "x", "--task", "Old")["workflow"]["record"]
     with open(os.path.join(repo.path, record), encoding="utf-8") as file:
         repo.write(record, file.read().replace('"Old"', '"New"'))
-    assert "task 1 (Old)" in told(repo)[0]
-    assert "task 1 (New)" in repo.run("status").out + told(repo)[0]
+    text, answer = told(repo)
+    assert "task 1 (New)" in text
+    assert answer["notes"][0].endswith("next change)")
+    assert "record_edited" not in repo.types()
+    repo.ok("task", "start", "1")
+    assert repo.types().count("record_edited") == 1
+    assert "notes" not in told(repo)[1]
 
 
 def test_a_damaged_ledger_comes_first(repo):
     repo.ok("start", "dev", "x", "--task", "one")
-    path = os.path.join(repo.path, LEDGER)
-    with open(path, "rb") as file:
-        lines = file.read().split(b"\n")
-    lines[1] = lines[1].replace(b"phase", b"phAse", 1)
-    with open(path, "wb") as file:
-        file.write(b"\n".join(lines))
+    repo.write(LEDGER, "nothing that SQLite could read " * 200)
+    for end in ("-wal", "-shm"):
+        os.remove(os.path.join(repo.path, f"{LEDGER}{end}"))
     text, answer = told(repo)
-    assert answer["damage"] == ["ledger.ndjson:2: its hash does not match"]
+    (damage,) = answer["damage"]
+    assert LEDGER in damage
     assert commands(answer)[:2] == ["holdfast verify", "holdfast repair"]
-    assert "✗ ledger.ndjson:2" in text
+    assert f"✗ {damage}"[:40] in text
 
 
 def test_a_ledger_that_cannot_be_read_is_a_fault(repo):
@@ -210,7 +219,7 @@ def test_it_loads_no_more_than_status_does(repo, words):
         )
         return set(done.stderr.decode().split())
 
-    own = {"holdfast.cli.here", "holdfast.sight", "holdfast.core.ahead", "holdfast.cli.text"}
+    own = {"holdfast.cli.here", "holdfast.core.ahead", "holdfast.cli.text"}
     assert loaded(*words) - loaded("status", *words) <= own
 
 
@@ -228,9 +237,10 @@ def test_where_nothing_can_be_written_it_says_so_and_offers_what_only_looks(repo
     os.chmod(repo.path, 0o755)
     assert "notes" not in repo.ok(rights=False)
     name = repo.ok("start", "tdd", "x")["workflow"]["id"]
-    os.chmod(os.path.join(repo.path, ".claude", "holdfast"), 0o555)
-    assert looked() == [f"holdfast show {name}", "holdfast doctor", "holdfast watch"]
-    os.chmod(os.path.join(repo.path, ".claude", "holdfast"), 0o755)
+    for folder in (".claude", ".git/holdfast"):
+        os.chmod(os.path.join(repo.path, folder), 0o555)
+        assert looked() == [f"holdfast show {name}", "holdfast doctor", "holdfast watch"]
+        os.chmod(os.path.join(repo.path, folder), 0o755)
     assert commands(repo.ok(rights=False))[0] == "holdfast advance"
 
 
@@ -250,10 +260,10 @@ def test_a_current_folder_that_is_gone_is_told_in_words(repo):
 
 
 def test_a_record_that_the_ledger_lost_is_named_and_can_be_taken_in(repo):
-    record = repo.ok("start", "dev", "a.md")["workflow"]["record"]
-    os.truncate(os.path.join(repo.path, ".claude/holdfast/ledger.ndjson"), 0)
-    found = repo.ok()
-    assert found["notes"] == [f"the ledger does not know {record} yet"]
-    assert found["next"][0]["command"] == "holdfast status"
-    repo.ok("status")
-    assert [row["record"] for row in repo.ok()["workflows"]] == [record]
+    state = repo.ok("start", "dev", "a.md")["workflow"]
+    shutil.rmtree(os.path.join(repo.path, ".git/holdfast"))
+    looked = repo.ok()
+    assert f"{state['record']} is not in the ledger yet" in looked["notes"][0]
+    assert looked["next"][0]["command"] == f"holdfast resume {state['id']}"
+    repo.ok("resume", state["id"])
+    assert [row["record"] for row in repo.ok()["workflows"]] == [state["record"]]

@@ -75,8 +75,7 @@ def test_a_workflow_belongs_to_a_milestone_and_is_listed_with_it(repo):
     ]
     briefing = repo.ok("resume")["briefing"]
     assert "INITIATIVE: Tidy billing, milestone M2 (holdfast initiative show)" in briefing
-    shutil.rmtree(os.path.join(repo.path, ".claude", "holdfast"))
-    shutil.rmtree(os.path.join(repo.path, ".git", "holdfast"), ignore_errors=True)
+    shutil.rmtree(os.path.join(repo.path, ".git", "holdfast"))
     assert repo.ok("resume")["workflow"]["initiative"]["milestone"] == "M2"
     assert "Workflows" in repo.run("initiative", "show").out
 
@@ -145,7 +144,7 @@ def test_resume_offers_the_recovery_where_only_pages_are_left(repo):
     begin(repo, "--files")
     repo.ok("initiative", "start", "M1")
     shutil.rmtree(os.path.join(repo.path, ".claude"))
-    shutil.rmtree(os.path.join(repo.path, ".git", "holdfast"), ignore_errors=True)
+    shutil.rmtree(os.path.join(repo.path, ".git", "holdfast"))
     error = repo.refused("resume")
     assert error["hint"] == "holdfast initiative recover"
     assert "tidy-billing" in error["message"]
@@ -155,8 +154,7 @@ def test_resume_offers_the_recovery_where_only_pages_are_left(repo):
 
 def test_resume_offers_the_recovery_where_the_record_is_broken(repo):
     begin(repo, "--files")
-    shutil.rmtree(os.path.join(repo.path, ".claude", "holdfast"))
-    shutil.rmtree(os.path.join(repo.path, ".git", "holdfast"), ignore_errors=True)
+    shutil.rmtree(os.path.join(repo.path, ".git", "holdfast"))
     repo.write(".claude/initiative.json", "{")
     assert repo.refused("resume")["hint"] == "holdfast initiative recover"
     assert repo.ok("initiative", "recover")["initiative"]["name"] == "Tidy billing"
@@ -182,7 +180,7 @@ def test_a_session_without_a_workflow_hears_that_the_status_file_says_something_
     repo.write(YAML, text.replace("status: in_progress", "status: blocked"))
     told = session_starts(repo, "s-2").splitlines()
     assert len(told) == 2
-    assert told[1].startswith("NEXT: holdfast initiative show (it mends what disagrees: ")
+    assert told[1].startswith("NEXT: holdfast initiative sync (it mends what disagrees: ")
     assert f"{YAML} says M1 blocked as of " in told[1]
     repo.write(YAML, "- no map\n")
     assert "must be a map" in session_starts(repo, "s-3")

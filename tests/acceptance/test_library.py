@@ -6,11 +6,12 @@ import subprocess
 
 import pytest
 
-from holdfast import Keeper, Refused, caller
+from holdfast import Keeper, Refused
 from holdfast.cli.table import COMMANDS
 from holdfast.delegations import Delegations
 from holdfast.initiatives.keeping import Initiatives
 from holdfast.interviews import Interviews
+from holdfast.keeper import session as sessions
 from holdfast.loops.keeping import Loops
 from holdfast.memory.layer import Memory
 
@@ -75,7 +76,7 @@ METHODS = {
     "loop status": "loops.show loops.all loops.opening",
     "loop archive": "loops.archive",
     "loop rebuild": "loops.rebuild",
-    "loop run": "loops.run",
+    "loop run": "loops.run loops.settle",
     "initiative create": "initiatives.create",
     "initiative start": "initiatives.start",
     "initiative task": "initiatives.task",
@@ -95,12 +96,17 @@ METHODS = {
     "doctor": "examine",
     "verify": "verify",
     "repair": "repair",
+    "export": "export",
+    "import": "import_file",
 }
 FOR_PEOPLE = {"completion", "demo", "help", "init", "uninstall", "watch"}
 OF_ITS_OWN = {"mcp", "mcp memory", "memory export", "memory search"}
 """Servers, and the graph that they serve: it belongs to a file, not to a workspace."""
-BELOW = {"do", "glance", "sight", "watched"}
-"""The way of every change, for what has no command yet; the look that completion takes; and what
+BELOW = {
+    *("do", "events", "known", "name_worktree", "overview", "peek", "settle", "transaction"),
+    "watched",
+}
+"""The ways of every change, for what has no command yet; what completion looks up; and what
 ``holdfast`` alone and ``watch`` show."""
 
 DAY_MS = 86_400_000
@@ -137,7 +143,7 @@ def test_every_command_has_a_method_and_every_method_a_command():
 def test_every_method_is_documented(name):
     described = inspect.getdoc(public()[name])
     assert described
-    assert described.endswith(".")
+    assert described.partition("\n\n")[0].endswith(".")
 
 
 @pytest.mark.parametrize(
@@ -200,6 +206,7 @@ def test_a_workflow_expires_when_it_lay_still_for_its_time(keeper, clock, recipe
     assert shown.state["status"] == "expired"
     assert f"holdfast resume {state['id']}" in shown.notes[0]
     assert keeper().workflows()[0] == []
+    keeper().settle(workflow=state["id"])
     assert keeper().log()[-1]["type"] == "workflow_expired"
 
 
@@ -277,16 +284,16 @@ def test_a_client_that_got_the_number_of_another_is_not_that_client(keeper, monk
     one = keeper(session="before", pid=os.getpid()).start("tdd", "one").state
     keeper().start("tdd", "two")
     assert keeper(session="after", pid=os.getpid()).mine()["id"] == one["id"]
-    born = caller._born(os.getpid())
-    monkeypatch.setattr(caller, "_born", lambda _pid: born + 1)
+    born = sessions._born(os.getpid())
+    monkeypatch.setattr(sessions, "_born", lambda _pid: born + 1)
     assert keeper(session="after", pid=os.getpid()).mine().code == "ambiguous"
 
 
 def test_a_process_is_known_by_when_it_was_started():
     with subprocess.Popen(["sleep", "60"]) as child:
-        assert caller._born(child.pid) == caller._born(child.pid) > caller._born(1)
+        assert sessions._born(child.pid) == sessions._born(child.pid) > sessions._born(1)
         child.kill()
-    assert caller._born(child.pid) is None
+    assert sessions._born(child.pid) is None
 
 
 def test_a_clock_that_went_back_expires_nothing(keeper, clock):

@@ -258,7 +258,7 @@ def test_another_branch_that_is_checked_out_after_a_kill_is_no_commit_of_the_tur
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"turn": 3, "head": "--help"}'])
 def test_nonsense_about_the_last_turn_stops_no_run(repo, text):
     slug = planned(repo, "one")
-    repo.write(f".claude/holdfast/driven/{slug}.json", text)
+    repo.write(f".git/holdfast/driven/{slug}.json", text)
     assert run_of(repo, slug, f"{COMMIT}; echo '<signal>T1_DONE</signal>'").code == 0
     assert len(repo.state(slug)["commits"]) == 1
 

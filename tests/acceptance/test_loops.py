@@ -175,8 +175,7 @@ def test_a_command_that_is_offered_can_be_pasted_and_means_the_loop_that_was_nam
 def test_where_only_the_folder_of_a_loop_is_left_its_rebuild_is_offered(repo):
     planned(repo, "T1: One")
     repo.ok("loop", "iterate", "T1", "--did", "some", "--remaining", "more")
-    for path in (".claude/holdfast", ".git/holdfast"):
-        shutil.rmtree(os.path.join(repo.path, path))
+    shutil.rmtree(os.path.join(repo.path, ".git/holdfast"))
     os.remove(os.path.join(repo.path, FOLDER, "user-auth", "state.json"))
     os.makedirs(os.path.join(repo.path, FOLDER, "No Slug"))
     assert "holdfast loop rebuild user-auth" in repo.run("loop", "status").out
@@ -263,14 +262,15 @@ def test_a_request_with_an_id_is_an_iteration_once(repo):
 
 def test_where_nothing_can_be_written_a_loop_can_still_be_looked_at(repo):
     planned(repo, "T1: One")
-    os.chmod(os.path.join(repo.path, ".claude/holdfast"), 0o500)
-    os.chmod(os.path.join(repo.path, ".claude/holdfast/lock"), 0o400)
+    home = os.path.join(repo.path, ".git/holdfast")
+    os.chmod(os.path.join(home, "lock"), 0o400)
+    os.chmod(home, 0o500)
     try:
         answer = repo.run("loop", "status", "user-auth", "--json", rights=False)
         assert answer.code == 0, answer
         assert answer.json["loops"][0]["tasks"][0]["id"] == "T1"
     finally:
-        os.chmod(os.path.join(repo.path, ".claude/holdfast"), 0o700)
+        os.chmod(home, 0o700)
 
 
 def test_the_briefing_tells_of_unit_iteration_remaining_blockers_and_guardrails(repo):

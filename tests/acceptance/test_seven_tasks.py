@@ -68,7 +68,8 @@ def test_a_session_that_dies_at_every_boundary_loses_and_doubles_nothing(repo):
         for steps in {number % 7, number % 3}:
             code = dying(session, steps, line)
             killed += code == -signal.SIGKILL
-        if number:
+        # A command that was recorded before its writer died may have been the last.
+        if number and told is not None:
             assert session.run("resume").code == 0
         session.ok(*line)
         if told is not None:

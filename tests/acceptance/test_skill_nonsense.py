@@ -51,6 +51,7 @@ def test_an_edit_that_makes_no_sense_is_refused_and_kept(dev, change):
         key: before[key] for key in ("tasks", "phases", "phase", "gates")
     }
     assert answer["notes"]
+    dev.ok("remind", "carefully")
     kept = [name for name in os.listdir(os.path.dirname(path)) if ".rejected-" in name]
     with open(os.path.join(os.path.dirname(path), kept[0])) as file:
         assert file.read() == text
@@ -70,6 +71,8 @@ def test_a_record_that_is_absurdly_large_is_set_aside(dev):
         file.write('{"x": "' + "x" * 17_000_000 + '"}')
     answer = dev.ok("show")
     assert [task["status"] for task in answer["workflow"]["tasks"]] == ["completed", "pending"]
+    assert any("refused" in note for note in answer["notes"])
+    answer = dev.ok("task", "done", "2")
     assert any("rejected" in note for note in answer["notes"])
 
 

@@ -215,6 +215,9 @@ def test_one_that_has_expired_leaves_an_empty_record_and_comes_back(repo):
     rows, notes = Keeper(repo.path, clock_ms=lambda: clock[0]).workflows()
     assert rows == []
     assert any(note.startswith("Workflow state expired (inactive > 24h)") for note in notes)
+    assert repo.types()[-1] == "phase_started"
+    assert keeper.settle(workflow=workflow).state["status"] == "expired"
+    assert repo.types()[-1] == "workflow_expired"
     with open(f"{repo.path}/{RECORD}", encoding="utf-8") as file:
         assert json.load(file) == {}
     # The place is free for another, and nothing was lost.

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-LEDGER = ".claude/holdfast/ledger.ndjson"
+LEDGER = ".git/holdfast/ledger.db"
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_a_bare_repository_keeps_the_ledger_of_its_worktrees(repo, layout):
     one, two = top.at("trees", "one"), top.at("trees", "two")
     ours = one.ok("start", "tdd", "one")["workflow"]
     theirs = two.ok("start", "tdd", "two")["workflow"]
-    assert bare.has("holdfast", "ledger.ndjson")
+    assert bare.has("holdfast", "ledger.db")
     assert (one.has(ours["record"]), two.has(theirs["record"])) == (True, True)
     assert one.ok("advance")["workflow"]["id"] == ours["id"]
     rows = {row["id"] for row in bare.ok("status")["workflows"]}
@@ -181,7 +181,7 @@ def test_a_submodule_has_a_ledger_of_its_own(repo):
     outer = repo.ok("start", "oneshot", "outer")["workflow"]["id"]
     part = repo.at("part")
     inner = part.ok("start", "oneshot", "inner")["workflow"]["id"]
-    assert part.has(LEDGER)
+    assert repo.has(".git/modules/part/holdfast/ledger.db")
     assert (repo.state()["id"], part.state()["id"]) == (outer, inner)
     assert len(repo.types()) == len(part.types()) == 2
     assert part.git("status", "--porcelain") == ""

@@ -27,8 +27,8 @@ def memory(place, monkeypatch):
 
 
 @pytest.fixture
-def stuck(place):
-    return lambda: Keeper(str(place), disk=Stuck())
+def stuck(place, clock):
+    return lambda: Keeper(str(place), disk=Stuck(), clock_ms=clock)
 
 
 def pending(memory):

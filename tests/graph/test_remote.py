@@ -61,9 +61,7 @@ def synced(keeper, **options):
 
 def limited(keeper, limit_s=0.7, **options):
     """A delivery with a short limit."""
-    engine = keeper._engine
-    engine.refresh()
-    return delivery.deliver(engine, "memory", limit_s=limit_s, **options)
+    return delivery.deliver(keeper.store, "memory", limit_s=limit_s, **options)
 
 
 def test_what_is_outstanding_is_delivered_once(memory, keeper):
@@ -134,7 +132,7 @@ def test_a_server_that_fails_costs_its_limit_once_and_is_then_left_alone(
     one = keeper()
     found = limited(one, 2.0)
     assert found.why
-    assert one._engine.notes == [delivery.WARNING]
+    assert one.store.notes == [delivery.WARNING]
     assert (found.seq, found.behind) == (0, 2)
     starts = memory.calls().count("start")
     for _ in range(3):
@@ -158,7 +156,7 @@ def test_a_server_that_is_back_has_everything_and_it_is_said(memory, keeper, clo
     clock.ms += 6 * 60_000
     one = keeper()
     assert limited(one, 10).events == 2
-    assert one._engine.notes == [delivery.RECOVERED]
+    assert one.store.notes == [delivery.RECOVERED]
     assert "phase: plan" in memory.entities()["workflow-state"]
 
 
@@ -202,7 +200,7 @@ def test_a_position_that_makes_no_sense_delivers_everything_again(memory, keeper
     memory.set()
     keeper().start("apex", "one")
     limited(keeper(), reach=lambda *_: 0)
-    kept = place / ".claude" / "holdfast" / delivery.NAME
+    kept = place / ".git" / "holdfast" / delivery.NAME
     held = json.loads(kept.read_text())
     marks = {**held["marks"], "seq": "many"}
     kept.write_text(json.dumps({**held, "marks": marks}) if text is None else text)
@@ -223,16 +221,17 @@ def test_a_reader_finds_what_the_server_has_or_is_told_that_it_is_left_alone(mem
     memory.set()
     keeper().start("apex", "one")
     limited(keeper(), 10)
-    found = delivery.search(keeper()._engine, "memory", "WORKFLOW-STATE")
+    found = delivery.search(keeper().store, "memory", "WORKFLOW-STATE")
     assert [one["name"] for one in found["entities"]] == ["workflow-state"]
     memory.set("--refuse")
     for _ in range(2):
         with pytest.raises(Fault) as caught:
-            delivery.search(keeper()._engine, "memory", "x")
+            delivery.search(keeper().store, "memory", "x")
         assert caught.value.code == "graph_unavailable"
         assert caught.value.message.startswith(delivery.WARNING)
     assert memory.calls()[-2:] == ["start", "search_nodes"]
-    assert delivery.position_of(keeper()._engine, "memory")[1].startswith("it refused")
+    position = delivery.Position(keeper().store, servers.find(find(str(memory.place)), "memory"))
+    assert position.why.startswith("it refused")
 
 
 def test_over_http_it_is_the_same(memory, keeper):

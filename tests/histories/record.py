@@ -1,24 +1,22 @@
-"""Records a history with this version: ``python tests/histories/record.py`` before a release.
+"""Record a history with this version: ``python tests/histories/record.py VERSION``.
 
-It drives the library through every command of the core, so that the ledger holds every event type,
-and keeps that ledger with the states it gives in a folder named after the version. Later versions
-replay it (``tests/test_histories.py``); a folder that was released is never written again.
+It drives the library through every command of the core, so that the ledger has every event type,
+and keeps an export of it, with the states it gives, in a folder named after the version. Every
+later version imports it (``tests/test_histories.py``); a folder of a release is never written again.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import tempfile
 
-import holdfast
-from holdfast import small
-from holdfast.core import workflow
+from holdfast.aggregates import aggregate_of, is_log, is_workflow
 from holdfast.keeper import Keeper
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+EXPORT = "export.ndjson"
 
 
 class Clock:
@@ -148,9 +146,10 @@ def _edit(root: str, keeper: Keeper, workflow_id: str) -> None:
     record["context"] = "Cache with a limit"
     with open(path, "w", encoding="utf-8") as file:
         json.dump(record, file)
-    keeper.show(workflow=workflow_id)
+    keeper.settle(workflow=workflow_id)
     for _ in range(12):
         keeper.workflows()
+    keeper.clean()
 
 
 def _adopt(root: str, keeper: Keeper) -> None:
@@ -163,30 +162,29 @@ def _adopt(root: str, keeper: Keeper) -> None:
     }  # fmt: skip
     with open(os.path.join(folder, "state-elsewhere-20260101_000000.json"), "w") as file:
         json.dump(document, file)
-    keeper.workflows()
+    keeper.settle(workflow="elsewhere")
 
 
 def states_of(events: list) -> dict:
-    """The state of every stream."""
+    """Return the state of every stream."""
     streams: dict[str, list] = {}
     for event in events:
         streams.setdefault(event["stream"], []).append(event)
-    return {stream: _state_of(stream, found) for stream, found in streams.items()}
+    return {
+        stream: aggregate_of(stream).replay(lambda own=own: own)[0]
+        for stream, own in streams.items()
+        if is_workflow(stream) or is_log(stream)
+    }
 
 
-def _state_of(stream: str, events: list) -> dict | None:
-    if small.is_small(stream):
-        return small.replayed(small.kind_of(stream), events)[0]
-    return workflow.replay(events)
-
-
-def main() -> int:
-    target = os.path.join(HERE, holdfast.__version__)
+def main(version: str) -> int:
+    target = os.path.join(HERE, version)
+    os.makedirs(target)
     with tempfile.TemporaryDirectory() as root:
         keeper = live(root)
         events = keeper.log()
-        os.makedirs(target, exist_ok=True)
-        shutil.copy(os.path.join(root, ".claude", "holdfast", "ledger.ndjson"), target)
+        with open(os.path.join(target, EXPORT), "w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in keeper.export())
     with open(os.path.join(target, "states.json"), "w", encoding="utf-8") as file:
         json.dump(states_of(events), file, indent=1, ensure_ascii=False)
         file.write("\n")
@@ -195,4 +193,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

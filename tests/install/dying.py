@@ -11,6 +11,7 @@ import sys
 
 from holdfast import install
 from holdfast.disk import Disk
+from holdfast.install import places
 from settings_samples import FILES
 
 STEPS = (
@@ -134,9 +135,53 @@ def dying_uninstall(root, text):
         assert strays(root) == []
 
 
+def dying_with_codex(root, text):
+    """Dies in init or in uninstall of Codex. Its configuration is whole, and can be mounted."""
+    places.skills = lambda _arguments: {}  # They have nothing to do with it, and take long.
+    config = os.path.join(os.environ["HOME"], ".codex", "config.toml")
+    folder = os.path.join(os.path.realpath(root), ".git", "holdfast")
+
+    def prepare(*, is_done):
+        project(root, None)
+        shutil.rmtree(os.path.dirname(config), ignore_errors=True)
+        if text is not None:
+            os.mkdir(os.path.dirname(config))
+            with open(config, "wb") as file:
+                file.write(text)
+        if is_done:
+            install.init(root, agent="codex")
+
+    def found():
+        if not os.path.exists(config):
+            return None
+        with open(config, "rb") as file:
+            return file.read()
+
+    prepare(is_done=True)
+    new = found()
+    died = 0
+    for is_done, work in (
+        (False, lambda: install.init(root, agent="codex")),
+        (True, lambda: install.uninstall(root)),
+    ):
+        step = 0
+        prepare(is_done=is_done)
+        while killed(work, step):
+            step += 1
+            assert found() in (text, new)
+            assert found() == text or os.path.isdir(folder)
+            install.uninstall(root)
+            assert found() == text
+            prepare(is_done=is_done)
+        died += step
+    return died
+
+
 if __name__ == "__main__":
     place, scenario, with_file = sys.argv[1:]
     # Taking the hooks out again leaves other white space in this one: only the journal restores it.
     name = "an empty object over lines" if scenario == "dying_again" else "tabs"
     before = FILES[name].encode() if with_file == "with" else None
+    if before is not None and scenario == "dying_with_codex":
+        before = b"# mine\n[sandbox_workspace_write]\nwritable_roots = ['/a']\n"
     print(globals()[scenario](place, before))

@@ -152,7 +152,7 @@ def test_a_file_with_a_colleagues_hooks_is_left_as_it_is_and_can_be_freed_of_the
     project.write(TEAM, FILES["big"])
     project.init()
     theirs = project.read(TEAM)
-    os.remove(project.path(".claude/holdfast/installed.json"))
+    os.remove(project.path(".git/holdfast/installed.json"))
     assert project.how(project.init()) == {TEAM: "unchanged"}
     assert project.how(project.uninstall()) == {TEAM: "changed"}
     assert project.read(TEAM).decode() == FILES["big"]
@@ -205,7 +205,7 @@ def test_hooks_that_somebody_took_out_by_hand_are_forgotten(project):
 def test_a_journal_that_makes_no_sense_restores_nothing_and_harms_nothing(project, journal):
     project.write(TEAM, FILES["big"])
     project.init()
-    project.write(".claude/holdfast/installed.json", journal)
+    project.write(".git/holdfast/installed.json", journal)
     assert project.how(project.uninstall()) == {TEAM: "changed"}
     assert project.read(TEAM).decode() == FILES["big"]
 
@@ -214,9 +214,9 @@ def test_a_journal_of_strangers_removes_no_folder_elsewhere(project, tmp_path):
     (tmp_path / "empty").mkdir()
     project.write(TEAM, FILES["big"])
     project.init()
-    journal = json.loads(project.read(".claude/holdfast/installed.json"))
+    journal = json.loads(project.read(".git/holdfast/installed.json"))
     journal["folders"] += [str(tmp_path / "empty"), 3, "relative"]
-    project.write(".claude/holdfast/installed.json", json.dumps(journal))
+    project.write(".git/holdfast/installed.json", json.dumps(journal))
     project.uninstall()
     assert (tmp_path / "empty").is_dir()
 

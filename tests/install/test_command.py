@@ -167,6 +167,7 @@ def test_several_at_once_lose_nothing_of_each_other(repo):
         ".codex/hooks.json",
         ".gemini/settings.json",
         ".claude/settings.local.json",
+        os.path.join(repo.environment["HOME"], ".codex", "config.toml"),
     ]
     assert os.listdir(repo.path) == [".git"]
 

@@ -112,16 +112,16 @@ def test_a_file_of_one_line_stays_one(project, name):
 def test_a_file_and_its_folder_that_were_not_there_go_again(project):
     assert project.how(project.init()) == {TEAM: "created"}
     assert ours(project.read(TEAM)) == EVENTS
+    assert os.listdir(project.path(".git/holdfast")) == ["installed.json"]
     assert project.names() == [
         ".claude",
-        ".claude/holdfast",
-        ".claude/holdfast/installed.json",
         TEAM,
         *skills_in(".claude/skills"),
         ".mcp.json",
     ]
     assert project.how(project.uninstall()) == {TEAM: "removed"}
     assert project.names() == []
+    assert not os.path.exists(project.path(".git/holdfast"))
 
 
 def test_a_folder_that_was_there_stays(project):
@@ -227,9 +227,9 @@ def test_a_path_with_a_space_in_it_is_quoted_in_a_command_line(project, agent, m
 
 
 def test_the_lock_of_an_uninstall_that_was_killed_at_its_end_goes_with_the_next(project):
-    project.write(".claude/holdfast/installed.json.lock", "")
+    project.write(".git/holdfast/installed.json.lock", "")
     assert project.uninstall().changes == []
-    assert project.names() == [".claude"]
+    assert not os.path.exists(project.path(".git/holdfast"))
 
 
 def test_all_agents_of_the_project_are_uninstalled_together_and_the_persons_stay(project):
@@ -302,7 +302,7 @@ def test_permissions_stay(project, mode):
 def test_the_journal_is_for_the_person_alone(project):
     project.write(TEAM, FILES["big"])
     project.init()
-    assert os.stat(project.path(".claude/holdfast/installed.json")).st_mode & 0o777 == 0o600
+    assert os.stat(project.path(".git/holdfast/installed.json")).st_mode & 0o777 == 0o600
     project.init(scope="user")
     path = os.path.join(project.home, ".config", "holdfast", "installed.json")
     assert os.stat(path).st_mode & 0o777 == 0o600
@@ -336,9 +336,9 @@ def test_a_ledger_that_is_there_stays(project):
 
 
 def test_records_of_a_cleaned_work_tree_come_back_although_init_came_first(project):
-    """The mark that the ledger's folder was cleaned is not init's to make."""
     state = Keeper(project.root).start("tdd", "one").state
     shutil.rmtree(project.path(".claude"))
     project.init()
     assert Keeper(project.root).show().state["id"] == state["id"]
+    Keeper(project.root).remind("look at the log")
     assert os.path.exists(project.path(state["record"]))

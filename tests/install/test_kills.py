@@ -17,7 +17,9 @@ PLACES = os.pathsep.join([SOURCE, os.path.dirname(HERE)])
 
 
 @pytest.mark.parametrize("file", ["with", "without"])
-@pytest.mark.parametrize("scenario", ["dying_init", "dying_again", "dying_uninstall"])
+@pytest.mark.parametrize(
+    "scenario", ["dying_init", "dying_again", "dying_uninstall", "dying_with_codex"]
+)
 def test_killed_at_every_step_nothing_is_half_and_everything_can_be_undone(
     tmp_path, scenario, file, tally
 ):

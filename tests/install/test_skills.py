@@ -113,7 +113,7 @@ def test_a_new_version_takes_the_place_of_the_one_that_was_put_there(project, mo
 def test_a_colleagues_skills_are_as_good_as_ones_own(project):
     """They came with the repository: there is no journal of them here."""
     project.init()
-    os.remove(project.path(".claude/holdfast/installed.json"))
+    os.remove(project.path(".git/holdfast/installed.json"))
     assert set(became(install.init(project.root)).values()) == {"unchanged"}
     assert set(became(install.uninstall(project.root))) == set(skill_files(".claude/skills"))
 

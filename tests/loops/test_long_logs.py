@@ -1,5 +1,6 @@
 """Logs that grow: what was compared once is not compared again, and still nothing is missed."""
 
+import glob
 import os
 
 import pytest
@@ -8,7 +9,7 @@ from holdfast.loops import entries
 from workshop import Workshop
 
 PROGRESS = ".claude/iterative/user-auth/progress.md"
-MEMORY = ".claude/holdfast/pages/user-auth.json"
+MEMORY = ".git/holdfast/pages/user-auth.json"
 
 
 @pytest.fixture
@@ -75,9 +76,9 @@ def test_what_is_written_right_below_the_last_entry_is_noticed(shop, loops):
 def test_an_entry_that_is_gone_is_written_again_once(shop, loops, place):
     first, *others = shop.read(PROGRESS).split(b"## ")
     shop.write(PROGRESS, b"## ".join([first, *others[:place], *others[place + 1 :]]))
-    loops.show()
+    loops.settle()
     loops.iterate("T1", did="part 6", remaining="more")
-    loops.show()
+    loops.settle()
     log = shop.read(PROGRESS).decode()
     assert sorted(one.number for one in entries.read(log)) == [1, 2, 3, 4, 5, 6, 7]
 
@@ -86,7 +87,7 @@ def test_a_log_cut_off_anywhere_is_whole_again(shop, loops):
     whole = shop.read(PROGRESS)
     for size in range(0, len(whole), 13):
         shop.write(PROGRESS, whole[:size])
-        loops.show()
+        loops.settle()
         log = shop.read(PROGRESS)
         assert log.startswith(whole[:size])
         found = entries.settled(entries.read(log.decode()))
@@ -94,10 +95,10 @@ def test_a_log_cut_off_anywhere_is_whole_again(shop, loops):
 
 
 def test_a_memory_of_another_ledger_hides_no_event(shop, loops):
-    os.remove(shop.path(".claude/holdfast/ledger.ndjson"))
-    os.remove(shop.path(".git/holdfast/ledger.ndjson"))
+    for path in glob.glob(shop.path(".git/holdfast/ledger.db*")):
+        os.remove(path)
     others = shop.keeper().loops()
-    assert "came from elsewhere and is adopted" in others.show().notes[0]
+    assert "came from elsewhere and is adopted" in others.settle().notes[0]
     others.iterate("T1", did="part 6", remaining="more")
     log = shop.read(PROGRESS).decode()
     assert [one.number for one in entries.read(log)] == [1, 2, 3, 4, 5, 6, 7]

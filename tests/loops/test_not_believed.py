@@ -46,7 +46,7 @@ def test_no_edit_of_the_record_brings_a_unit_nearer_to_done(shop, status, name):
         document["tasks"][name] |= {"status": status, "verification_passed": True}
 
     shop.edit(STATE, claim)
-    receipt = loops.show()
+    receipt = loops.settle()
     assert receipt.state == before
     (note,) = receipt.notes
     assert f"tasks.{name}.status gets there by loop iterate, loop confirm and loop" in note
@@ -102,7 +102,7 @@ ASKS = {
         when="a", problem="b", solution="c", slug=slug
     ),
     "verify": lambda loops, slug: loops.run_verification("T1", ["true"], slug=slug),
-    "show": lambda loops, slug: loops.show(slug),
+    "settle": lambda loops, slug: loops.settle(slug),
 }
 
 

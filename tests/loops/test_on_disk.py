@@ -112,7 +112,7 @@ def test_units_that_people_write_and_change_are_taken_in(shop):
         shop, TASKS, ("Add the model", "Add the user"), ("criteria of T2", "all tests pass"),
         ("## Notes", f"{third}## Notes"),
     )  # fmt: skip
-    receipt = loops.show()
+    receipt = loops.settle()
     found = units(receipt)
     assert found["T1"]["description"] == "Add the user"
     assert found["T2"]["criteria"] == "all tests pass"
@@ -120,6 +120,36 @@ def test_units_that_people_write_and_change_are_taken_in(shop):
     assert any("taken in: T3" in note for note in receipt.notes)
     assert loops.show().notes == []
     assert "**Total:** 3 tasks" in shop.read(TASKS).decode()
+
+
+def test_a_look_shows_what_the_next_change_takes_in_and_changes_nothing(shop):
+    loops = opened(shop, "T1: Add the model", "T2: Log in")
+    loops.iterate("T1", did="some", remaining="more")
+    edit(shop, TASKS, ("Add the model", "Add the user"), ("- [ ] **T2**", "- [ ] **T3**"))
+    lesson = "\n## Names\n- **When**: naming\n- **Problem**: too short\n- **Solution**: words\n"
+    path = f"{HOME}/user-auth/guardrails.md"
+    shop.write(path, shop.read(path) + lesson.encode())
+    shop.write(PROGRESS, b"# Progress Log\n")
+    files, events = shop.files(without=()), len(shop.keeper().log())
+    for _ in range(2):
+        receipt = shop.keeper().loops().show()
+        assert [task["id"] for task in receipt.state["tasks"]] == ["T1", "T2", "T3"]
+        assert units(receipt)["T1"]["description"] == "Add the user"
+        assert [one["name"] for one in receipt.state["guardrails"]] == ["Names"]
+        assert receipt.notes[:2] == [
+            "guardrails.md: taken in by the next change: Names",
+            "tasks.md: taken in by the next change: T1 (description)",
+        ]
+        added, removed = receipt.notes[2:]
+        assert added.startswith("tasks.md: taken in by the next change: T3 (")
+        assert removed.startswith("tasks.md: T2 was taken out and comes back with the next change")
+        shop.keeper().loops().next()
+        shop.keeper().loops().all()
+    assert (shop.files(without=()), len(shop.keeper().log())) == (files, events)
+    before = receipt.state
+    after = shop.keeper().loops().iterate("T1", did="more", remaining="a bit").state
+    assert (after["guardrails"], units(receipt)["T3"]) == (before["guardrails"], after["tasks"][2])
+    assert shop.read(PROGRESS).count(b"## T1 - Iteration") == 2
 
 
 def test_who_waits_for_whom_can_be_turned_around_by_hand(shop):
@@ -138,7 +168,7 @@ def test_who_waits_for_whom_can_be_turned_around_by_hand(shop):
 def test_a_box_ticked_by_hand_is_no_confirmation_and_no_verification(shop):
     loops = opened(shop, "T1: One")
     edit(shop, TASKS, ("- [ ] **T1**", "- [x] **T1**"))
-    receipt = loops.show()
+    receipt = loops.settle()
     assert units(receipt)["T1"]["status"] == "pending"
     assert any("ticked by hand" in note for note in receipt.notes)
     assert "- [ ] **T1**" in shop.read(TASKS).decode()
@@ -148,8 +178,8 @@ def test_an_edit_that_is_refused_stays_on_the_page_and_is_said(shop):
     loops = opened(shop, "T1: One", "T2: Two")
     finish(loops, "T1")
     edit(shop, TASKS, ("criteria of T1", "something else"))
-    for _ in range(2):
-        receipt = loops.show()
+    for look in (loops.show, loops.settle, loops.show):
+        receipt = look()
         assert any("T1 of user-auth: it is completed" in note for note in receipt.notes)
         assert "something else" in shop.read(TASKS).decode()
     loops.iterate("T2", did="some", remaining="more")
@@ -176,7 +206,7 @@ def test_nonsense_on_the_page_is_said_with_its_line_and_nothing_is_lost(shop, be
     loops.plan(None, "T2", depends=["T1"])
     was = units(loops.show())
     text = edit(shop, TASKS, (before, after))
-    receipt = loops.show()
+    receipt = loops.settle()
     assert any(re.search(rf"tasks.md, line \d+: .*{re.escape(why)}", n) for n in receipt.notes)
     now = units(receipt)
     assert {name: now[name] for name in was} == was
@@ -198,13 +228,13 @@ def test_a_page_that_a_killed_process_left_behind_is_no_edit(shop):
     loops = opened(shop, "T1: One")
     page = shop.read(TASKS)
     loops.plan(None, "T1: Another title", criteria="another")
-    memory = ".claude/holdfast/pages/user-auth.json"
+    memory = ".git/holdfast/pages/user-auth.json"
     assert b"Another title" in shop.read(memory)
     # As if the process had died after the commit: page and memory are those from before.
     shop.write(TASKS, page)
     shop.write(memory, shop.read(memory).replace(b"Another title", b"One").replace(
         b'"another"', b'"criteria of T1"'))  # fmt: skip
-    found = units(loops.show())["T1"]
+    found = units(loops.settle())["T1"]
     assert (found["description"], found["criteria"]) == ("Another title", "another")
     assert b"Another title" in shop.read(TASKS)
 
@@ -213,7 +243,7 @@ def test_a_unit_taken_out_of_the_page_comes_back_and_it_is_said(shop):
     loops = opened(shop, "T1: One", "T2: Two")
     text = shop.read(TASKS).decode()
     shop.write(TASKS, (text[: text.index("- [ ] **T2**")] + "## Notes\n").encode())
-    receipt = loops.show()
+    receipt = loops.settle()
     assert any("T2 was taken out and is back" in note for note in receipt.notes)
     assert "**T2**: Two" in shop.read(TASKS).decode()
 
@@ -227,7 +257,8 @@ def test_lessons_that_people_write_are_told_to_every_iteration(shop):
     shop.write(path, page.encode())
     turn, notes = loops.next()
     assert [lesson["solution"] for lesson in turn["guardrails"]] == ["UTC, always", "words"]
-    assert "guardrails.md: taken in: Names" in notes
+    assert "guardrails.md: taken in by the next change: Names" in notes
+    assert "guardrails.md: taken in: Names" in loops.settle().notes
     assert loops.next()[1] == []
     assert "GUARDRAILS:\n- when dates: local time; instead: UTC, always" in shop.keeper().briefing()
 
@@ -291,7 +322,7 @@ def test_an_entry_that_somebody_removed_is_written_again_and_the_state_can_be_re
     first = shop.read(PROGRESS)
     finish(loops, "T1")
     shop.write(PROGRESS, shop.read(PROGRESS).replace(first[first.index(b"## T1") :], b""))
-    receipt = loops.show()
+    receipt = loops.settle()
     assert any("T1 - Iteration 1" in note and "was gone" in note for note in receipt.notes)
     assert shop.read(PROGRESS).count(b"## T1 - Iteration 1") == 1
     assert loops.rebuild("user-auth").notes == ["user-auth: its state, its pages and git agree"]

@@ -34,9 +34,8 @@ def units(state):
 
 
 def without_ledger(shop, *, record=True):
-    """The ledger and its links are gone; with ``record=False`` so is the record."""
-    shutil.rmtree(shop.path(".claude/holdfast"))
-    shutil.rmtree(shop.path(".git/holdfast"), ignore_errors=True)
+    """The ledger is gone; with ``record=False`` so is the record."""
+    shutil.rmtree(shop.path(".git/holdfast"))
     if not record:
         os.remove(shop.path(STATE))
 
@@ -206,7 +205,7 @@ def test_a_log_cut_inside_an_entry_is_made_whole_and_nothing_is_lost(shop, share
     loops = lived(shop)
     whole, before = shop.read(PROGRESS), shop.document(STATE)
     shop.write(PROGRESS, whole[: int(len(whole) * share)])
-    loops.show()
+    loops.settle()
     assert shop.read(PROGRESS).startswith(whole[: int(len(whole) * share)])
     without_ledger(shop, record=False)
     receipt = shop.keeper().loops().rebuild("user-auth")

@@ -104,8 +104,15 @@ def test_lines_are_counted_as_the_parser_counts_them(page):
         ("<div>", ""),
     ],
 )
-def test_what_somebody_left_open_is_known_by_its_end(page, end):
-    assert blocks.closing(page) == end
+@pytest.mark.parametrize("nested", [True, False])
+def test_what_somebody_left_open_is_known_by_its_end(page, end, nested):
+    assert blocks.closing(page, nested=nested) == end
+
+
+def test_code_left_open_in_a_list_ends_with_the_list():
+    page = "- a\n  ```\n  code\n"
+    assert blocks.closing(page, nested=True) == ""
+    assert blocks.closing(page, nested=False) == "```"
 
 
 def test_nested_deeper_than_anyone_reads_nothing_below_is_lost():

@@ -58,7 +58,7 @@ def test_a_page_that_killed_writers_left_behind_is_no_edit(shop):
     with pytest.raises(Died):
         shop.keeper(disk=disk).loops().plan("lo", "T1: better")
     assert b"first words" in shop.read(page)
-    state = shop.keeper().loops().show("lo").state
+    state = shop.keeper().loops().settle("lo").state
     assert [task["description"] for task in state["tasks"]] == ["better"]
     assert b"better" in shop.read(page)
 
@@ -66,10 +66,10 @@ def test_a_page_that_killed_writers_left_behind_is_no_edit(shop):
 def test_what_a_page_shows_by_itself_is_no_edit_when_nobody_remembers_it(shop):
     looped(shop, "T1: one")
     shop.keeper().add_task("two", workflow="lo")
-    shop.keeper().loops().show("lo")
-    os.unlink(shop.path(".claude/holdfast/pages/lo.json"))
+    shop.keeper().loops().settle("lo")
+    os.unlink(shop.path(".git/holdfast/pages/lo.json"))
     before = len(shop.keeper().log())
-    shop.keeper().loops().show("lo")
+    shop.keeper().loops().settle("lo")
     assert len(shop.keeper().log()) == before
 
 
@@ -77,7 +77,7 @@ def test_an_edit_of_a_page_is_still_one(shop):
     looped(shop, "T1: first words")
     page = f"{PAGES}/tasks.md"
     shop.write(page, shop.read(page).replace(b"first words", b"by hand"))
-    assert shop.keeper().loops().show("lo").state["tasks"][0]["description"] == "by hand"
+    assert shop.keeper().loops().settle("lo").state["tasks"][0]["description"] == "by hand"
 
 
 def left_certain(disk):

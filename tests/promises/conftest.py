@@ -10,6 +10,16 @@ MEMORY = "/dev/shm"
 IN_MEMORY = MEMORY if os.access(MEMORY, os.W_OK) else None
 
 
+@pytest.fixture(scope="session")
+def stages():
+    """Repositories at every stage of every journey, made when they are asked for."""
+    from promises.journeys import Stages
+
+    folder = tempfile.mkdtemp(prefix="holdfast-", dir=IN_MEMORY)
+    yield Stages(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture
 def quick():
     """A folder where a sync costs nothing, if the machine has one: for thousands of trials."""

@@ -2,10 +2,8 @@
 
 import errno
 import os
-import signal
 
 from holdfast.disk import Disk
-from workshop import HOME
 
 
 class Node:
@@ -13,6 +11,21 @@ class Node:
 
     def __init__(self, data=b""):
         self.first = data
+
+
+def nodes_below(root):
+    """Return the files below a folder, as nodes by path, and the folders."""
+    names, folders, nodes = {}, set(), {}
+    for folder, _, files in os.walk(root):
+        folders.add(folder)
+        for name in files:
+            path = os.path.join(folder, name)
+            with open(path, "rb") as file:
+                inode = os.fstat(file.fileno()).st_ino
+                if inode not in nodes:  # A file may have several names.
+                    nodes[inode] = Node(file.read())
+            names[path] = nodes[inode]
+    return names, folders
 
 
 class Died(BaseException):
@@ -26,22 +39,9 @@ class RecordingDisk(Disk):
         super().__init__()
         self.root = os.fspath(root)
         self.log = []
-        self.names = {}
-        self.folders = set()
-        self.failing_syncs = 0
-        """So many syncs fail, from the ledger's next one on."""
         self.dies_after = None
         """So many operations later the process dies."""
-        nodes = {}
-        for folder, _, names in os.walk(self.root):
-            self.folders.add(folder)
-            for name in names:
-                path = os.path.join(folder, name)
-                with open(path, "rb") as file:
-                    inode = os.fstat(file.fileno()).st_ino
-                    if inode not in nodes:  # A file may have several names.
-                        nodes[inode] = Node(file.read())
-                self.names[path] = nodes[inode]
+        self.names, self.folders = nodes_below(self.root)
         self.at_first = (dict(self.names), set(self.folders))
 
     def said(self, *what):
@@ -62,12 +62,6 @@ class RecordingDisk(Disk):
         if self.dies_after == 0:
             raise Died
         self.dies_after -= 1
-
-    def _may_fail(self, path):
-        self._alive()
-        if self.failing_syncs and HOME in path:
-            self.failing_syncs -= 1
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     def _node(self, fd):
         path = os.readlink(f"/proc/self/fd/{fd}")
@@ -91,6 +85,13 @@ class RecordingDisk(Disk):
         for folder in reversed(missing):
             self.folders.add(folder)
             self.log.append(("mkdir", folder))
+
+    def add_folder(self, path, mode=0o777):
+        self._alive()
+        super().add_folder(path, mode)
+        if path not in self.folders:
+            self.folders.add(path)
+            self.log.append(("mkdir", path))
 
     def open_append(self, path):
         self._alive()
@@ -122,13 +123,13 @@ class RecordingDisk(Disk):
             self.log.append(("over", self.names[path], dict(pieces)))
 
     def sync(self, fd):
-        self._may_fail(os.readlink(f"/proc/self/fd/{fd}"))
+        self._alive()
         node = self._node(fd)
         super().sync(fd)
         self.log.append(("sync", node))
 
     def sync_folder(self, path):
-        self._may_fail(path)
+        self._alive()
         super().sync_folder(path)
         self.log.append(("sync_folder", path))
 
@@ -228,33 +229,3 @@ class FailingDisk(CountingDisk):
             fd, data = arguments
             os.write(fd, data[: len(data) // 2])
         raise OSError(self.number, os.strerror(self.number))
-
-
-class DyingDisk(CountingDisk):
-    """Kills its own process at a call: half of a write may be done by then."""
-
-    def __init__(self, at, *, torn=0.0):
-        super().__init__(at)
-        self.torn = torn
-
-    def strike(self, name, arguments):
-        if name == "write":
-            fd, data = arguments
-            os.write(fd, data[: int(len(data) * self.torn)])
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-class DoubtfulDisk(CountingDisk):
-    """A disk whose answers get lost: a call fails, whether it was carried out or not."""
-
-    def __init__(self, lots):
-        super().__init__(at=1)
-        self._lots = lots
-
-    def strike(self, name, arguments):
-        fate = self._lots.random()
-        if name not in ("write", "sync", "exchange", "link", "move") or fate > 0.2:
-            return
-        if fate > 0.1:
-            getattr(Disk, name)(self, *arguments)
-        raise OSError(errno.EIO, "the answer was lost")

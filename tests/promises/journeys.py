@@ -14,8 +14,7 @@ import sys
 
 from holdfast.cli.arguments import parse
 from holdfast.cli.table import COMMANDS
-from holdfast.layers import index
-from workshop import HOME, SOURCE, Workshop
+from workshop import SOURCE, Workshop
 
 PHASES = {
     "dev": ("load_feature", "create_branch", "task_execution"),
@@ -35,6 +34,7 @@ ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "CLAUDE_CODE_SESSION_ID": "",
 }
+INDEX = ".claude/workflow-state/index.json"
 CHANCE = re.compile(r"^[0-9a-f]{24}")
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:?\d{2}:?\d{2}(?:\.\d+)?Z?|\d{8}_\d{6}")
 
@@ -144,10 +144,13 @@ class Site:
         return ended.returncode, json.loads(ended.stdout)
 
     def go(self, lines):
-        """Carries out the lines; the n-th has the id ``step-n``."""
-        keeper = self.keeper()
-        for number, (_, line) in enumerate(lines):
-            self.do(line, f"step-{number}", keeper)
+        """Carry out the lines, each in a process of its own and under its name as the id."""
+        from promises import zygote
+
+        for name, line in lines:
+            code, answer = zygote.ask(self.root, *self.words(line, name))
+            assert code == 0, answer
+            self.workflow = answer["workflow"]["id"]
         return self
 
     def events(self):
@@ -156,24 +159,6 @@ class Site:
     def ids(self):
         """The ids of all commits, in order."""
         return [event["id"] for event in self.events() if "." not in event["id"]]
-
-    def seen(self):
-        """The workflow as ``show`` tells it, without moments; ``None`` when there is none."""
-        from holdfast import Refused
-
-        try:
-            state = self.keeper().show(workflow=self.workflow).state
-        except Refused as refused:
-            assert refused.code == "not_found", refused
-            return None
-        return timeless(state)
-
-    def complaints(self):
-        """What ``verify`` says that is not fine. An index that is behind is: the next event of a
-        workflow in it brings it forward.
-        """
-        found = [line for line in self.keeper().verify().lines if line["level"] != "ok"]
-        return [line for line in found if (line["level"], line["what"]) != ("behind", index.NAME)]
 
     def bytes_everywhere(self):
         """The content of every file, the ledger's folder included."""
@@ -186,7 +171,32 @@ class Site:
 
     @property
     def home(self):
-        return os.path.join(self.root, HOME)
+        """The ledger's folder."""
+        git = os.path.join(self.root, ".git")
+        return os.path.join(git if os.path.isdir(git) else f"{self.root}/.claude", "holdfast")
+
+
+class Stages:
+    """The journeys, gone once, with a copy of the repository from before each line."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._sites = {}
+
+    def site(self, root, recipe, number, *, git=True):
+        """A repository in which the first lines of the recipe's journey are carried out."""
+        return self._stage(recipe, number, git).copy(root)
+
+    def _stage(self, recipe, number, git):
+        key = (recipe, number, git)
+        if key not in self._sites:
+            root = os.path.join(self._folder, f"{recipe}-{number}-{git}")
+            if number == 0:
+                self._sites[key] = Site.made(root, git=git)
+            else:
+                before = self._stage(recipe, number - 1, git)
+                self._sites[key] = before.copy(root).go(journey(recipe)[number - 1 : number])
+        return self._sites[key]
 
 
 def timeless(value):

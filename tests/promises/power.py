@@ -5,11 +5,14 @@ last sync is there; of what was written since, any part may be there, also a lat
 earlier one. A name's change (made, moved, exchanged, removed) is whole or not at all; it is there
 for certain once its folder was synced, and until then it may be there without the ones before it,
 except those of the same name. A move is one change of both its folders. A file whose folder is not
-there is not there.
+there is not there. What was written before a sync that failed may be lost for good: the system
+forgets that it was not written, and a later sync does not try it again.
 """
 
 import os
 import random
+
+SECTOR = 512
 
 
 class Cut:
@@ -19,13 +22,16 @@ class Cut:
         self._names, self._folders = disk.at_first
         self._data = {}
         self._synced = {}
+        self._forgotten = {}
         self._changes = []
         self.said = []
         for entry in disk.log[:upto]:
             getattr(self, f"_{entry[0]}", self._change)(*entry)
         self.pending = [change for change in self._changes if change[1]]
         self.unsynced = [
-            node for node, parts in self._data.items() if self._synced.get(node, 0) < len(parts)
+            node
+            for node, parts in self._data.items()
+            if self._synced.get(node, 0) < len(parts) or node in self._forgotten
         ]
 
     def _said(self, _, *what):
@@ -38,6 +44,11 @@ class Cut:
 
     def _sync(self, _, node):
         self._synced[node] = len(self._data.get(node, ()))
+
+    def _failed(self, _, node):
+        """The parts that a failed sync was about are forgotten."""
+        parts = range(self._synced.get(node, 0), len(self._data.get(node, ())))
+        self._forgotten.setdefault(node, set()).update(parts)
 
     def _sync_folder(self, _, path):
         for _, concerned in self._changes:
@@ -81,7 +92,9 @@ class Cut:
 
     def _content(self, node, data_of):
         parts, synced = self._data.get(node, []), self._synced.get(node, 0)
-        data = _written(node.first, parts[:synced])
+        forgotten = () if data_of is kept else self._forgotten.get(node, ())
+        certain = [part for number, part in enumerate(parts[:synced]) if number not in forgotten]
+        data = _written(node.first, certain)
         return data_of(data, parts[synced:]) if synced < len(parts) else data
 
 
@@ -122,19 +135,22 @@ def _is_reachable(folder, folders):
 
 
 def _written(data, parts):
+    buffer = bytearray(data)
     for kind, value in parts:
-        data = _with_part(data, kind, value)
-    return data
+        _put(buffer, kind, value)
+    return bytes(buffer)
 
 
-def _with_part(data, kind, value):
+def _put(buffer, kind, value):
     if kind == "write":
-        return data + value
-    if kind == "cut":
-        return data[:value].ljust(value, b"\0")
-    for place, piece in value.items():
-        data = data[:place].ljust(place, b"\0") + piece + data[place + len(piece) :]
-    return data
+        buffer += value
+    elif kind == "cut":
+        del buffer[value:]
+        buffer.extend(bytes(value - len(buffer)))
+    else:
+        for place, piece in value.items():
+            buffer.extend(bytes(max(0, place - len(buffer))))
+            buffer[place : place + len(piece)] = piece
 
 
 # What becomes of unsynced data
@@ -170,15 +186,44 @@ def reordered_by(lots):
     """A later part is there, an earlier one is not."""
 
     def reordered(data, parts):
+        buffer = bytearray(data)
         for kind, value in parts:
             is_there = kind == "cut" or lots.random() < 0.5
             if is_there:
-                data = _with_part(data, kind, value)
+                _put(buffer, kind, value)
             elif kind == "write":
-                data += bytes(len(value))
-        return data
+                buffer += bytes(len(value))
+        return bytes(buffer)
 
     return reordered
+
+
+def scattered_by(lots):
+    """Of what was written, some sectors are there and others are not, wherever they are."""
+
+    def scattered(data, parts):
+        buffer = bytearray(data)
+        whole = bytearray(data)
+        for kind, value in parts:
+            pieces = {"over": value, "write": {len(whole): value}, "cut": {}}[kind]
+            _put(whole, kind, value)
+            if kind == "cut":
+                _put(buffer, kind, value)
+            for place, piece in pieces.items():
+                for at, sector in _sectors(place, piece):
+                    if lots.random() < 0.5:
+                        _put(buffer, "over", {at: sector})
+        return bytes(buffer)
+
+    return scattered
+
+
+def _sectors(place, piece):
+    end = place + len(piece)
+    while place < end:
+        after = min(end, (place // SECTOR + 1) * SECTOR)
+        yield place, piece[len(piece) - (end - place) : len(piece) - (end - after)]
+        place = after
 
 
 def harshest(cut):
@@ -192,7 +237,7 @@ def ways(cut, seed, chances):
     Each is what becomes of the changes of names, and what becomes of the data: for ``Cut.left``.
     """
     lots = random.Random(f"{seed}")
-    fates = [dropped, kept, zeroed, torn_by(lots), reordered_by(lots)]
+    fates = [dropped, kept, zeroed, torn_by(lots), reordered_by(lots), scattered_by(lots)]
     for fate in fates if cut.unsynced else fates[:1]:
         yield _all, fate
         if cut.pending:

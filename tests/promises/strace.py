@@ -1,46 +1,38 @@
-"""Kills at system calls: which calls a command makes, and the command with one of them its last."""
+"""System calls of a command: traced, and one of them killed at its entry or made to fail.
+
+Only calls after which the disk or a lock is another are points. Between two of them a kill leaves
+what a kill at the entry of the second leaves: all that a dead process held is closed.
+"""
 
 import os
 import re
 import shutil
 import subprocess
-import sys
+import tempfile
 
-from promises.journeys import ENVIRONMENT
+from promises import zygote
 
 STRACE = shutil.which("strace")
 CALLS = (
     "write", "pwrite64", "openat", "fdatasync", "fsync", "rename", "renameat", "renameat2", "link",
     "linkat", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir", "flock", "ftruncate", "close",
+    "fcntl",
 )  # fmt: skip
-_CALL = re.compile(r"^(?:\d+ +)?(\w+)\((.*)")
-_HERE = re.compile(r"AT_FDCWD<[^>]*>")
+_CALL = re.compile(r"^(?:(\d+) +)?(\w+)\((.*)")
+_CWD = re.compile(r"AT_FDCWD<[^>]*>")
+_SHARED = re.compile(r"F_SETLK, .*l_start=(?:120|128),")
+"""SQLite's locks on writing the WAL, and on making the shared memory: stores stand between them."""
 _KILLED = -9
-DRIVER = """\
-import sys
-import holdfast.ledger.file
-holdfast.ledger.file.SEGMENT_BYTES = int(sys.argv.pop(1))
-from holdfast.cli.main import main
-sys.exit(main())
-"""
 
 
 def cannot_trace():
     """Why calls cannot be traced here; nothing when they can."""
     if STRACE is None:
         return "strace is missing"
-    trial = [STRACE, "-f", "-o", os.devnull, "-e", "inject=write:signal=SIGKILL:when=1"]
-    tried = subprocess.run([*trial, "echo", "x"], capture_output=True, check=False)
-    if tried.returncode in (_KILLED, 128 - _KILLED):
-        return ""
-    return f"strace cannot kill: {tried.stderr.decode(errors='replace').strip()[-200:]}"
-
-
-def command(words, segment_bytes=None):
-    """How the command line is started, also with small segments."""
-    if segment_bytes is None:
-        return [sys.executable, "-m", "holdfast", *words, "--json"]
-    return [sys.executable, "-c", DRIVER, str(segment_bytes), *words, "--json"]
+    with tempfile.NamedTemporaryFile() as log:
+        killing = "inject=write:signal=SIGKILL:when=1"
+        ended = run(os.sep, log.name, ["--version"], "-e", killing)
+    return "" if ended.returncode == _KILLED else f"strace cannot kill: {ended}"
 
 
 def under(log):
@@ -48,37 +40,55 @@ def under(log):
     return [STRACE, "-y", "-s", "8", "-o", log, "-e", "trace=" + ",".join(CALLS)]
 
 
-def _traced(root, log, words, *options):
-    arguments = [STRACE, "-f", "-y", "-s", "8", "-o", log, "-e", "trace=" + ",".join(CALLS)]
-    return subprocess.run(
-        [*arguments, *options, *words],
-        cwd=root,
-        env=ENVIRONMENT,
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
+def run(root, log, words, *options, calls=CALLS):
+    """Run a command line under strace, with further options of strace; return how it ended."""
+    tracing = [STRACE, "-qq", "-y", "-s", "8", "-o", log, "-e", "trace=" + ",".join(calls)]
+    tracers = []
+
+    def attach(pid):
+        tracers.append(subprocess.Popen([*tracing, *options, "-p", str(pid)]))
+        while not _is_traced(pid) and tracers[0].poll() is None:
+            os.sched_yield()
+
+    ended = zygote.shared().command(root, words, attach)
+    tracers[0].wait()
+    return ended
+
+
+def _is_traced(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return "TracerPid:\t0\n" not in file.read()
 
 
 def points(root, log, words):
-    """Runs a command; each of its calls that concern the workspace or the answer.
+    """Run a command undisturbed, and return its points.
 
     A point is the call's name, its number among the calls of this name, and what it was called
     with.
     """
-    ended = _traced(root, log, words)
+    ended = run(root, log, words)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return points_in(log, root)
 
 
 def points_in(log, root):
-    """The points of a run that was traced."""
-    counts, found = {}, []
-    for name, rest in _calls(log):
-        counts[name] = counts.get(name, 0) + 1
-        if root in _HERE.sub("", rest) or rest.startswith("1<"):
-            found.append((name, counts[name], rest.partition(" = ")[0]))
-    return found
+    """Return the points of a run that was traced: they concern its folder or its answer."""
+    counts, listed = {}, []
+    for process, name, rest in _calls(log):
+        counts[process, name] = counts.get((process, name), 0) + 1
+        arguments = rest.rpartition(" = ")[0]
+        is_ours = root in _CWD.sub("", arguments) or rest.startswith("1<")
+        if is_ours and _matters(name, arguments):
+            listed.append((name, counts[process, name], arguments))
+    return listed
+
+
+def _matters(name, arguments):
+    if name == "openat":
+        return "O_CREAT" in arguments
+    if name == "close":
+        return "/lock>" in arguments
+    return name != "fcntl" or _SHARED.search(arguments) is not None
 
 
 def _calls(log):
@@ -88,8 +98,34 @@ def _calls(log):
 
 
 def kill(root, log, words, point):
-    """Runs the command and kills it as it enters the call; says what it entered last."""
+    """Run the command, and kill it as it enters the call; return whether that call was its last.
+
+    Now and then a run has one call less than the one before it, and ends undisturbed.
+    """
+    name, number, arguments = point
+    ended = run(root, log, words, "-e", f"inject={name}:signal=SIGKILL:when={number}")
+    assert ended.returncode in (0, _KILLED), (ended, point)
+    _, last, rest = _calls(log)[-1]
+    return (last, rest[:12]) == (name, arguments[:12])
+
+
+def fail(root, log, words, point, error, *, always=False):
+    """Run the command with the call failing, once or from then on; return how it ended."""
     name, number, _ = point
-    ended = _traced(root, log, words, "-e", f"inject={name}:signal=SIGKILL:when={number}")
-    assert ended.returncode in (_KILLED, 128 - _KILLED), (ended.returncode, ended.stdout, point)
-    return _calls(log)[-1]
+    when = f"{number}+" if always else number
+    return run(root, log, words, "-e", f"inject={name}:error={error}:when={when}")
+
+
+def commit_in(points):
+    """Return the point at which the first commit to a ledger is synced.
+
+    A new journal's beginning is synced before it; the lock on writing is given back right after.
+    """
+    synced = None
+    for point in points:
+        name, _, arguments = point
+        if name == "fdatasync" and "ledger.db-wal>" in arguments:
+            synced = point
+        elif synced and name == "fcntl" and "F_UNLCK" in arguments:
+            return synced
+    raise AssertionError("nothing was committed")

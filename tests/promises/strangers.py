@@ -1,101 +1,102 @@
 """Ways to break promise 13, each noticed in the repository of a stranger; rows of ``mutations``."""
 
+import json
+import os
+
+from promises.mutating import Mutation, answer
+
 _STRANGER = (
     "tests/promises/test_p13_repositories.py"
     "::test_a_stranger_runs_nothing_reads_nothing_and_writes_nothing_elsewhere"
 )
 
+
+def _trusting_itself(original):
+    def load(root):
+        from holdfast import settings
+
+        team = settings._read(os.path.join(root, settings.TEAM), settings.TEAM)
+        trust = team.pop("trust", None)
+        settings._check, check = (lambda *_: None), settings._check
+        try:
+            loaded = original(root)
+        finally:
+            settings._check = check
+        if trust is not None:
+            loaded.person["trust"] = trust
+        return loaded
+
+    return load
+
+
+def _with_hooks(settings):
+    return tuple(setting for setting in settings if not setting.startswith("core.hooksPath"))
+
+
+def _believed(_original):
+    """Take a folder that looks like a repository for the worktree that it says it is."""
+
+    def in_git(root, git, *_more):
+        from holdfast.workspace import MAIN, Workspace, _read
+
+        shared = _read(os.path.join(git, "commondir"))
+        common = os.path.normpath(os.path.join(git, shared)) if shared else git
+        return Workspace(root, MAIN, os.path.join(common, "holdfast"), git, common)
+
+    return in_git
+
+
+def _following_links(disk):
+    disk.read_own = disk.read
+    return disk
+
+
+def _waiting(_original):
+    def read(path, _root=None):
+        if not os.path.exists(path):
+            return {}
+        with open(path, "rb") as file:
+            return json.loads(file.read() or b"{}")
+
+    return read
+
+
+def _row(name, target, broken, repository):
+    return Mutation(13, name, target, broken, f"{_STRANGER}[{repository}]")
+
+
 STRANGERS = [
-    (
-        "run gates untrusted",
-        [
-            (
-                "trust.py",
-                "    if why is None and is_approved(workspace, command):",
-                "    if why is None:",
-            )
-        ],
-        f"{_STRANGER}[recipes_with_gates]",
+    _row("run gates untrusted", "holdfast.trust:is_approved", answer(True), "recipes_with_gates"),
+    _row(
+        "let a repository trust itself", "holdfast.settings:load", _trusting_itself,
+        "settings_that_trust",
     ),
-    (
-        "let a repository trust itself",
-        [
-            (
-                "settings.py",
-                "    _check(team, TEAM, _TABLES, _VALUES)\n",
-                '    _check(team, TEAM, (*_TABLES, "trust"), _VALUES)\n    person |= team\n',
-            )
-        ],
-        f"{_STRANGER}[settings_that_trust]",
+    _row(
+        "start a server untrusted", "holdfast.trust:check", answer(),
+        "a_graph_that_a_server_keeps",
     ),
-    (
-        "start a server untrusted",
-        [
-            (
-                "graph/delivery.py",
-                '    trust.check(engine.workspace, f"mcp:{name}", server.text, servers.FILE)\n',
-                "",
-            )
-        ],
-        f"{_STRANGER}[a_graph_that_a_server_keeps]",
+    _row(
+        "let git run a repository's filters", "holdfast.evidence.git:Repository._own_filters",
+        answer([]), "git_filters_files",
     ),
-    (
-        "let git run a repository's filters",
-        [
-            (
-                "evidence/git.py",
-                "    filters = _filters(root) if words[0] in _READS_FILES else []\n",
-                "    filters: list[str] = []\n",
-            )
-        ],
-        f"{_STRANGER}[git_filters_files]",
+    _row(
+        "let git run a repository's hooks", "holdfast.evidence.git:_QUIET", _with_hooks,
+        "git_has_hooks",
     ),
-    (
-        "let git run a repository's hooks",
-        [("evidence/git.py", 'f"core.hooksPath={os.devnull}"', '"core.bigFileThreshold=1g"')],
-        f"{_STRANGER}[git_has_hooks]",
+    _row(
+        "believe a folder that its ledger lies elsewhere", "holdfast.workspace:_in_git",
+        _believed, "a_bare_repository_of_somebody_else",
     ),
-    (
-        "believe a folder that its ledger lies elsewhere",
-        [
-            (
-                "workspace.py",
-                'return Workspace(folder, MAIN, os.path.join(folder, "holdfast"), folder, folder)',
-                "return _in_git(folder, folder)",
-            ),
-            (
-                "workspace.py",
-                "    if shared and not _is_same(",
-                "    if not shared and not _is_same(",
-            ),
-        ],
-        f"{_STRANGER}[a_bare_repository_of_somebody_else]",
+    _row(
+        "tell the last line of whatever the log is", "holdfast.disk:Disk", _following_links,
+        "locks_and_logs_that_are_links",
     ),
-    (
-        "tell the last line of whatever the log is",
-        [("doctor.py", "Disk().read_own(path, _LOG_MOST)", "Disk().read(path, _LOG_MOST)")],
-        f"{_STRANGER}[locks_and_logs_that_are_links]",
+    _row(
+        "keep the memory where a clone says", "holdfast.memory.place:_is_tracked", answer(False),
+        "a_memory_by_local_settings",
     ),
-    (
-        "keep the memory where a clone says",
-        [
-            (
-                "memory/place.py",
-                'main if "autoMemoryDirectory" in local and _is_tracked(workspace) else None',
-                "None",
-            )
-        ],
-        f"{_STRANGER}[a_memory_by_local_settings]",
+    _row(
+        "wait for a pipe in a client's settings", "holdfast.memory.place:_read", _waiting,
+        "pipes_and_devices",
     ),
-    (
-        "wait for a pipe in a client's settings",
-        [
-            (
-                "memory/place.py",
-                'jsontext.loads(Disk().read(path, _MOST) or b"{}")',
-                'jsontext.loads(open(path, "rb").read())',
-            )
-        ],
-        f"{_STRANGER}[pipes_and_devices]",
-    ),
-]
+]  # fmt: skip

@@ -1,9 +1,12 @@
-"""Every promise can be broken, and its test notices: each mutation is applied to a copy of the
-source, and the test that shows the promise must turn red.
+"""Every promise can be broken, and its test notices: with each mutation, the test that shows the
+promise turns red.
+
+The test runs in a process of its own whose package lies in a folder with a ``sitecustomize``: every
+Python that finds the package there, also one that the test starts, applies the mutation.
 """
 
+import importlib
 import os
-import shutil
 import subprocess
 import sys
 
@@ -14,37 +17,40 @@ from workshop import FULL, SOURCE
 
 pytestmark = pytest.mark.promise
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(TESTS)
 PROMISED = set(range(1, 16))
 NOT_SHOWN = "NOT SHOWN"
 FAILED = 1
 """What pytest answers when it ran tests and some of them failed."""
+APPLIED = """\
+import sys
+sys.path.append({tests!r})
+from promises.mutating import install
+from promises.mutations import MUTATIONS
+install(next(one for one in MUTATIONS if one.name == {name!r}))
+sys.path.remove({tests!r})
+"""
+
+each_mutation = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 
 
-def mutated(folder, mutation):
-    """A copy of the source with the mutation in it."""
-    source = os.path.join(folder, "src")
-    package = os.path.join(source, "holdfast")
-    leave_out = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(os.path.join(SOURCE, "holdfast"), package, ignore=leave_out)
-    for name, old, new in mutation.changes:
-        path = os.path.join(package, name)
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        count = text.count(old)
-        assert count == 1, f"{mutation.name}: {name} has its text {count} times, not once:\n{old}"
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text.replace(old, new))
-    return source
+def source(folder, mutation=None):
+    """Return a folder that the package can be imported from, mutated."""
+    os.symlink(os.path.join(SOURCE, "holdfast"), folder / "holdfast")
+    if mutation is not None:
+        text = APPLIED.format(tests=TESTS, name=mutation.name)
+        (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
+    return str(folder)
 
 
-def outcome(source, mutation):
-    """What pytest says of the mutation's test, run against this source."""
-    environment = {**os.environ, "PYTHONPATH": source}
+def outcome(package, mutation):
+    """Return what pytest says of the mutation's test, run against this package."""
+    environment = {**os.environ, "PYTHONPATH": package}
     environment.pop("PYTEST_XDIST_WORKER", None)
     if mutation.whole:
         environment["HOLDFAST_PROMISES"] = "full"
-    paths = f"pythonpath={source} {os.path.join(ROOT, 'tests')}"
+    paths = f"pythonpath={package} {TESTS}"
     flags = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", paths]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *flags, mutation.test],
@@ -57,22 +63,33 @@ def outcome(source, mutation):
     )
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+@each_mutation
 def test_a_mutation_turns_its_promise_red(tmp_path, tally, not_shown, mutation):
-    answer = outcome(mutated(tmp_path, mutation), mutation)
-    if answer.returncode == 0 and NOT_SHOWN in answer.stdout:
+    ended = outcome(source(tmp_path, mutation), mutation)
+    if ended.returncode == 0 and NOT_SHOWN in ended.stdout:
         not_shown(f"the mutation {mutation.name!r}: its test could not run here")
-    assert answer.returncode == FAILED, f"{mutation.name} went unnoticed:\n{answer.stdout[-3000:]}"
+    assert ended.returncode == FAILED, f"{mutation.name} went unnoticed:\n{ended.stdout[-3000:]}"
     tally("mutations", tried=1, noticed=1)
 
 
 if FULL:
     # In a sampled run the tests themselves show it.
-    @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+    @each_mutation
     def test_the_same_test_is_green_without_the_mutation(tmp_path, mutation):
-        answer = outcome(mutated(tmp_path, mutation._replace(changes=[])), mutation)
-        assert answer.returncode == 0, answer.stdout[-3000:]
+        ended = outcome(source(tmp_path), mutation)
+        assert ended.returncode == 0, ended.stdout[-3000:]
+
+
+@each_mutation
+def test_a_mutation_names_something_that_exists(mutation):
+    owner = importlib.import_module(mutation.module)
+    for part in mutation.target.partition(":")[2].split("."):
+        owner = getattr(owner, part)
 
 
 def test_every_promise_has_a_mutation():
     assert {mutation.promise for mutation in MUTATIONS} == PROMISED
+
+
+def test_no_name_stands_twice():
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS)

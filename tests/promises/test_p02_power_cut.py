@@ -1,160 +1,186 @@
 """Promise 2: acknowledged means durable through a power cut.
 
-A journey is recorded at the one disk seam; then the power is cut after every single operation, in
-every way that the rules of ``power.py`` allow, and a new process goes on with what is left.
+Every command of a journey runs under strace, which sees each call with its bytes: what Holdfast
+does to files, and what SQLite does to the ledger's database and its journal. Then the power is cut
+after every single call, in every way that the rules of ``power.py`` allow, and new processes go on
+with what is left. Shared memory (``ledger.db-shm``) is gone then, or full of anything.
 """
 
 import os
-import shutil
+import random
 from hashlib import blake2b
+from itertools import product
 
 import pytest
 
-import holdfast.ledger.file as ledger_file
-from holdfast import Fault
-from holdfast.layers import catalog
-from holdfast.ledger.segment import is_unfinished
-from promises import power, strace
-from promises.disks import Died, RecordingDisk
-from promises.journeys import PHASES, Site, call, journey
+from promises import aftermath, power, strace, zygote
+from promises.journeys import PHASES, Site, journey
+from promises.traces import Trace
 from workshop import FULL, SEED, many, sampled
 
 pytestmark = pytest.mark.promise(2)
 
-CHANCES = many(2, 12)
-STATES = 80
+CHANCES = many(2, 6)
+WAYS = many(1, 4)
+"""So many ways in which one cut may end are looked at."""
+STATES = 8
 """So many states after a cut each test looks at, unless it looks at all of them."""
 PARTS = 8 if FULL else 1
 """The whole of a journey is long, so it is looked at in parts."""
-DEATHS = 14
-"""A command has no more operations than this."""
-TRIALS = 5
+TWO = ("dev", "custom")
+NUMBERS = (0, 1, 7, 8, 21)
+"""The places of some lines in the journeys: the first, two plain ones, and an end."""
+SHARED_MEMORY = "ledger.db-shm"
+AFTER = ["start", "custom", "after the cut"]
+
+
+@pytest.fixture(scope="module")
+def traceable():
+    return strace.cannot_trace()
+
+
+@pytest.fixture(autouse=True)
+def _needs_strace(traceable, not_shown):
+    if traceable:
+        not_shown(f"promise 2, power cuts: {traceable}")
 
 
 class Run:
-    """A recorded journey, and what must be true of everything that a cut may leave of it."""
+    """A traced journey, and what must be true of everything that a cut may leave of it."""
 
-    def __init__(self, folder):
-        self.site = Site.made(os.path.join(folder, "site"))
-        self.disk = RecordingDisk(self.site.root)
-        self.lines = {}
+    def __init__(self, folder, site):
         self.folder = folder
+        self.site = site
+        self.trace = Trace(self.site.root)
+        self.words = {}
         self.hashes = []
-        self.commits = []
-        self.looked = 0
+        self.commits = set()
 
-    def do(self, name, line):
-        """Carries out a line in a process of its own, as it were; its receipt is its end."""
-        self.lines[name] = line
-        self.disk.said("begun", name)
-        receipt = self.site.do(line, name, self.site.keeper(disk=self.disk))
-        self.disk.said("acknowledged", name, receipt.seqs)
-        return receipt
+    def do(self, name, line, *options):
+        """Carry out a line under strace, with options of strace; return how it ended."""
+        self.words[name] = self.site.words(line, name)
+        ended = self.trace.run(self.words[name], name, *options)
+        if ended.returncode == 0:
+            self.site.workflow = aftermath.events(self.site.root)[-1]["stream"]
+        return ended
 
-    def dies_in(self, name, line, after):
-        """The same, but the process dies after some operations; says whether it did."""
-        self.disk.dies_after = after
-        try:
-            self.do(name, line)
-        except Died:
-            return True
-        finally:
-            self.disk.dies_after = None
-        return False
+    def sync_of(self, line):
+        """The number, among the syncs of a command, of the one that makes its commit durable."""
+        copy = self.site.copy(os.path.join(self.folder, "copy"))
+        words = [*copy.words(line, "tried"), "--json"]
+        points = strace.points(copy.root, os.path.join(self.folder, "strace.log"), words)
+        copy.drop()
+        return strace.commit_in(points)[1]
 
     def go(self, lines):
         for name, line in lines:
-            self.do(name, line)
-        return self
-
-    def ended(self):
-        """Remembers what the whole run came to."""
-        events = self.site.events()
+            ended = self.do(name, line)
+            assert ended.returncode == 0, ended
+        events = aftermath.events(self.site.root)
         self.hashes = [event["hash"] for event in events]
-        self.commits = [
-            number for number, event in enumerate(events, 1) if not is_unfinished(event)
-        ]
+        first = [event["seq"] for event in events if "." not in event["id"]]
+        self.commits = {0, len(events), *(seq - 1 for seq in first)}
         return self
 
-    def moments(self, part):
+    def moments(self, part=0):
         """One part of all moments at which the power can be cut."""
-        return range(part, len(self.disk.log) + 1, PARTS)
+        return range(part, len(self.trace.log) + 1, PARTS)
 
-    def cuts(self, moments):
+    def _cuts(self, moments):
         """Every state that is looked at: the cut, and the tree that it left.
 
         Among them always what is certain right after each answer.
         """
-        ways = []
-        for moment in moments:
-            cut = power.Cut(self.disk, moment)
-            if cut.said and self.disk.log[moment - 1][:2] == ("said", "acknowledged"):
-                yield (moment, cut, *power.harshest(cut))
-            found = power.ways(cut, f"{SEED}-{moment}", CHANCES)
-            ways += [(moment, cut, *way) for way in found]
+        listed = list(moments)
+        answered = [at for at in listed if self.trace.log[at - 1][:2] == ("said", "acknowledged")]
         known = set()
-        for moment, cut, changes, data in sampled(ways, STATES):
-            tree, folders = cut.left(changes, data)
-            mark = blake2b(repr((cut.said, tree, folders)).encode()).digest()
-            if mark not in known:
-                known.add(mark)
-                yield moment, cut, tree, folders
+        for moment in sampled(answered, STATES // 2):
+            cut = power.Cut(self.trace, moment)
+            yield moment, cut, *power.harshest(cut)
+        for moment in sampled(listed, STATES):
+            cut = power.Cut(self.trace, moment)
+            ways = list(power.ways(cut, f"{SEED}-{moment}", CHANCES))
+            for way in random.Random(f"{SEED}{moment}").sample(ways, min(WAYS, len(ways))):
+                tree, folders = cut.left(*way)
+                mark = blake2b(repr((cut.said, tree, folders)).encode()).digest()
+                if mark not in known:
+                    known.add(mark)
+                    yield moment, cut, tree, folders
 
     def check_all(self, moments, check=None):
-        for moment, cut, tree, folders in self.cuts(moments):
+        """Look at what cuts at these moments left; return how many states it were."""
+        looked = 0
+        for moment, cut, whole, folders in self._cuts(moments):
             root = os.path.join(self.folder, "left")
+            tree = _without_memory(whole, f"{SEED}-{moment}-{looked}")
             power.materialise(tree, folders, self.site.root, root)
             site = Site(root)
             site.workflow = self.site.workflow
-            after = self.disk.log[moment - 1][:2] if moment else "nothing"
+            torn = _torn(cut, tree, self.site.root)
             try:
-                (check or self.check)(site, cut)
+                (check or self.check)(site, cut, torn)
             except Exception as error:
                 listing = sorted(path.removeprefix(self.site.root) for path in tree)
                 raise AssertionError(
-                    f"seed {SEED}, cut after operation {moment} {after}, of {cut.said[-2:]}; "
-                    f"left were {listing}"
+                    f"seed {SEED}, cut after call {moment} {self.trace.log[moment - 1][:2]}, of "
+                    f"{cut.said[-2:]}; left were {listing}"
                 ) from error
             site.drop()
-            self.looked += 1
-        return self.looked
+            looked += 1
+        return looked
 
-    def check(self, site, cut):
-        """All that was acknowledged is there, in order and once, and nothing half; it goes on."""
+    def check(self, site, cut, torn):
+        """All that was acknowledged is there, in order and once, and nothing half; it goes on.
+
+        Of a record that the cut tore, ``verify`` may say that it cannot be read.
+        """
         acknowledged = [said for said in cut.said if said[0] == "acknowledged"]
-        found = [event["hash"] for event in site.events()]
-        assert found == self.hashes[: len(found)]
-        assert len(found) in (0, *self.commits)
-        assert len(found) >= max((seqs[-1] for _, _, seqs in acknowledged), default=0)
+        hashes = [event["hash"] for event in aftermath.events(site.root)]
+        assert hashes == self.hashes[: len(hashes)]
+        assert len(hashes) in self.commits
+        assert len(hashes) >= max((seqs[-1] for _, _, seqs in acknowledged), default=0)
+        assert [line for line in aftermath.errors(site.root) if line["what"] not in torn] == []
         if acknowledged:
             _, name, seqs = acknowledged[-1]
-            assert site.do(self.lines[name], name).seqs == seqs
+            assert self.answer(site, name)["seqs"] == seqs
         if cut.said and cut.said[-1][0] == "begun":
-            self.check_retry(site, cut.said[-1][1])
-        call(site.keeper(), ["start", "custom", "after the cut"])
-        assert [line for line in site.complaints() if line["what"] != catalog.NAME] == []
-        ids = site.ids()
+            self.answer(site, cut.said[-1][1])
+        self.goes_on(site, [said[1] for said in cut.said if said[0] == "begun"][-1:])
+
+    def answer(self, site, name):
+        """Carry out one of the run's commands again, under its id; return the answer."""
+        code, answer = zygote.ask(site.root, *self.words[name])
+        assert code == 0, answer
+        return answer
+
+    def goes_on(self, site, recorded=()):
+        """Another workflow can be started; then records are right, and nothing is there twice."""
+        code, answer = zygote.ask(site.root, *AFTER)
+        assert code == 0, answer
+        assert aftermath.complaints(site.root) == []
+        ids = aftermath.ids(site.root)
         assert len(ids) == len(set(ids))
-
-    def check_unknown(self, site, cut):
-        """After an unknown outcome the event may be there or not, but it is there once."""
-        acknowledged = [said[1] for said in cut.said if said[0] == "acknowledged"]
-        ids = site.ids()
-        assert [name for name in ids if name in acknowledged] == acknowledged
-        name = [said[1] for said in cut.said if said[0] == "begun"][-1]
-        site.do(self.lines[name], name)
-        assert site.ids() in (ids, [*ids, name]), site.events()[-1]
-        assert [line for line in site.complaints() if line["level"] == "error"] == []
-
-    def check_retry(self, site, name):
-        """The command that the cut interrupted, again under its id: there once."""
-        site.do(self.lines[name], name)
-        assert site.ids().count(name) == 1
+        assert set(recorded) <= set(ids)
 
 
-@pytest.fixture
-def small_segments(monkeypatch):
-    monkeypatch.setattr(ledger_file, "SEGMENT_BYTES", 1500)
+def _without_memory(tree, seed):
+    """The tree with shared memory as a cut leaves it: nothing, zeros, or anything."""
+    lots = random.Random(seed)
+    fate = lots.randrange(3)
+    left = {}
+    for path, (node, data) in tree.items():
+        if not path.endswith(SHARED_MEMORY):
+            left[path] = (node, data)
+        elif fate:
+            left[path] = (node, data if fate == 1 else lots.randbytes(32768))
+    return left
+
+
+def _torn(cut, tree, root):
+    """The views that the cut may have torn, by their paths from the root: nobody synced them."""
+    nodes = {id(node) for node in cut.unsynced}
+    paths = [path for path, (node, _) in tree.items() if node in nodes]
+    return {os.path.relpath(path, root) for path in paths if "ledger.db" not in path}
 
 
 each_part = pytest.mark.parametrize("part", range(PARTS))
@@ -163,102 +189,62 @@ each_part = pytest.mark.parametrize("part", range(PARTS))
 @each_part
 @pytest.mark.parametrize("recipe", PHASES)
 def test_what_was_acknowledged_is_there_after_a_cut_at_any_moment(recipe, part, quick, tally):
-    run = Run(quick).go(journey(recipe)).ended()
+    run = Run(quick, Site.made(os.path.join(quick, "site"))).go(journey(recipe))
     tally("power cuts", states=run.check_all(run.moments(part)))
 
 
-@each_part
+@pytest.mark.parametrize("git", [True, False], ids=["in git", "without git"])
 @pytest.mark.parametrize("recipe", ["dev", "custom"])
-def test_a_cut_while_segments_are_closed_loses_nothing(recipe, part, quick, small_segments, tally):
-    run = Run(quick).go(journey(recipe)).ended()
-    assert any(entry[0] == "move" and "ledger-" in entry[2] for entry in run.disk.log)
-    tally("power cuts", states=run.check_all(run.moments(part)))
+def test_a_cut_while_the_ledger_is_made_leaves_all_of_it_or_nothing(recipe, git, quick, tally):
+    run = Run(quick, Site.made(os.path.join(quick, "site"), git=git)).go(journey(recipe)[:1])
+    tally("power cuts", states=run.check_all(run.moments()))
 
 
-@pytest.mark.parametrize("recipe", PHASES)
-def test_a_retry_that_finds_the_work_of_a_killed_writer_makes_it_durable(recipe, quick, tally):
-    trials = [(number, after) for number in range(len(journey(recipe))) for after in range(DEATHS)]
-    states = 0
-    for trial, (number, after) in enumerate(sampled(trials, TRIALS, recipe)):
-        lines = journey(recipe)[: number + 1]
-        run = Run(os.path.join(quick, str(trial))).go(lines[:-1])
-        name, line = lines[-1]
-        if run.dies_in(name, line, after):
-            run.do(name, line)
-            run.ended()
-            states += run.check_all([len(run.disk.log)])
-        shutil.rmtree(run.folder)
-    tally("power cuts", states=states)
+@pytest.mark.parametrize(
+    ("recipe", "number", "git"), sampled(product(TWO, NUMBERS, (True, False)), 6, "killed")
+)
+def test_a_retry_that_finds_the_work_of_a_killed_writer_makes_it_durable(
+    recipe, number, git, stages, quick, tally
+):
+    """The writer wrote its commit, and was killed before it was synced."""
+    name, line = journey(recipe)[number]
+    run = Run(quick, stages.site(os.path.join(quick, "site"), recipe, number, git=git))
+    ended = run.do(name, line, "-e", f"inject=fdatasync:signal=SIGKILL:when={run.sync_of(line)}")
+    assert ended.returncode == -9, ended
+    assert name in aftermath.ids(run.site.root)
+    run.go([(name, line)])
+    tally("power cuts", states=run.check_all([len(run.trace.log)]))
 
 
-@pytest.mark.parametrize("recipe", PHASES)
-def test_a_writer_killed_right_before_its_sync_is_made_up_for(recipe, quick):
-    *before, (name, line) = journey(recipe)[:9]
-    for after in range(DEATHS):
-        run = Run(os.path.join(quick, str(after))).go(before)
-        ledger = run.disk.names[os.path.join(run.site.home, "ledger.ndjson")]
-        run.dies_in(name, line, after)
-        if run.disk.log[-1][:2] == ("write", ledger):
-            break
-    assert run.site.ids()[-1] == name
-    run.do(name, line)
-    run.ended()
-    assert run.check_all([len(run.disk.log)])
+@pytest.mark.parametrize(
+    ("recipe", "number", "always"), sampled(product(TWO, NUMBERS, (True, False)), 6, "failed")
+)
+def test_after_a_failed_sync_the_retry_applies_once(recipe, number, always, stages, quick, tally):
+    """A disk that forgets what it failed to sync is survived if it syncs again right after."""
+    name, line = journey(recipe)[number]
+    run = Run(quick, stages.site(os.path.join(quick, "site"), recipe, number))
+    when = f"{run.sync_of(line)}{'+' if always else ''}"
+    ended = run.do(name, line, "-e", f"inject=fdatasync:error=EIO:when={when}")
+    assert ended.returncode == 3, ended
+    if always:
+        run.trace.log = [entry for entry in run.trace.log if entry[0] != "failed"]
+    began = len(run.trace.log)
+    run.go([(name, line)])
+    assert aftermath.ids(run.site.root).count(name) == 1
+    tally("power cuts", states=run.check_all(range(began, len(run.trace.log) + 1)))
 
 
-@pytest.mark.parametrize("failing", [1, 2])
-@pytest.mark.parametrize("number", [0, 1, 7, 21])
-@pytest.mark.parametrize("recipe", ["dev", "custom"])
-def test_after_a_failed_sync_the_retry_applies_once(recipe, number, failing, quick, tally):
-    *before, (name, line) = journey(recipe)[: number + 1]
-    run = Run(quick).go(before)
-    began = len(run.disk.log) + 1
-    run.disk.failing_syncs = failing
-    with pytest.raises(Fault) as failed:
-        run.do(name, line)
-    assert failed.value.code in ("not_written", "unknown_outcome"), failed.value
-    run.disk.said("failed", name, failed.value.code)
-    assert name not in run.site.ids() or failed.value.code == "unknown_outcome"
-    run.disk.failing_syncs = 0
-    run.do(name, line)
-    assert run.site.ids().count(name) == 1
-    run.ended()
-
-    def check(site, cut):
-        told = [said[2] for said in cut.said if said[0] == "failed"]
-        (run.check if told == ["not_written"] else run.check_unknown)(site, cut)
-
-    tally("power cuts", states=run.check_all(range(began, len(run.disk.log) + 1), check))
-
-
-@pytest.mark.parametrize("number", [0, 8], ids=["first", "later"])
-def test_the_real_sync_comes_before_the_answer(number, quick, not_shown):
-    if strace.cannot_trace():
-        not_shown(f"promise 2, the real sync: {strace.cannot_trace()}")
-    site = Site.made(os.path.join(quick, "site")).go(journey("dev")[:number])
-    words = strace.command(site.words(journey("dev")[number][1], "asked"))
-    calls = strace.points(site.root, os.path.join(quick, "log"), words)
-    happened = [name for name, _, rest in calls if "ledger.ndjson>" in rest or rest[0] == "1"]
-    assert happened[happened.index("write") :][:2] == ["write", "fdatasync"]
-    assert happened[-1] == "write"
-    if number == 0:
-        synced = [rest for name, _, rest in calls if name == "fsync"]
-        folders = [site.home, os.path.dirname(site.home), site.root]
-        assert all(any(f"<{folder}>" in rest for rest in synced) for folder in folders)
-
-
-def test_a_hand_edit_survives_the_cut_that_follows_its_adoption(quick, tally):
-    run = Run(quick).go(journey("dev")[:2])
-    record = os.path.join(run.site.root, run.site.keeper().show().state["record"])
+def test_a_hand_edit_survives_the_cut_that_follows_its_adoption(stages, quick, tally):
+    site = stages.site(os.path.join(quick, "site"), "dev", 2)
+    record = aftermath.record_of(site)
     with open(record, "rb") as file:
         edited = file.read().replace(b"A feature", b"An edited feature")
-    run.disk.hand(record, edited)
-    began = len(run.disk.log)
-    run.do("after-edit", ["task", "add", "three"])
-    run.ended()
+    with open(record, "wb") as file:
+        file.write(edited)
+    run = Run(quick, site).go([("after-edit", ["task", "add", "three"])])
 
-    def check(site, cut):
-        run.check(site, cut)
-        assert site.seen()["title"] == "An edited feature"
+    def check(site, cut, torn):
+        run.check(site, cut, torn)
+        assert aftermath.state_of(site.root, run.site.workflow)["title"] == "An edited feature"
 
-    tally("power cuts", states=run.check_all(range(began, len(run.disk.log) + 1), check))
+    tally("power cuts", states=run.check_all(run.moments(), check))

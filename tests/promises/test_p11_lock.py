@@ -1,27 +1,30 @@
 """Promise 11: a dead or stopped holder of the lock never blocks for ever.
 
-Another process takes the workspace's lock and is killed or stopped while it has it. The time that a
-command waits is given to it; that it is kept is measured with a wide margin.
+Another process takes the ledger's lock, or is in the middle of a command, and is killed or stopped
+there. Whoever reads goes on with no time to wait at all; whoever writes is refused at the end of
+the time that it has, and goes on at once when the holder does or dies.
 """
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
-from holdfast import Fault
-from promises.journeys import ENVIRONMENT, Site, journey
-from workshop import FULL
+from holdfast import Fault, Keeper
+from holdfast.disk import Disk
+from holdfast.storage.ledger import Ledger
+from promises.writers import ENVIRONMENT, TESTS
+from workshop import SOURCE, Workshop, sampled
 
 pytestmark = pytest.mark.promise(11)
 
-WAIT_S = 0.3
-AT_ONCE_S = 5.0
-"""Far less than a command would wait, far more than it needs."""
+LIMIT_S = 60
+"""After this time something hangs."""
+STEPS = range(1, 32)
 
 HOLDER = """\
 import os, sys
@@ -33,28 +36,41 @@ os.close(fd)
 print("released", flush=True)
 sys.stdin.readline()
 """
-STOPPED_AT_A_CALL = """\
+DYING = """\
+import os, sys
+from holdfast.disk import Disk
+from holdfast.storage.ledger import Ledger
+Ledger(sys.argv[1], Disk(), 0.0).acquire()
+os.write(1, b"held")
+os.read(0, 1)
+"""
+STOPPED = """\
 import os, signal, sys
 from holdfast import Keeper
-from promises.disks import CountingDisk
+from promises.forks import STEPS
 
-class StoppingDisk(CountingDisk):
-    def strike(self, name, arguments):
-        if len(self.calls) == self.at:
+steps = 0
+
+def count(frame, event, function):
+    global steps
+    if event == "c_call" and function.__name__ in STEPS:
+        steps += 1
+        if steps == int(sys.argv[1]):
             os.kill(os.getpid(), signal.SIGSTOP)
 
-disk = StoppingDisk(int(sys.argv[1]))
-Keeper(disk=disk).remind("from the stopped one", workflow=sys.argv[2], id="stopped")
+keeper = Keeper(".")
+sys.setprofile(count)
+keeper.remind("from the stopped one", id="stopped")
+sys.setprofile(None)
 """
 
 
 class Holder:
     """A process that has the lock."""
 
-    def __init__(self, site):
-        lock = os.path.join(site.home, "lock")
+    def __init__(self, shop):
         self._process = subprocess.Popen(
-            [sys.executable, "-c", HOLDER, lock],
+            [sys.executable, "-c", HOLDER, shop.path(".git", "holdfast", "lock")],
             env=ENVIRONMENT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -81,44 +97,56 @@ class Holder:
 
 
 @pytest.fixture
-def site(tmp_path):
-    return Site.made(tmp_path / "site").go(journey("dev")[:1])
+def shop(tmp_path):
+    made = Workshop(tmp_path / "repository")
+    Keeper(made.root).start("dev", "docs/plan.md", id="first")
+    return made
 
 
 @pytest.fixture
-def holder(site):
-    held = Holder(site)
+def holder(shop):
+    held = Holder(shop)
     yield held
     held.kill()
 
 
-def check_busy(site, holder, wait_s=WAIT_S):
-    """A command gives up in its time, names who is in the way, and leaves nothing."""
-    before = site.events()
-    began = time.monotonic()
-    with pytest.raises(Fault) as busy:
-        site.keeper(wait_s=wait_s).remind("while it was stopped", workflow=site.workflow)
-    waited = time.monotonic() - began
-    assert wait_s <= waited < wait_s + AT_ONCE_S
-    assert busy.value.code == "busy"
-    assert f"process {holder.pid} " in busy.value.message
-    assert busy.value.hint
-    assert site.events() == before
+def ids(shop):
+    return [event["id"] for event in Keeper(shop.root).log() if "." not in event["id"]]
+
+
+def check_busy(shop, pid, wait_s=0.05):
+    """A writer gives up, names who is in the way, and leaves nothing."""
+    before = Keeper(shop.root).log()
+    with pytest.raises(Fault) as caught:
+        Keeper(shop.root, wait_s=wait_s).remind("while it was stopped")
+    assert caught.value.code == "busy"
+    assert f"process {pid} " in caught.value.message
+    assert "again" in caught.value.hint
+    assert Keeper(shop.root).log() == before
+
+
+def check_readable(shop):
+    """Every look answers, with no time to wait."""
+    keeper = Keeper(shop.root, wait_s=0.0)
+    assert keeper.show().state["subject"] == "docs/plan.md"
+    assert keeper.workflows()[0]
+    assert keeper.log()
+    assert keeper.verify().ok
 
 
 def in_thread(work):
-    """Runs it in a thread that is not the first one; what it raised is raised here."""
+    """Run it in a thread that is not the first one; what it raised is raised here."""
     raised = []
 
     def run():
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - it is raised again, in the first thread
+        except BaseException as error:  # noqa: BLE001 - raised again, in the first thread
             raised.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(60)
+    thread.join(LIMIT_S)
     assert not thread.is_alive()
     if raised:
         raise raised[0]
@@ -128,110 +156,171 @@ def directly(work):
     work()
 
 
-each_place = pytest.mark.parametrize("runs", [directly, in_thread])
+each_thread = pytest.mark.parametrize("runs", [directly, in_thread])
 
 
-@each_place
-def test_a_killed_holder_gives_the_lock_back_at_once(site, holder, runs):
+@each_thread
+def test_a_killed_holder_gives_the_lock_back_at_once(shop, holder, runs):
     holder.kill()
-    began = time.monotonic()
-    runs(lambda: site.keeper().remind("after the kill", workflow=site.workflow, id="after"))
-    assert time.monotonic() - began < AT_ONCE_S
-    assert site.ids() == ["step-0", "after"]
+    runs(lambda: Keeper(shop.root, wait_s=0.0).remind("after the kill", id="after"))
+    assert ids(shop) == ["first", "after"]
 
 
-@each_place
-def test_a_holder_that_is_killed_while_another_waits_lets_it_through(site, holder, runs):
-    timer = threading.Timer(WAIT_S, holder.kill)
+def test_a_killed_writer_leaves_no_lock_behind(shop):
+    ledger = Ledger(shop.path(".git", "holdfast"), Disk(), 0.0)
+    child = subprocess.Popen(
+        [sys.executable, "-c", DYING, ledger.folder], env=ENVIRONMENT,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdout.read(4) == b"held"
+    child.kill()
+    child.communicate()
+    ledger.acquire()
+    ledger.release()
+
+
+@each_thread
+def test_a_holder_that_is_killed_while_another_waits_lets_it_through(shop, holder, runs):
+    timer = threading.Timer(0.3, holder.kill)
     timer.start()
-    began = time.monotonic()
-    runs(lambda: site.keeper(wait_s=60).remind("after", workflow=site.workflow, id="after"))
-    assert time.monotonic() - began < WAIT_S + AT_ONCE_S
+    runs(lambda: Keeper(shop.root, wait_s=LIMIT_S).remind("after", id="after"))
     timer.join()
-    assert site.ids() == ["step-0", "after"]
+    assert ids(shop) == ["first", "after"]
 
 
-@each_place
-def test_a_stopped_holder_is_named_when_the_time_is_over(site, holder, runs):
+@each_thread
+@pytest.mark.parametrize("wait_s", [0.0, 0.1])
+def test_a_stopped_holder_is_named_when_the_time_is_over(shop, holder, runs, wait_s):
     holder.stop()
-    runs(lambda: check_busy(site, holder))
-    runs(lambda: check_busy(site, holder))
+    runs(lambda: check_busy(shop, holder.pid, wait_s))
+    runs(lambda: check_busy(shop, holder.pid, wait_s))
 
 
-@each_place
-def test_no_time_to_wait_means_no_wait(site, holder, runs):
+@each_thread
+def test_everything_goes_on_when_a_stopped_holder_does(shop, holder, runs):
     holder.stop()
-    runs(lambda: check_busy(site, holder, wait_s=0.0))
-
-
-@each_place
-def test_everything_goes_on_when_a_stopped_holder_does(site, holder, runs):
-    holder.stop()
-    runs(lambda: check_busy(site, holder))
+    runs(lambda: check_busy(shop, holder.pid))
     holder.go_on()
     holder.release()
-    began = time.monotonic()
-    for number in range(3):
-        id_ = f"after-{number}"
-        runs(lambda id_=id_: site.keeper().remind(f"after {id_}", workflow=site.workflow, id=id_))
-    assert time.monotonic() - began < AT_ONCE_S
-    assert site.ids() == ["step-0", "after-0", "after-1", "after-2"]
-    assert site.complaints() == []
+    names = [f"after-{number}" for number in range(3)]
+    for name in names:
+        runs(lambda name=name: Keeper(shop.root, wait_s=0.0).remind(name, id=name))
+    assert ids(shop) == ["first", *names]
+    assert Keeper(shop.root).verify().ok
 
 
-def test_the_caller_s_own_alarm_is_left_as_it_was(site, holder):
-    heard = []
-    previous = signal.signal(signal.SIGALRM, lambda *_: heard.append(1))
+def test_a_thread_that_gave_up_waiting_takes_the_lock_from_nobody_later(shop, holder):
+    in_thread(lambda: check_busy(shop, holder.pid))
+    holder.release()
+    for name in ("one", "two", "three"):
+        Keeper(shop.root, wait_s=LIMIT_S).remind(name, id=name)
+    assert ids(shop) == ["first", "one", "two", "three"]
+
+
+def test_many_threads_with_a_keeper_each_take_turns(shop):
+    def write(number):
+        keeper = Keeper(shop.root, wait_s=LIMIT_S)
+        for index in range(5):
+            keeper.remind(f"{number} {index}", id=f"t{number}-{index}")
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT_S)
+    names = [f"t{number}-{index}" for number in range(6) for index in range(5)]
+    assert sorted(ids(shop)) == sorted(["first", *names])
+    assert Keeper(shop.root).verify().ok
+
+
+def test_the_alarm_of_the_caller_is_left_as_it_was(shop, holder):
+    rings = []
+    previous = signal.signal(signal.SIGALRM, lambda *_: rings.append(1))
     try:
-        check_busy(site, holder)
+        check_busy(shop, holder.pid)
         signal.raise_signal(signal.SIGALRM)
     finally:
         signal.signal(signal.SIGALRM, previous)
-    assert heard == [1]
+    assert rings == [1]
 
 
-def test_reading_needs_no_lock(site, holder):
+def test_reading_needs_no_lock(shop, holder):
     holder.stop()
-    assert site.keeper(wait_s=0.0).show(workflow=site.workflow).state["id"] == site.workflow
-    assert site.keeper(wait_s=0.0).log()
-    assert site.keeper(wait_s=0.0).verify().ok
+    check_readable(shop)
+    for words in (["status"], ["show"], ["log"], ["context"], ["verify"], []):
+        ended = shop.run(*words, HOLDFAST_WAIT_MS="0")
+        assert ended.returncode == 0, (words, ended)
 
 
-def test_the_command_line_gives_up_with_a_storage_fault(site, holder):
+@pytest.mark.parametrize("event", ["SessionStart", "PreCompact", "Stop", "SessionEnd"])
+def test_a_hook_answers_while_the_holder_is_stopped(shop, holder, event):
     holder.stop()
-    before = site.events()
-    wait_s, environment = (
-        (10.0, {}) if FULL else (WAIT_S, {"HOLDFAST_WAIT_MS": f"{WAIT_S * 1000:g}"})
-    )
-    began = time.monotonic()
-    code, answer = site.run(["advance"], "tried", env={**ENVIRONMENT, **environment})
-    waited = time.monotonic() - began
-    assert (code, answer["error"]["code"]) == (3, "busy")
-    assert f"process {holder.pid} " in answer["error"]["message"]
-    assert wait_s <= waited < wait_s + AT_ONCE_S
-    assert site.events() == before
+    before = Keeper(shop.root).log()
+    text = json.dumps({"hook_event_name": event, "session_id": "s", "cwd": shop.root})
+    ended = subprocess.run(
+        [sys.executable, "-m", "holdfast", "hook"], input=text, text=True, capture_output=True,
+        cwd=shop.root, env={**ENVIRONMENT, "HOLDFAST_WAIT_MS": "0"}, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0
+    assert ("docs/plan.md" in ended.stdout) == (event == "SessionStart")
+    assert Keeper(shop.root).log() == before
+
+
+def test_the_command_line_gives_up_with_a_fault_and_works_later(shop, holder):
+    holder.stop()
+    ended = shop.run("advance", "--id", "tried", "--json", HOLDFAST_WAIT_MS="100")
+    error = json.loads(ended.stdout)["error"]
+    assert (ended.returncode, error["code"]) == (3, "busy")
+    assert f"process {holder.pid} " in error["message"]
+    assert ids(shop) == ["first"]
     holder.go_on()
     holder.release()
-    assert site.run(["advance"], "tried")[0] == 0
-    assert site.ids() == ["step-0", "tried"]
+    assert shop.run("advance", "--id", "tried").returncode == 0
+    assert ids(shop) == ["first", "tried"]
 
 
-@pytest.mark.parametrize("call", range(2, 9))
-def test_a_writer_stopped_in_the_middle_finishes_once_when_it_goes_on(site, call):
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    stopped = subprocess.Popen(
-        [sys.executable, "-c", STOPPED_AT_A_CALL, str(call), site.workflow],
-        cwd=site.root,
-        env={**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([ENVIRONMENT["PYTHONPATH"], here])},
+def stopped_at(shop, step):
+    """Start a command that stops itself before one of its steps; return it if it got there."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", STOPPED, str(step)],
+        cwd=shop.root,
+        env={**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([SOURCE, TESTS])},
     )
-    try:
-        _, status = os.waitpid(stopped.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
-        with pytest.raises(Fault, match=f"process {stopped.pid} "):
-            site.keeper(wait_s=WAIT_S).remind("busy", workflow=site.workflow, id="refused")
-    finally:
-        os.kill(stopped.pid, signal.SIGCONT)
-    assert stopped.wait(60) == 0
-    site.keeper().remind("after", workflow=site.workflow, id="after")
-    assert site.ids() == ["step-0", "stopped", "after"]
-    assert site.complaints() == []
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    if os.WIFSTOPPED(status):
+        return process
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return None
+
+
+def test_a_writer_stopped_at_any_step_delays_no_reader_and_finishes_once(tmp_path, tally):
+    steps = sampled(STEPS, 6, "stopped")
+    stopped = killed = 0
+    for step in steps:
+        shop = Workshop(tmp_path / f"at-{step}")
+        Keeper(shop.root).start("dev", "docs/plan.md", id="first")
+        writer = stopped_at(shop, step)
+        if writer is None:
+            continue
+        stopped += 1
+        check_readable(shop)
+        try:
+            Keeper(shop.root, wait_s=0.05).remind("meanwhile", id="meanwhile")
+        except Fault as fault:
+            assert fault.code == "busy"
+            assert f"process {writer.pid} " in fault.message
+        if step % 2:
+            writer.kill()
+            writer.wait()
+            killed += 1
+        else:
+            writer.send_signal(signal.SIGCONT)
+            assert writer.wait(LIMIT_S) == 0
+            assert ids(shop).count("stopped") == 1
+        Keeper(shop.root, wait_s=0.0).remind("after", id="after")
+        assert ids(shop).count("stopped") <= 1
+        assert ids(shop)[-1] == "after"
+        assert Keeper(shop.root).verify().ok
+    assert stopped
+    tally("stopped writers", steps=stopped, killed=killed)

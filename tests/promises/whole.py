@@ -4,8 +4,6 @@ A ``Step`` is one process with what it reads. ``Scenes`` goes through the story 
 copy of the repository from right before each step; promises are tried on copies of those.
 """
 
-import contextlib
-import io
 import json
 import os
 import re
@@ -15,12 +13,11 @@ import sys
 from typing import NamedTuple
 
 import holdfast
-from holdfast.cli.main import main
 from holdfast.hooks.plans import EVENTS
-from holdfast.layers import index
 from holdfast.mcp.tools import TOOLS
 from mcp_client import STATELESS
-from promises.journeys import told
+from promises import zygote
+from promises.journeys import INDEX, told
 from story import FOUND, PAGE, STORY
 from workshop import SOURCE
 
@@ -31,6 +28,7 @@ READING = {
     "recipes", "recipes show", "status", "show", "log", "gate list", "violation list", "context",
     "forge show", "interview show", "delegation list", "trust", "verify", "loop status",
     "loop next", "memory search", "completion", "help", "hook", "initiative show", "watch",
+    "export",
 }  # fmt: skip
 """What changes nothing of its own."""
 CHANGING = re.compile(r'"(pid|born|duration_ms)": \d+')
@@ -54,6 +52,8 @@ CALLS = [
     ("complete", {"force": True, "reason": "enough"}),
 ]
 
+EXPORT = "other.ndjson"
+"""A ledger from elsewhere."""
 BEGUN = [name for name, _ in STORY].index("gate run")
 """A moment in the story at which a workflow is active."""
 
@@ -85,6 +85,8 @@ def _commands():
             continue
         words = in_json(line.split(), "--id", RETRY)
         yield Step(name, "command", [sys.executable, "-m", "holdfast", *words], b"", number)
+    words = [sys.executable, "-m", "holdfast", "import", EXPORT, "--json"]
+    yield Step("import", "command", words, b"", BEGUN)
 
 
 def _hooks():
@@ -154,11 +156,11 @@ class Scene:
         )  # fmt: skip
 
     def ask(self, *words):
-        """A command line in this process, for speed: its exit code and its object."""
-        out = io.StringIO()
-        with _as_there(self.root), contextlib.redirect_stdout(out):
-            code = main(in_json(words))
-        return code, json.loads(out.getvalue())
+        """A command line in a forked process, for speed: its exit code and its object."""
+        words = in_json(words)
+        ended = zygote.shared().command(self.root, words, environment=environment(self.root))
+        assert ended.stdout, ended
+        return ended.returncode, json.loads(ended.stdout)
 
     def history(self):
         """What was asked for, as ``told`` has it.
@@ -175,7 +177,7 @@ class Scene:
         _, answer = self.ask("verify")
         fine = ("ok", "behind")
         found = answer["lines"]
-        return [line for line in found if line["level"] not in fine and line["what"] != index.NAME]
+        return [line for line in found if line["level"] not in fine and line["what"] != INDEX]
 
     def names(self):
         """Every file that Holdfast has here, so that what a killed step left would be seen."""
@@ -186,18 +188,13 @@ class Scene:
         return found
 
 
-@contextlib.contextmanager
-def _as_there(root):
-    before, folder, there = dict(os.environ), os.getcwd(), environment(root)
-    os.environ.clear()
-    os.environ.update(there)
-    os.chdir(root)
-    try:
-        yield
-    finally:
-        os.chdir(folder)
-        os.environ.clear()
-        os.environ.update(before)
+def _exported(root):
+    """What another repository's ledger exports."""
+    os.makedirs(root)
+    scene = Scene(root)
+    code, answer = scene.ask("start", "dev", "elsewhere.md", "--task", "one")
+    assert code == 0, answer
+    return zygote.shared().command(root, ["export"], environment=environment(root)).stdout
 
 
 class Scenes:
@@ -208,7 +205,8 @@ class Scenes:
         os.makedirs(os.path.join(folder, "home"))
         scene = Scene(os.path.join(folder, "now"))
         os.makedirs(os.path.join(scene.root, os.path.dirname(FOUND)))
-        for name, text in (("README.md", "A project.\n"), (FOUND, PAGE)):
+        export = _exported(os.path.join(folder, "elsewhere"))
+        for name, text in (("README.md", "A project.\n"), (FOUND, PAGE), (EXPORT, export)):
             with open(os.path.join(scene.root, name), "w") as file:
                 file.write(text)
         for line in ("init -q -b main", "add .", "commit -q -m begin"):

@@ -126,6 +126,74 @@ def test_a_child_never_inherits_the_lock(shop):
         child.wait()
 
 
+def test_a_fork_does_not_keep_the_lock_of_its_parent(shop):
+    shop.keeper().start("dev", "a.md")
+    code = """
+import os, sys
+from holdfast.disk import Disk
+from holdfast.storage.ledger import Ledger
+ledger = Ledger(sys.argv[1], Disk(), 5.0)
+ledger.acquire()
+if os.fork() == 0:
+    os.write(1, b"child")
+    os.read(0, 1)
+    os._exit(0)
+os.read(0, 1)
+os._exit(0)
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, folder_of(shop)], env={**os.environ, "PYTHONPATH": SOURCE},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert parent.stdout.read(5) == b"child"
+        parent.kill()
+        parent.wait()
+        shop.keeper(wait_s=0.0).remind("the child still runs")
+    finally:
+        parent.stdin.close()
+        parent.stdout.close()
+
+
+def test_no_ledger_is_made_where_the_repository_is_gone(shop):
+    shop.keeper().start("dev", "a.md")
+    writer = ledger_of(shop)
+    os.rename(shop.path(".git"), shop.path("moved"))
+    with pytest.raises(Fault) as caught:
+        writer.acquire()
+    assert caught.value.code == "moved"
+    assert not os.path.exists(shop.path(".git"))
+
+
+def test_what_was_read_of_one_ledger_is_not_written_into_another(shop):
+    shop.keeper().start("dev", "a.md")
+    writer = ledger_of(shop)
+    writer.acquire()
+    assert writer.head_seq
+    os.rename(folder_of(shop), shop.path(".git", "elsewhere"))
+    shop.keeper().start("dev", "b.md")
+    before = shop.keeper().log()
+    with pytest.raises(Fault) as caught:
+        writer.begin()
+    writer.release()
+    assert caught.value.code == "moved"
+    assert shop.keeper().log() == before
+
+
+def test_a_commit_into_a_folder_that_moved_is_of_unknown_outcome(shop):
+    shop.keeper().start("dev", "a.md")
+    writer = ledger_of(shop)
+    writer.acquire()
+    writer.begin()
+    writer.put_fact("x", "y")
+    os.rename(folder_of(shop), shop.path(".git", "elsewhere"))
+    with pytest.raises(Fault) as caught:
+        writer.commit("retry-me")
+    writer.release()
+    assert caught.value.code == "unknown_outcome"
+    assert "--id retry-me" in caught.value.hint
+
+
 # Making it
 
 
@@ -204,6 +272,21 @@ def test_every_commit_is_synced_and_no_checkpoint_runs_by_itself(shop):
     assert connection.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
 
 
+def test_checkpoints_run_under_the_lock_alone(shop):
+    keeper = shop.keeper()
+    keeper.start("dev", "a.md")
+    database_ = keeper.store.ledger.database
+    statements = []
+    database_._connection.set_trace_callback(
+        lambda statement: statements.append((statement, database_.is_locked))
+    )
+    for number in range(40):
+        keeper.set_context({"n": number})
+    checkpoints = [held for statement, held in statements if "wal_checkpoint" in statement]
+    assert checkpoints
+    assert all(checkpoints)
+
+
 def test_the_journal_stays_small_over_many_commits(shop):
     keeper = shop.keeper()
     keeper.start("dev", "a.md")
@@ -252,16 +335,30 @@ def test_a_reader_waits_for_nobody(shop):
     writer.release()
 
 
+def test_a_reader_cannot_write(shop):
+    shop.keeper().start("dev", "a.md")
+    reader = shop.keeper()
+    reader.show()
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        reader.store.ledger.database._connection.execute("CREATE TABLE x (y)")
+
+
 def test_a_look_changes_no_byte(shop):
     shop.keeper().start("dev", "a.md")
-    before = shop.files(without=())
+    before = kept_bytes(shop)
     keeper = shop.keeper()
     keeper.show()
     keeper.workflows()
     keeper.log()
     keeper.overview()
     keeper.verify()
-    assert shop.files(without=()) == before
+    assert kept_bytes(shop) == before
+
+
+def kept_bytes(shop):
+    """Return all files but the shared memory, in which readers mark what they look at."""
+    files = shop.files(without=())
+    return {path: data for path, data in files.items() if not path.endswith("-shm")}
 
 
 def test_a_look_where_there_is_no_ledger_makes_none(shop):
@@ -315,6 +412,7 @@ keeper.start("dev", "a.md")
 pid = os.fork()
 if pid == 0:
     keeper.remind("from the child")
+    assert keeper.store.ledger.database._owner == os.getpid()
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
 keeper.remind("from the parent")
@@ -333,7 +431,9 @@ def test_nothing_but_sqlite_opens_the_database(shop):
 import sys
 opened = []
 def hook(event, arguments):
-    if event == "open" and "ledger.db" in str(arguments[0]):
+    path = str(arguments[0]) if event == "open" else ""
+    # One that is about to be made has no locks yet.
+    if "ledger.db" in path and ".new-" not in path:
         opened.append(arguments[0])
 sys.addaudithook(hook)
 from holdfast.cli.main import main

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from handbook.pages import ROOT
 from holdfast import recipes as shelf
-from holdfast import settings, small
-from holdfast.audit import REPAIRED
+from holdfast import settings
+from holdfast.aggregates import LOGS, log_of
+from holdfast.audit.chain import REPAIRED
 from holdfast.cli.grammar import COMMON
 from holdfast.cli.table import COMMANDS, GROUPS
 from holdfast.core import initiative, initiatives, workflow
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOURCE = ROOT / "src"
-RAISED = ("Refusal", "Refused", "Fault", "NewerLine", "_told", "_trouble")
+RAISED = ("Refusal", "Refused", "Fault", "_told", "_trouble")
 """What is called with the code of an error first."""
 _ERRORS = ("HoldfastError", "Refused", "Fault")
 _VARIABLE = re.compile(r"HOLDFAST_[A-Z_]+[A-Z]")
@@ -51,8 +53,8 @@ def own_options(command: str) -> list[str]:
 def event_types() -> list[str]:
     """Every type that a line of the ledger can have."""
     found = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE, *initiative.EVOLVE, *initiatives.OTHERS}
-    for kind in small.KINDS:
-        found |= set(small.core_of(kind).EVOLVE)
+    for kind in LOGS:
+        found |= set(import_module(f"holdfast.core.{kind}").EVOLVE)
     return sorted(found)
 
 
@@ -112,7 +114,7 @@ def formats() -> list[str]:
 
 def record_places() -> dict[str, str]:
     """The records beside workflows: what they are about, and where they stand."""
-    places = {kind: small.record_of(kind).path() for kind in small.KINDS}
+    places = {kind: log_of(kind).path for kind in LOGS}
     return {**places, "index": index.NAME}
 
 

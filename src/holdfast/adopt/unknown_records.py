@@ -14,7 +14,6 @@ from holdfast.core.workflow.evidence import with_claims
 from holdfast.errors import Refused
 from holdfast.layers import records
 from holdfast.layers.records import envelope, fields
-from holdfast.storage.ledger import ACTIVE
 from holdfast.workspace import is_inside
 
 TYPE_CHECKING = False
@@ -24,10 +23,13 @@ if TYPE_CHECKING:
     from holdfast.keeper.transaction import Transaction
     from holdfast.layers.records.envelope import Sealed
 
+_SHARED = [spec.active for spec in FORMATS.values() if spec.is_slot]
+"""The places that workflows have one after the other."""
+
 
 def adopt_all(tx: Transaction) -> bool:
     """Adopt every record of this worktree that is not known; say whether there was one."""
-    known = _known_records(tx.store)
+    known = tx.store.ledger.active_records(tx.store.workspace.name)
     adopted = False
     for record in records_here(tx.store.workspace.root):
         if record not in known:
@@ -37,14 +39,14 @@ def adopt_all(tx: Transaction) -> bool:
 
 def peek_all(store: Store) -> list[Workflow]:
     """Return the states of the records here that the ledger does not know. Change nothing."""
-    known = _known_records(store)
+    known = store.ledger.active_records(store.workspace.name)
     states: list[Workflow] = []
     try:
         places = records_here(store.workspace.root)
     except Refused:
         return []  # A folder that leads elsewhere: whoever adopts says so.
     for record in places:
-        if record in known and not FORMATS[format_of(record)].is_slot:
+        if record in known and record not in _SHARED:
             continue
         try:
             read = _read(store, record)
@@ -80,11 +82,6 @@ def _expired(state: Workflow) -> str:
 def announcement(state: Workflow) -> str:
     """Say of an unknown record how it is adopted."""
     return f"{state['record']} is not in the ledger yet: holdfast resume {state['id']} adopts it"
-
-
-def _known_records(store: Store) -> set[str]:
-    rows = store.ledger.rows(f"{ACTIVE} AND worktree = ?", store.workspace.name)
-    return {row["record"] for row in rows}
 
 
 def records_here(root: str) -> list[str]:

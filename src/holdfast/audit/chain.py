@@ -65,23 +65,23 @@ class Chain:
 
     def add(self, row: tuple[Any, ...]) -> bool:
         """Take the next row; return False if it is not an event as it was written."""
-        seq = row[0]
+        seq, _, _, stream, version, _, kind, _, _, _, prev, own = row
         if seq != self._next:
             self.gaps.append((self._next, seq - 1))
         try:
-            event = codec.checked(row)
+            codec.check(row)
+            if stream == OWN_STREAM:
+                self._give_up(codec.checked(row)["data"])
         except codec.BadEvent as bad:
             self.bad[seq] = str(bad)
             self._next, self._prev = seq + 1, ""
             return False
-        if seq == self._next and self._prev and event["prev"] != self._prev:
+        if seq == self._next and self._prev and prev != self._prev:
             self.loose.append(seq)
-        self._next, self._prev = seq + 1, event["hash"]
+        self._next, self._prev = seq + 1, own
         self.events += 1
-        if event["stream"] == OWN_STREAM:
-            self._give_up(event["data"])
-        else:
-            self._count(event["stream"], event["version"], event["type"])
+        if stream != OWN_STREAM:
+            self._count(stream, version, kind)
         return True
 
     def _count(self, stream: str, version: int, kind: str) -> None:

@@ -19,6 +19,7 @@ from holdfast.layers import records
 from holdfast.layers.records import envelope
 from holdfast.layers.records.fields import Invalid
 from holdfast.storage import salvage
+from holdfast.storage.database import BESIDE, NAME
 from holdfast.storage.ledger import ACTIVE, Ledger
 
 TYPE_CHECKING = False
@@ -60,10 +61,11 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, str]]:
     try:
         if not _is_damaged(store):
             return {}
-        damaged = salvage.Damaged(database.path)
+        folder = os.path.join(store.workspace.home, _FOLDER)
+        damaged = salvage.Damaged(database.path, folder, store.disk)
         try:
             states = damaged.states()
-            fresh = _copy_events(store, damaged)
+            fresh = _copy_events(store, damaged, folder)
         finally:
             damaged.close()
         kept = salvage.put_in_place(fresh, database.path, store.disk, store.stamp())
@@ -76,21 +78,21 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, str]]:
 
 
 def _is_damaged(store: Store) -> bool:
+    """True if a new database has to be made. Raise ``Fault`` if a newer Holdfast wrote this one."""
     try:
         chain = read_chain(store)
+        is_sound = not (store.ledger.damage() or chain.bad or chain.loose)
+        return not (is_sound and store.ledger.has_whole_tables())
     except Fault as fault:
         if fault.code == "newer_ledger":
             raise
         return True
-    return bool(store.ledger.damage() or chain.bad or chain.loose)
 
 
-def _copy_events(store: Store, damaged: salvage.Damaged) -> str:
+def _copy_events(store: Store, damaged: salvage.Damaged, folder: str) -> str:
     """Write the sound events of a damaged ledger into a new one; return its path."""
-    folder = os.path.join(store.workspace.home, _FOLDER)
-    if os.path.isdir(folder):
-        for name in os.listdir(folder):
-            store.disk.remove(os.path.join(folder, name))
+    for end in ("", *BESIDE):
+        store.disk.remove(os.path.join(folder, NAME) + end)  # A repair that was killed left it.
     fresh = Ledger(folder, store.disk, 1.0)
     fresh.acquire()
     try:

@@ -31,6 +31,8 @@ def verify(store: Store, *, everything: bool = False) -> Report:
         views.check_unknown(store, report)
         views.check_index(store, report)
     except Fault as fault:
+        if fault.code == "storage":
+            raise  # It may be whole: no repair helps where it cannot be read.
         report.say("error", LEDGER, fault.message)
     finally:
         store.notes = kept

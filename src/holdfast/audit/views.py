@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from holdfast.adopt import findings, unknown_records
-from holdfast.aggregates import aggregate_of, is_log, is_workflow
-from holdfast.errors import HoldfastError
+from holdfast.aggregates import LOGS, aggregate_of, is_log, is_workflow, stream_of
+from holdfast.errors import Fault, HoldfastError
 from holdfast.layers import index
 from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.adopt.findings import Subject
     from holdfast.audit.chain import Chain, Report
     from holdfast.keeper.store import Store
     from holdfast.storage.ledger import Stream
@@ -42,13 +43,25 @@ def check_streams(store: Store, chain: Chain, report: Report) -> None:
 def _check_stream(store: Store, stream: str, report: Report) -> None:
     aggregate = aggregate_of(stream)
     state, odd = aggregate.replay(lambda: store.ledger.events(stream))
+    moot = _last_whole(store, stream) if odd else 0
     for event in odd:
-        report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
-    held = store.ledger.stream(stream)
+        if event["seq"] > moot:
+            report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
+    try:
+        held = store.ledger.stream(stream)
+    except Fault as fault:
+        report.say("error", stream, fault.message)
+        return
     if state is None and held is None:
         return
     if state is None or held is None or held.state != state or not _is_right(held, store):
         report.say("error", stream, "its state is not what its events give")
+
+
+def _last_whole(store: Store, stream: str) -> int:
+    """Return the seq of the last event that holds a whole state: what went before it is moot."""
+    events = store.ledger.events(stream)
+    return max((event["seq"] for event in events if event["type"] == "record_adopted"), default=0)
 
 
 def _is_right(held: Stream, store: Store) -> bool:
@@ -64,28 +77,44 @@ def _is_right(held: Stream, store: Store) -> bool:
 
 def check_records(store: Store, report: Report) -> None:
     """Compare the record of every active workflow and every log with the ledger."""
-    for held in store.ledger.states(f"{ACTIVE} OR kind <> 'workflow' ORDER BY stream"):
-        subject = store.subject(held)
-        if subject.path is None:
-            continue
+    for row in store.ledger.rows(f"{ACTIVE} ORDER BY stream"):
         try:
-            finding = findings.examine(store, subject)
-        except HoldfastError as error:
-            report.say("error", subject.record, error.message)
+            held = store.ledger.stream(row["stream"])
+        except Fault:
+            continue  # The stream itself is reported.
+        if held is not None:
+            _check_record(store, store.subject(held), report)
+    for stream in map(stream_of, LOGS):
+        try:
+            held = store.ledger.stream(stream)
+        except Fault:
             continue
-        if subject.raw is not None:
-            report.counts["records"] += 1
-        if finding is None:
-            continue
-        level, message = _MEANINGS[finding.kind]
-        if finding.is_ahead:
-            message = (
-                "it shows an event that the ledger does not have: events are lost, or it is from "
-                "a copy; the next change goes on from it"
-            )
-            level = "error"
-        if level != "ok":
-            report.say(level, subject.record, message.format(note=finding.note))
+        # Where a log has no event, a record of it may be all that is left.
+        subject = store.blank_subject(stream) if held is None else store.subject(held)
+        _check_record(store, subject, report)
+
+
+def _check_record(store: Store, subject: Subject, report: Report) -> None:
+    if subject.path is None:
+        return
+    try:
+        finding = findings.examine(store, subject)
+    except HoldfastError as error:
+        report.say("error", subject.record, error.message)
+        return
+    if subject.raw is not None:
+        report.counts["records"] += 1
+    if finding is None:
+        return
+    level, message = _MEANINGS.get(finding.kind, ("error", f"{finding.note}"))
+    if finding.is_ahead:
+        message = (
+            "it shows an event that the ledger does not have: events are lost, or it is from "
+            "a copy; the next change goes on from it"
+        )
+        level = "error"
+    if level != "ok":
+        report.say(level, subject.record, message)
 
 
 def check_unknown(store: Store, report: Report) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.adopt.unknown_records import announcement
 from holdfast.cli.text import cells, clean, padded
 from holdfast.core.ahead import ahead
 from holdfast.core.refusal import word
@@ -48,6 +49,7 @@ def here(keeper: Keeper, args: Arguments) -> Answer:
         "git": workspace.git is not None,
         "branch": workspace.branch(),
         "workflows": found.rows,
+        "unopened": found.unopened,
         "mine": found.mine,
         "initiative": found.initiative,
         "damage": found.damage,
@@ -62,21 +64,24 @@ def _told(found: Overview) -> list[str]:
     where the table does not show it.
     """
     if found.strangers:
-        return [f"the ledger does not know {place} yet" for place in found.strangers[:_THREE]]
+        return [announcement(state) for state in found.strangers[:_THREE]]
     is_seen = found.why is None or found.why.code == "ambiguous" or not found.rows
     return [] if is_seen or found.mine or found.why is None else [found.why.message]
 
 
 def _unwritable(found: Overview, workspace: Workspace) -> list[str]:
-    if found.is_writable:
+    if not found.unwritable:
         return []
-    from holdfast.storage.database import ways_to_write
+    way = f"make {found.unwritable} writable"
+    if found.unwritable == workspace.home:
+        from holdfast.storage.database import ways_to_write
 
-    return [f"nothing can be written here: {ways_to_write(workspace.home)}"]
+        way = ways_to_write(workspace.home)
+    return [f"nothing can be written here: {way}"]
 
 
 def _following(found: Overview, workspace: Workspace, aimed: str | None) -> list[Next]:
-    if not found.is_writable:
+    if found.unwritable:
         return _looking(found)
     at_work = [*_switch(found, workspace), *_at_work(found, aimed=aimed)]
     return _trouble(found) or at_work or _idle(found)
@@ -141,7 +146,8 @@ def _at_work(found: Overview, aimed: str | None) -> list[Next]:
 def _idle(found: Overview) -> list[Next]:
     """What can be begun, or brought back."""
     if found.strangers:
-        return [("holdfast status", "take in the records that stand here"), _START, _RECIPES]
+        adopt = f"holdfast resume {word(found.strangers[0]['id'])}"
+        return [(adopt, "take in the record that stands here"), _START, _RECIPES]
     if not found.seq:
         setup = ("holdfast init", "let Claude Code, Codex or Gemini CLI brief every session")
         return [_START, setup, _DEMO]
@@ -164,7 +170,7 @@ def here_lines(screen: Screen, data: Any) -> Iterator[str]:
     place = [screen.paint(clean(os.path.basename(data["folder"]) or data["folder"]), "strong")]
     place.append(clean(f"branch {data['branch']}") if data["branch"] else _no_branch(data))
     yield screen.dot().join(place)
-    yield from _table(screen, data["workflows"])
+    yield from _table(screen, data["workflows"], data["unopened"])
     if data["initiative"] is not None:
         yield from _initiative(screen, data["initiative"])
     for line in data["damage"]:
@@ -191,15 +197,16 @@ def _no_branch(data: Any) -> str:
     return "no branch" if data["git"] else "not a git repository"
 
 
-def _table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
+def _table(screen: Screen, rows: list[Fields], unopened: int) -> Iterator[str]:
     from holdfast.cli.panels import status_table
 
     if not rows:
         yield "No workflow is active here."
         return
     yield from status_table(screen, rows[:_MANY])
-    if len(rows) > _MANY:
-        yield screen.paint(f"  and {len(rows) - _MANY} more: holdfast status", "dim")
+    more = max(0, len(rows) - _MANY) + unopened
+    if more:
+        yield screen.paint(f"  and {more} more: holdfast status", "dim")
 
 
 def _initiative(screen: Screen, one: Fields) -> Iterator[str]:

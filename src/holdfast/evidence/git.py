@@ -26,7 +26,7 @@ _ALONE = {
     "GIT_ALLOW_PROTOCOL": "none",
     "LC_ALL": "C",
 }
-_READS_FILES = ("ls-files", "diff", "hash-object")
+_READS_FILES = ("ls-files", "status", "diff", "hash-object")
 _FILTER = ("clean", "smudge", "process")
 _LIST_FILTERS = (
     "config", "--show-scope", "--includes", "-z", "--name-only", "--get-regexp", r"^filter\.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import lru_cache
 
 from holdfast.digest import digest
 from holdfast.evidence import git
@@ -23,6 +24,13 @@ Tree = dict[str, str]
 """Path to ``mode content``."""
 
 _SUBMODULE = "160000"
+_STATUS = (
+    "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all",
+    "--no-ahead-behind",
+)  # fmt: skip
+"""How git is asked what differs from its index: unlike ``ls-files``, ``status`` uses all cores."""
+_PLAIN = ("H 100", "H 120")
+"""How the rows of files and links begin that git looks at itself."""
 _BLOCK = 1 << 20
 
 
@@ -31,11 +39,13 @@ def read(workspace: Workspace) -> Tree:
     found = _versioned(workspace.root)
     if found is None:
         found = _unversioned(workspace.root)
-    return {path: held for path, held in found.items() if not workspace.is_own(path)}
+    for path in [path for path in found if workspace.is_own(path)]:
+        del found[path]
+    return found
 
 
 def digest_of(tree: Tree) -> str:
-    rows = [f"{path}\0{held}" for path, held in sorted(tree.items())]
+    rows = [f"{path}\0{tree[path]}" for path in sorted(tree)]
     return digest("\0\0".join(rows).encode(errors="surrogateescape"))
 
 
@@ -50,20 +60,30 @@ def _versioned(root: str) -> Tree | None:
     listed = repository.ask("ls-files", "-s", "-v", "-z")
     if listed is None:
         return None
-    found: Tree = {}
-    options = ("--modified", "--deleted", "--others", "--exclude-standard")
-    touched = _names(repository.ask("ls-files", "-z", *options))
-    # A name with a slash at its end is another repository's work tree, and no file of this one.
-    names = {name for name in touched if not name.endswith("/")}
-    for row in _names(listed):
-        told, _, path = row.partition("\t")
-        tag, mode, content, _stage = told.split(" ")
-        found[path] = f"{mode} {content}"
+    rows = _names(repository.ask("status", *_STATUS))
+    # A row is two letters, for the index and the work tree, and the path. A path with a slash at
+    # its end is another repository's work tree, and no file of this one.
+    names = {row[3:] for row in rows if row[1] != " " and not row.endswith("/")}
+    held, special = _indexed(listed)
+    for tag, mode, path in special:
         if _is_unseen(tag, mode, os.path.join(root, path)):
             names.add(path)
+    found = {**held}
     for path in names:
         found.pop(path, None)
-    return {**found, **_hashed(repository, sorted(names))}
+    return found | _hashed(repository, sorted(names))
+
+
+@lru_cache(maxsize=1)
+def _indexed(listed: bytes) -> tuple[Tree, list[tuple[str, str, str]]]:
+    """Return what git's index holds, and tag, mode and path of what git may not look at.
+
+    Remembered, since a command that is run between two looks seldom changes the index.
+    """
+    rows = _names(listed)
+    # A row is a tag, the mode, the content, the stage in one digit, and after a tab the path.
+    special = [(row[0], row[2:8], row.partition("\t")[2]) for row in rows if row[:5] not in _PLAIN]
+    return {path: told[2:-2] for told, _, path in (row.partition("\t") for row in rows)}, special
 
 
 def _names(told: bytes | None) -> list[str]:

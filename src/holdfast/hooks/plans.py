@@ -86,12 +86,22 @@ def carry_out(event: Fields, root: str) -> Fields | None:
     """
     call = Call(event, root)
     plan = plan_for(call)
-    if plan.act is not None:
+    if plan.act is not None or call.name == "SessionStart":
         try:
-            plan.act()
+            if plan.act is not None:
+                plan.act()
+            if call.name == "SessionStart":
+                _name_worktree(call.keeper)
         except (HoldfastError, OSError) as error:
             write_log(call.keeper.workspace, error)
     return plan.answer
+
+
+def _name_worktree(keeper: Keeper) -> None:
+    """Name a new linked worktree: what a sandboxed agent runs cannot write git's folder."""
+    if keeper.workspace.is_unnamed and keeper.store.ledger.exists():
+        with keeper.store.transaction():
+            pass
 
 
 def plan_for(call: Call) -> Plan:

@@ -25,6 +25,7 @@ from holdfast.install.places import (
     settings_of,
     skills_of,
 )
+from holdfast.storage.ledger import Ledger
 from holdfast.workspace import Workspace, find, person_folder
 
 TYPE_CHECKING = False
@@ -88,6 +89,8 @@ def init(
     if sandbox is not None:
         if not dry_run:
             own_changes = [_allow(own_run, sandbox, disk, own_changes[0])]
+            # A command in the sandbox cannot name it: git's own folder is read-only there.
+            workspace.take_name(disk, Ledger(workspace.home, disk, 0.0).has_worktree)
         notes += notes_on_sandbox(sandbox, disk, own_changes[0].after or b"")
     changes += own_changes
     after = {change.place.key: change.after or b"" for change in changes}

@@ -9,8 +9,8 @@ from holdfast.aggregates import aggregate_of, stream_of
 from holdfast.core import choice
 from holdfast.core.refusal import Refusal, word
 from holdfast.core.workflow.state import is_active
-from holdfast.errors import HoldfastError
-from holdfast.storage.ledger import ACTIVE, Stream
+from holdfast.errors import Fault, HoldfastError
+from holdfast.storage.ledger import ACTIVE, ENDED, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ _MAX_ENDED = 200
 _LATEST = 20
 """How many of the workflows that ended last are asked what they were for."""
 _NEWEST_FIRST = "ORDER BY updated_at DESC, seq DESC"
-_ENDED = "status IN ('completed', 'abandoned', 'expired')"
 _SETTLED_NS = 2_000_000_000
 """A file that changed within two seconds may change again without looking different."""
 
@@ -36,7 +35,7 @@ class Overview:
         self.seq = seq
         """The ledger's last event; 0 while there is none."""
         self.rows: list[Fields] = []
-        """A row for each active workflow, newest activity first."""
+        """A row for each active workflow that was opened, newest activity first; and its own."""
         self.ended: list[Fields] = []
         """The same for those that ended last."""
         self.states: dict[str, Workflow] = {}
@@ -53,12 +52,12 @@ class Overview:
         """The current initiative, unless it is over."""
         self.goal: list[str] = []
         """The commands that carry it on, the likeliest first."""
-        self.strangers: list[str] = []
-        """Records that the ledger does not know, looked for where nothing is active."""
+        self.strangers: list[Workflow] = []
+        """What the ledger does not know yet, looked for where nothing is active."""
         self.damage: list[str] = []
         """What is wrong with the ledger, as far as a look meets it."""
-        self.is_writable = True
-        """False if nothing could be recorded."""
+        self.unwritable = ""
+        """The folder because of which nothing could be recorded; empty if something could."""
 
 
 def active(store: Store, most: int | None) -> list[Fields]:
@@ -89,7 +88,7 @@ def known(store: Store, most: int, format: str | None = None) -> list[Fields]:
     of_format = "" if format is None else " AND format = ?"
     values = () if format is None else (format,)
     rows: list[Fields] = []
-    for group in (ACTIVE, _ENDED):
+    for group in (ACTIVE, ENDED):
         rows += store.ledger.rows(
             f"{group}{of_format} {_NEWEST_FIRST} LIMIT {most - len(rows)}", *values
         )
@@ -135,9 +134,21 @@ def _is_untouched(store: Store, row: Fields) -> bool:
 
 
 def overview(session: Session) -> Overview:
-    """Return the workspace as it stands now."""
+    """Return the workspace as it stands now, as far as the ledger can be read."""
+    seen = Overview(0)
+    try:
+        _look_around(session, seen)
+    except Fault as fault:
+        if fault.code != "ledger_damaged":
+            raise
+        seen.damage.append(fault.message)
+    seen.unwritable = _unwritable(session)
+    return seen
+
+
+def _look_around(session: Session, seen: Overview) -> None:
     store = session.store
-    seen = Overview(store.ledger.head_seq)
+    seen.seq = store.ledger.head_seq
     for held in store.ledger.states(f"{ACTIVE} {_NEWEST_FIRST} LIMIT {MAX_OPENED}"):
         peek = store.peek_at(held)
         if peek.finding is not None:
@@ -151,11 +162,7 @@ def overview(session: Session) -> Overview:
     seen.unsettled = [name for name in seen.unsettled if name in seen.states]
     total = store.ledger.count(ACTIVE)
     seen.unopened = max(0, total - MAX_OPENED)
-    if seen.unopened:
-        seen.rows += store.ledger.rows(
-            f"{ACTIVE} {_NEWEST_FIRST} LIMIT -1 OFFSET {MAX_OPENED}"
-        )
-    seen.ended += store.ledger.rows(f"{_ENDED} {_NEWEST_FIRST} LIMIT {_MAX_ENDED}")
+    seen.ended += store.ledger.rows(f"{ENDED} {_NEWEST_FIRST} LIMIT {_MAX_ENDED}")
     picked = session.picked()
     if isinstance(picked, Refusal):
         seen.why = picked
@@ -163,25 +170,34 @@ def overview(session: Session) -> Overview:
         seen.why = session.chosen(seen.rows) if seen.rows else None  # type: ignore[assignment]
     else:
         seen.mine = picked["id"]
+        if seen.mine not in seen.states and picked["status"] in choice.ACTIVE:
+            seen.rows.append(picked)
     seen.initiative = _initiative(session)
     if seen.initiative is not None:
         seen.goal = _goal(seen, seen.initiative)
     if not seen.rows:
-        seen.strangers = [state["record"] for state in unknown_records.peek_all(store)]
-    seen.is_writable = _is_writable(session)
-    return seen
+        seen.strangers = unknown_records.peek_all(store)
 
 
-def _is_writable(session: Session) -> bool:
-    """True if the ledger's folder can be written, or made, or a server stands in for it."""
-    folder = session.workspace.home
-    while not os.path.lexists(folder):
-        folder = os.path.dirname(folder)
-    if os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK):
-        return True
+def _unwritable(session: Session) -> str:
+    """Return which folder, the ledger's or that of records, cannot be written or made; or none.
+
+    A server may stand in for the ledger.
+    """
+    folder = os.path.join(session.workspace.root, ".claude")
+    if not _is_writable(folder):
+        return folder
+    if _is_writable(session.workspace.home):
+        return ""
     from holdfast import primary
 
-    return primary.server_of(session) is not None
+    return "" if primary.server_of(session) is not None else session.workspace.home
+
+
+def _is_writable(folder: str) -> bool:
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _initiative(session: Session) -> Fields | None:

@@ -168,7 +168,8 @@ class Transaction:
                 continue
             known = self.store.ledger.record(worktree, path)
             is_left = self.store.files.has_left(full)
-            if not is_left and (known is None or _is_at(full, known)):
+            is_settled = not os.path.lexists(full) if known is None else _is_at(full, known)
+            if not is_left and is_settled:
                 self._settle_index(stream)
                 continue
             if is_left:
@@ -176,7 +177,19 @@ class Transaction:
                 adoption.settle_left(self, stream, full)
             elif is_workflow(stream) or worktree == self.store.workspace.name:
                 self.load(stream)
+            if known is None and is_workflow(stream):
+                self._take_away(stream, worktree, path, full)
             self._settle_index(stream)
+
+    def _take_away(self, stream: str, worktree: str, path: str, full: str) -> None:
+        """Take away a record that its writer, killed or refused, left where it stood before."""
+        state = self.load(stream)
+        is_there = os.path.lexists(full)
+        if not is_there or (state["worktree"], records.place(state)) == (worktree, path):
+            return
+        saved = self.store.files.remove(full)
+        if saved is not None:
+            adoption.settle_saved(self, stream, saved)
 
     def _settle_index(self, stream: str) -> None:
         if is_workflow(stream):
@@ -282,6 +295,9 @@ class Transaction:
         if touched is None:
             held = self.store.ledger.stream(stream)
             touched = _Touched(stream, held.state if held else None, held.row if held else None)
+            if held is None:
+                # A history that gives no state, because its beginning is lost, goes on all the same.
+                touched.version = self.store.ledger.last_version(stream)
             self._streams[stream] = touched
         return touched
 
@@ -364,12 +380,14 @@ class Transaction:
 
         If that fails it is left to the next transaction: what was asked for is recorded already.
         """
+        known = list(self._streams)
         try:
             adoption.settle_saved(self, stream, path)
         except (OSError, Fault) as error:
-            held = self.store.ledger.stream(stream)
-            assert held is not None
-            self._streams[stream] = _Touched(stream, held.state, held.row)
+            committed = filter(None, map(self.store.ledger.stream, known))
+            for held in committed:
+                name = held.row["stream"]
+                self._streams[name] = _Touched(name, held.state, held.row)
             self.store.note(f"what was saved meanwhile is taken in by the next change ({error})")
 
     def _commit_once(self, touched: list[_Touched], *, is_asked: bool) -> list[tuple[str, str]]:
@@ -386,6 +404,7 @@ class Transaction:
                     prepared += self._prepare(one)
             ledger.put_unplaced([
                 *[(made.worktree, made.record, made.touched.stream) for made in prepared],
+                *[(*place, one.stream) for one in touched if (place := self._old_place(one))],
                 *self._left,
             ])  # fmt: skip
             doubted = [
@@ -451,18 +470,16 @@ class Transaction:
         """Write the record beside its place, and note how it looks."""
         store = self.store
         place = one.aggregate.place(one.state, store.workspace.name)
+        root = None if place is None else store.workspace.root_of(place[0])
         path = None if place is None else store.path_of(*place)
-        if place is None or path is None:
+        if place is None or path is None or root is None:
             return []
         made = _Prepared(one, *place, path)
         made.data = one.aggregate.render(one.state, store.ledger.identity(), one.seq, one.hash)
         if len(made.data) > LARGEST:
             raise _too_large(one.stream, len(made.data))
-        is_formal = _is_formal(one)
-        root = store.workspace.root_of(place[0])
         try:
-            made.spare = store.files.prepare(path, made.data, root, is_named=is_formal)
-            stat = os.stat(made.spare)
+            made.spare, stat = self._write_beside(made, root)
         except OSError as error:
             if store.workspace.root_of(place[0]) is None:
                 return []  # The worktree was moved or removed at this moment.
@@ -475,6 +492,17 @@ class Transaction:
             }
         )  # fmt: skip
         return [made]
+
+    def _write_beside(self, made: _Prepared, root: str) -> tuple[str, os.stat_result]:
+        """Write a record beside its place; return the spare, and how it looks."""
+        files, is_named = self.store.files, _is_formal(made.touched)
+        for _ in range(MAX_TRIES):
+            spare = files.prepare(made.path, made.data, root, is_named=is_named)
+            try:
+                return spare, os.stat(spare)
+            except FileNotFoundError:
+                continue  # A tool that cleans the work tree took it away.
+        return spare, os.stat(spare)
 
     def _forget_old_record(self, one: _Touched) -> None:
         here = self.store.workspace.name
@@ -494,7 +522,7 @@ class Transaction:
                 if left is not None:
                     saved.append((one.touched.stream, left))
             for other in touched:
-                left = self._leave_old_place(other) if other.is_shown else None
+                left = self._leave_old_place(other)
                 if left is not None:
                     saved.append((other.stream, left))
         except (OSError, Fault) as error:
@@ -520,19 +548,25 @@ class Transaction:
                 one.spare = files.prepare(one.path, one.data, root, is_named=durable)
         return files.put(one.spare, one.path, expected, durable=durable)
 
-    def _leave_old_place(self, one: _Touched) -> str | None:
-        """Take the record away from where it stood, if it moved; return what was saved there."""
-        if one.before is None or not is_workflow(one.stream):
+    def _old_place(self, one: _Touched) -> tuple[str, str] | None:
+        """Return the worktree and path that a record leaves; ``None`` if it stays."""
+        if not one.is_shown or one.before is None or not is_workflow(one.stream):
             return None
-        store, before, after = self.store, one.before, one.state
+        before, after = one.before, one.state
         old, new = records.place(before), records.place(after)
         if before is after or (old == new and before["worktree"] == after["worktree"]):
             if new == after["record"] or records.is_archived(after["record"]):
                 return None
             old = after["record"]  # It ended: a copy from before stands where it was active.
-        root = store.workspace.root_of(before["worktree"])
-        if old is None or root is None or records.is_archived(old):
+        return None if old is None or records.is_archived(old) else (before["worktree"], old)
+
+    def _leave_old_place(self, one: _Touched) -> str | None:
+        """Take the record away from where it stood, if it moved; return what was saved there."""
+        place = self._old_place(one)
+        root = None if place is None else self.store.workspace.root_of(place[0])
+        if place is None or root is None:
             return None
+        store, after, old = self.store, one.state, place[1]
         path = store.workspace.inside(root, old)
         left = store.files.reset(path) if records.is_reset(after) else store.files.remove(path)
         if records.spec_of(after).has_own_folder:

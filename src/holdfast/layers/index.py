@@ -167,8 +167,13 @@ class Index:
             self._disk.replace_view(self._path, rendered(listed(rows), newest))
 
     def _make_folders(self) -> None:
-        """With the one that scripts move what they completed into: they don't make it."""
-        self._disk.make_folder(os.path.join(os.path.dirname(self._path), "completed"))
+        """With the one that scripts move what they completed into: they don't make it.
+
+        The root is not made: a worktree that was moved or removed stays away.
+        """
+        folder = os.path.dirname(self._path)
+        for name in (os.path.dirname(folder), folder, os.path.join(folder, "completed")):
+            self._disk.add_folder(name)
 
 
 def _updated_at(raw: bytes | None) -> str:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Json
 
 
-_COLLECTED_AFTER = 500_000
+_COLLECTED_AFTER = 10_000
+"""Objects, so that what calls leave behind stays below a megabyte."""
 
 
 class App:

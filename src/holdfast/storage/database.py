@@ -22,6 +22,7 @@ from __future__ import annotations
 import _sqlite3
 import os
 from errno import EDQUOT, EIO, ENOENT, ENOSPC, ENOTDIR
+from stat import S_ISLNK, S_ISREG
 
 from holdfast.errors import Fault, Refused
 from holdfast.storage.lock import Lock
@@ -46,18 +47,23 @@ RECOVERED = ".recovered"
 CHECKPOINT_PAGES = 100
 _PAGE_BYTES = 4096
 BESIDE = ("-wal", "-shm", "-journal")
+_HEADER_BYTES = 100
+_CONSTANT = ((0, 18), (20, 24), (44, 48), (56, 64), (68, 72))
+"""The parts of SQLite's header that are the same in every ledger."""
+_JOURNAL_KIND = 18
 _PLAIN = ".claude"
 """What is above the ledger's folder outside git, and is made with it."""
 _FOLDER_MODE = 0o700
 _FILE_MODE = 0o600
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.glusterfs")
-_DAMAGED = (11, 26)  # SQLITE_CORRUPT, SQLITE_NOTADB
+_DAMAGED = (1, 11, 26)  # SQLITE_ERROR (no such column: the schema is damaged), _CORRUPT, _NOTADB
 _BUSY = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
 _READ_ONLY = (3, 8, 14)  # SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN
 _NO_SHARED_MEMORY = (4618, 4874, 5386)  # SQLITE_IOERR_SHMOPEN, _SHMSIZE, _SHMMAP: a full disk
 _FULL = 13  # SQLITE_FULL
 
-Error = _sqlite3.Error
+Error = (_sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises; the second where the message itself quotes damaged text."""
 
 
 class Database:
@@ -100,6 +106,8 @@ class Database:
         if file is None:
             if was_open and not os.path.isdir(os.path.dirname(self.folder)):
                 raise moved(self.folder)
+            if os.path.lexists(self.folder) and not os.path.isdir(self.folder):
+                raise _storage(self.folder, "it is not a folder")
             return None
         self._remember(file)
         connection = self._open_to_read()
@@ -260,7 +268,7 @@ class Database:
                 self._forget()
 
     def _for_writing(self) -> Connection:
-        if self._connection is not None and self._is_writable and self._is_current():
+        if self._connection is not None and self._can_write(self._connection):
             return self._connection
         self._forget()
         if not os.path.exists(self.path):
@@ -287,6 +295,16 @@ class Database:
         self._is_writable = True
         return connection
 
+    def _can_write(self, connection: Connection) -> bool:
+        """True if the open connection may write, and nobody brought another schema since."""
+        if not (self._is_writable and self._is_current()):
+            return False
+        try:
+            version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        except Error:
+            return False  # Opening it again says why.
+        return version == SCHEMA_VERSION
+
     def _migrate(self, connection: Connection, version: int) -> None:
         """Bring an older schema up to date, in one transaction."""
         steps = "\n".join(MIGRATIONS[version - 1 :])
@@ -310,11 +328,14 @@ class Database:
         self._disk.add_folder(self.folder, _FOLDER_MODE)
 
     def _make(self) -> None:
-        """Make the database under another name, whole, and put it in place."""
-        fresh = f"{self.path}.new"
-        for end in ("", *BESIDE):
-            self._disk.remove(fresh + end)
+        """Make the database under another name, whole, and put it in place.
+
+        If the folder is removed and made again meanwhile, another process may hold the lock there
+        and do the same. So the name is this process's own, and the lock is looked at once more.
+        """
+        fresh = f"{self.path}.new-{os.getpid()}"
         try:
+            self._remove_unfinished()
             # SQLite gives the files beside it the same permissions.
             self._disk.create(fresh, b"", _FILE_MODE)
             connection = _sqlite3.connect(fresh, isolation_level=None)
@@ -326,6 +347,8 @@ class Database:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             finally:
                 connection.close()
+            if os.path.lexists(self.path) or not self._lock.is_current:
+                raise moved(self.folder)
             # A journal whose database was taken away would be played into the new one.
             for end in BESIDE:
                 if os.path.lexists(self.path + end):
@@ -337,6 +360,12 @@ class Database:
             raise self._not_writable(error) from error
         except Error as error:
             raise self._fault(error) from error
+
+    def _remove_unfinished(self) -> None:
+        """Remove what a killed process had not put in place."""
+        for name in os.listdir(self.folder):
+            if name.startswith(f"{NAME}.new"):
+                self._disk.remove(os.path.join(self.folder, name))
 
     def _sync_names(self) -> None:
         """Make durable what is in the folder, and that the folder is there.
@@ -352,6 +381,9 @@ class Database:
     # Opening
 
     def _connect(self, mode: str) -> Connection:
+        for end in ("", *BESIDE):
+            if _is_odd(self.path + end):
+                raise _storage(self.path + end, "it is not an ordinary file")
         if os.path.islink(self.path):
             raise Refused(
                 "outside",
@@ -382,6 +414,26 @@ class Database:
         """Return how SQLite keeps its journal: "wal" or an older way; empty without a ledger."""
         return next((str(row[0]) for row in self.rows("PRAGMA journal_mode")), "")
 
+    def schema_damage(self) -> list[str]:
+        """Return the tables, indexes and triggers that are not as this version makes them."""
+        if self.schema_version() > SCHEMA_VERSION:
+            return []
+        pattern = _sqlite3.connect(":memory:", isolation_level=None)
+        pattern.executescript(_schema())
+        query = "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL"
+        here = {row[0]: row for row in self.rows(query)}
+        damage = []
+        for name, kind, sql in pattern.execute(query):
+            if kind == "table":
+                columns = f"SELECT name, type, [notnull], pk FROM pragma_table_info('{name}')"
+                # A migration may have added columns.
+                is_right = set(pattern.execute(columns)) <= set(self.rows(columns))
+            else:
+                is_right = here.get(name) == (name, kind, sql)
+            if not is_right:
+                damage.append(f"the {kind} {name} is not as it was made")
+        return damage
+
     def schema_version(self) -> int:
         """Return the version of the schema, 0 where there is no ledger."""
         return next((int(row[0]) for row in self.rows("PRAGMA user_version")), 0)
@@ -410,7 +462,7 @@ class Database:
         if not os.path.isdir(self.folder) or (self.file and not self._is_current()):
             return moved(self.folder)
         code = _code(error)
-        if code in _DAMAGED:
+        if code in _DAMAGED or code == 0:  # 0: text that is no UTF-8
             return damaged(self.path, str(error))
         if code in _BUSY:
             return Fault(
@@ -426,6 +478,8 @@ class Database:
                 "make room, then run the same command again",
             )
         if code in _READ_ONLY:
+            if os.path.exists(self.path) and not os.access(self.path, os.R_OK):
+                return _storage(self.path, "permission denied")
             return not_writable(self.folder, str(error))
         return _storage(self.path, str(error))
 
@@ -453,9 +507,35 @@ def finish_recovery(path: str, disk: Disk) -> None:
 
 
 def connect_damaged(path: str) -> Connection:
-    """Open a database that may be damaged, to read what it still has."""
-    connection = _sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, isolation_level=None)
+    """Open a copy of a database that may be damaged, to read what it still has.
+
+    What is the same in every ledger is put right first: the header, and the list of tables.
+    """
+    pattern = _sqlite3.connect(":memory:", isolation_level=None)
+    pattern.executescript(_schema())
+    with open(path, "r+b") as file:
+        header = pattern.serialize()[:_HEADER_BYTES]
+        for start, end in _CONSTANT:
+            file.seek(start)
+            file.write(header[start:end])
+        file.seek(_JOURNAL_KIND)
+        file.write(b"\x02\x02")
+    connection = _sqlite3.connect(path, isolation_level=None)
     connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
+    connection.execute("PRAGMA writable_schema = ON")
+    for row in pattern.execute("SELECT type, name, tbl_name, sql, rootpage FROM sqlite_master"):
+        if row[0] == "table":
+            connection.execute(
+                "UPDATE sqlite_master SET type = ?, name = ?, tbl_name = ?, sql = ?"
+                " WHERE rootpage = ?", row,
+            )  # fmt: skip
+        else:
+            # Without indexes, every query reads the tables themselves.
+            connection.execute("DELETE FROM sqlite_master WHERE rootpage = ?", row[4:])
+    connection.close()
+    connection = _sqlite3.connect(path, isolation_level=None)
+    connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
+    connection.execute("PRAGMA writable_schema = ON")
     return connection
 
 
@@ -559,6 +639,15 @@ def file_system(folder: str) -> str:
         if path.startswith(point) and len(point) >= longest:
             kind, longest = row[2], len(point)
     return kind
+
+
+def _is_odd(path: str) -> bool:
+    """True for a folder, a pipe or a device: SQLite would wait for a pipe for ever."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return not (S_ISREG(mode) or S_ISLNK(mode))
 
 
 def _file_at(path: str) -> tuple[int, int] | None:

@@ -6,6 +6,8 @@ The hash covers the event's own text before it, ``prev`` among it. That text is 
 
 from __future__ import annotations
 
+from _json import encode_basestring as _quoted
+
 from holdfast import jsontext
 from holdfast.digest import digest
 from holdfast.errors import Fault
@@ -21,7 +23,10 @@ COLUMNS = "seq, id, at, stream, version, v, type, data, by, part, prev, hash"
 _NUMBERS = dict.fromkeys(("seq", "version", "v"), int)
 _TEXTS = dict.fromkeys(("id", "at", "stream", "type", "prev", "hash"), str)
 _REQUIRED: dict[str, type] = {**_NUMBERS, **_TEXTS, "data": dict, "by": dict}
-_TYPES: tuple[Any, ...] = (int, str, str, str, int, int, str, str, str, (str, type(None)), str, str)
+_KINDS = [*_REQUIRED.values()]
+_ROW_KINDS = [
+    (int, str, str, str, int, int, str, str, str, part, str, str) for part in (type(None), str)
+]
 _text = jsontext.dumps
 
 
@@ -65,9 +70,9 @@ def body_of(row: tuple[Any, ...]) -> str:
     seq, own_id, at, stream, version, v, kind, data, by, part, prev = row[:11]
     parts = f',"part":{part}' if part is not None else ""
     return (
-        f'{{"seq":{seq},"id":{_text(own_id)},"at":{_text(at)},"stream":{_text(stream)}'
-        f',"version":{version},"v":{v},"type":{_text(kind)},"data":{data},"by":{by}{parts}'
-        f',"prev":{_text(prev)}'
+        f'{{"seq":{seq},"id":{_quoted(own_id)},"at":{_quoted(at)},"stream":{_quoted(stream)}'
+        f',"version":{version},"v":{v},"type":{_quoted(kind)},"data":{data},"by":{by}{parts}'
+        f',"prev":{_quoted(prev)}'
     )
 
 
@@ -103,9 +108,9 @@ def event_of(row: tuple[Any, ...]) -> Event:
     return event
 
 
-def checked(row: tuple[Any, ...]) -> Event:
-    """Return the event of a row; raise ``BadEvent`` if it is not what was written."""
-    if any(not isinstance(value, kind) for value, kind in zip(row, _TYPES, strict=True)):
+def check(row: tuple[Any, ...]) -> None:
+    """Raise ``BadEvent`` if a row is not what was written. Its JSON is not read."""
+    if tuple(map(type, row)) not in _ROW_KINDS:
         raise BadEvent("fields are missing or not of their kind")
     try:
         body = body_of(row).encode()
@@ -113,8 +118,15 @@ def checked(row: tuple[Any, ...]) -> Event:
         raise BadEvent(jsontext.HALF_A_PAIR) from None
     if digest(body) != row[11]:
         raise BadEvent("its hash does not match")
+    if row[5] > SCHEMA:
+        raise newer_event(row[5])
+
+
+def checked(row: tuple[Any, ...]) -> Event:
+    """Return the event of a row; raise ``BadEvent`` if it is not what was written."""
+    check(row)
     try:
-        return _typed(event_of(row))
+        return typed(event_of(row))
     except jsontext.BadJson as bad:
         raise BadEvent(bad.why) from None
 
@@ -122,7 +134,7 @@ def checked(row: tuple[Any, ...]) -> Event:
 def row_of(line: bytes) -> tuple[Any, ...]:
     """Return the row of a line of JSON; raise ``BadEvent`` if its hash does not prove it."""
     try:
-        event = _typed(jsontext.loads(line, strict=True))
+        event = typed(jsontext.loads(line, strict=True))
     except jsontext.BadJson as bad:
         raise BadEvent(bad.why) from None
     part = event.get("part")
@@ -135,10 +147,11 @@ def row_of(line: bytes) -> tuple[Any, ...]:
     return row
 
 
-def _typed(event: Any) -> Event:
+def typed(event: Any) -> Event:
+    """Return an event whose fields are of their kind; raise ``BadEvent``, ``Fault`` if newer."""
     if not isinstance(event, dict):
         raise BadEvent("it is not an object")
-    if any(type(event.get(key)) is not kind for key, kind in _REQUIRED.items()):
+    if [type(event.get(key)) for key in _REQUIRED] != _KINDS:
         raise BadEvent("fields are missing or not of their kind")
     if event["seq"] < 1 or event["version"] < 1:
         raise BadEvent("its place is none")

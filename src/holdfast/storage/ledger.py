@@ -8,9 +8,10 @@ end, whatever happened. What a stream's columns and state are is the caller's kn
 from __future__ import annotations
 
 from holdfast import jsontext
+from holdfast.digest import digest
 from holdfast.errors import Fault
 from holdfast.storage import events as codec
-from holdfast.storage.database import Database
+from holdfast.storage.database import Database, damaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 CHECKPOINT_EVERY_SEQ = 12
 """A transition writes about nine pages."""
 ACTIVE = "status IN ('in_progress', 'blocked')"
+ENDED = "status IN ('completed', 'abandoned', 'expired')"
 COLUMNS = (
     "stream", "kind", "seq", "version", "hash", "recipe", "format", "subject", "title", "status",
     "phase", "phase_status", "phase_index", "phase_total", "tasks_done", "tasks_total", "branch",
@@ -30,12 +32,12 @@ COLUMNS = (
     "initiative", "milestone", "created_at", "updated_at",
 )  # fmt: skip
 _LISTED = ", ".join(f"streams.{name}" for name in COLUMNS)
-_STREAMS = f"SELECT {_LISTED}, states.state FROM streams JOIN states USING (stream)"
+STREAMS = f"SELECT {_LISTED}, states.state, states.digest FROM streams JOIN states USING (stream)"
 _MARKS = ", ".join("?" * len(COLUMNS))
 _PUT_STREAM = f"INSERT OR REPLACE INTO streams ({', '.join(COLUMNS)}) VALUES ({_MARKS})"
 _PUT_STATE = (
-    "INSERT INTO states (stream, state) VALUES (?, ?)"
-    " ON CONFLICT (stream) DO UPDATE SET state = excluded.state"
+    "INSERT INTO states (stream, state, digest) VALUES (?, ?, ?)"
+    " ON CONFLICT (stream) DO UPDATE SET state = excluded.state, digest = excluded.digest"
 )
 _PUT_EVENT = f"INSERT INTO events ({codec.COLUMNS}) VALUES ({', '.join('?' * 12)})"
 _KEEP_EVENT = _PUT_EVENT.replace("INSERT", "INSERT OR IGNORE", 1)
@@ -123,12 +125,16 @@ class Ledger:
     def unread(self) -> list[str]:
         """Return the paths that active workflows require and that were not read yet."""
         query = f"SELECT unread FROM streams WHERE unread IS NOT NULL AND {ACTIVE}"
-        return [path[1:] for row in self.database.rows(query) for path in jsontext.loads(row[0])]
+        try:
+            lists = [jsontext.loads(row[0]) for row in self.database.rows(query)]
+            return [path[1:] for paths in lists for path in paths]
+        except (jsontext.BadJson, TypeError) as error:
+            raise damaged(self.database.path, f"a list of required reading: {error}") from error
 
     def rows(self, where: str = "kind = 'workflow'", *values: object) -> list[Fields]:
         """Return the rows of streams, without their states."""
         query = f"SELECT {_LISTED} FROM streams WHERE {where}"
-        return [_row_of(row) for row in self.database.rows(query, values)]
+        return [self._row_of(row) for row in self.database.rows(query, values)]
 
     def states(self, where: str, *values: object) -> Iterator[Stream]:
         """Yield streams with their states."""
@@ -143,8 +149,10 @@ class Ledger:
         return self.count("worktree = ?", name) > 0
 
     def _streams(self, where: str, *values: object) -> Iterator[Stream]:
-        for row in self.database.rows(f"{_STREAMS} WHERE {where}", values):
-            yield Stream(_row_of(row), jsontext.loads(row[-1]))
+        for row in self.database.rows(f"{STREAMS} WHERE {where}", values):
+            if not is_whole(row):
+                raise damaged(self.database.path, f"the state of {row[0]} is not what was written")
+            yield Stream(self._row_of(row), jsontext.loads(row[-2]))
 
     # Events
 
@@ -188,12 +196,25 @@ class Ledger:
         return row[0] if row is not None else ""
 
     def damage(self) -> list[str]:
-        """Return what SQLite finds wrong with the database."""
+        """Return what is wrong with the database itself."""
         try:
             lines = [str(row[0]) for row in self.database.rows("PRAGMA integrity_check(5)")]
+            return [*([] if lines in ([], ["ok"]) else lines), *self.database.schema_damage()]
         except Fault as fault:
+            if fault.code == "storage":
+                raise
             return [fault.message]
-        return [] if lines in ([], ["ok"]) else lines
+
+    def has_whole_tables(self) -> bool:
+        """True if every stream has a row and a state as they were written."""
+        counts = self._row("SELECT (SELECT count(*) FROM streams), (SELECT count(*) FROM states)")
+        rows = list(map(is_whole, self.database.rows(STREAMS)))
+        return all(rows) and counts in (None, (len(rows), len(rows)))
+
+    def last_version(self, stream: str) -> int:
+        """Return the number of a stream's last event, 0 if it has none."""
+        row = self._row("SELECT max(version) FROM events WHERE stream = ?", stream)
+        return row[0] or 0 if row is not None else 0
 
     def raw_rows(self, after: int = 0, *, stream: str | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of events, of one stream or of all, as they are stored."""
@@ -203,9 +224,12 @@ class Ledger:
 
     def _events(self, clause: str, *values: object) -> Iterator[Event]:
         for row in self.database.rows(f"{_EVENTS} {clause}", values):
-            if row[5] > codec.SCHEMA:
-                raise codec.newer_event(row[5])
-            yield codec.event_of(row)
+            try:
+                event = codec.typed(codec.event_of(row))
+            except (jsontext.BadJson, codec.BadEvent) as bad:
+                why = f"event {row[0]} is not what was written ({bad})"
+                raise damaged(self.database.path, why) from bad
+            yield event
 
     # Records
 
@@ -217,21 +241,31 @@ class Ledger:
         )  # fmt: skip
         return None if row is None else dict(zip(_RECORD, row, strict=True))
 
-    def completed_records(self, formats: str) -> list[tuple[Fields, str]]:
-        """Return the rows of ended workflows whose record stands, each with its path.
+    def completed_records(self, formats: str) -> Iterator[tuple[Fields, str]]:
+        """Yield the rows of ended workflows whose record stands, each with its path, oldest first.
 
         ``formats`` is a list of names as SQL has them.
         """
         rows = self.database.rows(
             f"SELECT {_LISTED}, records.path FROM streams JOIN records USING (stream) WHERE"
-            f" status IN ('completed', 'abandoned') AND format IN ({formats}) ORDER BY updated_at"
+            f" {ENDED} AND status != 'expired' AND format IN ({formats}) ORDER BY updated_at"
         )
-        return [(_row_of(row), row[-1]) for row in rows]
+        for row in rows:
+            yield self._row_of(row), row[-1]
+
+    def active_records(self, worktree: str) -> set[str]:
+        """Return the paths of the records of a worktree's active workflows."""
+        query = f"SELECT record FROM streams WHERE {ACTIVE} AND worktree = ?"
+        return {row[0] for row in self.database.rows(query, (worktree,))}
 
     def unplaced(self) -> list[tuple[str, str, str]]:
         """Return worktree, path and stream of the files that the last transaction wrote."""
         text = self.fact(_UNPLACED)
-        return [tuple(one) for one in jsontext.loads(text)] if text else []
+        try:
+            files = [tuple(file) for file in jsontext.loads(text or "[]")]
+        except (jsontext.BadJson, TypeError):
+            files = []
+        return [file for file in files if [*map(type, file)] == [str, str, str]]  # type: ignore[misc]
 
     # A transaction
 
@@ -240,7 +274,14 @@ class Ledger:
         self.database.acquire()
 
     def begin(self, identity: str = "") -> None:
-        """Begin a transaction under the lock. A new ledger gets this identity, or one by chance."""
+        """Begin a transaction under the lock. A new ledger gets this identity, or one by chance.
+
+        Raise ``Fault`` if a newer Holdfast wrote the last event: all that it writes is of its own
+        format, and nothing may be recorded after what cannot be understood.
+        """
+        newest = self._row("SELECT v FROM events ORDER BY seq DESC LIMIT 1")
+        if newest is not None and newest[0] > codec.SCHEMA:
+            raise codec.newer_event(newest[0])
         self.database.begin()
         self._head = None
         self._head = self.head()
@@ -272,7 +313,7 @@ class Ledger:
         for row in rows:
             stream = row[3]
             if stream not in versions:
-                versions[stream] = next((one["version"] for one in self.newest(stream, 1)), 0)
+                versions[stream] = self.last_version(stream)
             seq, versions[stream] = seq + 1, versions[stream] + 1
             moved = codec.moved(row, seq, versions[stream], prev)
             prev = moved[11]
@@ -294,8 +335,9 @@ class Ledger:
     def put_stream(self, row: Fields, state: object) -> None:
         """Replace a stream's row and state."""
         text = jsontext.dumps(state)
-        self.database.execute(_PUT_STREAM, tuple(map(row.get, COLUMNS)))
-        self.database.execute(_PUT_STATE, (row["stream"], text))
+        values = tuple(map(row.get, COLUMNS))
+        self.database.execute(_PUT_STREAM, values)
+        self.database.execute(_PUT_STATE, (row["stream"], text, _digest_of((*values, text))))
         self._written_bytes += len(text)
 
     def put_record(self, record: Fields) -> None:
@@ -342,14 +384,26 @@ class Ledger:
     def release(self) -> None:
         self.database.release()
 
+    def _row_of(self, values: tuple[Any, ...]) -> Fields:
+        """Return a stream's row as the rest of the product knows it."""
+        row: Fields = dict(zip(COLUMNS, values, strict=False))
+        row["id"] = row["stream"]
+        row["floating"] = bool(row["floating"])
+        try:
+            row["session"] = jsontext.loads(row["session"]) if row["session"] else None
+        except (jsontext.BadJson, TypeError) as error:
+            why = f"the row of {row['id']} is not what was written"
+            raise damaged(self.database.path, why) from error
+        return row
+
     def _row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
         return next(self.database.rows(statement, values), None)
 
 
-def _row_of(values: tuple[Any, ...]) -> Fields:
-    """Return a stream's row as the rest of the product knows it."""
-    row: Fields = dict(zip(COLUMNS, values, strict=False))
-    row["id"] = row["stream"]
-    row["floating"] = bool(row["floating"])
-    row["session"] = jsontext.loads(row["session"]) if row["session"] else None
-    return row
+def is_whole(row: tuple[Any, ...]) -> bool:
+    """True if a row of ``STREAMS`` is what was written."""
+    return _digest_of(row[:-1]) == row[-1]
+
+
+def _digest_of(values: tuple[Any, ...]) -> str:
+    return digest("\x1f".join(map(str, values)).encode(errors="replace"))

@@ -11,6 +11,7 @@ import os
 
 from holdfast.storage import events as codec
 from holdfast.storage.database import BESIDE, RECOVERED, Error, connect_damaged, finish_recovery
+from holdfast.storage.ledger import COLUMNS, STREAMS, is_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _EVENTS = f"SELECT {codec.COLUMNS} FROM events WHERE seq > ? ORDER BY seq"
 _EVENT = f"SELECT {codec.COLUMNS} FROM events WHERE seq = ?"
+_HASH = COLUMNS.index("hash")
+_MOST_BEHIND = 100_000
+"""How many events behind a damaged page are tried: a forged seq may be far ahead."""
 _LAST = (
     "SELECT max(seq) FROM events",
     "SELECT seq FROM events ORDER BY seq DESC LIMIT 1",
@@ -31,10 +35,18 @@ _LAST = (
 
 
 class Damaged:
-    """A ledger that cannot be trusted, opened to read what it still has."""
+    """A ledger that cannot be trusted, of which a copy is read for what it still has."""
 
-    def __init__(self, path: str) -> None:
-        self._connection = connect_damaged(path)
+    def __init__(self, path: str, folder: str, disk: Disk) -> None:
+        self._copy = os.path.join(folder, "copy.db")
+        self._disk = disk
+        disk.make_folder(folder, 0o700)
+        self._remove_copy()
+        for end in ("", "-wal"):
+            data = disk.read_own(path + end)
+            if data is not None:
+                disk.create(self._copy + end, data, 0o600)
+        self._connection = connect_damaged(self._copy)
 
     def events(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of events that can be read, in order; they may still be forged."""
@@ -45,14 +57,12 @@ class Damaged:
                     seq = row[0]
                     yield row
             # The scan ended at a damaged page, or at the end: try what is behind it one by one.
-            seq += 1
-            while seq <= last:
+            for seq in range(seq + 1, min(last, seq + _MOST_BEHIND) + 1):
                 rows = list(_tolerant(self._connection, _EVENT, (seq,)))
                 yield from rows
                 if rows:
                     break
-                seq += 1
-            if seq > last:
+            else:
                 return
 
     def _last(self) -> int:
@@ -61,10 +71,9 @@ class Damaged:
         return max((row[0] for row in rows if isinstance(row[0], int)), default=0)
 
     def states(self) -> dict[str, tuple[str, str]]:
-        """Return hash and state, as JSON, of each stream whose rows can be read."""
-        query = "SELECT stream, hash, state FROM streams JOIN states USING (stream)"
-        rows = _tolerant(self._connection, query, ())
-        return {row[0]: (row[1], row[2]) for row in rows if all(isinstance(x, str) for x in row)}
+        """Return hash and state, as JSON, of each stream whose row and state are whole."""
+        rows = _tolerant(self._connection, STREAMS, ())
+        return {row[0]: (row[_HASH], row[-2]) for row in rows if is_whole(row)}
 
     def fact(self, name: str) -> str:
         query = "SELECT value FROM facts WHERE name = ?"
@@ -73,6 +82,11 @@ class Damaged:
 
     def close(self) -> None:
         self._connection.close()
+        self._remove_copy()
+
+    def _remove_copy(self) -> None:
+        for end in ("", *BESIDE):
+            self._disk.remove(self._copy + end)
 
 
 def _tolerant(

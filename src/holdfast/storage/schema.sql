@@ -61,21 +61,23 @@ CREATE TABLE streams (
 
 CREATE INDEX active_by_worktree ON streams (worktree, format)
   WHERE status IN ('in_progress', 'blocked');
-CREATE INDEX active_by_time ON streams (updated_at)
+CREATE INDEX active_by_time ON streams (updated_at, seq)
   WHERE status IN ('in_progress', 'blocked');
 CREATE INDEX active_by_session ON streams (session_id)
   WHERE status IN ('in_progress', 'blocked') AND session_id IS NOT NULL;
 CREATE INDEX active_by_client ON streams (session_pid)
   WHERE status IN ('in_progress', 'blocked') AND session_pid IS NOT NULL;
-CREATE INDEX ended_by_time ON streams (updated_at)
+CREATE INDEX ended_by_time ON streams (updated_at, seq)
   WHERE status IN ('completed', 'abandoned', 'expired');
 CREATE INDEX streams_with_unread ON streams (stream) WHERE unread IS NOT NULL;
 CREATE INDEX streams_by_initiative ON streams (initiative) WHERE initiative IS NOT NULL;
 
--- The state of each stream after its last event, as JSON.
+-- The state of each stream after its last event, as JSON. The digest covers the stream's row, too:
+-- a bit that flips on the disk must not become part of the next event.
 CREATE TABLE states (
   stream TEXT PRIMARY KEY,
-  state  TEXT NOT NULL
+  state  TEXT NOT NULL,
+  digest TEXT NOT NULL
 );
 
 -- The files that show streams, as they were last written.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.disk import Disk
 
 
-MAX_TRIES = 8
+MAX_TRIES = 200
 """How often a file is written anew that a tool that cleans the work tree takes away."""
 _EMPTY = b"{}"
 """A place for a record in which there is none."""

@@ -1,0 +1,74 @@
+"""What users see stays as it is: every answer and every file of the golden story.
+
+``HOLDFAST_GOLDEN=update`` writes the pages anew; their diff is what the change does to users.
+"""
+
+import difflib
+import os
+import shlex
+
+import pytest
+
+import holdfast
+from golden.chapters import CHAPTERS
+from golden.record import pages_of
+from golden.stage import Runner
+from golden.steps import Fire, Run, Serve
+from holdfast.cli.table import COMMANDS
+from holdfast.hooks.plans import EVENTS
+from holdfast.mcp import memory_tools, tools
+
+EXPECTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "expected")
+IS_UPDATE = os.environ.get("HOLDFAST_GOLDEN") == "update"
+SHOWN = 120
+STEPS = [
+    Run(step) if isinstance(step, str) else step for steps in CHAPTERS.values() for step in steps
+]
+
+
+@pytest.fixture(scope="session")
+def runner():
+    with Runner(os.path.dirname(os.path.dirname(holdfast.__file__))) as started:
+        yield started
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_reads_as_it_did(chapter, runner):
+    pages, files, files_with_json = pages_of(chapter, runner)
+    assert files_with_json == files
+    changes = [line for name, text in pages.items() for line in changed(name, text)]
+    assert not changes, "\n".join(["", *changes[:SHOWN], f"({len(changes)} lines of changes)"])
+
+
+def changed(name, text):
+    """Return the difference to the golden page; an update leaves none."""
+    path = os.path.join(EXPECTED, name)
+    if IS_UPDATE:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return []
+    with open(path, encoding="utf-8") as file:
+        before = file.read()
+    lines = before.splitlines(), text.splitlines()
+    return list(difflib.unified_diff(*lines, name, "now", n=2, lineterm=""))
+
+
+def test_no_page_is_left_of_a_chapter_that_is_no_more():
+    assert {name.partition(".")[0] for name in os.listdir(EXPECTED)} == set(CHAPTERS)
+
+
+def test_every_command_is_in_the_story():
+    typed = [shlex.split(step.line) for step in STEPS if isinstance(step, (Run, Serve))]
+    names = {" ".join(words[:count]) for words in typed for count in (1, 2, 3)}
+    assert set(COMMANDS) <= names
+
+
+def test_every_event_of_a_client_is_in_the_story():
+    assert set(EVENTS) <= {step.event for step in STEPS if isinstance(step, Fire)}
+
+
+@pytest.mark.parametrize(("line", "known"), [("mcp", tools), ("mcp memory", memory_tools)])
+def test_every_tool_of_a_server_is_in_the_story(line, known):
+    talks = [step.requests for step in STEPS if isinstance(step, Serve) and step.line == line]
+    called = {params.get("name") for requests in talks for _, params in requests}
+    assert {tool["name"] for tool in known.TOOLS} <= called

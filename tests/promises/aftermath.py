@@ -1,0 +1,79 @@
+"""What is asked of a repository after a fault, by short processes that know nothing of it."""
+
+import json
+import os
+import re
+
+from promises import zygote
+from promises.journeys import INDEX, timeless, told
+
+UNKNOWN = ("not_found", "no_workflow")
+_PLACED = re.compile(r'"(seq|base)": \d+')
+
+
+def state_of(root, workflow):
+    """The workflow as ``show`` has it, without moments; ``None`` when there is none."""
+    code, answer = zygote.ask(root, "show", *([workflow] if workflow else []))
+    assert code == 0 or answer["error"]["code"] in UNKNOWN, answer
+    return _placeless(timeless(answer.get("workflow")))
+
+
+def record_of(site):
+    """The path of the record of a site's workflow."""
+    code, answer = zygote.ask(site.root, "show", site.workflow)
+    assert code == 0, answer
+    return os.path.join(site.root, answer["workflow"]["record"])
+
+
+def events(root):
+    code, answer = zygote.ask(root, "log")
+    assert code == 0, answer
+    return answer["events"]
+
+
+def history(root, workflow=None):
+    """What happened, perhaps to one workflow only: version, id, type and data of each event."""
+    listed = [event for event in events(root) if workflow in (None, event["stream"])]
+    return [(*what[1:4], _placeless(what[4])) for what in told(listed)]
+
+
+def _placeless(value):
+    """The value without the places in the ledger that it names: another event may come first."""
+    return json.loads(_PLACED.sub(r'"\1": 0', json.dumps(value)))
+
+
+def ids(root):
+    """The ids of all requests, in order."""
+    return [event["id"] for event in events(root) if "." not in event["id"]]
+
+
+def complaints(root):
+    """The lines of ``verify`` that are not fine.
+
+    That an index is behind is fine: the next event of a workflow in it brings it forward.
+    """
+    lines = _lines(root)
+    return [line for line in lines if (line["level"], line["what"]) != ("behind", INDEX)]
+
+
+def errors(root):
+    """The same without what is merely behind until the next change."""
+    return [line for line in _lines(root) if line["level"] != "behind"]
+
+
+def _lines(root):
+    _, answer = zygote.ask(root, "verify")
+    assert "lines" in answer, answer
+    return [line for line in answer["lines"] if line["level"] != "ok"]
+
+
+def is_index_right(root):
+    """Whether the index names exactly the active workflows that belong into it."""
+    code, answer = zygote.ask(root, "status")
+    assert code == 0, answer
+    active = {row["id"] for row in answer["workflows"] if row["format"] == "skill"}
+    path = os.path.join(root, INDEX)
+    if not os.path.exists(path):
+        return not active
+    with open(path) as file:
+        return {row["id"] for row in json.load(file)["active_workflows"]} == active
