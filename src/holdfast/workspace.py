@@ -249,12 +249,10 @@ class Workspace:
             self.name = _worktree_name(self.git)
 
     def check_home(self) -> None:
-        """Refuses a ledger's folder that a link leads out of the workspace."""
+        """Refuse a ledger's folder that a link leads out of git's folder, or of the workspace."""
         above = os.path.dirname(self.home)
-        if above == self.common:
-            return
-        if os.path.islink(self.home) or os.path.islink(above):
-            root = os.path.dirname(above)
+        root = above if above == self.common else os.path.dirname(above)
+        if os.path.islink(self.home) or (root != above and os.path.islink(above)):
             self._check_contained(root, self.home, os.path.relpath(self.home, root))
 
     def _check_contained(self, root: str, folder: str, path: str) -> None:

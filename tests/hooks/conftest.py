@@ -10,6 +10,7 @@ import pytest
 import holdfast
 from acceptance.conftest import Place, an_environment
 
+HOME = ".git/holdfast"
 ENTRY = os.path.join(os.path.dirname(holdfast.__file__), "hooks", "entry.py")
 
 
@@ -54,7 +55,7 @@ class Client(Place):
         )  # fmt: skip
 
     def log(self):
-        path = os.path.join(self.path, ".claude", "holdfast", "hook.log")
+        path = os.path.join(self.path, HOME, "hook.log")
         if not os.path.exists(path):
             return ""
         with open(path) as file:

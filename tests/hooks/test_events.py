@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from hooks.conftest import ENTRY
+from hooks.conftest import ENTRY, HOME
+from hooks.test_hostile import break_the_ledger
 
 SOURCES = ("startup", "resume", "clear", "compact", "fork")
 
@@ -117,16 +118,14 @@ def test_two_clients_that_fire_at_once_do_no_harm(migration):
 
 
 def test_a_fault_is_logged_and_stops_nobody(migration):
-    ledger = os.path.join(migration.path, ".claude", "holdfast", "ledger.ndjson")
-    os.rename(ledger, f"{ledger}.away")
-    os.mkdir(ledger)
+    break_the_ledger(migration)
     assert migration.fire("SessionStart", source="compact") is None
     assert migration.log()
     assert len(migration.log().splitlines()) == 1
 
 
 def test_what_cannot_be_recorded_is_said_all_the_same(migration):
-    lock = os.path.join(migration.path, ".claude", "holdfast", "lock")
+    lock = os.path.join(migration.path, HOME, "lock")
     with open(lock) as held:
         import fcntl
 

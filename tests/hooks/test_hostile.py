@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from holdfast.keeper import Keeper
-from hooks.conftest import ENTRY
+from hooks.conftest import ENTRY, HOME
 
 pytestmark = pytest.mark.promise(14, 15)
 
 
 def break_the_ledger(client):
-    ledger = os.path.join(client.path, ".claude", "holdfast", "ledger.ndjson")
+    ledger = os.path.join(client.path, HOME, "ledger.db")
     os.rename(ledger, f"{ledger}.away")
     os.mkdir(ledger)
 
@@ -34,6 +34,7 @@ def break_the_ledger(client):
     ],
 )
 def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(migration, place, event):
+    os.makedirs(os.path.dirname(os.path.join(migration.path, place)), exist_ok=True)
     os.mkfifo(os.path.join(migration.path, place))
     given = json.dumps({**event, "cwd": migration.path}).encode()
     done = subprocess.run(
@@ -44,14 +45,14 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(migration, place, ev
 
 
 def test_a_pipe_in_the_place_of_the_log_keeps_nobody_waiting(migration):
-    os.mkfifo(os.path.join(migration.path, ".claude", "holdfast", "hook.log"))
+    os.mkfifo(os.path.join(migration.path, HOME, "hook.log"))
     break_the_ledger(migration)
     assert migration.fire("SessionStart", source="compact") is None
 
 
 def test_a_line_of_the_log_never_leaves_the_workspace(migration):
     outside = os.path.join(migration.path, "..", "outside")
-    os.symlink(outside, os.path.join(migration.path, ".claude", "holdfast", "hook.log"))
+    os.symlink(outside, os.path.join(migration.path, HOME, "hook.log"))
     break_the_ledger(migration)
     assert migration.fire("SessionStart", source="compact") is None
     assert not os.path.exists(outside)
@@ -70,7 +71,7 @@ def test_the_log_does_not_follow_its_folder_out_of_the_workspace(client):
 def test_the_log_is_for_its_owner_alone(migration):
     break_the_ledger(migration)
     migration.fire("SessionStart", source="compact")
-    log = os.path.join(migration.path, ".claude", "holdfast", "hook.log")
+    log = os.path.join(migration.path, HOME, "hook.log")
     assert os.stat(log).st_mode & 0o777 == 0o600
 
 

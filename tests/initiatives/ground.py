@@ -110,5 +110,5 @@ class Ground:
 
     def entity(self, name="initiative-checkpoint"):
         """Return the observations of an entity in the embedded graph; ``None`` if it has none."""
-        entities = embedded.entities(self.keeper().store)["entities"]
+        entities = embedded.graph(self.keeper().store)["entities"]
         return next((one["observations"] for one in entities if one["name"] == name), None)

@@ -6,7 +6,6 @@ import shutil
 import pytest
 
 from holdfast import Refused
-from holdfast.graph.delivery import WARNING
 from initiatives.ground import RECORD
 
 CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.json"
@@ -37,19 +36,16 @@ def test_milestone_started_updates_record_yaml_and_graph(ground):
     ]
 
 
-def test_task_completed_updates_the_record_and_touches_neither_yaml_nor_graph(ground):
+def test_task_completed_updates_the_record_and_touches_no_milestone_elsewhere(ground):
     ground.begin()
     ground.initiatives().start("M1")
     _, yaml, entity = told(ground)
-    graph = ground.read(".claude/holdfast/graph.db")
     ground.initiatives().task("M1", "list readers")
     ground.initiatives().task("M1", "list readers", done=True)
     assert ground.record()["lastUpdated"] == ground.now
     assert ground.one()["milestones"][0]["tasks"] == [{"text": "list readers", "done": True}]
     assert ground.text(ground.yaml) == yaml
-    assert ground.read(".claude/holdfast/graph.db") == graph
-    ground.keeper().sync()
-    assert ground.entity() == entity
+    assert ground.entity()[:4] == entity[:4]
 
 
 def test_milestone_completed_updates_the_record_with_the_next_and_the_others(ground):
@@ -81,16 +77,14 @@ def test_status_change_updates_record_yaml_and_graph(ground, change, status):
     assert f"status: {status}" in entity
 
 
-def test_session_resume_reads_the_record_then_the_yaml_then_the_graph(ground):
+def test_session_resume_reads_the_record_then_the_yaml(ground):
     ground.begin()
     ground.initiatives().start("M1")
     before = [ground.read(place) for place in (RECORD, ground.yaml)]
     ground.later(600)
     assert ground.initiatives().resume()["current_milestone"] == "M1"
     assert [ground.read(place) for place in (RECORD, ground.yaml)] == before
-    # Where the record and the YAML cannot tell, the graph does.
-    ground.edit_yaml(at="unknown", milestone="M2")
-    ground.set_entity("initiative: Tidy billing", "milestone: M2")
+    ground.edit_yaml(at=ground.later(), milestone="M2")
     assert ground.initiatives().resume()["current_milestone"] == "M2"
 
 
@@ -173,35 +167,19 @@ def test_far_apart_is_warned_of_in_the_words_that_people_know(ground):
     ground.later(90)
     _, notes = ground.initiatives().show()
     assert "Initiative state may be stale — last updated 1 hour ago" in notes
+    assert any("WORKFLOW-STATUS.yaml says M1 blocked" in note for note in notes)
+    assert "initiative_sync_corrected" not in ground.types()
+    notes = ground.initiatives().sync().notes
     assert TAKEN in notes
+    assert ground.types().count("initiative_sync_corrected") == 1
 
 
-def test_a_tie_is_broken_by_the_graph_in_both_directions(ground):
+def test_a_tie_goes_to_the_record(ground):
     ground.begin()
     ground.initiatives().start("M1")
     ground.edit_yaml(milestone="M2")
     assert CORRECTED in ground.initiatives().sync().notes
-    ground.edit_yaml(milestone="M2")
-    ground.set_entity("initiative: Tidy billing", "milestone: M2", "status: in_progress")
-    assert TAKEN in ground.initiatives().sync().notes
-    assert ground.one()["current_milestone"] == "M2"
-
-
-def test_a_graph_that_is_newer_than_both_files_is_right(ground):
-    """The ledger is gone, and the files came from a backup."""
-    ground.begin()
-    ground.initiatives().start("M1")
-    kept = [(place, ground.read(place)) for place in (RECORD, ground.yaml)]
-    ground.initiatives().complete("M1")
-    home = ground.path(".claude/holdfast")
-    for name in os.listdir(home):
-        if not name.startswith("graph.db"):
-            os.remove(os.path.join(home, name))
-    for place, raw in kept:
-        ground.write(place, raw)
-    one = ground.initiatives().resume()
-    assert one["current_milestone"] == "M2"
-    assert "milestone: M2" in ground.text(ground.yaml)
+    assert ground.one()["current_milestone"] == "M1"
 
 
 def test_a_yaml_cannot_bring_back_what_is_final(ground):
@@ -275,9 +253,12 @@ def test_an_edit_that_goes_back_is_refused_and_kept(ground):
 def test_a_missing_record_is_rebuilt_from_the_ledger(ground):
     ground.begin()
     ground.initiatives().start("M1")
-    for look in ("show", "sync", "resume"):
+    for change in ("sync", "resume"):
         os.remove(ground.path(RECORD))
-        getattr(ground.initiatives(), look)()
+        assert ground.one()["current_milestone"] == "M1"
+        ground.initiatives().show()
+        assert not os.path.exists(ground.path(RECORD))
+        getattr(ground.initiatives(), change)()
         assert ground.record()["currentMilestone"] == "M1"
     os.remove(ground.path(RECORD))
     ground.initiatives().complete("M1")
@@ -333,32 +314,10 @@ def test_without_a_memory_the_record_goes_on(ground, monkeypatch):
     assert ground.record()["status"] == "in_progress"
 
 
-def test_without_a_graph_everything_goes_on_and_that_is_said(ground, monkeypatch):
-    ground.begin()
-    os.makedirs(ground.path("graph"))
-    for name in os.listdir(ground.path(".claude/holdfast")):
-        if name.startswith("graph.db"):
-            os.remove(ground.path(f".claude/holdfast/{name}"))
-    os.makedirs(ground.path(".claude/holdfast/graph.db/x"))
-    noted = ground.initiatives().start("M1")
-    assert any(note.startswith(WARNING) for note in noted.notes)
-    assert ground.record()["status"] == "in_progress"
+def test_without_a_graph_everything_goes_on(ground, monkeypatch):
     monkeypatch.setenv("HOLDFAST_GRAPH", "off")
+    ground.begin()
+    assert not ground.initiatives().start("M1").notes
+    assert ground.record()["status"] == "in_progress"
     assert not ground.initiatives().complete("M1").notes
     assert "milestone: M2" in ground.text(ground.yaml)
-
-
-def test_without_record_yaml_and_files_the_graph_still_has_the_checkpoint(ground):
-    ground.begin()
-    ground.initiatives().start("M1")
-    ground.initiatives().complete("M1")
-    home = ground.path(".claude/holdfast")
-    for name in os.listdir(home):
-        if not name.startswith("graph.db"):
-            os.remove(os.path.join(home, name))
-    os.remove(ground.path(RECORD))
-    shutil.rmtree(ground.path("documentation"))
-    noted = ground.initiatives().recover()
-    assert any("memory graph" in note for note in noted.notes)
-    assert ground.progress() == {"M1": "completed", "M2": "in_progress", "M3": "pending"}
-    assert ground.one()["name"] == "Tidy billing"

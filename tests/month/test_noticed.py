@@ -14,7 +14,7 @@ pytestmark = pytest.mark.promise
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOTICED = (
-    "no id check", "the ledger is not synced", "commit after the layers", "ignore the hash",
+    "no id check", "synchronous=OFF", "commit after the layers", "ignore the hash",
 )  # fmt: skip
 MONTHS = "12"
 

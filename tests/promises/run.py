@@ -18,7 +18,7 @@ LOG = os.path.join(ROOT, "build", "promises.log")
 PROMISES = {
     1: "Killed at any system call, a command is done or not done, and is in history once.",
     2: "What was acknowledged stands through a power cut.",
-    3: "A torn tail hides no other event and glues none together.",
+    3: "Nothing that git does, or that is done to the folder, loses or forks the ledger.",
     4: "A flipped bit is found and named; all other events stay readable.",
     5: "A full disk or an I/O error is told, leaves nothing half done, and passes.",
     6: "Any number of writers: nothing is lost, nothing is there twice, one order.",
@@ -135,8 +135,8 @@ ABOUT = """\
 
 Written by `make promises`, which runs all of it over the whole product: every command that writes,
 every hook and tool over MCP, loops and initiatives, all record formats, the ledger, the project's
-memory and the graph. A mutation is a change of the source that breaks the promise: it is made in a
-copy, and the promise's test has to fail there.
+memory and the graph. A mutation replaces a function by one that breaks the promise: the promise's
+test has to fail with it.
 
 The run below took {minutes} minutes, with effort {effort} and seed {seed}. The same again:
 `make promises ARGS="--effort {effort} --seed {seed}"`.

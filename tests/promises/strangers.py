@@ -23,7 +23,7 @@ def _trusting_itself(original):
         finally:
             settings._check = check
         if trust is not None:
-            loaded.person["trust"] = trust
+            loaded.trusted_folders = trust["folders"]
         return loaded
 
     return load

@@ -35,8 +35,8 @@ sys.path.remove({tests!r})
 each_mutation = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 
 
-def source(folder, mutation=None):
-    """Return a folder that the package can be imported from, mutated."""
+def mutated(folder, mutation=None):
+    """Return a folder that the package can be imported from, with the mutation or without one."""
     os.symlink(os.path.join(SOURCE, "holdfast"), folder / "holdfast")
     if mutation is not None:
         text = APPLIED.format(tests=TESTS, name=mutation.name)
@@ -65,7 +65,7 @@ def outcome(package, mutation):
 
 @each_mutation
 def test_a_mutation_turns_its_promise_red(tmp_path, tally, not_shown, mutation):
-    ended = outcome(source(tmp_path, mutation), mutation)
+    ended = outcome(mutated(tmp_path, mutation), mutation)
     if ended.returncode == 0 and NOT_SHOWN in ended.stdout:
         not_shown(f"the mutation {mutation.name!r}: its test could not run here")
     assert ended.returncode == FAILED, f"{mutation.name} went unnoticed:\n{ended.stdout[-3000:]}"
@@ -76,7 +76,7 @@ if FULL:
     # In a sampled run the tests themselves show it.
     @each_mutation
     def test_the_same_test_is_green_without_the_mutation(tmp_path, mutation):
-        ended = outcome(source(tmp_path), mutation)
+        ended = outcome(mutated(tmp_path), mutation)
         assert ended.returncode == 0, ended.stdout[-3000:]
 
 

@@ -210,8 +210,7 @@ def _weigh(store: Store, subject: Subject, sealed: Sealed) -> Finding | None:
     except fields.Invalid as invalid:
         return _refused(subject, _where(subject.raw or b"", invalid))
     if not subject.seq:
-        note = f"{subject.record} came from elsewhere and is adopted"
-        return Finding(FOREIGN, note, commands=[("adopt_record", {"state": parsed})])
+        return _foreign(store, subject, sealed, parsed)
     if subject.is_workflow:
         is_new = sealed.intact and store.ledger.stream(parsed["id"]) is None
         takes_over = is_new and records.spec_of(parsed).is_slot
@@ -238,12 +237,14 @@ def _refused(subject: Subject, why: str) -> Finding:
 def _foreign(store: Store, subject: Subject, sealed: Sealed, parsed: Any) -> Finding:
     """A whole record of another ledger, or one that is ahead of this ledger."""
     record = subject.record
-    if not subject.is_workflow:
-        note = f"{record} came from elsewhere and is adopted"
-        return Finding(FOREIGN, note, commands=[("adopt_record", {"state": parsed})])
-    is_ahead = sealed.ledger == store.ledger.identity() and sealed.seq > store.ledger.head_seq
+    is_own = sealed.intact and sealed.ledger == store.ledger.identity()
+    is_ahead = is_own and sealed.seq > store.ledger.head_seq
     if is_ahead:
         store.note(f"{record} is ahead: the ledger lost events, or it is of a copy")
+    if not subject.is_workflow:
+        note = f"{record} came from elsewhere and is adopted"
+        args = {"state": parsed}
+        return Finding(FOREIGN, note, commands=[("adopt_record", args)], is_ahead=is_ahead)
     if parsed["id"] != subject.stream:
         reason = f"its record was replaced by that of {parsed['id']}"
         return Finding(

@@ -62,6 +62,7 @@ def _settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str =
         return
     if finding.kind == findings.COPY:
         store.files.remove(finding.path)
+        settle(tx, subject)  # A writer that was killed may not have put the record in place.
         return
     if finding.kind == findings.REFUSED:
         _set_aside(tx, subject, finding.note, saved)

@@ -14,6 +14,7 @@ from holdfast.adopt import unknown_records
 from holdfast.aggregates import LOGS, aggregate_of, is_log, is_workflow, stream_of
 from holdfast.audit.chain import LEDGER, OWN_STREAM, REPAIRED, Chain, Report, give_up
 from holdfast.audit.verify import read_chain, verify
+from holdfast.audit.views import not_moot
 from holdfast.errors import Fault
 from holdfast.layers import records
 from holdfast.layers.records import envelope
@@ -122,19 +123,26 @@ def _note_repair(store: Store, ledger: Ledger, data: Any) -> None:
     )  # fmt: skip
 
 
-def rebuild_tables(ledger: Ledger) -> None:
-    """Make the rows and states of all streams anew from the events, in an open transaction."""
+def rebuild_tables(ledger: Ledger) -> set[str]:
+    """Make the rows and states of all streams anew from the events, in an open transaction.
+
+    Return the streams that have events which make no sense.
+    """
+    senseless = set()
     ledger.drop_views()
     for stream in ledger.stream_names():
         if not (is_workflow(stream) or is_log(stream)):
             continue
         aggregate = aggregate_of(stream)
-        state, _ = aggregate.replay(partial(ledger.events, stream))
+        state, odd = aggregate.replay(partial(ledger.events, stream))
+        if not_moot(ledger, odd):
+            senseless.add(stream)
         if state is None:
             continue
         last = next(ledger.newest(stream, 1))
         row = {name: last[name] for name in ("stream", "seq", "version", "hash")}
         ledger.put_stream({**row, "kind": aggregate.kind, **aggregate.columns(state)}, state)
+    return senseless
 
 
 def _mend(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -> None:
@@ -142,9 +150,9 @@ def _mend(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -
     store = tx.store
     chain = read_chain(store)
     tx.begin()
-    rebuild_tables(store.ledger)
+    senseless = rebuild_tables(store.ledger)
     given_up = []
-    for stream in sorted(chain.broken):
+    for stream in sorted(chain.broken | senseless):
         state, source = _state_of(store, stream, states)
         if state is None:
             given_up.append(stream)

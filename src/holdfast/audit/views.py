@@ -12,8 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.adopt.findings import Subject
     from holdfast.audit.chain import Chain, Report
+    from holdfast.core.shapes import Event
     from holdfast.keeper.store import Store
-    from holdfast.storage.ledger import Stream
+    from holdfast.storage.ledger import Ledger, Stream
 
 _MEANINGS = {
     findings.STALE: ("behind", "it shows an earlier event; the next change brings it forward"),
@@ -43,10 +44,8 @@ def check_streams(store: Store, chain: Chain, report: Report) -> None:
 def _check_stream(store: Store, stream: str, report: Report) -> None:
     aggregate = aggregate_of(stream)
     state, odd = aggregate.replay(lambda: store.ledger.events(stream))
-    moot = _last_whole(store, stream) if odd else 0
-    for event in odd:
-        if event["seq"] > moot:
-            report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
+    for event in not_moot(store.ledger, odd):
+        report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
     try:
         held = store.ledger.stream(stream)
     except Fault as fault:
@@ -58,10 +57,17 @@ def _check_stream(store: Store, stream: str, report: Report) -> None:
         report.say("error", stream, "its state is not what its events give")
 
 
-def _last_whole(store: Store, stream: str) -> int:
-    """Return the seq of the last event that holds a whole state: what went before it is moot."""
-    events = store.ledger.events(stream)
-    return max((event["seq"] for event in events if event["type"] == "record_adopted"), default=0)
+def not_moot(ledger: Ledger, odd: list[Event]) -> list[Event]:
+    """Return those of a stream's senseless events after which no event holds a whole state."""
+    if not odd:
+        return []
+    seqs = {event["seq"] for event in odd}
+    whole = [
+        event["seq"]
+        for event in ledger.events(odd[0]["stream"])
+        if event["type"] == "record_adopted" and event["seq"] not in seqs
+    ]
+    return [event for event in odd if event["seq"] > max(whole, default=0)]
 
 
 def _is_right(held: Stream, store: Store) -> bool:
@@ -106,7 +112,7 @@ def _check_record(store: Store, subject: Subject, report: Report) -> None:
         report.counts["records"] += 1
     if finding is None:
         return
-    level, message = _MEANINGS.get(finding.kind, ("error", f"{finding.note}"))
+    level, message = _MEANINGS[finding.kind]
     if finding.is_ahead:
         message = (
             "it shows an event that the ledger does not have: events are lost, or it is from "
@@ -114,7 +120,7 @@ def _check_record(store: Store, subject: Subject, report: Report) -> None:
         )
         level = "error"
     if level != "ok":
-        report.say(level, subject.record, message)
+        report.say(level, subject.record, message.format(note=finding.note))
 
 
 def check_unknown(store: Store, report: Report) -> None:

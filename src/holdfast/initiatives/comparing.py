@@ -57,13 +57,10 @@ def compare(
 
 
 def glance(store: Store, places: Places, key: str, one: Initiative) -> Comparison | None:
-    """Compare for a look; return ``None`` if the two agree.
-
-    No server is asked, and no parser imported where the file is as Holdfast writes it.
-    """
+    """Compare for a look, which asks no server; return ``None`` if the two agree."""
     place = places.status(key, one)
     raw = places.read(place)
-    if raw is None or status.is_as_written(raw, *sources.values_of(one)):
+    if raw is None:
         return None
     compared = _compared(store, place, raw, one, asks_server=False)
     return None if compared.verdict is None else compared
@@ -73,7 +70,8 @@ def _compared(
     store: Store, place: str, raw: bytes | None, one: Initiative, *, asks_server: bool
 ) -> Comparison:
     compared = Comparison(place, raw)
-    if raw is None:
+    # A file that is as Holdfast writes it needs no parser.
+    if raw is None or status.is_as_written(raw, *sources.values_of(one)):
         return compared
     own, written = sources.of_record(one), parse_status(place, raw)
     compared.status = written

@@ -230,6 +230,8 @@ class Layers:
         key, one = here
         known = [each["id"] for each in one["milestones"]]
         try:
+            if self.places().own_page(key, one) is not None:
+                return
             read = self.places().read_pages(key, one, known, is_strict=False)
         except HoldfastError as error:
             self._store.note(f"{error.message}: {error.hint}")

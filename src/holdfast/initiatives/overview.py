@@ -41,12 +41,16 @@ def of(store: Store, places: Places, state: Initiatives, key: str | None) -> Fie
     if one is None or key is None:
         return fields
     fields["status_file"] = places.status(key, one)
-    known = [each["id"] for each in one["milestones"]]
-    read = _try(store, lambda: places.read_pages(key, one, known, is_strict=False)) or []
-    fields["pages"] = [place for place, page in read if page.spots]
-    fields["disagreements"] = milestones.disagreements(one, pages.merged(read)[1])
-    if fields["disagreements"]:
-        store.note(milestones.in_a_note(fields["disagreements"]))
+    own_page = _try(store, lambda: places.own_page(key, one))
+    if own_page is not None:
+        fields["pages"] = [own_page]
+    else:
+        known = [each["id"] for each in one["milestones"]]
+        read = _try(store, lambda: places.read_pages(key, one, known, is_strict=False)) or []
+        fields["pages"] = [place for place, page in read if page.spots]
+        fields["disagreements"] = milestones.disagreements(one, pages.merged(read)[1])
+        if fields["disagreements"]:
+            store.note(milestones.in_a_note(fields["disagreements"]))
     fields["workflows"] = workflows(store, key, one)
     return fields
 

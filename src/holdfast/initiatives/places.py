@@ -7,7 +7,7 @@ import os
 from holdfast import settings
 from holdfast.disk import FOLDER, ODD
 from holdfast.errors import Fault, HoldfastError, Refused
-from holdfast.initiatives.pages import BadPage, Page
+from holdfast.initiatives.pages import BadPage, Page, fresh
 from holdfast.initiatives.status import NAME, BadStatus, Status
 from holdfast.jsontext import is_encodable
 
@@ -95,6 +95,15 @@ class Places:
                     raise
                 self._store.note(f"{error.message}: {error.hint}")
         return pages
+
+    def own_page(self, key: str, one: Initiative) -> str | None:
+        """Return the only page of an initiative, if it is as Holdfast would write it now.
+
+        Such a page says what the record says, and needs no parser.
+        """
+        places = self._pages(self.folder(key, one))
+        is_own = len(places) == 1 and self.read(places[0]) == fresh(one)
+        return places[0] if is_own else None
 
     @staticmethod
     def page(place: str, raw: bytes, known: Collection[str]) -> Page:

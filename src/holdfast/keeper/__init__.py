@@ -54,6 +54,7 @@ class Keeper(Evidence, Beside):
         the same repository's.
         """
         self.workspace = workspaces.find(path)
+        self.workspace.check_home()
         self.session = _checked_session(session)
         who: Fields = {"surface": by}
         if self.session:

@@ -134,6 +134,8 @@ class Session:
         if not events:
             return None
         state = tx.load(events[0]["stream"])
+        # Its writer may have been killed between the commit and the index.
+        self.store.indexes.show(state, [])
         return Receipt(state, [event["seq"] for event in events], self.notes())
 
     def peek_repeat(self, id: str | None) -> Receipt | None:
@@ -373,7 +375,10 @@ class Change:
                 self.stream = self._events[0]["stream"]
             else:
                 self.stream = self._log or self._session.select(self._tx, self._workflow)
-            self._tx.load(self.stream)
+            state = self._tx.load(self.stream)
+            if self._is_repeated and self._log is None:
+                # Its writer may have been killed between the commit and the index.
+                self._session.store.indexes.show(state, [])
         except BaseException as error:
             self._tx.__exit__(type(error), error, None)
             raise

@@ -184,8 +184,9 @@ class Transaction:
     def _take_away(self, stream: str, worktree: str, path: str, full: str) -> None:
         """Take away a record that its writer, killed or refused, left where it stood before."""
         state = self.load(stream)
-        is_there = os.path.lexists(full)
-        if not is_there or (state["worktree"], records.place(state)) == (worktree, path):
+        raw = self.store.files.read(full)
+        is_empty = raw is None or raw.strip() in (b"", b"{}")
+        if is_empty or (state["worktree"], records.place(state)) == (worktree, path):
             return
         saved = self.store.files.remove(full)
         if saved is not None:

@@ -12,7 +12,7 @@ from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import find_task
 from holdfast.core.workflow.units import MAX_ITERATIONS
 from holdfast.errors import Refused
-from holdfast.loops import files, reading
+from holdfast.loops import files, pages, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class _Edits:
                     "nothing of the page is taken in until it is mended"
                 )
             return None
-        self._take_units(planned, self._folder.remembered.read().get("units", {}))
+        self._take_units(planned, self._folder.remembered_units())
         return None if self._was_refused else text
 
     # Units
@@ -207,7 +207,10 @@ class _Edits:
     def _take_lessons(self) -> None:
         """Take in the lessons that people wrote or changed."""
         page = files.GUARDRAILS
-        for lesson in reading.read_guardrails(self._folder.read(page)):
+        text = self._folder.read(page)
+        if text == pages.guardrails(self._doer.state):
+            return
+        for lesson in reading.read_guardrails(text):
             lessons = self._doer.state.get("guardrails", [])
             known = {str(other.get("name")): other for other in lessons}
             edit: Fields = {key: lesson[key] for key in _LESSON if lesson.get(key)}

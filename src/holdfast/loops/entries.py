@@ -183,7 +183,13 @@ class Comparison:
         told = [(event, whole) for event in events if (whole := entry(event)) is not None]
         self._text = text
         self._told = told
-        self.missing, self.changed = _compared(text, told)
+        wholes = [whole for _, whole in told]
+        count = _count_written(text, wholes)
+        self._is_own = count is not None
+        """True if the log is as Holdfast wrote it, so that no parser is needed."""
+        self.missing, self.changed = (
+            _compared(text, told) if count is None else (wholes[count:], [])
+        )
         """Entries that the log lacks, and the headings of those that say something else by now."""
 
     def addition(self) -> str:
@@ -193,7 +199,7 @@ class Comparison:
         if not self._text.strip():
             gap = f"{HEADER}\n"
         else:
-            left_open = closing(self._text, nested=False)
+            left_open = "" if self._is_own else closing(self._text, nested=False)
             gap = "\n" if self._text.endswith(("\r", "\n")) else "\n\n"
             gap += f"{left_open}\n\n" if left_open else ""
         return self._in_lines(gap + "\n".join(self.missing))
@@ -216,6 +222,19 @@ class Comparison:
         """The last event of all, if its entry is among those that the log lacks."""
         is_missing = bool(self.missing) and self._told[-1][1] == self.missing[-1]
         return self._told[-1][0] if is_missing else None
+
+
+def _count_written(text: str, wholes: list[str]) -> int | None:
+    """Return how many entries a log has that is as it was written; ``None`` if it is not."""
+    place = len(HEADER) if text.startswith(HEADER) else 0
+    count = 0
+    for whole in wholes:
+        written = f"\n{whole}" if place else whole
+        if not text.startswith(written, place):
+            break
+        place += len(written)
+        count += 1
+    return count if place == len(text) else None
 
 
 def _title(whole: str) -> str:

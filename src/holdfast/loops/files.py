@@ -103,17 +103,20 @@ def _log_text(raw: bytes) -> str:
 # Writing
 
 
-def write_pages(store: Store, state: Workflow, *, seen: str | None = None) -> None:
+def write_pages(
+    store: Store, state: Workflow, *, seen: str | None = None, before: Workflow | None = None
+) -> None:
     """Bring every page to what the ledger says, keeping what people wrote there.
 
     ``seen`` is the page of units that was taken in whole. If another text stands there now, or none
-    was, it may hold edits that nobody has seen: its values stay as they are.
+    was, it may hold edits that nobody has seen: its values stay as they are. ``before`` is the
+    state before the change: a page that is as Holdfast made it then is made anew.
     """
     folder = folder_of(store.workspace, state)
     if folder is None or state["recipe"]["format"] != "loop":
         return
     try:
-        Folder(store, state, folder).write(state, seen)
+        Folder(store, state, folder).write(state, seen, before)
     except OSError as error:
         where = os.path.basename(error.filename or folder)
         store.note(f"{where} could not be written ({error.strerror}); the ledger has it")
@@ -136,8 +139,8 @@ class Folder:
         """Return a page's text; empty when there is none that can be read."""
         return read_page(self._disk, self.path, name)
 
-    def write(self, state: Workflow, seen: str | None) -> None:
-        """Bring every page to this state; ``seen`` is as for ``write_pages``."""
+    def write(self, state: Workflow, seen: str | None, before: Workflow | None) -> None:
+        """Bring every page to this state; ``seen`` and ``before`` are as for ``write_pages``."""
         self._disk.make_folder(self.path)
         if self.mode == "knowledge":
             for name in ("sources", "outputs"):
@@ -146,7 +149,9 @@ class Folder:
         self._patch("brief.md", lambda text: (text or pages.brief(state), True))
         context = self._patch(CONTEXT, lambda text: _context(state, text, memory.get("context")))
         units = self._patch(
-            self.units_name, lambda text: _units(state, text, seen), self.remembered.learn
+            self.units_name,
+            lambda text: _units(state, text, seen, before),
+            self.remembered.learn,
         )
         self._patch(GUARDRAILS, lambda text: _guardrails(state, text))
         log = self.append_progress(memory.get("log"))
@@ -194,17 +199,21 @@ class Folder:
         self, before: Fields, context: Page | None, units: Page | None, log: list[Json] | None
     ) -> None:
         """Keep what the pages say, of those that are known: an edit has to stay one."""
-        memory: Fields = {"created_at": self._created_at, "units": before.get("units", {})}
+        memory: Fields = {"created_at": self._created_at, "units": before.get("units", "")}
         memory |= {"context": before.get("context"), "log": log}
         memory["known"] = known_pages(self.remembered.read())
         if context is not None and context[1]:
             memory["context"] = digest(context[0].encode())
         if units is not None and units[1]:
-            planned, complaints = reading.read_units(units[0], self.mode)
-            if not complaints:
-                memory["units"] = {unit.pop("id"): unit for unit in planned}
+            memory["units"] = units[0]
         if memory != before:
             self.remembered.keep(memory)
+
+    def remembered_units(self) -> dict[str, Fields]:
+        """Return the units by their names, as the page told of them when it was last written."""
+        text = self.remembered.read().get("units")
+        units, _ = reading.read_units(text if isinstance(text, str) else "", self.mode)
+        return {unit.pop("id"): unit for unit in units}
 
     # The log
 
@@ -295,15 +304,16 @@ def _context(state: Workflow, text: str, ours: str | None) -> Page:
     return (pages.context(state) if is_ours else text), is_ours
 
 
-def _units(state: Workflow, text: str, seen: str | None) -> Page:
-    if not text:
+def _units(state: Workflow, text: str, seen: str | None, before: Workflow | None) -> Page:
+    if not text or (before is not None and text == pages.units(before)):
         return pages.units(state), True
     is_seen = text == seen
     return pages.patched_units(text, state, keep_values=not is_seen), is_seen
 
 
 def _guardrails(state: Workflow, text: str) -> Page:
-    return (pages.patched_guardrails(text, state) if text else pages.guardrails(state)), True
+    whole = pages.guardrails(state)
+    return (pages.patched_guardrails(text, state) if text not in ("", whole) else whole), True
 
 
 # Folders

@@ -327,8 +327,9 @@ class Loops:
                 return self._bring_forward(tx, receipt)
             stream = self._select(tx, slug)
             seen = self._take_in(tx, stream)
-            receipt = self._session.record(tx, stream, kind, args(tx.state(stream)), id)
-            files.write_pages(self._store, receipt.state, seen=seen)
+            before: Workflow = tx.state(stream)
+            receipt = self._session.record(tx, stream, kind, args(before), id)
+            files.write_pages(self._store, receipt.state, seen=seen, before=before)
             return self._with_notes(receipt)
 
     def _bring_forward(self, tx: Transaction, receipt: Receipt) -> Receipt:

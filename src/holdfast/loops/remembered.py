@@ -29,7 +29,7 @@ class Remembered:
         self._path = os.path.join(store.workspace.home, _FOLDER, f"{state['id']}.json")
 
     def read(self) -> Fields:
-        """Return ``units`` by their names, the digest of ``context``, how far the ``log`` is known,
+        """Return the page of ``units``, the digest of ``context``, how far the ``log`` is known,
         and the digests of those texts of the page of units of which all is ``known``.
 
         Return nothing where nobody remembers, or of an earlier loop of this name.
@@ -54,7 +54,7 @@ class Remembered:
         marks = known_pages(memory)
         mark = digest(text.encode())
         if mark not in marks:
-            blank: Fields = {"created_at": self._created_at, "units": {}}
+            blank: Fields = {"created_at": self._created_at, "units": ""}
             self.keep({**blank, **memory, "known": [*marks, mark][-_MAX_KNOWN:]})
 
     def keep(self, memory: Fields) -> None:

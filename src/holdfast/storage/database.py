@@ -416,7 +416,7 @@ class Database:
 
     def schema_damage(self) -> list[str]:
         """Return the tables, indexes and triggers that are not as this version makes them."""
-        if self.schema_version() > SCHEMA_VERSION:
+        if not self.exists() or self.schema_version() > SCHEMA_VERSION:
             return []
         pattern = _sqlite3.connect(":memory:", isolation_level=None)
         pattern.executescript(_schema())
