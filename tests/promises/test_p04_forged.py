@@ -218,7 +218,7 @@ def test_data_that_is_a_list_is_no_event(tmp_path, sound, monkeypatch, capsys):
     line = Line(shop, monkeypatch, capsys)
     code, text = line.run("verify")
     assert code == 1
-    assert "event 10 is not what was written: fields are missing or not of their kind" in text
+    assert "event 10 is not what was written" in text
     line.run("repair")
     assert line.run("verify")[0] == 0
 
@@ -263,8 +263,9 @@ def test_every_change_of_a_row_is_named_and_repaired(tmp_path, what):
     assert report.ok, report.lines
     assert shop.keeper().verify().ok
     files = shop.files().items()
-    kept = [data for path, data in files if ".damaged-" in path and path[-1].isalnum()]
-    assert set(kept) <= {damaged, b""}
+    beside = ("-wal", "-shm")
+    kept = [data for path, data in files if ".damaged-" in path and not path.endswith(beside)]
+    assert kept in ([], [damaged])
     after = shop.keeper().show(workflow=dev).state
     assert (after["tasks"], after["status"]) == (before["tasks"], "in_progress")
     shop.keeper().add_task("goes on", workflow=dev)

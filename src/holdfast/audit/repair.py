@@ -81,7 +81,7 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, str]]:
 def _is_damaged(store: Store) -> bool:
     """True if a new database has to be made. Raise ``Fault`` if a newer Holdfast wrote this one."""
     try:
-        chain = read_chain(store)
+        chain = read_chain(store, is_careful=True)
         is_sound = not (store.ledger.damage() or chain.bad or chain.loose)
         return not (is_sound and store.ledger.has_whole_tables())
     except Fault as fault:
@@ -98,7 +98,7 @@ def _copy_events(store: Store, damaged: salvage.Damaged, folder: str) -> str:
     fresh.acquire()
     try:
         fresh.begin(damaged.fact("identity"))
-        chain = Chain()
+        chain = Chain(is_careful=True)
         for row in damaged.events():
             if chain.add(row):
                 fresh.keep_row(row)

@@ -61,9 +61,9 @@ def check_ledger(store: Store, report: Report, after: int) -> bool:
     return not damage
 
 
-def read_chain(store: Store, after: int = 0) -> Chain:
+def read_chain(store: Store, after: int = 0, *, is_careful: bool = False) -> Chain:
     """Read the events after a seq, in order. Raise ``Fault`` if the database cannot be read."""
-    chain = Chain(after, store.ledger.hash_at(after))
+    chain = Chain(after, store.ledger.hash_at(after), is_careful=is_careful)
     chain.read(store.ledger.raw_rows(after))
     return chain
 

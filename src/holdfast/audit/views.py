@@ -43,14 +43,14 @@ def check_streams(store: Store, chain: Chain, report: Report) -> None:
 
 def _check_stream(store: Store, stream: str, report: Report) -> None:
     aggregate = aggregate_of(stream)
-    state, odd = aggregate.replay(lambda: store.ledger.events(stream))
-    for event in not_moot(store.ledger, odd):
-        report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
     try:
+        state, odd = aggregate.replay(lambda: store.ledger.events(stream))
         held = store.ledger.stream(stream)
     except Fault as fault:
         report.say("error", stream, fault.message)
         return
+    for event in not_moot(store.ledger, odd):
+        report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
     if state is None and held is None:
         return
     if state is None or held is None or held.state != state or not _is_right(held, store):

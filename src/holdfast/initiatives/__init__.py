@@ -3,3 +3,6 @@
 The ledger is the truth. The two kinds of files belong to people too: they are read, weighed and
 patched in place. The YAML parser is imported in ``status.py`` alone, when a file is read.
 """
+
+LOG = "initiatives"
+"""The log that has them."""

@@ -10,9 +10,7 @@ from __future__ import annotations
 from holdfast.core import initiatives as core
 from holdfast.core.choice import ACTIVE, listed
 from holdfast.errors import HoldfastError, Refused
-from holdfast.initiatives.comparing import MEND, glance
-from holdfast.initiatives.layers import LOG, Layers
-from holdfast.initiatives.sources import RECORD
+from holdfast.initiatives import LOG
 from holdfast.keeper.session import Receipt
 
 TYPE_CHECKING = False
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.core.shapes import Fields
     from holdfast.core.small_shapes import Initiative
     from holdfast.core.small_shapes import Initiatives as State
+    from holdfast.initiatives.layers import Layers
     from holdfast.keeper.session import Session
 
 
@@ -31,7 +30,16 @@ class Initiatives:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._store = session.store
-        self._layers = Layers(session)
+        self._opened: Layers | None = None
+
+    @property
+    def _layers(self) -> Layers:
+        """What follows the record; a look at the record alone does without it."""
+        if self._opened is None:
+            from holdfast.initiatives.layers import Layers
+
+            self._opened = Layers(self._session)
+        return self._opened
 
     # Changing
 
@@ -97,7 +105,7 @@ class Initiatives:
     def sync(self, *, source: str | None = None, id: str | None = None) -> Receipt:
         """Compare all sources and mend those that are stale; ``files`` takes the pages' word."""
         if source not in (None, "files"):
-            hint = f"{MEND} --from files"
+            hint = "holdfast initiative sync --from files"
             raise Refused("invalid", f"initiative sync: {source[:40]!r} is no source", hint)
         repeated = self._layers.repeat(id)
         if repeated is not None:
@@ -171,6 +179,9 @@ class Initiatives:
 
     def _note_difference(self, state: State) -> None:
         """Note where the status file of the current initiative says something else."""
+        from holdfast.initiatives.comparing import MEND, glance
+        from holdfast.initiatives.sources import RECORD
+
         one = core.current_of(state)
         if one is None:
             return

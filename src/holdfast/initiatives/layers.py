@@ -14,7 +14,7 @@ from holdfast.core import initiatives as core
 from holdfast.core.agreement import Source
 from holdfast.core.milestones import disagreements, in_a_note, taken
 from holdfast.errors import Fault, HoldfastError, Refused
-from holdfast.initiatives import pages, sources, status
+from holdfast.initiatives import LOG, pages, sources, status
 from holdfast.initiatives.belonging import is_known
 from holdfast.initiatives.comparing import MEND, compare
 from holdfast.initiatives.files import Files
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from holdfast.initiatives.comparing import Comparison
     from holdfast.keeper.session import Session
 
-LOG = "initiatives"
 _STREAM = stream_of(LOG)
 _MAX_ROUNDS = 4
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.core import milestones
 from holdfast.core.initiative import next_command
 from holdfast.errors import HoldfastError
-from holdfast.initiatives import pages, recovery
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +22,9 @@ _SHOWN = ("milestone", "id", "recipe", "title", "status", "phase", "phase_index"
 
 def of(store: Store, places: Places, state: Initiatives, key: str | None) -> Fields:
     """Return the initiative of this key, its files and workflows, and what else there is."""
+    from holdfast.core import milestones
+    from holdfast.initiatives import pages, recovery
+
     one = state["all"].get(key or "")
     fields: Fields = {
         "initiative": None if one is None else view(str(key), one),

@@ -76,7 +76,12 @@ class Session:
     def change(
         self, workflow: str | None = None, *, log: str | None = None, id: str | None = None
     ) -> Change:
-        """Open a transaction on one workflow, the session's own by default, or on one log."""
+        """Open a transaction on one workflow, the session's own by default, or on one log.
+
+        Raise ``Refused`` if there is nothing to change: no ledger is made for that.
+        """
+        if log is None and not (self.store.ledger.exists() or self.workspace.has_records()):
+            self.look(workflow)
         return Change(self, workflow, log, id)
 
     def do(

@@ -79,6 +79,8 @@ class Database:
         self._is_writable = False
         self.file: tuple[int, int] | None = None
         """Device and inode of the database that is open."""
+        self._journal: tuple[int, int] | None = None
+        """The same of its journal: a tool that removes files may take that one alone."""
         self._owner = 0
         self._unsynced_bytes = 0
 
@@ -111,8 +113,9 @@ class Database:
             return None
         self._remember(file)
         connection = self._open_to_read()
-        if not self._is_current():
+        if self.file != _file_at(self.path):
             return self._for_reading()  # SQLite opens the journal by its name, a moment later.
+        self._journal = _file_at(f"{self.path}-wal")
         self._connection = connection
         return connection
 
@@ -145,7 +148,7 @@ class Database:
                     shutil.copyfile(self.path + end, os.path.join(folder, NAME) + end)
             connection = _sqlite3.connect(os.path.join(folder, NAME), isolation_level=None)
             self._check_identity(connection)
-        except (OSError, Error) as error:
+        except (OSError, *Error) as error:
             raise self._fault(error) from error
         finally:
             # The open connection keeps the files until it ends.
@@ -289,6 +292,7 @@ class Database:
             raise newer_schema(self.path, version)
         if version < SCHEMA_VERSION:
             self._migrate(connection, version)
+        self._journal = _file_at(f"{self.path}-wal")
         if not (self._is_current() and self._lock.is_current):
             raise moved(self.folder)
         self._connection = connection
@@ -313,6 +317,8 @@ class Database:
                 f"BEGIN IMMEDIATE;\n{steps}\nPRAGMA user_version = {SCHEMA_VERSION};\nCOMMIT;"
             )
         except Error as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             raise self._fault(error) from error
 
     def _make_folder(self) -> None:
@@ -443,8 +449,12 @@ class Database:
         self._owner = os.getpid()
 
     def _is_current(self) -> bool:
-        """True if the connection is this process's own and the path still names its file."""
-        return self._owner == os.getpid() and self.file == _file_at(self.path)
+        """True if the connection is this process's own and the paths still name its files."""
+        return (
+            self._owner == os.getpid()
+            and self.file == _file_at(self.path)
+            and self._journal == _file_at(f"{self.path}-wal")
+        )
 
     def _forget(self) -> None:
         """Leave a connection. One that another process opened before a fork is not even closed."""
@@ -452,7 +462,7 @@ class Database:
             _KEPT.append(self._connection)
         self._connection = None
         self._is_writable = False
-        self.file = None
+        self.file = self._journal = None
 
     # Faults
 
