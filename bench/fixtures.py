@@ -81,9 +81,9 @@ class Workspace:
 
     def _unsynced_keeper(self, session: str | None = None) -> Keeper:
         keeper = Keeper(self.folder, session=session, disk=Unsynced())
-        with keeper._session.transaction():  # noqa: SLF001 - the library has no unsafe mode
-            database = keeper.store.ledger.database
-            database.execute("PRAGMA synchronous = OFF")
+        with keeper.store.transaction():
+            pass  # It makes the ledger, and leaves its connection open.
+        keeper.store.ledger.database.execute("PRAGMA synchronous = OFF")
         return keeper
 
     def keeper(self) -> Keeper:

@@ -37,9 +37,9 @@ def main() -> int:
     sizes = TINY if asked.tiny else QUICK if asked.quick else FULL
     begun = perf_counter()
     home = os.getcwd()
-    # What the bench itself opens and ends is no news for the memory of whoever runs it.
-    os.environ["HOLDFAST_MEMORY"] = "off"
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=asked.scratch) as folder:
+        # What the bench itself opens and ends is no business of whoever runs it.
+        os.environ |= {"HOLDFAST_MEMORY": "off", "XDG_STATE_HOME": folder}
         about = {"machine": results.machine(folder), "sizes": sizes.name}
         shop = Workshop(folder, at_hand=asked.at_hand or asked.tiny)
         about["with"] = {"installed": shop.made_by}

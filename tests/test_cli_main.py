@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from holdfast import jsontext
+from holdfast.cli import views
 from holdfast.cli.main import main
 from holdfast.core.workflow.state import blank
 from holdfast.errors import Fault, Refused
@@ -59,15 +60,19 @@ class Keeper:
         lines = [{"level": "error", "what": "ledger", "message": "a bad line"}]
         report = SimpleNamespace(ok=self.sound, lines=[] if self.sound else lines, counts={})
         return {
-            "workflows": ([{"id": "dev-1"}, {"id": "dev-2"}], []),
+            "workflows": ([listed("dev-1"), listed("dev-2")], []),
             "briefing": "Go on with task 3.",
             "resume_initiative": [],
             "must_name": False,
-            "log": list(EVENTS),
+            "events": iter(EVENTS),
             "follow": interrupted_after([{**EVENTS[0], "seq": 3}]),
             "verify": report,
             "repair": report,
         }
+
+
+def listed(name):
+    return {**dict.fromkeys(views._ROW), "id": name}
 
 
 def interrupted_after(events):
@@ -150,13 +155,13 @@ def test_start_hands_everything_on(keeper, capsys):
 def test_reading_commands_have_their_one_object(keeper, capsys):
     assert in_json(capsys, "status") == (
         0,
-        {"ok": True, "workflows": [{"id": "dev-1"}, {"id": "dev-2"}]},
+        {"ok": True, "workflows": [listed("dev-1"), listed("dev-2")]},
     )
-    assert in_json(capsys, "status", "-w", "dev-2")[1]["workflows"] == [{"id": "dev-2"}]
+    assert in_json(capsys, "status", "-w", "dev-2")[1]["workflows"] == [listed("dev-2")]
     assert in_json(capsys, "show", "dev-1")[1]["workflow"]["status"] == "in_progress"
     assert in_json(capsys, "resume")[1]["briefing"] == "Go on with task 3."
     assert in_json(capsys, "log", "--limit", "2")[1]["events"] == EVENTS
-    assert ("log", (), {"workflow": None, "limit": 2}) in keeper.calls
+    assert ("events", (), {"workflow": None, "limit": 2}) in keeper.calls
     assert in_json(capsys, "verify") == (0, {"ok": True, "lines": [], "counts": {}})
 
 
@@ -247,8 +252,9 @@ def test_the_session_is_the_option_else_the_environment_with_its_client(
         else:
             monkeypatch.delenv(name, raising=False)
     main(["status", *words])
-    opened = {"path": ".", "session": session, "pid": pid, "by": "cli", "wait_s": None}
-    assert keeper.calls[0] == ("open", (), opened)
+    method, _, opened = keeper.calls[0]
+    assert (method, opened["path"], opened["by"]) == ("open", ".", "cli")
+    assert (opened["session"], opened["pid"]) == (session, pid)
 
 
 @pytest.mark.parametrize(

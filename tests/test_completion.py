@@ -1,6 +1,7 @@
 """What can be completed where: the table says it, and stored names do no harm on their way."""
 
 import contextlib
+import fcntl
 import os
 import shlex
 import subprocess
@@ -166,8 +167,8 @@ def test_completion_changes_nothing_and_waits_for_nobody(busy):
     busy.edit(record, lambda document: document["context"].update(edited=True))
     busy.write(".claude/workflow-state/active/dev-strange.json", b"{")
     before = busy.files()
-    keeper = busy.keeper()
-    with keeper._caller.locked():
+    with open(busy.path(HOME, "lock"), "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         for line in ("show ", "task done ", "phase start ", "start ", "read @", "gate run "):
             assert values(line) != []
     assert busy.files() == before
@@ -294,8 +295,8 @@ def test_a_script_says_first_how_it_is_installed(shell):
     assert head.count(f"holdfast completion {shell}") == 2
 
 
-def test_a_keeper_can_be_asked_for_a_glance(busy):
-    rows, state = Keeper(busy.root).glance()
+def test_a_keeper_names_the_workflows_that_can_be_meant(busy):
+    rows = Keeper(busy.root).known(most=200)
     assert {row["id"] for row in rows} == set(busy.ids.values())
-    assert state["id"] == busy.ids["mine"]
-    assert Keeper(busy.root).glance(workflow="nosuch")[1] is None
+    assert Keeper(busy.root).known(most=1)[0]["id"] in busy.ids.values()
+    assert Keeper(busy.root).known(most=200, format="loop") == []

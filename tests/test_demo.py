@@ -92,7 +92,7 @@ def test_it_tells_the_story_in_numbered_steps_and_checks_each(told):
 def test_it_shows_the_real_answers_of_real_commands(told):
     for answer in (
         "│ ▶ started dev-",
-        "│   note: a torn write at the end of the ledger was moved to quarantine",
+        "│   note: what was left of .claude/workflow-state/active/dev-",
         "│   note: adopted an edit of .claude/workflow-state/active/dev-",
         "│ NEXT: task 4 (Describe it): holdfast task done 4",
         "│ holdfast: complete: dev-",
@@ -134,7 +134,7 @@ def test_it_has_colour_on_a_terminal(tmp_path):
     code, shown = demo_on_a_terminal(tmp_path)
     assert code == 0
     assert f"{ESCAPE}1m 1  Start" in shown
-    assert f"{ESCAPE}33m  note: a torn write" in shown
+    assert f"{ESCAPE}33m  note: what was left of " in shown
     assert os.listdir(tmp_path) == []
 
 
@@ -180,13 +180,15 @@ def test_a_git_that_fails_is_a_fault_and_not_a_broken_promise(tmp_path):
 
 BROKEN = {
     "a torn write is thrown away": """
-from holdfast.ledger.closed import Quarantine
-Quarantine.keep = lambda self, name, data: ""
-""",
-    "there is no lock": """
 import os
-from holdfast.disk import Disk
-Disk.lock = lambda self, path, wait_s: os.open(path, os.O_RDWR | os.O_CREAT)
+from holdfast.layers.records.store import RecordStore
+RecordStore.has_left = lambda self, path: False
+RecordStore._see_to = lambda self, spare, path, data: os.unlink(spare)
+""",
+    "there is no transaction": """
+from holdfast.storage.database import Database
+Database.begin = lambda self: None
+Database.commit = lambda self, request, written_bytes: None
 """,
     "an edit is overwritten": """
 from holdfast.core import edits
@@ -195,7 +197,13 @@ edits.diff = lambda old, new: []
     "a refused edit is deleted": """
 import os
 from holdfast.layers.records.store import RecordStore
-RecordStore.set_aside = lambda self, source, data, path: os.unlink(source) or path
+keep = RecordStore.set_aside
+def delete(self, source, data, path):
+    if source != path:
+        return keep(self, source, data, path)
+    os.unlink(source)
+    return path
+RecordStore.set_aside = delete
 """,
     "the briefing forgets": """
 from holdfast.core import briefing
@@ -212,9 +220,9 @@ Evidence.run_gate = lambda self, gate, words, **_: self.record_gate(gate, passed
 """,
 }
 FOUND_OUT_BY = {
-    "a torn write is thrown away": "the torn bytes are in quarantine",
-    "there is no lock": "it had the lock",
-    "an edit is overwritten": "the edit is an event in the ledger",
+    "a torn write is thrown away": "the torn bytes are kept aside",
+    "there is no transaction": "the next command sees the state before it",
+    "an edit is overwritten": "a look shows it",
     "a refused edit is deleted": "the file is kept aside",
     "the briefing forgets": "it is told its place",
     "what is pending is passed over": "holdfast complete ends with 1",

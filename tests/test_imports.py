@@ -22,12 +22,10 @@ raise SystemExit(code)
 
 HEAVY = (
     "argparse",
-    "collections",
     "contextlib",
     "dataclasses",
     "datetime",
     "enum",
-    "functools",
     "hashlib",
     "importlib",
     "json",
@@ -50,19 +48,20 @@ HEAVY = (
 PACKAGES = {
     "holdfast": (
         *(
-            "caller",
+            "adopt",
+            "aggregates",
             "cli",
             "core",
             "digest",
             "disk",
-            "engine",
             "errors",
             "indexes",
             "jsontext",
             "keeper",
         ),
-        *("layers", "ledger", "register", "workspace"),
+        *("layers", "storage", "workspace"),
     ),
+    "holdfast.adopt": ("findings", "record"),
     "holdfast.cli": (
         "arguments",
         "grammar",
@@ -74,7 +73,7 @@ PACKAGES = {
         "table_loops",
         "table_upkeep",
     ),
-    "holdfast.core": ("choice", "edits", "moment", "refusal", "workflow"),
+    "holdfast.core": ("choice", "edits", "moment", "record_formats", "refusal", "workflow"),
     "holdfast.core.workflow": (
         "course",
         "evidence",
@@ -87,15 +86,21 @@ PACKAGES = {
         "texts",
         "units",
     ),
-    "holdfast.keeper": ("beside", "evidence"),
-    "holdfast.layers": ("catalog", "index", "records"),
+    "holdfast.keeper": ("beside", "evidence", "session", "store", "transaction"),
+    "holdfast.layers": ("index", "records"),
     "holdfast.layers.records": ("envelope", "fields", "position", "rest", "skill", "store"),
-    "holdfast.ledger": ("closed", "file", "lines", "mirror", "segment"),
+    "holdfast.storage": ("database", "events", "ledger", "lock"),
 }
 COMMON = ["holdfast", *(f"{pack}.{name}" for pack, names in PACKAGES.items() for name in names)]
 AS_TEXT = [*COMMON, "holdfast.core.ahead", "holdfast.cli.screen", "holdfast.cli.text"]
 AS_JSON = [*COMMON, "holdfast.cli.text", "holdfast.cli.views"]
+SQLITE = {
+    *("_collections", "_functools", "_operator", "_sqlite3", "collections", "functools"),
+    *("itertools", "keyword", "operator", "reprlib"),
+}
+"""``_sqlite3``, without the package around it, loads ``functools`` itself."""
 STANDARD = {
+    *SQLITE,
     *("__future__", "_blake2", "_collections_abc", "_ctypes", "_json", "_md5", "_stat", "errno"),
     *("fcntl", "gc", "genericpath", "os", "os.path", "posixpath", "stat", "types"),
 }

@@ -12,7 +12,7 @@ from holdfast.cli.text import cells, painted_cells
 from holdfast.cli.watch import Eye, Picture
 from holdfast.cli.watch_page import FRESH_MS, Fresh, page
 from holdfast.core.workflow.state import blank
-from workshop import NOON, Workshop
+from workshop import LEDGER, NOON, Workshop
 
 NOW = "2026-01-02T06:04:05.000Z"
 THEN = "2026-01-02T03:04:05.000Z"
@@ -169,7 +169,7 @@ def test_more_workflows_than_lines_are_counted():
 
 
 def test_more_workflows_than_are_opened_are_counted_too(shop, monkeypatch):
-    monkeypatch.setattr("holdfast.sight._MANY", 2)
+    monkeypatch.setattr("holdfast.keeper.overview.MAX_OPENED", 2)
     for number in range(4):
         shop.keeper().start("tdd", f"src/{number}.py")
     view = Eye(shop.keeper(), None).look()
@@ -224,7 +224,7 @@ class Counting:
         self.looks = 0
 
     def __getattr__(self, name):
-        self.looks += name == "sight"
+        self.looks += name == "overview"
         return getattr(self._keeper, name)
 
 
@@ -268,12 +268,11 @@ def test_an_edit_of_a_record_wakes_it(shop):
 
 def test_a_fault_is_shown_and_the_last_view_stays(shop):
     picture = Picture(Eye(shop.keeper(), None), lambda: NOON, 1)
-    ledger = f"{shop.root}/.claude/holdfast/ledger.ndjson"
-    with open(ledger, "ab") as file:
-        body = b'{"seq":9,"v":2}'
-        file.write(body)
+    os.remove(shop.path(LEDGER))
+    shop.write(LEDGER, b"nothing that SQLite could read")
     lines = picture.lines(80, 24)
     assert [line for line in lines if "1  one" in line]
+    assert [line for line in lines if line.lstrip().startswith("✗ the ledger")]
 
 
 def test_a_folder_that_is_gone_is_said_to_be_and_the_last_view_stays(shop):

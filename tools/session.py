@@ -37,7 +37,7 @@ STEPS = [
     "holdfast start dev docs/login.md --task 'Check the password' --task 'Ask for a code'",
     "holdfast task done 1 --commit 4f5e6d7",
     "./agent.sh",
-    "# Half a line was written when kill -9 came. A new session, its context empty:",
+    "# Half the record was written when kill -9 came. A new session, its context empty:",
     "holdfast resume",
     "holdfast complete",
     "holdfast verify",
@@ -105,7 +105,9 @@ def _answered(step: str, shop: Path, environment: dict[str, str]) -> list[str]:
         written += piece
     running.wait()
     os.close(master)
-    lines = written.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
+    # The name of what was kept tells a digest of it, with the time in it.
+    text = re.sub(r"rejected-[0-9a-f]{8}", "rejected-5d0c7e21", written.decode())
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     # Some shells say more about it, the number of the process among it.
     return [KILL if KILL in line else line for line in lines]
 

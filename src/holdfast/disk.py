@@ -80,10 +80,6 @@ class Disk:
             os.close(fd)
         return False
 
-    def read_head(self, path: str) -> bytes:
-        """The beginning of a file that is there."""
-        return self.read(path, _PIECE) or b""
-
     def make_folder(self, path: str, mode: int = 0o777) -> None:
         """The folder and those above it; what is there stays as it is."""
         if not os.path.isdir(path):

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from holdfast import Keeper
-from holdfast.graph import layer
+from holdfast.graph import embedded
 
 pytestmark = pytest.mark.promise(1, 6, 8)
 
@@ -95,9 +95,8 @@ def test_nothing_is_lost_or_doubled_in_any_layer(place, seed, tally):
     assert [line for line in bullets if line in learned] == newest
 
     # L3: every history once.
-    found = layer.caught_up(keeper._engine)
-    with found.store as store:
-        graph = {one["name"]: one["observations"] for one in store.read_graph()["entities"]}
+    entities = embedded.graph(keeper.store)["entities"]
+    graph = {one["name"]: one["observations"] for one in entities}
     assert sorted(graph["learnings"]) == sorted(learned)
     given = [line.split()[1] for line in graph["delegation-log"]]
     assert len(given) == len(set(given))

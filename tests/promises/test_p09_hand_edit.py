@@ -49,9 +49,9 @@ class Stepping(Disk):
 
 def stepping(name):
     def call(self, *args, **options):
-        if name == "close":
+        if name in ("close", "unlock"):
             # The kernel closes what a dead process had open.
-            return Disk.close(self, *args)
+            return getattr(Disk, name)(self, *args)
         self.pass_step()
         done = getattr(Disk, name)(self, *args, **options)
         try:
@@ -74,7 +74,7 @@ TRANSITIONS = {
     "complete": lambda keeper, workflow: keeper.complete(
         "done", force=True, reason="enough", workflow=workflow
     ),
-    "show": lambda keeper, workflow: keeper.show(workflow=workflow),
+    "settle": lambda keeper, workflow: keeper.settle(workflow=workflow),
     "repair": lambda keeper, _workflow: keeper.repair(),
 }
 
@@ -146,7 +146,7 @@ def check_never_gone(scene, transition, step):
     if scene.saved is None:
         scene.save()
     for _ in range(2):
-        look = scene.shop.keeper().show(workflow=scene.id)
+        look = scene.shop.keeper().settle(workflow=scene.id)
         notes += look.notes
     told = is_told(look.state)
     adopted = any(
@@ -200,7 +200,7 @@ def test_an_edit_survives_the_death_of_the_writer_that_met_it(record_format, tra
 
 def check_not_lost(scene, case):
     """The very next command takes it in, or says where it is kept."""
-    look = scene.shop.keeper().show(workflow=scene.id)
+    look = scene.shop.keeper().settle(workflow=scene.id)
     kept = [name for name in scene.kept() if ".rejected-" in name]
     said = [name for name in kept if any(name in note for note in look.notes)]
     assert is_told(look.state) or said, f"the edit is gone, or not said; {case}"
@@ -210,7 +210,7 @@ def check_not_lost(scene, case):
     assert lines_of(scene.shop.keeper()) == [], case
     assert is_told(state) or [name for name in scene.kept() if name in kept], case
     assert not [name for name in scene.shop.files() if "-saved-" in name], case
-    reminders = scene.shop.keeper().show(workflow=scene.id).state["reminders"]
+    reminders = scene.shop.keeper().settle(workflow=scene.id).state["reminders"]
     assert len(reminders) == len(set(reminders)), f"twice; {case}"
 
 
@@ -229,7 +229,7 @@ def test_a_record_from_elsewhere_that_arrives_at_any_step_is_adopted_or_kept(
         scene.saved = foreign
         keeper = scene.shop.keeper(disk=Stepping(step, scene.save))
         notes = keeper.remind("meanwhile", workflow=scene.id).notes
-        look = scene.shop.keeper().show(workflow=scene.id)
+        look = scene.shop.keeper().settle(workflow=scene.id)
         told = "told elsewhere" in look.state["reminders"]
         assert told or scene.kept(), f"gone at step {step}"
         assert told or any(name in note for name in scene.kept() for note in notes + look.notes)
@@ -244,7 +244,7 @@ def test_what_cannot_be_taken_in_is_kept_at_whatever_step_it_was_saved(record_fo
         scene.save = lambda scene=scene: scene.shop.write(scene.record, scene.saved)
         keeper = scene.shop.keeper(disk=Stepping(step, scene.save))
         notes = keeper.remind("meanwhile", workflow=scene.id).notes
-        look = scene.shop.keeper().show(workflow=scene.id)
+        look = scene.shop.keeper().settle(workflow=scene.id)
         assert look.state["reminders"][-1] == "meanwhile"
         kept = [name for name in scene.kept() if name != os.path.basename(scene.record)]
         assert len(kept) == 1
@@ -254,15 +254,17 @@ def test_what_cannot_be_taken_in_is_kept_at_whatever_step_it_was_saved(record_fo
 @pytest.mark.parametrize("record_format", FORMATS)
 def test_edits_of_many_hands_are_all_told(record_format, tmp_path):
     """Each command meets an edit of the record as it was before the command."""
-    shop = Workshop(tmp_path, git=False)
+    count = steps_of(tmp_path / "steps", record_format, "remind")
+    shop = Workshop(tmp_path / "shop", git=False)
     state = worked_on(shop.keeper(), record_format)
     for number in range(6):
         document = shop.document(state["record"])
         document[f"x-{number}"] = number
         saved = json.dumps(document).encode()
-        disk = Stepping(10 + number, lambda saved=saved: shop.write(state["record"], saved))
+        step = number * count // 6
+        disk = Stepping(step, lambda saved=saved: shop.write(state["record"], saved))
         shop.keeper(disk=disk).remind(f"reminder {number}", workflow=state["id"])
-    after = shop.keeper().show(workflow=state["id"]).state
+    after = shop.keeper().settle(workflow=state["id"]).state
     assert after["reminders"][-6:] == [f"reminder {number}" for number in range(6)]
     assert {f"x-{number}": number for number in range(6)}.items() <= after["extra"].items()
     assert lines_of(shop.keeper()) == []
@@ -288,7 +290,7 @@ def test_an_edit_that_stands_between_two_names_is_found_there(tmp_path):
     scene.save()
     os.rename(scene.shop.path(scene.record), scene.shop.path(folder, f".{name}.holdfast.old"))
     scene.shop.write(scene.record, scene.opened)
-    assert is_told(scene.shop.keeper().show(workflow=scene.id).state)
+    assert is_told(scene.shop.keeper().settle(workflow=scene.id).state)
     assert os.listdir(scene.shop.path(folder)) == [name]
 
 
@@ -300,12 +302,12 @@ def test_whoever_writes_slowly_into_the_file_itself_is_waited_for(record_format,
     saved = edited(record_format, json.loads(scene.opened))
     with open(scene.shop.path(scene.record), "wb", buffering=0) as file:
         file.write(saved[:half])
-        look = scene.shop.keeper().show(workflow=scene.id)
+        look = scene.shop.keeper().settle(workflow=scene.id)
         assert any("is being written" in note for note in look.notes)
         scene.shop.keeper().remind("meanwhile", workflow=scene.id)
         scene.shop.keeper().remind("once more", workflow=scene.id)
         file.write(saved[half:])
-    state = scene.shop.keeper().show(workflow=scene.id).state
+    state = scene.shop.keeper().settle(workflow=scene.id).state
     assert is_told(state)
     assert {"meanwhile", "once more"} <= set(state["reminders"])
     assert scene.kept() == []
@@ -326,10 +328,10 @@ def test_whoever_had_the_file_open_when_it_was_exchanged_is_waited_for(
         with contextlib.suppress(Killed):
             scene.shop.keeper(disk=disk).remind("meanwhile", workflow=scene.id)
         file.truncate(0)
-        scene.shop.keeper().show(workflow=scene.id)
+        scene.shop.keeper().settle(workflow=scene.id)
         scene.shop.keeper().remind("once more", workflow=scene.id)
         file.write(saved)
-    state = scene.shop.keeper().show(workflow=scene.id).state
+    state = scene.shop.keeper().settle(workflow=scene.id).state
     assert is_told(state)
     assert {"meanwhile", "once more"} <= set(state["reminders"])
     assert lines_of(scene.shop.keeper()) == []
@@ -349,10 +351,10 @@ def test_one_edit_waits_while_another_one_is_taken_in(tmp_path):
     one["x-one"], other["x-other"] = 1, 2
     scene.shop.write(f"{folder}/.{name}.holdfast-saved-1", json.dumps(one).encode())
     with open(scene.shop.path(scene.record), "wb", buffering=0) as file:
-        assert scene.shop.keeper().show(workflow=scene.id).state["extra"] == {"x-one": 1}
+        assert scene.shop.keeper().settle(workflow=scene.id).state["extra"] == {"x-one": 1}
         scene.shop.keeper().remind("meanwhile", workflow=scene.id)
         file.write(json.dumps(other).encode())
-    extra = scene.shop.keeper().show(workflow=scene.id).state["extra"]
+    extra = scene.shop.keeper().settle(workflow=scene.id).state["extra"]
     assert extra == {"x-one": 1, "x-other": 2}
     assert os.listdir(scene.shop.path(folder)) == [name]
 
@@ -364,10 +366,10 @@ class Restless(Disk):
         super().__init__()
         self.change = change
 
-    def read(self, path, most=None):
-        found = super().read(path, most)
+    def read_own(self, path, most=None):
+        data = super().read_own(path, most)
         self.change(path)
-        return found
+        return data
 
 
 def test_a_record_that_never_stands_still_is_not_looked_at_for_ever(tmp_path):
@@ -380,5 +382,5 @@ def test_a_record_that_never_stands_still_is_not_looked_at_for_ever(tmp_path):
             scene.shop.write(scene.record, b"never the same twice" * len(looks))
 
     change(scene.record)
-    scene.shop.keeper(disk=Restless(change)).show(workflow=scene.id)
+    scene.shop.keeper(disk=Restless(change)).settle(workflow=scene.id)
     assert len(looks) < 20

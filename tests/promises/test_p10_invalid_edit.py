@@ -1,5 +1,6 @@
 """Promise 10: an invalid edit: the last good state is served, the file kept, the line named."""
 
+import contextlib
 import json
 import os
 
@@ -8,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.jsontext import MAX_DEPTH
-from workshop import FORMATS, LEDGER, Workshop, lines_of, many, types, without_time, worked_on
+from workshop import FORMATS, Workshop, lines_of, many, types, without_time, worked_on
 
 pytestmark = pytest.mark.promise(10)
 
@@ -79,23 +80,39 @@ class Served:
         self.state = worked_on(self.shop.keeper(), record_format)
         self.id, self.record = self.state["id"], self.state["record"]
         self.good = self.shop.read(self.record)
-        self.ledger = self.shop.read(LEDGER)
+        self.events = len(self.shop.keeper().log())
+        self.ledger = self._ledger()
+
+    def _ledger(self):
+        """Return the ledger's files, without SQLite's shared memory."""
+        files = self.shop.files().items()
+        return {
+            path: data
+            for path, data in files
+            if os.path.basename(path).startswith("ledger.db") and not path.endswith("-shm")
+        }
 
     def again(self):
-        """Everything as it was at the beginning."""
+        """Put everything back as it was at the beginning."""
         for name in self.shop.beside(self.record):
             os.unlink(os.path.join(os.path.dirname(self.shop.path(self.record)), name))
-        self.shop.write(LEDGER, self.ledger)
+        for path in self._ledger():
+            os.unlink(self.shop.path(path))
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.shop.path(f"{path}-shm"))
+        for path, data in self.ledger.items():
+            self.shop.write(path, data)
         self.shop.write(self.record, self.good)
 
     def check(self, spoiled, *, sound=True):
         """Whatever stands there, there is an answer, and nothing that was written is gone."""
         self.again()
         self.shop.write(self.record, spoiled)
-        rows, notes = self.shop.keeper().workflows()
-        look = self.shop.keeper().show(workflow=self.id)
+        rows, _ = self.shop.keeper().workflows()
+        look = self.shop.keeper().settle(workflow=self.id)
+        notes = look.notes
         kept = self.shop.beside(self.record)
-        news = types(self.shop.keeper())[len(self.ledger.splitlines()) :]
+        news = types(self.shop.keeper())[self.events :]
         if kept:
             assert list(kept.values()) == [spoiled]
             assert without_time(look.state) == without_time(self.state)
@@ -185,7 +202,7 @@ def test_what_json_forbids_is_named_with_its_line(served, line):
     spoiled = with_line(served.good, line)
     served.again()
     served.shop.write(served.record, spoiled)
-    look = served.shop.keeper().show(workflow=served.id)
+    look = served.shop.keeper().settle(workflow=served.id)
     assert look.state == served.state
     assert any("line 4:" in note for note in look.notes), look.notes
     assert list(served.shop.beside(served.record).values()) == [spoiled]
@@ -232,7 +249,7 @@ def test_a_record_without_its_envelope_is_an_edit_of_the_state(served):
     assert served.check(json.dumps(document).encode()) == {}
     served.again()
     served.shop.write(served.record, json.dumps(document).encode())
-    look = served.shop.keeper().show(workflow=served.id)
+    look = served.shop.keeper().settle(workflow=served.id)
     assert look.state["phase"] == served.state["phase"]
     assert look.state["reminders"] == served.state["reminders"]
     assert [task["status"] for task in look.state["tasks"]] == [
@@ -245,7 +262,7 @@ def test_the_same_mistake_twice_is_kept_twice(served):
     served.again()
     for _ in range(2):
         served.shop.write(served.record, b"{")
-        served.shop.keeper().show(workflow=served.id)
+        served.shop.keeper().settle(workflow=served.id)
     assert list(served.shop.beside(served.record).values()) == [b"{", b"{"]
 
 

@@ -57,7 +57,7 @@ class Scripted:
         )
 
     def looked(self):
-        return self.shop.keeper().show(workflow=self.id).state
+        return self.shop.keeper().settle(workflow=self.id).state
 
     def sound(self):
         assert lines_of(self.shop.keeper()) == []
@@ -202,7 +202,7 @@ def test_reformatting_is_not_an_edit(record_format, script, tmp_path, jq):
         env={"PATH": "/usr/bin:/bin", "RECORD": state["record"]},
         check=True,
     )
-    look = shop.keeper().show(workflow=state["id"])
+    look = shop.keeper().settle(workflow=state["id"])
     assert look.state == state
     assert look.notes == []
     shop.keeper().remind("afterwards", workflow=state["id"])

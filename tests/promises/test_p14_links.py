@@ -1,16 +1,20 @@
 """Promise 14: nothing climbs out of the workspace by a name or a link."""
 
+import json
 import os
+import sqlite3
 import subprocess
 
 import pytest
 
 from holdfast import Fault, Refused
-from holdfast.ledger import lines
-from workshop import FORMATS, HOME, LEDGER, RECIPES, Workshop, open_workflow, worked_on
+from holdfast.digest import digest
+from holdfast.storage import events
+from workshop import FORMATS, RECIPES, Workshop, open_workflow, worked_on
 
 pytestmark = pytest.mark.promise(14)
 
+HOME = ".git/holdfast"
 FOLDERS = {
     "verb": ".claude",
     "formal": "untracked",
@@ -67,6 +71,9 @@ def every_command(shop, record_format="skill", workflow="dev-1a2b3c4d"):
         lambda k: k.log(),
         lambda k: k.verify(),
         lambda k: k.repair(),
+        lambda k: k.workflows(),
+        lambda k: k.remind("text", workflow=workflow),
+        lambda k: k.complete(force=True, reason="r", workflow=workflow),
     ]
     answers = []
     for attempt in attempts:
@@ -144,11 +151,10 @@ def test_a_ledger_folder_that_leads_out_is_refused(furnished, look, shop, outsid
     if furnished:
         other = Workshop(tmp_path / "other")
         worked_on(other.keeper(), "skill")
-        for path, data in other.files().items():
+        for path, data in other.files(without=()).items():
             if path.startswith(HOME):
                 outside.shop.write(os.path.basename(path), data)
         outside.before = outside.listing()
-    os.makedirs(shop.path(".claude"))
     os.symlink(outside.path, shop.path(HOME))
     looks = {
         "status": lambda k: k.workflows(),
@@ -164,7 +170,9 @@ def test_a_ledger_folder_that_leads_out_is_refused(furnished, look, shop, outsid
     outside.check()
 
 
-@pytest.mark.parametrize("name", ["ledger.ndjson", "lock", "catalog.ndjson", ".gitignore"])
+@pytest.mark.parametrize(
+    "name", ["ledger.db", "ledger.db-wal", "ledger.db-shm", "lock", "ledger.db.new", "recovering"]
+)
 def test_a_file_of_the_ledger_that_is_a_link_changes_nothing_outside(name, shop, outside):
     state = worked_on(shop.keeper(), "skill")
     if os.path.exists(shop.path(HOME, name)):
@@ -174,17 +182,13 @@ def test_a_file_of_the_ledger_that_is_a_link_changes_nothing_outside(name, shop,
     outside.check()
 
 
-def test_a_quarantine_that_leads_out_is_not_filled(shop, outside):
-    """A stranger's repository could bring a torn ledger, and say where its tail goes."""
+def test_a_folder_of_recovery_that_leads_out_is_not_filled(shop, outside):
     state = worked_on(shop.keeper(), "skill")
-    os.symlink(outside.path, shop.path(HOME, "quarantine"))
-    with open(shop.path(LEDGER), "ab") as file:
-        file.write(b"anything at all")
+    os.symlink(outside.path, shop.path(HOME, "recovering"))
+    with open(shop.path(HOME, "ledger.db"), "r+b") as file:
+        file.write(b"no database at all")
     every_command(shop, "skill", state["id"])
     outside.check()
-    os.unlink(shop.path(HOME, "quarantine"))
-    shop.keeper().remind("afterwards", workflow=state["id"])
-    assert shop.quarantined() == [b"anything at all"]
 
 
 @each_format
@@ -212,25 +216,25 @@ def test_links_that_stay_inside_are_fine(record_format, shop):
 # A ledger that somebody else wrote
 
 
-def forged(*drafts):
-    """The lines of a ledger in which a stranger says what happened."""
-    raw, prev = b"", ""
-    for seq, (stream, kind, data) in enumerate(drafts, 1):
-        event = {
-            "seq": seq,
-            "id": f"id{seq}",
-            "at": "2026-02-17T12:00:00Z",
-            "stream": stream,
-            "version": seq,
-            "v": 1,
-            "type": kind,
-            "data": data,
-            "by": {},
-            "prev": prev,
-        }
-        line, prev = lines.encode(event)
-        raw += line
-    return raw
+def forge(shop, *drafts):
+    """Write a ledger in which a stranger says what happened."""
+    shop.keeper().remember("there is a ledger")
+    prev = ""
+    with sqlite3.connect(shop.path(HOME, "ledger.db"), isolation_level=None) as connection:
+        for name in ("events_are_never_changed", "events_are_never_removed"):
+            connection.execute(f"DROP TRIGGER {name}")
+        for table in ("events", "streams", "states", "records"):
+            connection.execute(f"DELETE FROM {table}")
+        for seq, (stream, kind, data) in enumerate(drafts, 1):
+            body = (
+                seq, f"id{seq}", "2026-02-17T12:00:00.000Z", stream, seq, 1, kind,
+                json.dumps(data), "{}", None, prev,
+            )  # fmt: skip
+            prev = digest(events.body_of(body).encode())
+            marks = ",".join("?" * 12)
+            query = f"INSERT INTO events ({events.COLUMNS}) VALUES ({marks})"
+            connection.execute(query, (*body, prev))
+    connection.close()
 
 
 def started(record, worktree=".", recipe="skill"):
@@ -262,7 +266,7 @@ def started(record, worktree=".", recipe="skill"):
 def test_a_forged_ledger_cannot_name_a_record_outside(record, shop, outside):
     if record.startswith("/"):
         record = os.path.join(outside.path, "new.json")
-    shop.write(LEDGER, forged(("evil", "workflow_started", started(record))))
+    forge(shop, ("evil", "workflow_started", started(record)))
     every_command(shop, workflow="evil")
     outside.check()
     assert not os.path.exists(shop.path(".git/hooks/post-checkout"))
@@ -275,7 +279,7 @@ def test_a_forged_ledger_cannot_name_a_worktree_outside(worktree, shop, outside)
     shop.write("bait/gitdir", f"{outside.path}/.git\n".encode())
     os.makedirs(shop.path(".git/worktrees"), exist_ok=True)
     data = started(".claude/workflow-state/active/evil.json", worktree)
-    shop.write(LEDGER, forged(("evil", "workflow_started", data)))
+    forge(shop, ("evil", "workflow_started", data))
     every_command(shop, workflow="evil")
     outside.check()
 
@@ -283,9 +287,7 @@ def test_a_forged_ledger_cannot_name_a_worktree_outside(worktree, shop, outside)
 @pytest.mark.parametrize("stream", ["../../../outside/x", "a/../../../../outside/x", "/x", ".."])
 def test_a_forged_stream_cannot_name_a_completed_record_outside(stream, shop, outside):
     data = started(".claude/workflow-state/active/x.json")
-    shop.write(
-        LEDGER, forged((stream, "workflow_started", data), (stream, "workflow_completed", {}))
-    )
+    forge(shop, (stream, "workflow_started", data), (stream, "workflow_completed", {}))
     every_command(shop, workflow=stream)
     outside.check()
 
@@ -301,6 +303,6 @@ def test_another_worktrees_records_stay_in_that_worktree(shop, tmp_path):
     state = open_workflow(linked.keeper(), "skill")
     assert os.path.exists(linked.path(state["record"]))
     assert not os.path.exists(shop.path(state["record"]))
-    assert not os.path.exists(linked.path(HOME))
+    assert not os.path.exists(linked.path(".claude/holdfast"))
     shop.keeper().remind("from the main worktree", workflow=state["id"])
     assert linked.document(state["record"])["_holdfast"]["seq"] == len(shop.keeper().log())

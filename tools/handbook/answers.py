@@ -199,12 +199,15 @@ _KEYS: dict[str, Schema] = {
     "pages": array(TEXT),
     "disagreements": array(TEXT),
     "recoverable": array(TEXT),
+    "streams": array(TEXT),
+    "known": COUNT,
 }
 _OF_COMMAND: dict[tuple[str, str], Schema] = {
     ("status", "workflows"): array(_ref("row")),
     ("holdfast", "workflows"): array(_ref("row")),
     ("holdfast", "next"): array(fields({"command": TEXT, "about": TEXT})),
     ("watch", "workflows"): array(_ref("workflow")),
+    ("import", "events"): COUNT,
     ("delegation list", "summary"): OBJECT,
 }
 """What one command means by a key that others have too."""

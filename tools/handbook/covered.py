@@ -132,7 +132,11 @@ def wrong_command(text: str) -> str | None:
     command = next((head for head in heads if head in names), None)
     if command is None:
         return _unless_group(words)
-    options = [word.partition("=")[0].strip(_MARKS) for word in words if word.startswith("-")]
+    options = [
+        word.partition("=")[0].strip(_MARKS)
+        for word in words
+        if word.startswith("-") and word != "-"
+    ]
     wrong = [option for option in options if option and option not in declared.options(command)]
     return f"holdfast {command} has no option {wrong[0]}" if wrong else None
 

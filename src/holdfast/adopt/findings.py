@@ -140,7 +140,9 @@ def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:
     try:
         return _weigh(store, subject, envelope.unseal(raw))
     except jsontext.BadJson as bad:
-        return _refused(subject, f"line {bad.line}: {bad.why}")
+        why = f"line {bad.line}: {bad.why}"
+        note = f"what was left of {subject.record} during a write is not whole ({why})"
+        return Finding(REFUSED, note)
 
 
 def _in_place(store: Store, subject: Subject) -> Finding | None:

@@ -87,7 +87,8 @@ def _settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str =
     if finding.path:
         _drop_moved(tx, finding.path)
     tx.commit()
-    subject.raw = store.files.read(subject.path) if subject.path else None
+    # Not what stands there by now: that may be the next edit.
+    subject.raw = tx.settled(stream)
     if saved:
         store.disk.remove(saved)
 
@@ -110,7 +111,7 @@ def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None
         tx.expect(subject.stream, None)
     tx.show(subject.stream)
     tx.commit()
-    subject.raw = store.files.read(path)
+    subject.raw = tx.settled(subject.stream)
 
 
 def _replace(tx: Transaction, subject: Subject, finding: Finding) -> None:

@@ -33,6 +33,7 @@ _PLAN = "docs/greeting.md"
 _TITLE = "Greet everyone"
 _TASKS = ("Write greet()", "Test it", "Translate it", "Describe it")
 _REMINDER = "Speak to the user in plain words"
+_CREDIT = "Name the translator"
 _FILES = {
     _PLAN: "# Greet everyone\n\ngreet(name) says hello, in any language we know.\n",
     "README.md": "greet(name) says hello.\n",
@@ -43,7 +44,6 @@ _FILES = {
         '        self.assertEqual(greet("Ada"), "Hello, Ada!")\n'
     ),
 }
-_LEDGER = ".claude/holdfast/ledger.ndjson"
 _NEXT_SESSION = "second-session"
 _REASON = "nobody reviews a demonstration"
 
@@ -121,7 +121,8 @@ class _Story:
         return Keeper(self.stage.root, by="demo", wait_s=wait_s)
 
     def state(self) -> Workflow:
-        return self.keeper().show(workflow=self.id).state
+        state: Workflow = self.keeper().show(workflow=self.id).state
+        return state
 
     def tasks(self) -> list[str]:
         return [task["status"] for task in self.state()["tasks"]]
@@ -209,21 +210,22 @@ class _Story:
         stage.heading("Kill a writer in the middle of a write")
         self.commit("test_greeting.py", _TASKS[1])
         again = ("task", "done", "2", "--commit", self.commits[1])
-        before = self.read(_LEDGER)
+        before = self.keeper().log()
         stage.say("On a disk that stops half way, and then SIGKILL:")
         stage.typed(f"holdfast {' '.join(again)}")
         half = self.die_writing()
-        torn = self.read(_LEDGER)[len(before) :]
-        stage.check("half a line stands at the end of the ledger", half, len(torn))
+        folder, name = os.path.split(self.record)
+        (torn,) = self.read_all(f"{folder}/.{name}.*")
+        stage.check("half a record stands beside the last one", half, len(torn))
         stage.holdfast("status")
         stage.check("the next command sees the state before it", _done(1), self.tasks())
         stage.holdfast(*again)
-        kept = self.read_all(".claude/holdfast/quarantine/*")
-        stage.check("the torn bytes are in quarantine, every one of them", [torn], kept)
+        kept = self.read_all(f"{self.record}.rejected-*")
+        stage.check("the torn bytes are kept aside, every one of them", [torn], kept)
         finished = [event["data"]["task"] for event in self.events("task_completed")]
         stage.check("nothing is lost, nothing is there twice", [1, 2], finished)
-        grown = self.read(_LEDGER).startswith(before)
-        stage.check("what was in the ledger before still is, byte for byte", True, grown)
+        events = self.keeper().log()[: len(before)]
+        stage.check("what was in the ledger before still is, event for event", before, events)
         stage.why("A crash costs at most the command that was running, never what was done.")
 
     def die_writing(self) -> int:
@@ -258,32 +260,34 @@ class _Story:
         stage.say("Somebody has translated it, and says so in the file itself:")
         self.edit_record('"status": "pending"', '"status": "completed"')
         stage.holdfast("status")
+        stage.check("a look shows it: task 3 is done", _done(3), self.tasks())
+        stage.check("a look records nothing", [], self.events("record_edited"))
+        stage.holdfast("remind", _CREDIT)
         edits = [event["data"]["changes"] for event in self.events("record_edited")]
         change = [["tasks", 2, "status"], "pending", "completed"]
-        stage.check("the edit is an event in the ledger, once", [[change]], edits)
-        stage.check("task 3 is done", _done(3), self.tasks())
+        stage.check("after a change the edit is an event in the ledger, once", [[change]], edits)
         stage.why("The files are the interface: an editor or jq is as good as a command.")
 
     def edit_badly(self) -> None:
         stage = self.stage
         stage.heading("Edit it badly")
-        good = self.read(self.record)
         line = self.edit_record('"status": "completed"', '"status": "done"')
         bad = self.read(self.record)
         # In a narrow window it may be broken anywhere.
-        answer = " ".join(stage.holdfast("status").split())
+        answer = " ".join(stage.holdfast("task", "start", "4").split())
         stage.check(f"line {line} is named", True, f"line {line}:" in answer)
         kept = self.read_all(f"{self.record}.rejected-*")
-        stage.check("the file is kept aside as it was saved", [bad], kept)
-        stage.check("the last good record stands in its place", good, self.read(self.record))
-        stage.check("the state is as it was", _done(3), self.tasks())
+        stage.check("the file is kept aside as it was saved", True, bad in kept)
+        shown = [task["status"] for task in jsontext.loads(self.read(self.record))["tasks"]]
+        good = [*_done(3)[:3], "in_progress"]
+        stage.check("the record shows the last good state again", good, shown)
+        stage.check("and so does every command", good, self.tasks())
         stage.why("A slip is answered with its line. Nothing is guessed, nothing thrown away.")
 
     def lose_context(self) -> None:
         stage = self.stage
         stage.heading("Lose the context")
-        stage.holdfast("task", "start", "4", lines=1)
-        stage.say("In the middle of it the session ends. The next one knows only the folder:")
+        stage.say("In the middle of task 4 the session ends. The next one knows only the folder:")
         stage.environment["CLAUDE_CODE_SESSION_ID"] = _NEXT_SESSION
         briefing = stage.holdfast("resume", by_agent=True)
         told = {
@@ -344,7 +348,7 @@ class _Story:
         known = [stage.git("rev-parse", "--short", f"{sha}^{{commit}}") for sha in self.commits]
         stage.check("the commits in the log are the commits in git", known, told)
         stage.check("nothing was ever damaged", True, self.keeper().verify().ok)
-        stage.why("History is a file of lines that prove themselves, and it only grows.")
+        stage.why("History is a chain of events, each proves the one before, and it only grows.")
 
 
 def _each(option: str, values: tuple[str, ...]) -> list[str]:

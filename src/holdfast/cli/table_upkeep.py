@@ -102,7 +102,7 @@ UPKEEP: dict[str, Command] = {
         "examples": ("holdfast repair",),
     },
     "export": {
-        "help": "print events as lines of JSON, for a backup or a hand-over: all, or one workflow",
+        "help": "print all events, or those of one workflow, as lines of JSON: a backup",
         "call": "upkeep.export",
         "takes": (
             argument(

@@ -1,8 +1,9 @@
 """The writer that the demonstration kills: the library on a disk that stops half way.
 
 ``python -m holdfast.cli.victim WORKFLOW TASK COMMIT`` begins ``task done`` in the current folder,
-writes half of the ledger's line, says on standard output how many bytes that was and how many it
-should have been, and then waits, the lock in its hand, for the signal that ends it.
+writes half of the new record beside the old one, prints how many bytes that was and how many it
+should have been, and then waits, with the lock and an open transaction, for the signal that ends
+it.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import sys
 from holdfast.disk import Disk
 from holdfast.keeper import Keeper
 
-_LINE_BEGINS = b'{"seq":'
+_RECORD_BEGINS = b"{"
 
 
 class _HalfDisk(Disk):
-    """A disk on which a line of the ledger never gets further than its middle."""
+    """A disk on which a record never gets further than its middle."""
 
     def write(self, fd: int, data: bytes) -> None:
-        if not data.startswith(_LINE_BEGINS):
+        if not data.startswith(_RECORD_BEGINS):
             super().write(fd, data)
             return
         half = os.write(fd, data[: len(data) // 2])

@@ -134,7 +134,7 @@ def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
     name = state["id"]
     facts = _position(state)
     if name in view["unsettled"]:
-        facts.append("its record was edited: holdfast status takes that in")
+        facts.append("its record was edited: the next change takes that in")
     facts.append(screen.age(state["updated_at"]))
     title = clean(state["title"] or state["subject"] or "")
     about = f"  {clean(screen.dot().join(facts))}"

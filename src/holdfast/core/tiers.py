@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.core.moment import epoch_ms
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.shapes import Fields, Phase, Recipe
@@ -48,12 +46,6 @@ def tier(*, record: bool, memory: bool, graph: bool) -> Fields:
     """The name of the tier, whether one can resume, and what from."""
     name, resume, behaviour = _ROWS[record, memory, graph]
     return {"tier": name, "resume": resume, "behaviour": behaviour}
-
-
-def is_newer(graph_updated: str, record_updated: str) -> bool:
-    """Whether the graph knows something later than the record: a tie goes to the record."""
-    graph_ms = epoch_ms(graph_updated)
-    return graph_ms is not None and graph_ms > (epoch_ms(record_updated) or 0)
 
 
 def told(observations: list[str]) -> dict[str, str]:

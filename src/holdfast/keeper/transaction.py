@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import time
-from functools import partial
 
 from holdfast.adopt import record as adoption
 from holdfast.aggregates import aggregate_of, is_log, is_workflow
@@ -172,6 +171,8 @@ class Transaction:
             if not is_left and is_settled:
                 self._settle_index(stream)
                 continue
+            if is_workflow(stream) and self.load(stream) is None:
+                continue  # The ledger lost it; its record is all that is left.
             if is_left:
                 self.load(stream)
                 adoption.settle_left(self, stream, full)
@@ -282,13 +283,16 @@ class Transaction:
                 touched.events.append(event)
         senseless = []
         for stream, touched in streams.items():
-            touched.state, odd = touched.aggregate.replay(partial(self.store.ledger.events, stream))
+            touched.state, odd = self._replayed(touched)
             touched.is_shown = touched.state is not None
             senseless += odd
             if touched.state is None:
                 del self._streams[stream]
         self.store.has_news = True
         return senseless
+
+    def _replayed(self, one: _Touched) -> tuple[Any, list[Event]]:
+        return one.aggregate.replay(lambda: self.store.ledger.events(one.stream))
 
     def _touch(self, stream: str) -> _Touched:
         """Return the stream as this transaction has it; one that is new to it is not settled."""
@@ -311,6 +315,10 @@ class Transaction:
     def show(self, stream: str) -> None:
         """Write the stream's record anew with the next commit."""
         self._streams[stream].is_shown = True
+
+    def settled(self, stream: str) -> bytes | None:
+        """Return the bytes that stood in the record's place when the stream was settled."""
+        return self._streams[stream].raw
 
     def expect(self, stream: str, raw: bytes | None) -> None:
         """Let the next record replace these bytes: what they say is taken care of."""

@@ -11,6 +11,7 @@ import sys
 
 from holdfast import __version__, jsontext
 from holdfast.aggregates import is_log, is_workflow
+from holdfast.audit.chain import Chain
 from holdfast.core import edits
 from holdfast.core.workflow.evidence import with_claims
 from holdfast.core.workflow.state import is_active
@@ -118,7 +119,17 @@ def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
             raise _not_an_export(name, f"line {number}: {why}") from None
     if header is None:
         raise _not_an_export(name, "it is empty")
+    _check_order(header, rows, name)
     return header, rows
+
+
+def _check_order(header: Fields, rows: list[Row], name: str) -> None:
+    """Refuse an export in which events are missing, repeated or out of order."""
+    chain = Chain()
+    chain.read(rows)
+    # Between the events of one workflow, those of others are left out.
+    if chain.broken or (header["workflow"] is None and not chain.is_sound):
+        raise _not_an_export(name, "events are missing or out of order")
 
 
 def _header(text: bytes) -> Fields:

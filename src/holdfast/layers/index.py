@@ -138,7 +138,6 @@ class Index:
 
     def note_activity(self, state: Workflow) -> None:
         """Shows that something happened in a workflow that is in the index."""
-        self._make_folders()
         raw = self.read() or b""
         if len(raw) > SMALL:
             return

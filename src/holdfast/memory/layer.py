@@ -17,7 +17,7 @@ from holdfast.core.workflow.state import is_active
 from holdfast.digest import digest
 from holdfast.errors import HoldfastError
 from holdfast.memory import merge, place, section
-from holdfast.storage.ledger import ACTIVE
+from holdfast.storage.ledger import ACTIVE, ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ FILE = "memory.json"
 LOCK = "memory.lock"
 WAIT_S = 5.0
 _MAX_ENDED = 20
-_NEWEST_ENDED = "status IN ('completed', 'expired') ORDER BY updated_at DESC LIMIT ?"
+_NEWEST_ENDED = f"{ENDED} AND status != 'abandoned' ORDER BY updated_at DESC, seq DESC LIMIT ?"
 _LARGEST = 4_000_000
 _MARKS = 2
 

@@ -158,13 +158,14 @@ class Database:
     # Writing
 
     def acquire(self) -> None:
-        """Take the lock and open the database, and make it if there is none.
+        """Take the lock, open the database, make it if there is none, and begin a transaction.
 
         Raise ``Fault`` when the lock is held for longer than the wait.
         """
         try:
             self.acquire_lock()
             self._for_writing()
+            self.begin()
         except OSError as error:
             self.release()
             raise self._not_writable(error) from error
@@ -177,12 +178,16 @@ class Database:
         if not self.exists():
             # The folder may be there without it: ``init`` makes one, for a sandbox to mount.
             refuse_network(self.folder)
-        self._make_folder()
-        self._lock.acquire(self._wait_s)
-        finish_recovery(self.path, self._disk)
+        try:
+            self._make_folder()
+            self._lock.acquire(self._wait_s)
+            finish_recovery(self.path, self._disk)
+        except OSError as error:
+            self.release()
+            raise self._not_writable(error) from error
 
     def begin(self) -> None:
-        """Begin a transaction under the lock that is held.
+        """Begin a transaction under the lock that is held, unless one is open.
 
         Raise ``Fault`` if the database was moved or replaced since: what was read of it does not
         hold for another one.
@@ -190,6 +195,8 @@ class Database:
         assert self._connection is not None
         if not self._is_current():
             raise moved(self.folder)
+        if self._connection.in_transaction:
+            return
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except Error as error:
@@ -245,6 +252,7 @@ class Database:
     def close(self) -> None:
         """Move the whole journal into the database and close it, before the file is moved."""
         assert self._connection is not None
+        self._roll_back()
         try:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.close()
@@ -256,6 +264,9 @@ class Database:
         self._roll_back()
 
     def release(self) -> None:
+        """Give the lock back; what was not committed is undone."""
+        if self._lock.is_held:
+            self._roll_back()
         self._lock.release()
 
     @property
@@ -469,7 +480,10 @@ class Database:
     def _fault(self, error: Exception) -> Fault:
         if isinstance(error, OSError):
             return _storage(self.path, error.strerror or str(error))
-        if not os.path.isdir(self.folder) or (self.file and not self._is_current()):
+        is_current = self.file is None or self.file == _file_at(self.path)
+        if self._connection is not None:
+            is_current = self._is_current()  # While it is opened, its journal is not known yet.
+        if not os.path.isdir(self.folder) or not is_current:
             return moved(self.folder)
         code = _code(error)
         if code in _DAMAGED or code == 0:  # 0: text that is no UTF-8

@@ -27,6 +27,7 @@ _KINDS = [*_REQUIRED.values()]
 _ROW_KINDS = [
     (int, str, str, str, int, int, str, str, str, part, str, str) for part in (type(None), str)
 ]
+_ODD_KIND = "fields are missing or not of their kind"
 _text = jsontext.dumps
 
 
@@ -108,10 +109,30 @@ def event_of(row: tuple[Any, ...]) -> Event:
     return event
 
 
+def read(row: tuple[Any, ...]) -> Event:
+    """Return the event of a row; raise ``BadEvent`` if it cannot be one, ``Fault`` if newer."""
+    _check_kinds(row)
+    try:
+        event = event_of(row)
+    except jsontext.BadJson as bad:
+        raise BadEvent(bad.why) from None
+    if type(event["data"]) is not dict or type(event["by"]) is not dict:
+        raise BadEvent(_ODD_KIND)
+    if row[0] < 1 or row[4] < 1:
+        raise BadEvent("its place is none")
+    if row[5] > SCHEMA:
+        raise newer_event(row[5])
+    return event
+
+
+def _check_kinds(row: tuple[Any, ...]) -> None:
+    if tuple(map(type, row)) not in _ROW_KINDS:
+        raise BadEvent(_ODD_KIND)
+
+
 def check(row: tuple[Any, ...]) -> None:
     """Raise ``BadEvent`` if a row is not what was written. Its JSON is not read."""
-    if tuple(map(type, row)) not in _ROW_KINDS:
-        raise BadEvent("fields are missing or not of their kind")
+    _check_kinds(row)
     try:
         body = body_of(row).encode()
     except UnicodeEncodeError:
@@ -125,10 +146,7 @@ def check(row: tuple[Any, ...]) -> None:
 def checked(row: tuple[Any, ...]) -> Event:
     """Return the event of a row; raise ``BadEvent`` if it is not what was written."""
     check(row)
-    try:
-        return typed(event_of(row))
-    except jsontext.BadJson as bad:
-        raise BadEvent(bad.why) from None
+    return read(row)
 
 
 def row_of(line: bytes) -> tuple[Any, ...]:
@@ -152,7 +170,7 @@ def typed(event: Any) -> Event:
     if not isinstance(event, dict):
         raise BadEvent("it is not an object")
     if [type(event.get(key)) for key in _REQUIRED] != _KINDS:
-        raise BadEvent("fields are missing or not of their kind")
+        raise BadEvent(_ODD_KIND)
     if event["seq"] < 1 or event["version"] < 1:
         raise BadEvent("its place is none")
     if event["v"] > SCHEMA:

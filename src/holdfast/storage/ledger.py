@@ -49,6 +49,7 @@ _RECORD = (
 _IDENTITY = "identity"
 _UNPLACED = "unplaced"
 _SYNCED = "synced"
+_MAX_STATES = 20
 
 
 class Stream:
@@ -74,6 +75,11 @@ class Ledger:
         self._first_seq = 0
         self._head: tuple[int, str] | None = None
         """The last event, while a transaction is open."""
+        self._rows: dict[str, tuple[Any, ...]] = {}
+        """Rows of streams as they were read under the lock, so that only changes are written."""
+        self._unplaced_text: str | None = None
+        self._states: dict[str, tuple[str, Any]] = {}
+        """States with their texts: state is never changed in place, so it can be used again."""
 
     # The whole
 
@@ -152,7 +158,22 @@ class Ledger:
         for row in self.database.rows(f"{STREAMS} WHERE {where}", values):
             if not is_whole(row):
                 raise damaged(self.database.path, f"the state of {row[0]} is not what was written")
-            yield Stream(self._row_of(row), jsontext.loads(row[-2]))
+            if self.database.is_locked:
+                self._rows[row[0]] = row[:-2]
+            yield Stream(self._row_of(row), self._state_in(row[0], row[-2]))
+
+    def _state_in(self, stream: str, text: str) -> Any:
+        """Return the state in a text: the object that was last read or written, if it is that."""
+        known = self._states.get(stream)
+        if known is None or known[0] != text:
+            known = self._keep_state(stream, text, jsontext.loads(text))
+        return known[1]
+
+    def _keep_state(self, stream: str, text: str, state: Any) -> tuple[str, Any]:
+        if len(self._states) >= _MAX_STATES:
+            self._states.clear()
+        self._states[stream] = text, state
+        return text, state
 
     # Events
 
@@ -225,8 +246,8 @@ class Ledger:
     def _events(self, clause: str, *values: object) -> Iterator[Event]:
         for row in self.database.rows(f"{_EVENTS} {clause}", values):
             try:
-                event = codec.typed(codec.event_of(row))
-            except (jsontext.BadJson, codec.BadEvent) as bad:
+                event = codec.read(row)
+            except codec.BadEvent as bad:
                 why = f"event {row[0]} is not what was written ({bad})"
                 raise damaged(self.database.path, why) from bad
             yield event
@@ -260,7 +281,7 @@ class Ledger:
 
     def unplaced(self) -> list[tuple[str, str, str]]:
         """Return worktree, path and stream of the files that the last transaction wrote."""
-        text = self.fact(_UNPLACED)
+        text = self._unplaced_text = self.fact(_UNPLACED)
         try:
             files = [tuple(file) for file in jsontext.loads(text or "[]")]
         except (jsontext.BadJson, TypeError):
@@ -272,6 +293,8 @@ class Ledger:
     def acquire(self) -> None:
         """Take the lock that writers queue at; make the ledger if there is none."""
         self.database.acquire()
+        self._rows.clear()
+        self._unplaced_text = None
 
     def begin(self, identity: str = "") -> None:
         """Begin a transaction under the lock. A new ledger gets this identity, or one by chance.
@@ -336,9 +359,26 @@ class Ledger:
         """Replace a stream's row and state."""
         text = jsontext.dumps(state)
         values = tuple(map(row.get, COLUMNS))
-        self.database.execute(_PUT_STREAM, values)
+        self._put_row(values)
         self.database.execute(_PUT_STATE, (row["stream"], text, _digest_of((*values, text))))
+        self._keep_state(row["stream"], text, state)
         self._written_bytes += len(text)
+
+    def _put_row(self, values: tuple[Any, ...]) -> None:
+        """Write a stream's row. Columns that stay as they are leave their indexes alone."""
+        before = self._rows.get(values[0])
+        self._rows[values[0]] = values
+        if before is None:
+            self.database.execute(_PUT_STREAM, values)
+            return
+        changed = [number for number, value in enumerate(values) if value != before[number]]
+        if not changed:
+            return
+        columns = ", ".join(f"{COLUMNS[number]} = ?" for number in changed)
+        self.database.execute(
+            f"UPDATE streams SET {columns} WHERE stream = ?",
+            (*(values[number] for number in changed), values[0]),
+        )
 
     def put_record(self, record: Fields) -> None:
         self.database.execute(
@@ -352,7 +392,10 @@ class Ledger:
         )
 
     def put_unplaced(self, files: list[tuple[str, str, str]]) -> None:
-        self.put_fact(_UNPLACED, jsontext.dumps(files))
+        text = jsontext.dumps(files)
+        if text != self._unplaced_text:
+            self.put_fact(_UNPLACED, text)
+            self._unplaced_text = text
 
     def put_fact(self, name: str, value: str) -> None:
         self.database.execute(
@@ -361,6 +404,7 @@ class Ledger:
 
     def drop_views(self) -> None:
         """Empty every table that is made from events."""
+        self._rows.clear()
         for table in ("streams", "states", "records"):
             self.database.execute(f"DELETE FROM {table}")
 
@@ -378,6 +422,8 @@ class Ledger:
 
     def roll_back(self) -> None:
         self._head = None
+        self._rows.clear()
+        self._unplaced_text = None
         self.database.roll_back()
         self._identity = ""
 

@@ -59,9 +59,10 @@ CREATE TABLE streams (
   updated_at   TEXT
 ) WITHOUT ROWID;
 
-CREATE INDEX active_by_worktree ON streams (worktree, format)
+-- With the status in an index, SQLite need not look it up in the table for each row.
+CREATE INDEX active_by_worktree ON streams (worktree, format, status, record)
   WHERE status IN ('in_progress', 'blocked');
-CREATE INDEX active_by_time ON streams (updated_at, seq)
+CREATE INDEX active_by_time ON streams (updated_at, seq, status)
   WHERE status IN ('in_progress', 'blocked');
 CREATE INDEX active_by_session ON streams (session_id)
   WHERE status IN ('in_progress', 'blocked') AND session_id IS NOT NULL;
@@ -94,8 +95,6 @@ CREATE TABLE records (
   written_ns INTEGER NOT NULL,       -- when this row was written
   PRIMARY KEY (worktree, path)
 ) WITHOUT ROWID;
-
-CREATE INDEX records_by_stream ON records (stream);
 
 -- Small facts. `identity` names this ledger in its records. `unplaced` lists the files of the last
 -- transaction, which the next one looks for: their writer may have been killed before it put them

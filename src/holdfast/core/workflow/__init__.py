@@ -74,16 +74,6 @@ def replay(events: list[Event]) -> Workflow | None:
     return state
 
 
-def is_gapless(events: list[Event]) -> bool:
-    """Whether none of a stream's events is missing between the last that opens it and the end."""
-    versions: list[int] = []
-    for event in events:
-        if event["type"] in OPENING:
-            versions.clear()
-        versions.append(event["version"])
-    return versions == list(range(versions[0], versions[0] + len(versions))) if versions else True
-
-
 _TOLD = (
     "phase", "step", "task", "commit", "reason", "gate", "passed", "outcome", "note", "path",
     "feature", "next", "trigger", "iteration", "clean",
@@ -92,7 +82,7 @@ _TOLD = (
 
 def _told(event_type: str, data: Fields) -> Fields:
     """The few fields of an event that its line in the history repeats."""
-    told = {key: data[key] for key in _TOLD if data.get(key) is not None}
+    told = {key: data[key] for key in _TOLD if key in data and data[key] is not None}
     if event_type == "workflow_started":
         told["task"] = data["title"] or data["subject"]
     if event_type in _TOLD_OF_TESTS:

@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Workflow
     from holdfast.disk import Disk
 
 
@@ -26,21 +25,6 @@ MAX_TRIES = 200
 """How often a file is written anew that a tool that cleans the work tree takes away."""
 _EMPTY = b"{}"
 """A place for a record in which there is none."""
-
-
-class Showing:
-    """A record on its way to its place."""
-
-    __slots__ = ("data", "hash", "path", "spare", "state")
-
-    def __init__(
-        self, path: str, spare: str, data: bytes, event_hash: str, state: Workflow
-    ) -> None:
-        self.path = path
-        self.spare = spare
-        self.data = data
-        self.hash = event_hash
-        self.state = state
 
 
 class RecordStore:

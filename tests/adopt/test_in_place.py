@@ -21,7 +21,7 @@ from workshop import (
     worked_on,
 )
 
-SAMPLES = os.path.join(os.path.dirname(__file__), "samples")
+SAMPLES = os.path.join(os.path.dirname(__file__), "..", "samples")
 each_format = pytest.mark.parametrize("record_format", FORMATS)
 
 
