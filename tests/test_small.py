@@ -279,4 +279,4 @@ def test_whoever_looks_is_told_that_an_edit_was_refused(here, capsys, monkeypatc
     monkeypatch.chdir(here.root)
     assert main([*words, "--json"]) == 0
     (note,) = json.loads(capsys.readouterr().out)["notes"]
-    assert "an edit of .claude/interview-state.json was refused (line " in note
+    assert ".claude/interview-state.json has an edit that cannot be adopted (line " in note

@@ -102,10 +102,7 @@ METHODS = {
 FOR_PEOPLE = {"completion", "demo", "help", "init", "uninstall", "watch"}
 OF_ITS_OWN = {"mcp", "mcp memory", "memory export", "memory search"}
 """Servers, and the graph that they serve: it belongs to a file, not to a workspace."""
-BELOW = {
-    *("do", "events", "known", "name_worktree", "overview", "peek", "settle", "transaction"),
-    "watched",
-}
+BELOW = {"do", "events", "known", "overview", "peek", "settle", "transaction", "watched"}
 """The ways of every change, for what has no command yet; what completion looks up; and what
 ``holdfast`` alone and ``watch`` show."""
 

@@ -15,7 +15,7 @@ from histories import record
 from holdfast import Keeper
 from holdfast.digest import digest
 from holdfast.errors import Fault
-from holdfast.storage import events
+from holdfast.storage import events, ledger
 from holdfast.storage.database import SCHEMA_VERSION
 
 LEDGER = ".git/holdfast/ledger.db"
@@ -65,6 +65,9 @@ def add_event(connection):
         "UPDATE streams SET seq = ?, version = ?, hash = ? WHERE stream = ?",
         (seq, version, row[11], stream),
     )
+    held = connection.execute(f"{ledger.STREAMS} WHERE stream = ?", (stream,)).fetchone()
+    own = (ledger._digest_of(held[:-1]), stream)
+    connection.execute("UPDATE states SET digest = ? WHERE stream = ?", own)
 
 
 MESSAGES = {

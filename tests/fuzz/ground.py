@@ -48,6 +48,28 @@ def workspace():
     return root
 
 
+def empty_workspace():
+    """Return a folder in which nothing was recorded yet."""
+    root = os.path.join(folder(), "empty")
+    shutil.rmtree(root, ignore_errors=True)
+    os.makedirs(root)
+    return root
+
+
+@functools.cache
+def exports():
+    """Return exports: of a small ledger, of one workflow, and the beginning of a long one."""
+    keeper = Keeper(empty_workspace(), clock_ms=Clock())
+    workflow = open_workflow(keeper, "skill")["id"]
+    keeper.remember("a learning")
+    whole, alone = keeper.export(), keeper.export(workflow=workflow)
+    return [
+        "\n".join(whole).encode(),
+        "\n".join(alone).encode(),
+        b"\n".join(history()[:12]),
+    ]
+
+
 def samples(prefix):
     """The records that tests have for examples, as bytes."""
     names = sorted(name for name in os.listdir(SAMPLES) if name.startswith(prefix))

@@ -9,19 +9,21 @@ import functools
 import json
 
 from fuzz import ground
-from holdfast import jsontext, recipes, settings, trust, workspace
+from holdfast import HoldfastError, Keeper, jsontext, recipes, settings, trust, workspace
 from holdfast.core import moment
 from holdfast.detection import from_notes, from_plan
 from holdfast.digest import digest
+from holdfast.disk import Disk
 from holdfast.evidence import testlogs
 from holdfast.graph import memory, servers
 from holdfast.hooks import transcripts
-from holdfast.layers import catalog, index, records
+from holdfast.layers import index, records
 from holdfast.layers.records import envelope, locate, sound
 from holdfast.layers.records.fields import Invalid
-from holdfast.ledger import lines, segment
 from holdfast.memory import merge
 from holdfast.memory.section import Section
+from holdfast.storage import events as codec
+from holdfast.storage.version_0_1 import OldLedger
 from promises.hostile import is_allowed
 
 AT = "2026-07-08T09:10:11.000Z"
@@ -55,17 +57,18 @@ def _any_size(text):
 # The ledger
 
 
-def ledger_line(data):
+def event_line(data):
     """As it is, and with a hash that fits: then it is an event, or no good for another reason."""
     for line in (data, _sealed(data)):
         try:
-            event = lines.decode(line)
-        except lines.BadLine:
+            row = codec.row_of(line)
+        except codec.BadEvent:
             continue
+        event = codec.event_of(row)
         assert event["seq"] >= 1
-        body = {key: value for key, value in event.items() if key != "hash"}
-        again, own = lines.encode(body)
-        assert lines.decode(again[:-1]) == {**body, "hash": own}
+        again = codec.line_of(row).encode()
+        assert codec.row_of(again) == row
+        assert jsontext.loads(again, strict=True) == event
 
 
 def _sealed(data):
@@ -73,20 +76,53 @@ def _sealed(data):
     return body + b',"hash":"' + digest(body).encode() + b'"}'
 
 
-def ledger_segment(data):
-    """Every line is an event or a bad line; mended line ends lose no byte."""
-    mended, ends = segment.whole(data) if data else (b"", [])
-    assert len(mended) >= len(data)
-    assert all(mended[end : end + 1] == b"\n" or end >= len(data) - 1 for end in ends[:1])
-    for found in segment.decoded(data):
-        assert isinstance(found, (dict, lines.BadLine))
+def old_ledger(data):
+    """A ledger of version 0.1: every line is an event or counted as damaged."""
+    ground.written("old/ledger.ndjson", data)
+    old = OldLedger(f"{ground.folder()}/old", Disk())
+    seqs = [row[0] for row in old.rows]
+    assert seqs == sorted(set(seqs))
+    assert len(old.rows) + old.damaged <= data.count(b"\n") + 1
+    assert old.identity == (old.rows[0][1] if old.rows else "")
+
+
+def export(data):
+    """An export is taken in whole, or nothing of it; with hashes that fit, too."""
+    for text in (data, _resealed(data)):
+        path = ground.written("an-export.ndjson", text)
+        keeper = Keeper(ground.empty_workspace(), clock_ms=lambda: 1_780_000_000_000)
+        try:
+            keeper.import_file(path)
+        except HoldfastError:
+            assert keeper.log() == []
+            assert keeper.workflows()[0] == []
+        else:
+            assert keeper.verify().ok
+            keeper.context()
+
+
+def _resealed(data):
+    """Return the lines, each that is an event with the hash that fits it and the one before it."""
+    prev, lines = "", []
+    for line in data.split(b"\n"):
+        try:
+            value = jsontext.loads(line, strict=True)
+            body = jsontext.dumps({**value, "prev": prev}).rpartition(',"hash":')[0]
+            own = digest(body.encode())
+        except (jsontext.BadJson, TypeError, UnicodeEncodeError):
+            lines.append(line)
+            continue
+        is_event = body and "seq" in value
+        lines.append(f'{body},"hash":"{own}"}}'.encode() if is_event else line)
+        prev = own if is_event else prev
+    return b"\n".join(lines)
 
 
 def events(data):
     """Events that nobody wrote: what makes no sense is left out, and the rest is a state."""
     told = jsontext.loads(data, strict=True)
     listed = [_completed(one, n) for n, one in enumerate(told if isinstance(told, list) else [], 1)]
-    state, odd = sound.replayed([one for one in listed if one is not None])
+    state, odd = sound.replayed(lambda: [one for one in listed if one is not None])
     assert state is None or sound.flaw(state) is None
     assert len(odd) <= len(listed)
 
@@ -160,15 +196,6 @@ def index_file(data):
     rows = index.rows_in(data)
     if rows is not None and all(isinstance(row, dict) and "id" in row for row in rows):
         assert index.rows_in(index.rendered(rows, AT)) == sorted(rows, key=lambda r: str(r["id"]))
-
-
-def catalog_file(data):
-    found = catalog.Catalog(data)
-    if found.is_whole:
-        found.row("some-file")
-        rows = found.rows()
-        again = catalog.Catalog(found.updated(found.seq, found.ledger, rows[:1]))
-        assert len(again.rows()) == len({row["stream"] for row in rows})
 
 
 # Recipes and settings

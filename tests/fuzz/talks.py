@@ -16,6 +16,7 @@ from holdfast.mcp.memory import Memory
 from holdfast.mcp.pipe import MAX_LINE
 from holdfast.mcp.server import Server
 from holdfast.mcp.workflows import Workflows
+from holdfast.workspace import find
 from workshop import Clock
 
 
@@ -25,9 +26,10 @@ def hook_input(data):
     root = ground.workspace()
     if isinstance(event.get("cwd"), str):
         event["cwd"] = os.path.join(root, "docs")
-    if not event or first.root_of(event) != root:
+    folder = first.folder_of(event) if event else ""
+    if not folder or find(folder).root != root:
         return
-    first._may_matter(event, root)
+    first._may_matter(event, find(folder))
     plan = plan_for(Call(event, root))
     assert plan.says.isprintable() or plan.answer is None
     assert jsontext.loads(jsontext.dumps(plan.answer).encode()) == plan.answer
@@ -65,7 +67,7 @@ def mcp_workflows(data):
     """Every request has one answer, whatever came before it."""
     root = ground.workspace()
     keeper = functools.partial(Keeper, root, session="session-1", by="mcp", clock_ms=Clock())
-    _served(_NoRuns(keeper), data)
+    _served(_NoRuns(lambda share: keeper(share=share)), data)
 
 
 def mcp_memory(data):

@@ -17,7 +17,6 @@ from holdfast.initiatives.pages import BadPage
 from holdfast.initiatives.status import BadStatus, fresh
 from holdfast.jsontext import BadJson
 from holdfast.layers import index
-from holdfast.layers.catalog import Damaged
 from holdfast.layers.records.fields import Invalid
 from holdfast.loops.pages import brief, guardrails, units
 
@@ -124,11 +123,6 @@ def _index():
     return [index.rendered([index.row_of(row)], parsers.AT), index.rendered([], parsers.AT)]
 
 
-def _catalog():
-    row = {"stream": "some-file", "id": "some-file", "seq": 3}
-    return [parsers.catalog.Catalog(b"").updated(7, "l", [row])]
-
-
 INITIATIVES = {
     "version": 1,
     "current": "a",
@@ -195,10 +189,9 @@ _RELATION = {"from": "a", "to": "a", "relationType": "d"}
 
 TARGETS = (
     Target("json", parsers.json_text, lambda: ground.samples(""), _JSON, (BadJson,)),
-    Target("ledger-line", parsers.ledger_line, ground.history, _RECORD),
-    Target(
-        "ledger-segment", parsers.ledger_segment, lambda: [b"\n".join(ground.history()[:9]) + b"\n"]
-    ),
+    Target("ledger-line", parsers.event_line, ground.history, _RECORD),
+    Target("old-ledger", parsers.old_ledger, lambda: [b"\n".join(ground.history()[:9]) + b"\n"]),
+    Target("export", parsers.export, ground.exports, _RECORD, is_slow=True),
     Target("events", parsers.events, _skeletons, _RECORD, (BadJson,)),
     *[
         Target(
@@ -227,7 +220,6 @@ TARGETS = (
         }.items()
     ],
     Target("index", parsers.index_file, _index, _RECORD),
-    Target("catalog", parsers.catalog_file, _catalog, _RECORD, (Damaged,)),
     Target("recipe", parsers.recipe, ground.recipes, _TOML),
     Target(
         "settings",

@@ -132,14 +132,11 @@ def test_with_the_ledger_gone_the_graph_is_gone(place, keeper):
     assert entities(keeper()) == {}
 
 
-STEPS = st.lists(
-    st.sampled_from((
-        "apex", "oneshot", "dev", "planning", "advance", "abandon", "complete", "resume",
-        "interview", "skip", "learn", "goal", "deliver",
-    )),  # fmt: skip
-    min_size=3,
-    max_size=16,
-)
+KINDS = (
+    "apex", "oneshot", "dev", "planning", "advance", "abandon", "complete", "resume", "interview",
+    "skip", "learn", "goal", "deliver",
+)  # fmt: skip
+STEPS = st.lists(st.sampled_from(KINDS), min_size=3, max_size=16)
 
 
 def take(keeper, step, number, known, chance):

@@ -63,7 +63,9 @@ def test_the_first_command_takes_it_in_whatever_it_is(shop, line):
     )  # fmt: skip
     assert b"error in Holdfast itself" not in done.stdout + done.stderr, done
     check_taken_in_once(shop)
-    assert [line["level"] for line in shop.keeper().verify().lines if line["level"] == "error"] == []
+    assert [
+        line["level"] for line in shop.keeper().verify().lines if line["level"] == "error"
+    ] == []
 
 
 def test_it_is_said_once_and_the_next_command_takes_nothing_in(shop):
@@ -153,8 +155,7 @@ def test_two_that_come_at_once_take_it_in_once(shop):
     words = [sys.executable, "-m", "holdfast", "status"]
     env = {**os.environ, "PYTHONPATH": SOURCE}
     running = [
-        subprocess.Popen(words, cwd=shop.root, env=env, stdout=subprocess.DEVNULL)
-        for _ in range(6)
+        subprocess.Popen(words, cwd=shop.root, env=env, stdout=subprocess.DEVNULL) for _ in range(6)
     ]
     assert [process.wait(60) for process in running] == [0] * 6
     check_taken_in_once(shop)

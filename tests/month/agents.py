@@ -51,7 +51,7 @@ class Agent:
         """A keeper of this world; a program keeps its own from call to call."""
         world = self.month.world
         if self._keeper is not None and not options:
-            self._keeper._engine.disk.runner = runner
+            self._keeper.store.disk.runner = runner
             return self._keeper
         settings = {"session": self.session, "by": self.surface, **options}
         disk = AgentDisk(world, runner)

@@ -20,11 +20,8 @@ class Checks:
     def _read_history(self, *, anew=False):
         if anew:
             self.model.begin_again()
-        engine = self._observer()._engine
-        engine.refresh()
         before = self.model.head
-        for event in engine.ledger.scan(after=self.model.head[0]):
-            self.model.take(event)
+        self.model.take(self._observer().store.ledger.events(after=self.model.head[0]))
         if self.model.head != before:
             self._say("  head", *self.model.head)
 
@@ -64,14 +61,17 @@ class Checks:
         """Every workflow as the model has it, and everything that hands wrote is somewhere."""
         keeper = self._observer()
         for flow in list(self.model.flows.values()):
-            state = keeper.show(workflow=flow.id).state
+            state = keeper.settle(workflow=flow.id).state
             self._read_history()
             self.model.check_state(state)
         self._check_tokens()
         self.world.counts["checks"] += 1
 
     def _check_tokens(self):
+        # A page of the database may end in the middle of a token.
+        lines = [line.encode() for line in self._observer().export()]
         missing = {token.encode() for token in self.model.saved_tokens}
+        missing = {token for token in missing if not any(token in line for line in lines)}
         for folder, _, names in os.walk(self.folder):
             for name in names:
                 if not missing:

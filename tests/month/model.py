@@ -5,6 +5,7 @@ by event: one that a sender's id names is applied as that command, in a few line
 that nobody asked for must be of a kind that happens by itself, at a time when it may.
 """
 
+import itertools
 import json
 
 from holdfast.core.moment import duration_s, epoch_ms
@@ -78,29 +79,32 @@ class Model:
     def begin_again(self):
         """Forgets what history said; it will be read again."""
         self.flows, self.seen, self.head = {}, set(), (0, "")
-        self.small, self._commit = {}, []
+        self.small = {}
 
     # History
 
-    def take(self, event):
+    def take(self, events):
+        """Take in the events after the last one that was seen; those of a request are together."""
+        for request, own in itertools.groupby(events, lambda event: event["id"].partition(".")[0]):
+            commit = list(own)
+            for number, event in enumerate(commit, 1):
+                wanted = request if number == 1 else f"{request}.{number}"
+                must(event["id"] == wanted, f"event {event['seq']} is {event['id']}, not {wanted}")
+                self._link(event)
+            try:
+                self._applied(commit)
+            except Wrong as wrong:
+                kinds = ", ".join(event["type"] for event in commit)
+                last = commit[-1]
+                raise Wrong(f"event {last['seq']} of {last['stream']} ({kinds}): {wrong}") from None
+
+    def _link(self, event):
         seq, prev = self.head
         must(event["seq"] == seq + 1, f"event {event['seq']} follows event {seq}")
         must(event["prev"] == prev, f"event {event['seq']} does not continue the one before it")
         must(event["id"] not in self.seen, f"the id {event['id']} stands twice")
         self.seen.add(event["id"])
         self.head = (event["seq"], event["hash"])
-        self._commit.append(event)
-        number, parts = event.get("part", [1, 1])
-        must(number == len(self._commit), f"event {event['seq']} is part {number} of {parts}")
-        if number == parts:
-            commit, self._commit = self._commit, []
-            try:
-                self._applied(commit)
-            except Wrong as wrong:
-                kinds = ", ".join(one["type"] for one in commit)
-                raise Wrong(
-                    f"event {event['seq']} of {event['stream']} ({kinds}): {wrong}"
-                ) from None
 
     def _applied(self, commit):
         """One commit, whole: as its command if somebody sent it, else as what happens by itself."""

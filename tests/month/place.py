@@ -11,12 +11,9 @@ from holdfast import Keeper, trust
 from holdfast import workspace as workspaces
 from holdfast.graph import delivery, remote, servers
 from holdfast.hooks import first, log, plans
-from holdfast.ledger import file as ledger_file
 from month.world import AgentDisk
 
 WORKTREES = 4
-SEGMENT_BYTES = 12 * 1024
-"""So small that a month closes some segments."""
 SERVER = '{"mcpServers": {"memory": {"command": "memory-server"}}}'
 
 
@@ -88,7 +85,6 @@ def inhabited(month):
         (log, "time", types.SimpleNamespace(time_ns=lambda: month.world.now() * 1_000_000)),
         (first, "_read", read),
         (first, "_print", printed),
-        (ledger_file, "SEGMENT_BYTES", SEGMENT_BYTES),
         (os, "urandom", chance.randbytes),
         *[(f, "__kwdefaults__", {**f.__kwdefaults__, "reach": reach})
           for f in (delivery.deliver, delivery.search, delivery.reached)],
@@ -101,6 +97,7 @@ def inhabited(month):
     os.environ |= {
         "HOME": person,
         "XDG_CONFIG_HOME": os.path.join(person, ".config"),
+        "XDG_STATE_HOME": os.path.join(person, ".local", "state"),
         "HOLDFAST_MEMORY": month.memory,
         "HOLDFAST_GRAPH": month.graph_kept_by,
     }

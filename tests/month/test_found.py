@@ -9,7 +9,6 @@ from holdfast import Keeper
 from holdfast.disk import Disk
 from holdfast.errors import Fault
 from holdfast.graph import delivery, remote
-from holdfast.ledger import file as ledger_file
 from holdfast.memory.section import Section
 from promises.disks import Died, FailingDisk, RecordingDisk
 from promises.power import Cut
@@ -127,8 +126,7 @@ def test_an_archive_that_was_recorded_is_not_said_to_have_failed(shop):
     assert tried
 
 
-def test_a_segment_that_came_and_went_is_not_missed_by_a_keeper_that_lives_long(shop, monkeypatch):
-    monkeypatch.setattr(ledger_file, "SEGMENT_BYTES", 1)
+def test_a_keeper_that_lives_long_sees_what_others_did_meanwhile(shop):
     lasting = shop.keeper()
     lasting.remember("before")
     lasting.learnings()
@@ -139,51 +137,12 @@ def test_a_segment_that_came_and_went_is_not_missed_by_a_keeper_that_lives_long(
     assert versions == [1, 2]
 
 
-class Interrupted(Disk):
-    """Somebody saves the record while the rows of a full segment are made."""
-
-    def __init__(self, shop, record):
-        super().__init__()
-        self.shop, self.record, self.reads = shop, record, None
-
-    def read_own(self, path, most=None):
-        found = super().read_own(path, most)
-        if self.reads is not None and path.endswith(self.record):
-            self.reads += 1
-            if self.reads <= 2:
-                change = {f"x-note-{self.reads}": "by hand"}
-                self.shop.edit(self.record, lambda document: document.update(change))
-                found = super().read_own(path, most)
-        return found
-
-
-def test_an_edit_saved_while_a_segment_is_closed_is_in_its_row(shop, monkeypatch):
-    state = open_workflow(shop.keeper(), "skill")
-    disk = Interrupted(shop, state["record"])
-    keeper = shop.keeper(disk=disk)
-    keeper.remind("one", workflow=state["id"])
-    close = keeper._engine._close_segment
-
-    def closing():
-        disk.reads = 0
-        close()
-
-    monkeypatch.setattr(keeper._engine, "_close_segment", closing)
-    monkeypatch.setattr(ledger_file, "SEGMENT_BYTES", 1)
-    keeper.remind("two", workflow=state["id"])
-    assert disk.reads > 2
-    monkeypatch.undo()
-    shop.keeper().remind("three", workflow=state["id"])
-    assert lines_of(shop.keeper()) == []
-    noted = shop.keeper().show(workflow=state["id"]).state["extra"]
-    assert noted == {"x-note-1": "by hand", "x-note-2": "by hand"}
-
-
-def test_a_record_of_which_a_power_cut_left_nothing_is_made_anew_by_a_look(shop):
+def test_a_record_of_which_a_power_cut_left_nothing_is_made_anew_by_the_next_change(shop):
     shop.keeper().remember("something")
     path = ".claude/learnings.json"
     shop.write(path, bytes(len(shop.read(path))))
     assert [entry["text"] for entry in shop.keeper().learnings()] == ["something"]
+    shop.keeper().remember("more")
     assert lines_of(shop.keeper()) == []
 
 
@@ -201,18 +160,17 @@ def test_a_clock_that_is_set_back_does_not_leave_a_server_alone_for_a_year(shop,
 
     shop.keeper().remember("something")
     server = SimpleNamespace(name="memory", text="memory-server")
-    monkeypatch.setattr(delivery, "_approved", lambda _engine, _name: server)
+    monkeypatch.setattr(delivery, "_approved", lambda _store, _name: server)
 
     def down(*_):
         raise remote.Unreachable("it is down")
 
     shop.clock.ms += YEAR_MS
     keeper = Keeper(shop.root, clock_ms=shop.clock, sleep=lambda _: None)
-    keeper._engine.refresh()
-    assert delivery.deliver(keeper._engine, "memory", reach=down).why
+    assert delivery.deliver(keeper.store, "memory", reach=down).why
     shop.clock.ms -= YEAR_MS
     asked = []
-    delivery.deliver(keeper._engine, "memory", reach=lambda *_: asked.append(1) or 0)
+    delivery.deliver(keeper.store, "memory", reach=lambda *_: asked.append(1) or 0)
     assert asked
 
 
@@ -237,18 +195,18 @@ def test_an_edit_saved_while_a_session_is_bound_is_in_the_record(shop, way):
     state = open_workflow(shop.keeper(), "skill")
     shop.keeper(session="other").start("tdd", "something else")
     keeper = shop.keeper(session="mine")
-    bind = keeper._caller.binding
+    bind = keeper._session.binding
 
-    def binding(found):
+    def binding(tx, found):
         shop.edit(state["record"], lambda document: document.update({"x-note": "by hand"}))
-        return bind(found)
+        return bind(tx, found)
 
-    keeper._caller.binding = binding
+    keeper._session.binding = binding
     if way == "resume":
         keeper.resume(workflow=state["id"])
     else:
         keeper.start("dev", "some work")
-    after = shop.keeper().show(workflow=state["id"]).state
+    after = shop.keeper().settle(workflow=state["id"]).state
     assert after["extra"]["x-note"] == "by hand"
     assert lines_of(shop.keeper()) == []
 
@@ -262,3 +220,14 @@ def test_an_edit_of_a_completed_copy_that_is_saved_after_a_resume_completes_noth
     shop.write(state["record"], json.dumps(copy).encode())
     after = shop.keeper().show(workflow=state["id"]).state
     assert (after["status"], after["extra"]["x-note"]) == ("in_progress", "by hand")
+
+
+def test_what_cannot_be_read_where_an_archived_loop_stands_is_kept_by_a_resume(shop):
+    looped(shop, "T1: one")
+    record = shop.keeper().loops().archive("lo").state["record"]
+    shop.write(record, b'{"by hand": ')
+    notes = shop.keeper().resume(workflow="lo").notes
+    kept = [path for path, data in shop.files().items() if data == b'{"by hand": ']
+    assert kept
+    assert any(os.path.basename(path) in note for path in kept for note in notes)
+    assert lines_of(shop.keeper()) == []

@@ -6,9 +6,9 @@ cut the power. The calls are recorded, so a power cut goes back to what was sync
 of what was not, as ``promises.power`` has it.
 
 The files themselves stand in a folder in memory, because Holdfast reads names and sizes past the
-seam; that folder is the disk's cache, the record decides what of it survives. SQLite writes its own
-files: they are not recorded, and a power cut leaves them as they are, as they were some time
-before, or not at all, which is what SQLite promises of a database that need not be durable.
+seam; that folder is the disk's cache, the record decides what of it survives. SQLite writes the
+ledger past the seam: what it committed is synced, so a power cut leaves the ledger as it is
+(``promises/test_p02_power_cut.py`` shows that it is).
 """
 
 import errno
@@ -26,7 +26,7 @@ from promises.power import Cut, materialise, ways
 from workshop import NOON
 
 SPARED = {errno.ENOSPC: (*READS, "lock", "remove", "cut"), errno.EIO: (*READS, "lock")}
-GRAPH = "graph.db"
+LEDGER = "ledger.db"
 IDLE = 60
 """So many looks at a lock in which nobody moved: whoever holds it will not let go of it."""
 
@@ -53,7 +53,6 @@ class World:
         self._main = threading.Lock()
         self._main.acquire()
         self._moves = 0
-        self._graph_before = {}
 
     # Time
 
@@ -186,7 +185,6 @@ class World:
     def checkpoint(self):
         """The kernel has written everything back: nothing before this can be lost any more."""
         self.platter = RecordingDisk(self.root)
-        self._graph_before = self._graph_files()
 
     def kept(self, path, data):
         """Somebody else wrote a whole file and synced it."""
@@ -200,29 +198,30 @@ class World:
         cut = Cut(self.platter, len(self.platter.log))
         fates = list(ways(cut, self.lots.random(), 3))
         tree, folders = cut.left(*self.lots.choice(fates))
-        tree = {path: held for path, held in tree.items() if not _is_graph(path)}
-        graph = self.lots.choice([self._graph_files(), self._graph_before, {}])
+        tree = {path: held for path, held in tree.items() if not _is_ledger(path)}
+        ledger = self._ledger_files()
         shutil.rmtree(self.root)
         materialise(tree, folders, self.root, self.root)
-        for path, data in graph.items():
+        for path, data in ledger.items():
             if os.path.isdir(os.path.dirname(path)):
                 with open(path, "wb") as file:
                     file.write(data)
         self.is_cut, self.cut_in = False, None
         self.checkpoint()
 
-    def _graph_files(self):
-        found = {}
+    def _ledger_files(self):
+        files = {}
         for folder, _, names in os.walk(self.root):
-            for name in filter(_is_graph, names):
+            for name in filter(_is_ledger, names):
                 with open(os.path.join(folder, name), "rb") as file:
-                    found[os.path.join(folder, name)] = file.read()
-        return found
+                    files[os.path.join(folder, name)] = file.read()
+        return files
 
 
-def _is_graph(path):
+def _is_ledger(path):
+    """True for the database and its journal; shared memory does not outlive the power."""
     name = os.path.basename(path)
-    return name.startswith(GRAPH) and not name.endswith(".lock")
+    return name.startswith(LEDGER) and not name.endswith("-shm")
 
 
 def _tear(disk, name, arguments, part):
@@ -309,6 +308,10 @@ class AgentDisk(RecordingDisk):
         # A dead agent's locks were taken from it, or are now.
         self.runner.held.discard(fd)
         super().close(fd)
+
+    def unlock(self, fd):
+        self.runner.held.discard(fd)
+        super().unlock(fd)
 
 
 def _reaching(name):

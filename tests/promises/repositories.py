@@ -138,7 +138,7 @@ def pipes_and_devices(clone):
         (".gemini/settings.json", "/dev/zero"), (".codex/hooks.json", "/dev/full"),
         (".claude/workflow-state/index.json", "/dev/zero"), ("pipe.txt", "/dev/stdin"),
         (".claude/forge-context.json", "/proc/self/mem"),
-        (".claude/holdfast/graph.db", "/dev/zero"),
+        (".git/holdfast/ledger.db", "/dev/zero"),
     ):  # fmt: skip
         clone.link(name, target)
 

@@ -50,27 +50,35 @@ def spares_that_are_links(clone):
     ):  # fmt: skip
         for end in ("", ".old", "-0", "-saved-1", "-saved-2"):
             clone.link(f".claude/.{name}.holdfast{end}", clone.record)
-    for name in ("graph.db.new", "graph.db-wal", "graph.db-shm", "graph.db-journal", "memory.json"):
-        clone.link(f".claude/holdfast/{name}", clone.secret)
+    for name in (
+        "ledger.db.new", "ledger.db-wal", "ledger.db-shm", "ledger.db-journal",
+        "ledger.db.recovered", "memory.json",
+    ):  # fmt: skip
+        clone.link(f".git/holdfast/{name}", clone.secret)
 
 
 @repository
 def locks_and_logs_that_are_links(clone):
     for name in (
-        "lock", "hook.log", "installed.json.lock", "graph.db.lock", "memory.lock", "doctor.lock",
-        "initiatives.lock", "cleaned", "catalog.ndjson",
+        "lock", "hook.log", "installed.json.lock", "graph-mcp.json.lock", "memory.lock",
+        "doctor.lock", "initiatives.lock", "cleaned",
     ):  # fmt: skip
         clone.link(f".claude/holdfast/{name}", clone.secret)
+        clone.link(f".git/holdfast/{name}", clone.secret)
 
 
 @repository
 def a_ledger_that_is_a_link(clone):
     put(os.path.join(clone.outside, "ledger.ndjson"), f"{SECRET}\n")
     clone.link(".claude/holdfast/ledger.ndjson", os.path.join(clone.outside, "ledger.ndjson"))
-    clone.link(".claude/holdfast/graph.db", clone.secret)
-    clone.link(".claude/holdfast/quarantine", clone.outside)
-    clone.link(".claude/holdfast/segments", clone.outside)
+    clone.link(".claude/holdfast/ledger.db", clone.secret)
     clone.link(".git/holdfast", clone.outside)
+
+
+@repository
+def a_database_that_is_a_link(clone):
+    clone.link(".git/holdfast/ledger.db", clone.secret)
+    clone.link(".git/holdfast/recovering", clone.outside)
 
 
 @repository
@@ -156,8 +164,7 @@ def a_journal_that_names_others_files(clone):
 @repository
 def a_database_with_a_mind_of_its_own(clone):
     clone.holdfast("start", "apex", "it")
-    clone.holdfast("sync")
-    path = clone.path(".claude/holdfast/graph.db")
+    path = clone.path(".git/holdfast/ledger.db")
     with sqlite3.connect(path) as database:
         tables = [
             row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type='table'")
@@ -179,10 +186,9 @@ def a_database_with_a_mind_of_its_own(clone):
 @repository
 def a_database_with_views_for_tables(clone):
     clone.holdfast("start", "apex", "it")
-    clone.holdfast("sync")
-    path = clone.path(".claude/holdfast/graph.db")
+    path = clone.path(".git/holdfast/ledger.db")
     with sqlite3.connect(path) as database:
-        for table in ("entities", "observations", "relations", "marks"):
+        for table in ("events", "streams", "states", "records", "facts"):
             try:
                 database.execute(f'ALTER TABLE "{table}" RENAME TO "old_{table}"')
                 database.execute(

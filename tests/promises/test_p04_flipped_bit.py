@@ -5,7 +5,6 @@ SQLite leaves bytes unused, and a flip among those changes nothing. So for every
 be read, and keeps the damaged file beside it as it was.
 """
 
-import os
 import shutil
 import sqlite3
 

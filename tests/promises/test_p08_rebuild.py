@@ -217,7 +217,7 @@ def test_active_records_come_back_with_a_change_and_no_look_needs_them(shop):
     remove_views(shop)
     again, notes = shop.keeper().workflows()
     assert again == rows
-    assert len([note for note in notes if "rebuilt" in note]) == len(before)
+    assert len([note for note in notes if "its next change rebuilds it" in note]) == len(before)
     for row in rows:
         shop.keeper().settle(workflow=row["id"])
     assert {path: shop.read(path) for path in before} == before, f"seed {shop.seed}"

@@ -55,7 +55,8 @@ LINES = (
     "status", "watch --once", "show", "resume", "log", "recipes", "recipes show ship",
     "recipes show dev",
     "context", "gate list", "gate run lint", "gate run test", "gate run lint -- true",
-    "tests run -- true", "trust", "trust --list", "verify", "doctor", "clean",
+    "tests run -- true", "trust", "trust --list", "verify", "doctor", "clean", "export",
+    "import README.md",
     "violation list", "interview show",
     "delegation list", "forge show", "initiative show", "loop status", "loop next", "loop run trap",
     "memory search words", "memory export out.jsonl", "hook --explain SessionStart",
@@ -82,10 +83,12 @@ MAY_READ = (
 )  # fmt: skip
 """What every program reads; and devices, which are opened to see that they are no files."""
 MAY_READ_AT_HOME = (
-    ".config", ".claude", ".claude.json", ".codex", ".gemini", ".local/share/holdfast", ".profile",
+    ".config", ".claude", ".claude.json", ".codex", ".gemini", ".local/share/holdfast",
+    ".local/state/holdfast", ".profile",
 )  # fmt: skip
-MAY_WRITE_AT_HOME = (".config/holdfast", ".local", ".claude/projects")
-"""Approvals, the graph that is everybody's, and the memory that the client keeps of a project."""
+MAY_WRITE_AT_HOME = (".config/holdfast", ".local", ".claude/projects", ".codex")
+"""Approvals, the graph that is everybody's, the list of ledgers, what a client remembers of a
+project, and what Codex' sandbox may write, which ``init --agent codex`` adds."""
 
 
 def requests(*calls):
@@ -119,6 +122,7 @@ class Visitor:
     def __init__(self, clone):
         self.clone = clone
         self.log = os.path.join(clone.base, "trace")
+        os.makedirs(os.path.join(clone.home, ".config"), exist_ok=True)
         programs = os.path.join(clone.base, "bin")
         os.makedirs(programs)
         self.program = os.path.join(programs, "holdfast")

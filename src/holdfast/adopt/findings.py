@@ -94,6 +94,7 @@ class Finding:
         kind: str,
         note: str = "",
         *,
+        forecast: str = "",
         commands: list[tuple[str, Fields]] | None = None,
         completes: str = "",
         other: Any = None,
@@ -102,6 +103,9 @@ class Finding:
     ) -> None:
         self.kind = kind
         self.note = note
+        """What a transaction says after it settled this."""
+        self.forecast = forecast or (note and f"{note} (recorded with its next change)")
+        """What a look says, which records nothing."""
         self.commands = commands or []
         """The commands of the core that take it in."""
         self.completes = completes
@@ -130,7 +134,7 @@ def examine(store: Store, subject: Subject) -> Finding | None:
             f"Workflow state expired (inactive > {state['ttl']}): "
             f"holdfast resume {state['id']} brings it back"
         )
-        return Finding(EXPIRED, note, commands=[("expire_workflow", {})])
+        return Finding(EXPIRED, note, forecast=note, commands=[("expire_workflow", {})])
     return finding
 
 
@@ -165,7 +169,7 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
     raw = subject.raw
     if store.disk.is_being_written(path):
         note = f"{subject.record} is being written, and is taken in when that is done"
-        return Finding(BUSY, note)
+        return Finding(BUSY, note, forecast=note)
     if raw is None or (len(raw) <= LARGEST and not raw.strip(b" \t\r\n\x00")):
         return _gone(store, subject)
     return _refused(subject, f"line {bad.line}: {bad.why}")
@@ -233,7 +237,9 @@ def _where(raw: bytes, invalid: fields.Invalid) -> str:
 
 
 def _refused(subject: Subject, why: str) -> Finding:
-    return Finding(REFUSED, f"an edit of {subject.record} was refused ({why})")
+    record = subject.record
+    forecast = f"{record} has an edit that cannot be adopted ({why}); its next change sets it aside"
+    return Finding(REFUSED, f"an edit of {record} was refused ({why})", forecast=forecast)
 
 
 def _foreign(store: Store, subject: Subject, sealed: Sealed, parsed: Any) -> Finding:
@@ -290,6 +296,7 @@ def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: in
     return Finding(
         EDITED,
         f"adopted an edit of {record}{what}" if changes else "",
+        forecast=f"{record} was edited{what}; its next change adopts that",
         commands=[("adopt_edit", {"base": base_seq, "changes": changes})] if changes else [],
         completes="completed by hand" if is_completed else "",
     )
@@ -316,7 +323,8 @@ def _gone(store: Store, subject: Subject) -> Finding | None:
     if not subject.is_workflow:
         was_here = store.ledger.record(subject.worktree, subject.record) is not None
         note = f"{subject.record} was gone and is written anew" if was_here else ""
-        return Finding(GONE, note) if subject.seq else None
+        forecast = note and f"{subject.record} is gone; its next change writes it anew"
+        return Finding(GONE, note, forecast=forecast) if subject.seq else None
     state = subject.state
     spec = records.spec_of(state)
     if spec.completed:
@@ -328,11 +336,10 @@ def _gone(store: Store, subject: Subject) -> Finding | None:
         why = "its record was removed in the last phase"
         note = f"{subject.record} was removed in the last phase: {state['id']} is completed"
         return Finding(COMPLETED, note, completes=why)
-    note = (
-        f"{subject.record} was gone and is rebuilt; "
-        f"to end the workflow: holdfast abandon -w {state['id']}"
-    )
-    return Finding(GONE, note)
+    end = f"to end the workflow: holdfast abandon -w {state['id']}"
+    note = f"{subject.record} was gone and is rebuilt; {end}"
+    forecast = f"{subject.record} is gone, and its next change rebuilds it; {end}"
+    return Finding(GONE, note, forecast=forecast)
 
 
 def _was_removed_at_the_end(store: Store, subject: Subject) -> bool:
@@ -434,18 +441,20 @@ def completion(state: Any, reason: str) -> tuple[str, Fields]:
 
 def _ended(store: Store, subject: Subject, raw: bytes | None) -> Finding | None:
     """An edit of an ended workflow is taken in, and a copy from before its end is brought forward.
-    Whatever else stands in its place is not its own.
+    Whatever else stands in its place is not its own: who writes there keeps it.
     """
     if raw is None:
         return None
     try:
         sealed = envelope.unseal(raw)
     except jsontext.BadJson:
+        subject.raw = None
         return None
     if sealed.intact and sealed.seq == subject.seq:
         return None
     event = store.ledger.event_at(sealed.seq, sealed.hash)
     if event is None or event["stream"] != subject.stream:
+        subject.raw = None
         return None
     if not sealed.intact:
         return _weigh(store, subject, sealed)

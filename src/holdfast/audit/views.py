@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MEANINGS = {
     findings.STALE: ("behind", "it shows an earlier event; the next change brings it forward"),
-    findings.REFUSED: ("behind", "{note}; the next change sets it aside"),
+    findings.REFUSED: ("behind", "{forecast}"),
     findings.GONE: ("behind", "it is missing; the next change rebuilds it"),
     findings.EDITED: ("behind", "it was edited; the next change takes the edit in"),
     findings.FOREIGN: ("behind", "it came from elsewhere; the next change adopts it"),
@@ -120,7 +120,7 @@ def _check_record(store: Store, subject: Subject, report: Report) -> None:
         )
         level = "error"
     if level != "ok":
-        report.say(level, subject.record, message.format(note=finding.note))
+        report.say(level, subject.record, message.format(forecast=finding.forecast))
 
 
 def check_unknown(store: Store, report: Report) -> None:

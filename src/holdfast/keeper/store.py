@@ -121,7 +121,7 @@ class Store:
         finding = findings.examine(self, subject)
         if finding is None:
             return Peek(held.row, held.state, None)
-        self.foretell(_foretold(finding))
+        self.foretell(finding.forecast)
         return Peek(held.row, self.preview(subject, finding), finding)
 
     def state_of(self, stream: str) -> Any:
@@ -136,7 +136,7 @@ class Store:
         finding = findings.examine(self, subject)
         if finding is None:
             return aggregate.blank()
-        self.foretell(_foretold(finding))
+        self.foretell(finding.forecast)
         return self.preview(subject, finding)
 
     def subject(self, held: Stream) -> Subject:
@@ -202,11 +202,6 @@ class Store:
         from holdfast.keeper.transaction import Transaction
 
         return Transaction(self)
-
-
-def _foretold(finding: Finding) -> str:
-    """Say of a look what a change will do; what it sees is not recorded yet."""
-    return finding.note and f"{finding.note} (recorded with its next change)"
 
 
 def lost_events(stream: str) -> Fault:

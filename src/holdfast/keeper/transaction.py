@@ -301,7 +301,7 @@ class Transaction:
             held = self.store.ledger.stream(stream)
             touched = _Touched(stream, held.state if held else None, held.row if held else None)
             if held is None:
-                # A history that gives no state, because its beginning is lost, goes on all the same.
+                # A history whose beginning is lost gives no state, and goes on all the same.
                 touched.version = self.store.ledger.last_version(stream)
             self._streams[stream] = touched
         return touched

@@ -116,7 +116,9 @@ class Ledger:
         return [row[0] for row in self.database.rows(query)]
 
     def stream(self, name: str) -> Stream | None:
-        """Return a stream with its state."""
+        """Return a stream with its state; a name that is no text is none."""
+        if not jsontext.is_encodable(name):
+            return None
         return next(self._streams("streams.stream = ?", name), None)
 
     def active_of_session(self, session: str | None, pid: int | None) -> list[Stream]:
@@ -286,7 +288,7 @@ class Ledger:
             files = [tuple(file) for file in jsontext.loads(text or "[]")]
         except (jsontext.BadJson, TypeError):
             files = []
-        return [file for file in files if [*map(type, file)] == [str, str, str]]  # type: ignore[misc]
+        return [file for file in files if [*map(type, file)] == [str, str, str]]
 
     # A transaction
 
@@ -448,7 +450,7 @@ class Ledger:
 
 def is_whole(row: tuple[Any, ...]) -> bool:
     """True if a row of ``STREAMS`` is what was written."""
-    return _digest_of(row[:-1]) == row[-1]
+    return bool(_digest_of(row[:-1]) == row[-1])
 
 
 def _digest_of(values: tuple[Any, ...]) -> str:

@@ -57,10 +57,11 @@ class Damaged:
                     seq = row[0]
                     yield row
             # The scan ended at a damaged page, or at the end: try what is behind it one by one.
-            for seq in range(seq + 1, min(last, seq + _MOST_BEHIND) + 1):
-                rows = list(_tolerant(self._connection, _EVENT, (seq,)))
+            for behind in range(seq + 1, min(last, seq + _MOST_BEHIND) + 1):
+                rows = list(_tolerant(self._connection, _EVENT, (behind,)))
                 yield from rows
                 if rows:
+                    seq = behind
                     break
             else:
                 return
