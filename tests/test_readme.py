@@ -91,7 +91,7 @@ def test_the_examples_run_and_the_transcript_is_what_they_answer(shell):
         done = shell(script)
         assert done.returncode == 0, done.stderr
     assert "Find words and phrases" in done.stdout
-    assert "adopted an edit" in done.stdout
+    assert "was edited" in done.stdout
     assert shell("holdfast abandon").returncode == 0
     for program in blocks("run", "python"):
         done = shell(f"python - <<'END'\n{program}END")

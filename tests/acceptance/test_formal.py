@@ -99,7 +99,7 @@ def test_removing_it_earlier_is_an_accident(repo):
     shutil.rmtree(os.path.join(repo.path, os.path.dirname(state["record"])))
     looked = repo.ok("status")
     assert [row["id"] for row in looked["workflows"]] == [state["id"]]
-    assert "was gone and is rebuilt" in looked["notes"][0]
+    assert "is gone, and its next change rebuilds it" in looked["notes"][0]
     assert not repo.has(state["record"])
     repo.ok("remind", "carefully")
     assert repo.has(state["record"])

@@ -174,7 +174,7 @@ def test_an_edited_record_is_shown_and_left_to_the_next_change(repo):
         repo.write(record, file.read().replace('"Old"', '"New"'))
     text, answer = told(repo)
     assert "task 1 (New)" in text
-    assert answer["notes"][0].endswith("next change)")
+    assert answer["notes"][0].endswith("its next change adopts that")
     assert "record_edited" not in repo.types()
     repo.ok("task", "start", "1")
     assert repo.types().count("record_edited") == 1

@@ -71,7 +71,7 @@ def test_a_record_that_is_absurdly_large_is_set_aside(dev):
         file.write('{"x": "' + "x" * 17_000_000 + '"}')
     answer = dev.ok("show")
     assert [task["status"] for task in answer["workflow"]["tasks"]] == ["completed", "pending"]
-    assert any("refused" in note for note in answer["notes"])
+    assert any("cannot be adopted" in note for note in answer["notes"])
     answer = dev.ok("task", "done", "2")
     assert any("rejected" in note for note in answer["notes"])
 

@@ -89,7 +89,7 @@ def test_an_edit_in_the_new_place_is_taken_in(trees):
     assert '"one"' in text
     right.write(started["record"], text.replace('"one"', '"the one"'))
     answer = right.ok("show", started["id"])
-    assert "adopted an edit" in answer["notes"][0]
+    assert "was edited" in answer["notes"][0]
     assert answer["workflow"]["subject"] == "the one"
 
 

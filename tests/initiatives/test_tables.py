@@ -290,7 +290,7 @@ def test_a_corrupted_record_falls_back_to_the_folders(ground, text):
     ground.write(RECORD, text)
     fields, notes = ground.initiatives().show()
     assert fields["recoverable"] == ["tidy-billing"]
-    assert any("refused" in note for note in notes)
+    assert any("cannot be adopted" in note for note in notes)
     ground.initiatives().recover()
     assert ground.progress() == {"M1": "completed", "M2": "in_progress"}
     assert ground.record()["name"] == "Tidy billing"

@@ -74,6 +74,8 @@ class Store:
         self.has_news = False
         """True after something was recorded that belongs into the project's memory."""
         self.open_transaction: Transaction | None = None
+        self.settled: tuple[int, str] | None = None
+        """The last event, if this process wrote it and put its files in place."""
 
     def now(self) -> str:
         return moment.iso(self.now_ms())

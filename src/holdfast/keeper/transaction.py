@@ -97,7 +97,8 @@ class Transaction:
                 store.workspace.prepare(store.disk, store.note)
                 store.workspace.list_ledger(store.disk)
             store.workspace.take_name(store.disk, ledger.has_worktree)
-            self._settle_last()
+            if ledger.head() != store.settled:
+                self._settle_last()
         except BaseException as error:
             self._close()
             if isinstance(error, OSError):
@@ -434,8 +435,10 @@ class Transaction:
             raise
         self._is_begun = False
         self.request = ""
+        store.settled = None
+        is_open = bool(self._left)
         self._left = []
-        saved = self._publish(touched, prepared, is_asked=is_asked)
+        saved = self._publish(touched, prepared, is_asked=is_asked, is_open=is_open)
         for one, stale in doubted:
             store.indexes.show(one.state, stale)
         for one in touched:
@@ -520,9 +523,12 @@ class Transaction:
             self.store.ledger.drop_record(*old)
 
     def _publish(
-        self, touched: list[_Touched], prepared: list[_Prepared], *, is_asked: bool
+        self, touched: list[_Touched], prepared: list[_Prepared], *, is_asked: bool, is_open: bool
     ) -> list[tuple[str, str]]:
-        """Put the records in place; return the streams whose place somebody saved into."""
+        """Put the records in place; return the streams whose place somebody saved into.
+
+        ``is_open``: the next transaction has to look at some files again.
+        """
         saved: list[tuple[str, str]] = []
         try:
             for one in prepared:
@@ -534,6 +540,8 @@ class Transaction:
                 left = self._leave_old_place(other)
                 if left is not None:
                     saved.append((other.stream, left))
+            if not (saved or is_open):
+                self.store.settled = self.store.ledger.head()
         except (OSError, Fault) as error:
             seqs = [event["seq"] for one in touched for event in one.events]
             behind = _record_behind(max(seqs, default=self.store.ledger.head_seq), error)

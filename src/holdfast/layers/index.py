@@ -138,6 +138,8 @@ class Index:
 
     def note_activity(self, state: Workflow) -> None:
         """Shows that something happened in a workflow that is in the index."""
+        if not os.path.isdir(os.path.join(os.path.dirname(self._path), "completed")):
+            self._make_folders()
         raw = self.read() or b""
         if len(raw) > SMALL:
             return

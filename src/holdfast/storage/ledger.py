@@ -74,9 +74,11 @@ class Ledger:
         self._written_bytes = 0
         self._first_seq = 0
         self._head: tuple[int, str] | None = None
-        """The last event, while a transaction is open."""
+        """The last event, while the lock is held."""
         self._rows: dict[str, tuple[Any, ...]] = {}
         """Rows of streams as they were read under the lock, so that only changes are written."""
+        self._records: dict[tuple[str, str], Fields | None] = {}
+        """Rows of files, likewise."""
         self._unplaced_text: str | None = None
         self._states: dict[str, tuple[str, Any]] = {}
         """States with their texts: state is never changed in place, so it can be used again."""
@@ -258,11 +260,16 @@ class Ledger:
 
     def record(self, worktree: str, path: str) -> Fields | None:
         """Return what is known of a file as it was last written."""
+        if (worktree, path) in self._records:
+            return self._records[worktree, path]
         row = self._row(
             f"SELECT {', '.join(_RECORD)} FROM records WHERE worktree = ? AND path = ?",
             worktree, path,
         )  # fmt: skip
-        return None if row is None else dict(zip(_RECORD, row, strict=True))
+        record = None if row is None else dict(zip(_RECORD, row, strict=True))
+        if self.database.is_locked:
+            self._records[worktree, path] = record
+        return record
 
     def completed_records(self, formats: str) -> Iterator[tuple[Fields, str]]:
         """Yield the rows of ended workflows whose record stands, each with its path, oldest first.
@@ -293,22 +300,31 @@ class Ledger:
     # A transaction
 
     def acquire(self) -> None:
-        """Take the lock that writers queue at; make the ledger if there is none."""
-        self.database.acquire()
-        self._rows.clear()
-        self._unplaced_text = None
-
-    def begin(self, identity: str = "") -> None:
-        """Begin a transaction under the lock. A new ledger gets this identity, or one by chance.
+        """Take the lock that writers queue at; make the ledger if there is none.
 
         Raise ``Fault`` if a newer Holdfast wrote the last event: all that it writes is of its own
         format, and nothing may be recorded after what cannot be understood.
         """
-        newest = self._row("SELECT v FROM events ORDER BY seq DESC LIMIT 1")
-        if newest is not None and newest[0] > codec.SCHEMA:
-            raise codec.newer_event(newest[0])
-        self.database.begin()
+        self.database.acquire()
+        self._forget_reads()
+        newest = self._row("SELECT seq, hash, v FROM events ORDER BY seq DESC LIMIT 1")
+        if newest is None:
+            self._head = (0, "")
+            return
+        if newest[2] > codec.SCHEMA:
+            self.release()
+            raise codec.newer_event(newest[2])
+        self._head = (newest[0], newest[1])
+
+    def _forget_reads(self) -> None:
         self._head = None
+        self._rows.clear()
+        self._records.clear()
+        self._unplaced_text = None
+
+    def begin(self, identity: str = "") -> None:
+        """Begin to write under the lock. A new ledger gets this identity, or one by chance."""
+        self.database.begin()
         self._head = self.head()
         self._first_seq = self._head[0]
         self._written_bytes = 0
@@ -383,12 +399,14 @@ class Ledger:
         )
 
     def put_record(self, record: Fields) -> None:
+        self._records[record["worktree"], record["path"]] = record
         self.database.execute(
             f"INSERT OR REPLACE INTO records ({', '.join(_RECORD)}) VALUES (?,?,?,?,?,?,?,?,?,?)",
             tuple(record[name] for name in _RECORD),
         )
 
     def drop_record(self, worktree: str, path: str) -> None:
+        self._records[worktree, path] = None
         self.database.execute(
             "DELETE FROM records WHERE worktree = ? AND path = ?", (worktree, path)
         )
@@ -407,6 +425,7 @@ class Ledger:
     def drop_views(self) -> None:
         """Empty every table that is made from events."""
         self._rows.clear()
+        self._records.clear()
         for table in ("streams", "states", "records"):
             self.database.execute(f"DELETE FROM {table}")
 
@@ -417,19 +436,17 @@ class Ledger:
     def commit(self, request: str) -> None:
         """Make the transaction durable; the lock stays."""
         seq = self.head()[0]
-        self._head = None
         self.database.commit(request, self._written_bytes)
         every = CHECKPOINT_EVERY_SEQ
         self.database.checkpoint(is_due=seq // every != self._first_seq // every)
 
     def roll_back(self) -> None:
-        self._head = None
-        self._rows.clear()
-        self._unplaced_text = None
+        self._forget_reads()
         self.database.roll_back()
         self._identity = ""
 
     def release(self) -> None:
+        self._forget_reads()
         self.database.release()
 
     def _row_of(self, values: tuple[Any, ...]) -> Fields:
