@@ -104,7 +104,9 @@ def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None
     """Keep a file that cannot be taken in under another name; the last good state stands."""
     store = tx.store
     path = subject.path or ""
-    kept = store.files.set_aside(saved or path, subject.raw or b"", path)
+    # A killed move may have left it elsewhere than where the record stands.
+    beside = os.path.join(os.path.dirname(saved or path), os.path.basename(path))
+    kept = store.files.set_aside(saved or path, subject.raw or b"", beside)
     store.note(f"{note}; it is kept as {os.path.basename(kept)}, and the last good state stands")
     if not saved:
         subject.raw = None

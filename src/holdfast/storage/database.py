@@ -48,7 +48,7 @@ CHECKPOINT_PAGES = 100
 _PAGE_BYTES = 4096
 BESIDE = ("-wal", "-shm", "-journal")
 _HEADER_BYTES = 100
-_CONSTANT = ((0, 18), (20, 24), (44, 48), (56, 64), (68, 72))
+_CONSTANT = ((0, 18), (20, 24), (44, 92))
 """The parts of SQLite's header that are the same in every ledger."""
 _JOURNAL_KIND = 18
 _PLAIN = ".claude"
