@@ -163,7 +163,7 @@ class Transaction:
     def _settle_last(self) -> None:
         """Look for the files of the last transaction: its writer may have been killed."""
         for worktree, path, stream in self.store.ledger.unplaced():
-            full = self.store.path_of(worktree, path)
+            full = self._place_of(worktree, path, stream)
             if full is None:
                 continue
             known = self.store.ledger.record(worktree, path)
@@ -182,6 +182,15 @@ class Transaction:
             if known is None and is_workflow(stream):
                 self._take_away(stream, worktree, path, full)
             self._settle_index(stream)
+
+    def _place_of(self, worktree: str, path: str, stream: str) -> str | None:
+        """Return where a file of the last transaction stands; ``None`` if the list is damaged."""
+        if not (is_workflow(stream) or is_log(stream)):
+            return None
+        try:
+            return self.store.path_of(worktree, path)
+        except Refused:
+            return None
 
     def _take_away(self, stream: str, worktree: str, path: str, full: str) -> None:
         """Take away a record that its writer, killed or refused, left where it stood before."""

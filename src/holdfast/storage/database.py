@@ -47,10 +47,12 @@ RECOVERED = ".recovered"
 CHECKPOINT_PAGES = 100
 _PAGE_BYTES = 4096
 BESIDE = ("-wal", "-shm", "-journal")
-_HEADER_BYTES = 100
-_CONSTANT = ((0, 18), (20, 24), (44, 92))
+_CONSTANT = ((0, 18), (20, 24), (44, 60), (64, 92))
 """The parts of SQLite's header that are the same in every ledger."""
+_JOURNAL_KINDS = (b"\1\1", b"\2\2")
 _JOURNAL_KIND = 18
+_FREE_PAGES = 32
+_VERSION = 60
 _PLAIN = ".claude"
 """What is above the ledger's folder outside git, and is made with it."""
 _FOLDER_MODE = 0o700
@@ -439,7 +441,7 @@ class Database:
         pattern.executescript(_schema())
         query = "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL"
         here = {row[0]: row for row in self.rows(query)}
-        damage = []
+        damage = [] if self._has_right_header(pattern) else ["its header is not as it was made"]
         for name, kind, sql in pattern.execute(query):
             if kind == "table":
                 columns = f"SELECT name, type, [notnull], pk FROM pragma_table_info('{name}')"
@@ -450,6 +452,15 @@ class Database:
             if not is_right:
                 damage.append(f"the {kind} {name} is not as it was made")
         return damage
+
+    def _has_right_header(self, pattern: Connection) -> bool:
+        right = pattern.serialize()
+        with open(self.path, "rb") as file:
+            header = file.read(_CONSTANT[-1][1])
+        kind = header[_JOURNAL_KIND : _JOURNAL_KIND + 2]
+        return kind in _JOURNAL_KINDS and all(
+            header[start:end] == right[start:end] for start, end in _CONSTANT
+        )
 
     def schema_version(self) -> int:
         """Return the version of the schema, 0 where there is no ledger."""
@@ -538,12 +549,14 @@ def connect_damaged(path: str) -> Connection:
     pattern = _sqlite3.connect(":memory:", isolation_level=None)
     pattern.executescript(_schema())
     with open(path, "r+b") as file:
-        header = pattern.serialize()[:_HEADER_BYTES]
-        for start, end in _CONSTANT:
+        header = pattern.serialize()
+        for start, end in (*_CONSTANT, (_VERSION, _VERSION + 4)):
             file.seek(start)
             file.write(header[start:end])
         file.seek(_JOURNAL_KIND)
-        file.write(b"\x02\x02")
+        file.write(_JOURNAL_KINDS[1])
+        file.seek(_FREE_PAGES)
+        file.write(bytes(8))  # Nothing is ever taken from there.
     connection = _sqlite3.connect(path, isolation_level=None)
     connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
     connection.execute("PRAGMA writable_schema = ON")

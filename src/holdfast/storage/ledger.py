@@ -289,13 +289,16 @@ class Ledger:
         return {row[0] for row in self.database.rows(query, (worktree,))}
 
     def unplaced(self) -> list[tuple[str, str, str]]:
-        """Return worktree, path and stream of the files that the last transaction wrote."""
-        text = self._unplaced_text = self.fact(_UNPLACED)
+        """Return worktree, path and stream of the files that the last transaction wrote.
+
+        A list that is damaged is none: each of them is also settled when its stream is loaded.
+        """
         try:
-            files = [tuple(file) for file in jsontext.loads(text or "[]")]
-        except (jsontext.BadJson, TypeError):
-            files = []
-        return [file for file in files if [*map(type, file)] == [str, str, str]]
+            listed = jsontext.loads(self.fact(_UNPLACED) or "[]")
+            files = [(worktree, path, stream) for worktree, path, stream in listed]
+        except (jsontext.BadJson, Fault, TypeError, ValueError):
+            return []
+        return [file for file in files if all(isinstance(text, str) for text in file)]
 
     # A transaction
 
