@@ -124,6 +124,14 @@ def test_a_fault_is_logged_and_stops_nobody(migration):
     assert len(migration.log().splitlines()) == 1
 
 
+def test_a_fault_stops_nobody_when_the_program_itself_is_the_hook(migration):
+    break_the_ledger(migration)
+    event = {"hook_event_name": "SessionStart", "source": "compact", "cwd": migration.path}
+    answer = migration.run("hook", input=json.dumps(event).encode(), stdin=None)
+    assert (answer.code, answer.out) == (0, "")
+    assert migration.log()
+
+
 def test_what_cannot_be_recorded_is_said_all_the_same(migration):
     lock = os.path.join(migration.path, HOME, "lock")
     with open(lock) as held:

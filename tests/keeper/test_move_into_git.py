@@ -1,4 +1,4 @@
-"""A ledger that was made before ``git init`` moves into git's folder, if it is this person's own."""
+"""A ledger from before ``git init`` moves into git's folder, if it is this person's own."""
 
 import os
 import shutil

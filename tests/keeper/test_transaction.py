@@ -13,6 +13,13 @@ def shop(tmp_path):
     return shop
 
 
+def start_and_complete(keeper, started, completed):
+    with keeper.transaction() as tx:
+        tx.decide("start_task", task=started)
+        tx.decide("complete_task", task=completed)
+        return tx.commit()
+
+
 def test_commands_of_one_transaction_are_one_commit(shop):
     keeper = shop.keeper()
     with keeper.transaction() as tx:
@@ -28,9 +35,8 @@ def test_commands_of_one_transaction_are_one_commit(shop):
 
 def test_a_refusal_undoes_what_was_decided_before_it(shop):
     before = types(shop.keeper())
-    with pytest.raises(Refused), shop.keeper().transaction() as tx:
-        tx.decide("start_task", task=1)
-        tx.decide("complete_task", task=9)
+    with pytest.raises(Refused):
+        start_and_complete(shop.keeper(), 1, 9)
     assert types(shop.keeper()) == before
     assert shop.keeper().show().state["tasks"][0]["status"] == "pending"
 

@@ -169,7 +169,8 @@ MUTATIONS = [
         "[later-once]",
     ),
     Mutation(
-        6, "no lock", "holdfast.disk:_flock_within", answer(),
+        6, "acknowledge without a commit", "holdfast.storage.database:Database.commit",
+        lambda _original: lambda self, _request, _bytes: self._roll_back(),
         f"{_WRITERS}test_many_writers_lose_nothing_and_agree_on_one_order[1]",
     ),
     Mutation(
@@ -185,11 +186,11 @@ MUTATIONS = [
     ),
     Mutation(
         8, "view keeps own state", "holdfast.aggregates:Workflows.render", _own_moment,
-        "tests/promises/test_p08_rebuild.py::test_active_records_come_back_with_any_look[0]",
+        "tests/promises/test_p08_rebuild.py::test_deleted_views_come_back_byte_for_byte[0-removed]",
     ),
     Mutation(
         9, "ignore the hash", "holdfast.layers.records.envelope:_has_same_values", answer(True),
-        f"{_EDIT}test_an_edit_saved_at_every_step_is_adopted_or_kept[show-skill]",
+        f"{_EDIT}test_an_edit_saved_at_every_step_is_adopted_or_kept[remind-skill]",
     ),
     Mutation(
         9, "leave what was saved when a writer died",
@@ -247,7 +248,8 @@ MUTATIONS = [
     ),
     Mutation(
         15, "raise", "holdfast.hooks.first:main", _raising,
-        "tests/hooks/test_events.py::test_a_fault_is_logged_and_stops_nobody",
+        "tests/hooks/test_events.py"
+        "::test_a_fault_stops_nobody_when_the_program_itself_is_the_hook",
     ),
     *OPENINGS,
 ]  # fmt: skip

@@ -17,6 +17,9 @@ pytestmark = pytest.mark.promise(4)
 
 HOME = ".claude/holdfast"
 LEDGER = f"{HOME}/ledger.db"
+VERSION = {(LEDGER, byte) for byte in range(60, 64)}
+"""The schema's version in SQLite's header. Another number there is that of a newer Holdfast, whose
+ledger is read and never changed (``acceptance/test_newer.py``)."""
 PARTS = 8
 """A full run is divided into so many tests, for as many cores."""
 SAMPLE = 60
@@ -64,7 +67,8 @@ class Sound:
         return shop
 
     def bits_of(self, path):
-        return [(path, byte, bit) for byte in range(len(self.files[path])) for bit in range(8)]
+        places = [byte for byte in range(len(self.files[path])) if (path, byte) not in VERSION]
+        return [(path, byte, bit) for byte in places for bit in range(8)]
 
 
 @pytest.fixture(scope="module")

@@ -82,8 +82,8 @@ def _is_damaged(store: Store) -> bool:
     """True if a new database has to be made. Raise ``Fault`` if a newer Holdfast wrote this one."""
     try:
         chain = read_chain(store, is_careful=True)
-        is_sound = not (store.ledger.damage() or chain.bad or chain.loose)
-        return not (is_sound and store.ledger.has_whole_tables())
+        is_sound = store.ledger.identity() and not (chain.bad or chain.loose)
+        return not (is_sound and not store.ledger.damage() and store.ledger.has_whole_tables())
     except Fault as fault:
         if fault.code == "newer_ledger":
             raise

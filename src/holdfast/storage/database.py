@@ -51,8 +51,7 @@ _CONSTANT = ((0, 18), (20, 24), (44, 60), (64, 92))
 """The parts of SQLite's header that are the same in every ledger."""
 _JOURNAL_KINDS = (b"\1\1", b"\2\2")
 _JOURNAL_KIND = 18
-_FREE_PAGES = 32
-_VERSION = 60
+_PAGE_COUNT = 28
 _PLAIN = ".claude"
 """What is above the ledger's folder outside git, and is made with it."""
 _FOLDER_MODE = 0o700
@@ -437,8 +436,7 @@ class Database:
         """Return the tables, indexes and triggers that are not as this version makes them."""
         if not self.exists() or self.schema_version() > SCHEMA_VERSION:
             return []
-        pattern = _sqlite3.connect(":memory:", isolation_level=None)
-        pattern.executescript(_schema())
+        pattern = _pattern()
         query = "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL"
         here = {row[0]: row for row in self.rows(query)}
         damage = [] if self._has_right_header(pattern) else ["its header is not as it was made"]
@@ -546,34 +544,30 @@ def connect_damaged(path: str) -> Connection:
 
     What is the same in every ledger is put right first: the header, and the list of tables.
     """
-    pattern = _sqlite3.connect(":memory:", isolation_level=None)
-    pattern.executescript(_schema())
+    pattern = _pattern()
+    pages = pattern.serialize()
+    tables = {row[0] for row in pattern.execute("SELECT rootpage FROM sqlite_master")}
     with open(path, "r+b") as file:
-        header = pattern.serialize()
-        for start, end in (*_CONSTANT, (_VERSION, _VERSION + 4)):
-            file.seek(start)
-            file.write(header[start:end])
+        count = os.fstat(file.fileno()).st_size // _PAGE_BYTES
+        for number in range(1, min(count, len(pages) // _PAGE_BYTES) + 1):
+            if number not in tables:
+                start = (number - 1) * _PAGE_BYTES
+                file.seek(start)
+                file.write(pages[start : start + _PAGE_BYTES])
         file.seek(_JOURNAL_KIND)
         file.write(_JOURNAL_KINDS[1])
-        file.seek(_FREE_PAGES)
-        file.write(bytes(8))  # Nothing is ever taken from there.
+        file.seek(_PAGE_COUNT)
+        file.write(count.to_bytes(4, "big"))
     connection = _sqlite3.connect(path, isolation_level=None)
     connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
-    connection.execute("PRAGMA writable_schema = ON")
-    for row in pattern.execute("SELECT type, name, tbl_name, sql, rootpage FROM sqlite_master"):
-        if row[0] == "table":
-            connection.execute(
-                "UPDATE sqlite_master SET type = ?, name = ?, tbl_name = ?, sql = ?"
-                " WHERE rootpage = ?", row,
-            )  # fmt: skip
-        else:
-            # Without indexes, every query reads the tables themselves.
-            connection.execute("DELETE FROM sqlite_master WHERE rootpage = ?", row[4:])
-    connection.close()
-    connection = _sqlite3.connect(path, isolation_level=None)
-    connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
-    connection.execute("PRAGMA writable_schema = ON")
     return connection
+
+
+def _pattern() -> Connection:
+    """Return an empty ledger in memory, which has its tables on the same pages as any other."""
+    pattern = _sqlite3.connect(":memory:", isolation_level=None)
+    pattern.executescript(_schema())
+    return pattern
 
 
 _KEPT: list[Connection] = []

@@ -93,7 +93,11 @@ class Ledger:
         if self._head is not None:
             return self._head
         row = self._row("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
-        return (row[0], row[1]) if row is not None else (0, "")
+        if row is None:
+            return 0, ""
+        if not (isinstance(row[0], int) and isinstance(row[1], str)):
+            raise damaged(self.database.path, "its last event is none")
+        return row[0], row[1]
 
     @property
     def head_seq(self) -> int:

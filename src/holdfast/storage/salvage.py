@@ -79,7 +79,7 @@ class Damaged:
     def fact(self, name: str) -> str:
         query = "SELECT value FROM facts WHERE name = ?"
         row = next(_tolerant(self._connection, query, (name,)), ("",))
-        return row[0] if isinstance(row[0], str) else ""
+        return row[0] if isinstance(row[0], str) and row[0].isascii() else ""
 
     def close(self) -> None:
         self._connection.close()
