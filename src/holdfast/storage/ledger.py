@@ -228,6 +228,9 @@ class Ledger:
         """Return what is wrong with the database itself."""
         try:
             lines = [str(row[0]) for row in self.database.rows("PRAGMA integrity_check(5)")]
+            for table in ("records", "facts"):
+                for _ in self.database.rows(f"SELECT * FROM {table}"):
+                    pass  # Text that is no text is only met by reading it.
             return [*([] if lines in ([], ["ok"]) else lines), *self.database.schema_damage()]
         except Fault as fault:
             if fault.code == "storage":
