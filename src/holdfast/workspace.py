@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LEDGER = "ledger.db"
 """The ledger's name in its folder."""
+_UNREAD = "unread"
 OLD_LEDGER = "ledger.ndjson"
 """The name of the ledger of version 0.1."""
 TEAM_SETTINGS = os.path.join(".claude", "holdfast.toml")
@@ -129,6 +130,14 @@ class Workspace:
 
     def has_ledger(self) -> bool:
         return os.path.lexists(os.path.join(self.home, LEDGER))
+
+    @property
+    def unread_mark(self) -> str:
+        """The file that is there while an active workflow may require reading.
+
+        A hook that fires at every file an agent reads asks for this name alone.
+        """
+        return os.path.join(self.home, _UNREAD)
 
     def has_records(self) -> bool:
         """True if something stands where records stand."""

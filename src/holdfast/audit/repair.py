@@ -163,6 +163,7 @@ def _mend(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -
     if given_up or chain.lost():
         tx.begin()
         _note_repair(store, store.ledger, give_up(chain.lost(), [], given_up))
+    store.mark_unread()
     unknown_records.adopt_all(tx)
     for kind in LOGS:
         tx.load(stream_of(kind))

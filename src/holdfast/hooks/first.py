@@ -90,7 +90,8 @@ def _may_matter(event: Fields, workspace: Workspace) -> bool:
         return has_ledger or workspace.has_records() or has_notes
     if name in _TOOLS:
         is_read = event.get("tool_name") in _READS
-        return is_read and workspace.has_ledger() and _is_required(event, workspace)
+        may_matter = is_read and os.path.lexists(workspace.unread_mark)
+        return may_matter and _is_required(event, workspace)
     if name not in _ENFORCED or not (workspace.has_ledger() and workspace.has_settings()):
         return False
     from holdfast.settings import may_enforce

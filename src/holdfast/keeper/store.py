@@ -6,6 +6,8 @@ and without writing. Every change is a ``Transaction``.
 
 from __future__ import annotations
 
+import os
+
 from holdfast.adopt import findings
 from holdfast.adopt.findings import Subject
 from holdfast.aggregates import aggregate_of, is_workflow
@@ -192,6 +194,12 @@ class Store:
         if state is None and is_workflow(stream):
             raise lost_events(stream)
         return aggregate_of(stream).blank() if state is None else state
+
+    def mark_unread(self) -> None:
+        """Make the mark by which hooks know that reading may be required."""
+        mark = self.workspace.unread_mark
+        if not os.path.lexists(mark):
+            self.disk.create(mark, b"", 0o600)
 
     def skill_rows(self, worktree: str) -> list[Fields]:
         """Return the rows of the active workflows that a worktree's index lists."""

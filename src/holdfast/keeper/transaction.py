@@ -16,6 +16,7 @@ from holdfast.adopt import record as adoption
 from holdfast.aggregates import aggregate_of, is_log, is_workflow
 from holdfast.core.record_formats import FORMATS, formats_with
 from holdfast.core.refusal import Refusal
+from holdfast.core.workflow.state import is_active, unread
 from holdfast.digest import digest
 from holdfast.disk import LARGEST
 from holdfast.errors import Fault, Refused
@@ -415,6 +416,7 @@ class Transaction:
         self.begin()
         doubted: list[tuple[_Touched, list[Index]]] = []
         try:
+            self._mark_unread(touched)
             for one in touched:
                 if one.events:
                     ledger.put_stream(_row_of(one), one.state)
@@ -450,9 +452,26 @@ class Transaction:
         saved = self._publish(touched, prepared, is_asked=is_asked, is_open=is_open)
         for one, stale in doubted:
             store.indexes.show(one.state, stale)
+        self._unmark_unread(touched)
         for one in touched:
             one.events, one.is_shown, one.before = [], False, one.state
         return saved
+
+    def _mark_unread(self, touched: list[_Touched]) -> None:
+        """Make the mark that hooks look for, before a state that requires reading is committed."""
+        if any(map(_has_unread, touched)):
+            self.store.mark_unread()
+
+    def _unmark_unread(self, touched: list[_Touched]) -> None:
+        """Remove the mark when nothing is left to read. A mark too many only costs time."""
+        mark = self.store.workspace.unread_mark
+        if any(map(_has_unread, touched)) or not os.path.lexists(mark):
+            return
+        try:
+            if not self.store.ledger.count(f"unread IS NOT NULL AND {ACTIVE}"):
+                self.store.disk.remove(mark)
+        except (OSError, Fault):
+            return
 
     def _bring_back_formal(self) -> list[str]:
         """Show every formal record of a worktree again from which the mark is gone.
@@ -605,6 +624,10 @@ def _row_of(one: _Touched) -> Fields:
         "stream": one.stream, "kind": one.aggregate.kind, "seq": one.seq, "version": one.version,
         "hash": one.hash, **one.aggregate.columns(one.state),
     }  # fmt: skip
+
+
+def _has_unread(one: _Touched) -> bool:
+    return is_workflow(one.stream) and is_active(one.state) and bool(unread(one.state))
 
 
 def _is_formal(one: _Touched) -> bool:

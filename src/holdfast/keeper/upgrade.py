@@ -58,6 +58,7 @@ def _move_into_git(store: Store) -> bool:
         new.release()
     workspace.prepare(store.disk, store.note)
     workspace.list_ledger(store.disk)
+    store.mark_unread()
     where = os.path.relpath(workspace.home, workspace.root)
     store.note(
         f"the ledger moved from .claude/holdfast to {where}, where git clean cannot reach it"

@@ -51,6 +51,7 @@ _CONSTANT = ((0, 18), (20, 24), (44, 60), (64, 92))
 """The parts of SQLite's header that are the same in every ledger."""
 _JOURNAL_KINDS = (b"\1\1", b"\2\2")
 _JOURNAL_KIND = 18
+_MAX_COPIED_BYTES = 64 * 1024 * 1024
 _PAGE_COUNT = 28
 _PLAIN = ".claude"
 """What is above the ledger's folder outside git, and is made with it."""
@@ -452,9 +453,14 @@ class Database:
         return damage
 
     def _has_right_header(self, pattern: Connection) -> bool:
-        right = pattern.serialize()
-        with open(self.path, "rb") as file:
-            header = file.read(_CONSTANT[-1][1])
+        """True if the header is as in every ledger. A large file is not read for that.
+
+        Only SQLite may open the file, so it has to give a copy of all of it.
+        """
+        connection = self._for_reading()
+        if connection is None or os.path.getsize(self.path) > _MAX_COPIED_BYTES:
+            return True
+        right, header = pattern.serialize(), connection.serialize()
         kind = header[_JOURNAL_KIND : _JOURNAL_KIND + 2]
         return kind in _JOURNAL_KINDS and all(
             header[start:end] == right[start:end] for start, end in _CONSTANT
