@@ -96,7 +96,13 @@ class Workshop:
 
     def files(self, *, without=(".git",)):
         """Every file below the root, with its bytes; a link with where it leads."""
-        gc.collect()  # A keeper that nobody has any more would close its ledger meanwhile.
+        try:
+            return self._files(without)
+        except FileNotFoundError:
+            gc.collect()  # A keeper that nobody has any more closed its ledger meanwhile.
+            return self._files(without)
+
+    def _files(self, without):
         found = {}
         for folder, folders, names in os.walk(self.root):
             folders[:] = [name for name in folders if name not in without]
