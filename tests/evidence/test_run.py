@@ -1,5 +1,6 @@
 """Real processes: every way in which a command can end, hang, talk too much, or leave a trace."""
 
+import gc
 import os
 import signal
 import sys
@@ -43,6 +44,7 @@ def children():
 @pytest.fixture(autouse=True)
 def nothing_left():
     """No descriptor, no thread and no zombie stays behind."""
+    gc.collect()  # What earlier tests left open is not this one's.
     before = os.listdir("/dev/fd"), threading.active_count(), children()
     yield
     assert (os.listdir("/dev/fd"), threading.active_count(), children()) == before
