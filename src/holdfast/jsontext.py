@@ -198,9 +198,18 @@ _WIDTH = 96
 
 
 def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
-    """The value for people: each field on a line of its own, and each entry of a list."""
-    inner = indent + "  "
+    """The value for people: each field on a line of its own, and each entry of a list.
+
+    An object that fits on a line, and has no list of objects in it, stands on one.
+    """
+    if type(value) is str:
+        return encode_basestring(value)
     if levels and value and isinstance(value, dict):
+        if indent and levels > 1:
+            line = line_of(value)
+            if len(line) + len(indent) <= _WIDTH and "[{" not in line and "[[" not in line:
+                return line
+        inner = indent + "  "
         rows = [
             f"{encode_basestring(key)}: {laid_out(item, inner, levels - 1)}"
             for key, item in value.items()
@@ -211,9 +220,11 @@ def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
         between = f",\n{inner}"
         return f"{{\n{inner}{between.join(rows)}\n{indent}}}"
     if levels and value and isinstance(value, list) and isinstance(value[0], (dict, list)):
+        inner = indent + "  "
         between = f",\n{inner}"
-        return f"[\n{inner}{between.join(map(_line_of_entry, value))}\n{indent}]"
-    return _line_of_entry(value) if isinstance(value, dict) else line_of(value)
+        return f"[\n{inner}{between.join(_lines.of_all(value))}\n{indent}]"
+    text: str = _lines.of(value) if isinstance(value, dict) else line_of(value)
+    return text
 
 
 def pretty(value: object) -> str:
@@ -226,24 +237,53 @@ def line_of(value: object) -> str:
     return "".join(_encode_spaced(value, 0))
 
 
-def remembering(make: Callable[[Any], T]) -> Callable[[Any], T]:
-    """The function, which remembers what it made of an object that is never changed in place.
+class Memo:
+    """The results of a function for objects that are never changed in place.
 
     State never is, so most entries of a record are the very objects that they were one event
-    before. The object is kept with what was made of it: so nothing else can get its id.
+    before. Each object is kept, so that no other object can get its id.
     """
-    made: dict[int, tuple[object, T]] = {}
 
-    def remembered(value: Any) -> T:
-        found = made.get(id(value))
-        if found is None:
-            if len(made) >= _KEPT:
-                made.clear()
-            found = made[id(value)] = (value, make(value))
-        return found[1]
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make = make
+        self._results: dict[int, Any] = {}
+        self._objects: list[object] = []
 
-    return remembered
+    def of(self, value: Any) -> Any:
+        result = self._results.get(id(value))
+        if result is None:
+            if len(self._objects) >= _MAX_RESULTS:
+                self._results.clear()
+                self._objects.clear()
+            result = self._results[id(value)] = self._make(value)
+            self._objects.append(value)
+        return result
+
+    def of_all(self, values: list[Any]) -> list[Any]:
+        results = list(map(self._results.get, map(id, values)))
+        place = -1
+        for _ in range(results.count(None)):
+            place = results.index(None, place + 1)
+            results[place] = self.of(values[place])
+        return results
 
 
-_KEPT = 2_000
-_line_of_entry = remembering(line_of)
+_MAX_RESULTS = 2_000
+_lines = Memo(line_of)
+_dumps = Memo(dumps)
+
+
+def dumps_fields(value: Any) -> str:
+    """Return what ``dumps`` does of a state, quickly if most of it was encoded before."""
+    if not isinstance(value, dict):
+        return dumps(value)
+    fields = []
+    for key, item in value.items():
+        if type(item) is str:
+            text = encode_basestring(item)
+        elif isinstance(item, list) and item and isinstance(item[0], dict):
+            text = f"[{','.join(_dumps.of_all(item))}]"
+        else:
+            text = _dumps.of(item) if isinstance(item, dict) else dumps(item)
+        fields.append(f"{encode_basestring(key)}:{text}")
+    return f"{{{','.join(fields)}}}"

@@ -25,7 +25,6 @@ from holdfast import jsontext
 from holdfast.core import choice, edits, workflow
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import ENDED, is_active, remaining_phases
-from holdfast.digest import digest
 from holdfast.disk import LARGEST
 from holdfast.layers import records
 from holdfast.layers.records import envelope, fields
@@ -182,7 +181,11 @@ def _was_written(store: Store, subject: Subject) -> bool:
 
 def _is_last_written(store: Store, subject: Subject, raw: bytes) -> bool:
     known = store.ledger.record(subject.worktree, subject.record)
-    return known is not None and known["seq"] == subject.seq and known["digest"] == digest(raw)
+    return (
+        known is not None
+        and known["seq"] == subject.seq
+        and envelope.is_record(raw, known["digest"])
+    )
 
 
 def _weigh(store: Store, subject: Subject, sealed: Sealed) -> Finding | None:
@@ -399,8 +402,8 @@ def _completed_copy(store: Store, subject: Subject) -> Finding | None:
     """A script wrote a completed copy to where completed records stand, and left the record."""
     if not subject.is_workflow or subject.path is None or not subject.is_active:
         return None
-    root = store.workspace.root_of(subject.worktree)
-    if root is None or not records.has_completed_copy(subject.state, root):
+    root = subject.path.removesuffix(subject.record)
+    if not records.has_completed_copy(subject.state, root):
         return None
     path = _completed_path(store, subject)
     try:

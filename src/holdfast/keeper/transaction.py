@@ -17,10 +17,10 @@ from holdfast.aggregates import aggregate_of, is_log, is_workflow
 from holdfast.core.record_formats import FORMATS, formats_with
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import is_active, unread
-from holdfast.digest import digest
 from holdfast.disk import LARGEST
 from holdfast.errors import Fault, Refused
 from holdfast.layers import records
+from holdfast.layers.records import envelope
 from holdfast.layers.records.store import MAX_TRIES
 from holdfast.storage import events as codec
 from holdfast.storage.database import moved
@@ -465,7 +465,7 @@ class Transaction:
     def _unmark_unread(self, touched: list[_Touched]) -> None:
         """Remove the mark when nothing is left to read. A mark too many only costs time."""
         mark = self.store.workspace.unread_mark
-        if any(map(_has_unread, touched)) or not os.path.lexists(mark):
+        if any(map(_has_unread, touched)) or not any(map(_had_unread, touched)):
             return
         try:
             if not self.store.ledger.count(f"unread IS NOT NULL AND {ACTIVE}"):
@@ -511,10 +511,9 @@ class Transaction:
         store = self.store
         place = one.aggregate.place(one.state, store.workspace.name)
         root = None if place is None else store.workspace.root_of(place[0])
-        path = None if place is None else store.path_of(*place)
-        if place is None or path is None or root is None:
+        if place is None or root is None:
             return []
-        made = _Prepared(one, *place, path)
+        made = _Prepared(one, *place, store.workspace.inside(root, place[1]))
         made.data = one.aggregate.render(one.state, store.ledger.identity(), one.seq, one.hash)
         if len(made.data) > LARGEST:
             raise _too_large(one.stream, len(made.data))
@@ -527,8 +526,9 @@ class Transaction:
         store.ledger.put_record(
             {
                 "worktree": place[0], "path": place[1], "stream": one.stream, "seq": one.seq,
-                "digest": digest(made.data), "size": len(made.data), "mtime_ns": stat.st_mtime_ns,
-                "inode": stat.st_ino, "device": stat.st_dev, "written_ns": time.time_ns(),
+                "digest": envelope.digest_in(made.data), "size": len(made.data),
+                "mtime_ns": stat.st_mtime_ns, "inode": stat.st_ino, "device": stat.st_dev,
+                "written_ns": time.time_ns(),
             }
         )  # fmt: skip
         return [made]
@@ -628,6 +628,10 @@ def _row_of(one: _Touched) -> Fields:
 
 def _has_unread(one: _Touched) -> bool:
     return is_workflow(one.stream) and is_active(one.state) and bool(unread(one.state))
+
+
+def _had_unread(one: _Touched) -> bool:
+    return is_workflow(one.stream) and one.before is not None and bool(unread(one.before))
 
 
 def _is_formal(one: _Touched) -> bool:

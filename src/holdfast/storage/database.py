@@ -101,6 +101,17 @@ class Database:
         except Error as error:
             raise self._fault(error) from error
 
+    def row(self, statement: str, values: tuple[object, ...] = ()) -> tuple[Any, ...] | None:
+        """Return the first row of a query; ``None`` if there is none, or no ledger yet."""
+        connection = self._for_reading()
+        if connection is None:
+            return None
+        try:
+            row: tuple[Any, ...] | None = connection.execute(statement, values).fetchone()
+        except Error as error:
+            raise self._fault(error) from error
+        return row
+
     def _for_reading(self) -> Connection | None:
         if self._connection is not None and (self._lock.is_held or self._is_current()):
             return self._connection
@@ -167,7 +178,13 @@ class Database:
         try:
             self.acquire_lock()
             self._for_writing()
-            self.begin()
+            self.execute("BEGIN IMMEDIATE")
+            if self._read_version() != SCHEMA_VERSION:
+                # Another process brought a newer schema while this connection was open.
+                self._roll_back()
+                self._forget()
+                self._for_writing()
+                self.execute("BEGIN IMMEDIATE")
         except OSError as error:
             self.release()
             raise self._not_writable(error) from error
@@ -197,12 +214,8 @@ class Database:
         assert self._connection is not None
         if not self._is_current():
             raise moved(self.folder)
-        if self._connection.in_transaction:
-            return
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-        except Error as error:
-            raise self._fault(error) from error
+        if not self._connection.in_transaction:
+            self.execute("BEGIN IMMEDIATE")
 
     def execute(self, statement: str, values: tuple[object, ...] = ()) -> Cursor:
         """Run a statement of the open transaction."""
@@ -284,7 +297,7 @@ class Database:
                 self._forget()
 
     def _for_writing(self) -> Connection:
-        if self._connection is not None and self._can_write(self._connection):
+        if self._connection is not None and self._is_writable and self._is_current():
             return self._connection
         self._forget()
         if not os.path.exists(self.path):
@@ -312,15 +325,10 @@ class Database:
         self._is_writable = True
         return connection
 
-    def _can_write(self, connection: Connection) -> bool:
-        """True if the open connection may write, and nobody brought another schema since."""
-        if not (self._is_writable and self._is_current()):
-            return False
-        try:
-            version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-        except Error:
-            return False  # Opening it again says why.
-        return version == SCHEMA_VERSION
+    def _read_version(self) -> int:
+        """Return the version of the schema that the open transaction sees."""
+        version: int = self.execute("PRAGMA user_version").fetchone()[0]
+        return version
 
     def _migrate(self, connection: Connection, version: int) -> None:
         """Bring an older schema up to date, in one transaction."""

@@ -49,7 +49,7 @@ _RECORD = (
 _IDENTITY = "identity"
 _UNPLACED = "unplaced"
 _SYNCED = "synced"
-_MAX_STATES = 20
+_MAX_KNOWN = 20
 
 
 class Stream:
@@ -80,8 +80,11 @@ class Ledger:
         self._records: dict[tuple[str, str], Fields | None] = {}
         """Rows of files, likewise."""
         self._unplaced_text: str | None = None
-        self._states: dict[str, tuple[str, Any]] = {}
-        """States with their texts: state is never changed in place, so it can be used again."""
+        self._known: dict[str, tuple[tuple[Any, ...], Any]] = {}
+        """Rows of ``STREAMS`` that were checked or written, each with its state.
+
+        State is never changed in place, so it serves again while its row stays the same.
+        """
 
     # The whole
 
@@ -164,24 +167,21 @@ class Ledger:
 
     def _streams(self, where: str, *values: object) -> Iterator[Stream]:
         for row in self.database.rows(f"{STREAMS} WHERE {where}", values):
-            if not is_whole(row):
-                raise damaged(self.database.path, f"the state of {row[0]} is not what was written")
+            known = self._known.get(row[0])
+            if known is None or known[0] != row:
+                if not is_whole(row):
+                    why = f"the state of {row[0]} is not what was written"
+                    raise damaged(self.database.path, why)
+                known = self._remember(row, jsontext.loads(row[-2]))
             if self.database.is_locked:
                 self._rows[row[0]] = row[:-2]
-            yield Stream(self._row_of(row), self._state_in(row[0], row[-2]))
+            yield Stream(self._row_of(row), known[1])
 
-    def _state_in(self, stream: str, text: str) -> Any:
-        """Return the state in a text: the object that was last read or written, if it is that."""
-        known = self._states.get(stream)
-        if known is None or known[0] != text:
-            known = self._keep_state(stream, text, jsontext.loads(text))
-        return known[1]
-
-    def _keep_state(self, stream: str, text: str, state: Any) -> tuple[str, Any]:
-        if len(self._states) >= _MAX_STATES:
-            self._states.clear()
-        self._states[stream] = text, state
-        return text, state
+    def _remember(self, row: tuple[Any, ...], state: Any) -> tuple[tuple[Any, ...], Any]:
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+        self._known[row[0]] = row, state
+        return row, state
 
     # Events
 
@@ -385,11 +385,12 @@ class Ledger:
 
     def put_stream(self, row: Fields, state: object) -> None:
         """Replace a stream's row and state."""
-        text = jsontext.dumps(state)
+        text = jsontext.dumps_fields(state)
         values = tuple(map(row.get, COLUMNS))
+        whole = (*values, text, _digest_of((*values, text)))
         self._put_row(values)
-        self.database.execute(_PUT_STATE, (row["stream"], text, _digest_of((*values, text))))
-        self._keep_state(row["stream"], text, state)
+        self.database.execute(_PUT_STATE, (row["stream"], *whole[-2:]))
+        self._remember(whole, state)
         self._written_bytes += len(text)
 
     def _put_row(self, values: tuple[Any, ...]) -> None:
@@ -472,7 +473,7 @@ class Ledger:
         return row
 
     def _row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
-        return next(self.database.rows(statement, values), None)
+        return self.database.row(statement, values)
 
 
 def is_whole(row: tuple[Any, ...]) -> bool:

@@ -87,7 +87,7 @@ CREATE TABLE records (
   path       TEXT NOT NULL,          -- from the worktree's root
   stream     TEXT NOT NULL,
   seq        INTEGER NOT NULL,       -- the event it shows
-  digest     TEXT NOT NULL,          -- of its bytes
+  digest     TEXT NOT NULL,          -- the one that its ``_holdfast`` object has
   size       INTEGER NOT NULL,
   mtime_ns   INTEGER NOT NULL,
   inode      INTEGER NOT NULL,

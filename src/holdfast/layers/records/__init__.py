@@ -6,6 +6,8 @@ people and other tools know, and how the document becomes a state again.
 
 from __future__ import annotations
 
+import os
+
 from holdfast.core.record_formats import FORMATS, format_of, spec_of
 from holdfast.disk import is_there
 from holdfast.layers.records import envelope
@@ -85,4 +87,4 @@ def is_archived(record: str) -> bool:
 def has_completed_copy(state: Workflow, root: str) -> bool:
     """Whether something stands where the completed record of an active workflow would."""
     path = spec_of(state).completed_path(state["id"])
-    return path is not None and is_there(f"{root}/{path}")
+    return path is not None and is_there(os.path.join(root, path))

@@ -99,6 +99,17 @@ def _has_same_values(document: Fields) -> bool:
     return bool(digest(before + after) == envelope["digest"])
 
 
+def digest_in(raw: bytes) -> str:
+    """Return the digest that a record claims to have; empty if it claims none."""
+    _, mark, claimed = raw.rpartition(_DIGEST)
+    return claimed[:HEX_DIGITS].decode(errors="replace") if mark else ""
+
+
+def is_record(raw: bytes, record_digest: str) -> bool:
+    """True if these are the bytes that ``seal`` made with this digest."""
+    return digest_in(raw) == record_digest and _is_untouched(raw)
+
+
 def shows(raw: bytes, event_hash: str) -> bool:
     """Whether the record claims to show this event; a quick look, not a proof."""
     return f'"{event_hash}"'.encode() in raw

@@ -6,7 +6,7 @@ as what their author meant. ``checkpoints`` are the gates, ``test_state`` the te
 
 from __future__ import annotations
 
-from holdfast.jsontext import remembering
+from holdfast.jsontext import Memo
 from holdfast.layers.records import position
 from holdfast.layers.records.fields import (
     PLACE,
@@ -54,7 +54,7 @@ _SHOWN = EVERYWHERE | {
 }  # fmt: skip
 _NESTED = ("_schema", "workflow", "state_machine")
 _TASK = both_ways(id="index", commit="commit_sha", phases="tdd_phases")
-_shown_task = remembering(lambda task: renamed(task, _TASK))
+_shown_tasks = Memo(lambda task: renamed(task, _TASK))
 _TITLE = "feature_title"
 
 
@@ -79,7 +79,7 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
         "state_machine": _machine(state),
     }
     if state["tasks"] or "task_phases" in state["recipe"]:
-        document["tasks"] = [_shown_task(task) for task in state["tasks"]]
+        document["tasks"] = _shown_tasks.of_all(state["tasks"])
     document["checkpoints"] = state["gates"]
     if state["tests"]:
         document["test_state"] = state["tests"]
