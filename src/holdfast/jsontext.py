@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from _json import encode_basestring, make_scanner
 from _json import make_encoder as _make_encoder
+from _operator import is_ as _is
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -202,8 +203,6 @@ def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
 
     An object that fits on a line, and has no list of objects in it, stands on one.
     """
-    if type(value) is str:
-        return encode_basestring(value)
     if levels and value and isinstance(value, dict):
         if indent and levels > 1:
             line = line_of(value)
@@ -211,7 +210,9 @@ def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
                 return line
         inner = indent + "  "
         rows = [
-            f"{encode_basestring(key)}: {laid_out(item, inner, levels - 1)}"
+            f"{encode_basestring(key)}: {encode_basestring(item)}"
+            if type(item) is str
+            else f"{encode_basestring(key)}: {laid_out(item, inner, levels - 1)}"
             for key, item in value.items()
         ]
         line = "{" + ", ".join(rows) + "}"
@@ -273,17 +274,35 @@ _lines = Memo(line_of)
 _dumps = Memo(dumps)
 
 
-def dumps_fields(value: Any) -> str:
-    """Return what ``dumps`` does of a state, quickly if most of it was encoded before."""
-    if not isinstance(value, dict):
-        return dumps(value)
-    fields = []
-    for key, item in value.items():
-        if type(item) is str:
-            text = encode_basestring(item)
-        elif isinstance(item, list) and item and isinstance(item[0], dict):
-            text = f"[{','.join(_dumps.of_all(item))}]"
-        else:
-            text = _dumps.of(item) if isinstance(item, dict) else dumps(item)
-        fields.append(f"{encode_basestring(key)}:{text}")
-    return f"{{{','.join(fields)}}}"
+class FieldTexts:
+    """Compact JSON of a state that is replaced again and again with few of its fields changed."""
+
+    def __init__(self) -> None:
+        self._keys: list[str] = []
+        self._values: list[Any] = []
+        self._texts: list[str] = []
+
+    def dumps(self, state: Any) -> str:
+        """Return what ``dumps`` does, but encode only what is not the same object as last time."""
+        if not isinstance(state, dict):
+            return dumps(state)
+        keys, values = list(state), list(state.values())
+        if keys != self._keys:
+            self._keys, self._texts = keys, [""] * len(keys)
+            self._values = [_NOTHING] * len(keys)
+        is_same = list(map(_is, values, self._values))
+        place = -1
+        for _ in range(is_same.count(False)):
+            place = is_same.index(False, place + 1)
+            self._texts[place] = f"{encode_basestring(keys[place])}:{_field(values[place])}"
+        self._values = values
+        return f"{{{','.join(self._texts)}}}"
+
+
+_NOTHING = object()
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return f"[{','.join(_dumps.of_all(value))}]"
+    return dumps(value)

@@ -7,6 +7,8 @@ end, whatever happened. What a stream's columns and state are is the caller's kn
 
 from __future__ import annotations
 
+from _operator import ne
+
 from holdfast import jsontext
 from holdfast.digest import digest
 from holdfast.errors import Fault
@@ -85,6 +87,7 @@ class Ledger:
 
         State is never changed in place, so it serves again while its row stays the same.
         """
+        self._texts = jsontext.FieldTexts()
 
     # The whole
 
@@ -385,7 +388,7 @@ class Ledger:
 
     def put_stream(self, row: Fields, state: object) -> None:
         """Replace a stream's row and state."""
-        text = jsontext.dumps_fields(state)
+        text = self._texts.dumps(state)
         values = tuple(map(row.get, COLUMNS))
         whole = (*values, text, _digest_of((*values, text)))
         self._put_row(values)
@@ -400,7 +403,7 @@ class Ledger:
         if before is None:
             self.database.execute(_PUT_STREAM, values)
             return
-        changed = [number for number, value in enumerate(values) if value != before[number]]
+        changed = [number for number, differs in enumerate(map(ne, values, before)) if differs]
         if not changed:
             return
         columns = ", ".join(f"{COLUMNS[number]} = ?" for number in changed)
