@@ -350,8 +350,15 @@ def find(path: str = ".") -> Workspace:
         raise Refused("not_found", f"{path} is not a folder", "run holdfast in a project's folder")
     for folder in _upwards(start):
         pointer = os.path.join(folder, ".git")
-        if os.path.isdir(pointer) and os.path.exists(os.path.join(pointer, "HEAD")):
-            return _in_git(folder, pointer)
+        if os.path.isdir(pointer):
+            if os.path.exists(os.path.join(pointer, "HEAD")):
+                return _in_git(folder, pointer)
+            # A ledger beside an unfinished repository would be a second one a moment later.
+            raise Refused(
+                "not_ready",
+                f"{pointer} has no HEAD: git is still making it, or was interrupted",
+                "wait until git is done; if it was interrupted, remove that folder",
+            )
         if os.path.isfile(pointer):
             target = _read(pointer).removeprefix("gitdir: ")
             return _in_git(folder, os.path.normpath(os.path.join(folder, target)))

@@ -6,6 +6,9 @@ import subprocess
 
 import pytest
 
+from holdfast import Fault, Refused
+from holdfast.disk import Disk
+from holdfast.storage.database import Database
 from workshop import Workshop
 
 PLAIN = ".claude/holdfast/ledger.db"
@@ -70,3 +73,46 @@ def test_a_ledger_in_git_is_not_replaced(shop):
     shop.keeper().add_task("two")
     assert shop.keeper().log()[: len(before)] == before
     assert shop.read(PLAIN) == plain
+
+
+def test_a_ledger_that_git_has_already_is_not_overwritten(shop):
+    """The second of two keepers that both saw no ledger in git comes after the first."""
+    aside = shop.path("..", "aside")
+    os.rename(shop.path(".claude", "holdfast"), aside)
+    init(shop.root)
+    late = shop.keeper()
+    late.start("dev", "b.md")
+    before = late.log()
+    os.rename(aside, shop.path(".claude", "holdfast"))
+    old = Database(shop.path(".claude", "holdfast"), Disk(), 0.0, lambda: True)
+    assert not late.store.ledger.database.move_in(old)
+    assert shop.keeper().log() == before
+    assert os.path.exists(shop.path(PLAIN))
+
+
+def test_a_journal_in_the_new_place_is_not_played_into_the_ledger(shop):
+    init(shop.root)
+    os.makedirs(shop.path(".git", "holdfast"))
+    with open(shop.path(f"{IN_GIT}-wal"), "wb") as journal:
+        journal.write(b"another ledger's journal")
+    assert shop.keeper().show().state["tasks"][0]["status"] == "completed"
+    assert shop.keeper().verify().ok
+
+
+def test_a_keeper_from_before_git_makes_no_second_ledger(shop):
+    before_git = shop.keeper()
+    init(shop.root)
+    shop.keeper().add_task("two")
+    with pytest.raises(Fault) as caught:
+        before_git.add_task("three")
+    assert caught.value.code == "moved"
+    assert not os.path.exists(shop.path(PLAIN))
+
+
+def test_no_ledger_is_made_beside_a_repository_that_git_is_still_making(tmp_path):
+    shop = Workshop(tmp_path / "clone", git=False)
+    os.mkdir(shop.path(".git"))
+    with pytest.raises(Refused) as caught:
+        shop.keeper().start("dev", "a.md")
+    assert caught.value.code == "not_ready"
+    assert not os.path.exists(shop.path(".claude"))

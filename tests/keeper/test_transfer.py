@@ -70,7 +70,7 @@ def test_one_workflow_is_handed_over_with_its_record(shop, other, record_format)
     (row,) = [row for row in rows if row["format"] == record_format]
     path = exported(shop, row["id"])
     with open(path, encoding="utf-8") as file:
-        header, *_, record = map(json.loads, file)
+        header, *_, record, _end = map(json.loads, file)
     assert header["workflow"] == row["id"]
     assert record["record"] == row["record"]
     other.keeper().start("debug" if record_format != "verb" else "dev", "mine")
@@ -250,3 +250,16 @@ def test_an_import_into_a_ledger_that_is_in_use_is_whole_or_not_at_all(lines, tm
             shop.keeper().import_file(str(path))
         assert shop.keeper().log() == before
     assert lines_of(shop.keeper()) == []
+
+
+@pytest.mark.parametrize("kept", [1, 4, -1])
+def test_an_export_that_was_cut_off_is_refused_whole(shop, other, kept):
+    path = exported(shop)
+    with open(path, encoding="utf-8") as file:
+        lines = file.readlines()
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(lines[:kept])
+    with pytest.raises(Refused) as caught:
+        other.keeper().import_file(path)
+    assert "cut off" in caught.value.message
+    assert other.keeper().log() == []

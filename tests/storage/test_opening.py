@@ -489,4 +489,109 @@ def test_the_database_says_which_file_system_it_is_on(tmp_path):
     kind = database.file_system(str(tmp_path))
     if os.path.exists("/proc/self/mounts"):
         assert kind
-    assert Database(str(tmp_path / "none"), Disk(), 0.0).schema_version() == 0
+    assert Database(str(tmp_path / "none"), Disk(), 0.0, lambda: True).schema_version() == 0
+
+
+# What grows, and what is lost
+
+
+def test_one_process_after_another_keeps_the_journal_small(shop):
+    shop.keeper().start("dev", "a.md")
+    code = """
+import os, sys
+from holdfast import Keeper
+keeper = Keeper(sys.argv[1])
+for number in range(3):
+    keeper.remember(f"{os.getpid()} {number}")
+os._exit(0)
+"""
+    env = {**os.environ, "PYTHONPATH": SOURCE, "HOLDFAST_MEMORY": "off"}
+    for _ in range(40):
+        subprocess.run([sys.executable, "-c", code, shop.root], env=env, check=True)
+    assert os.path.getsize(f"{folder_of(shop)}/ledger.db-wal") < 2 * 1024 * 1024
+    assert shop.keeper().verify().ok
+
+
+def test_a_journal_that_a_reader_needs_is_not_emptied(shop):
+    keeper = shop.keeper()
+    keeper.start("dev", "a.md")
+    reader = sqlite3.connect(f"{folder_of(shop)}/ledger.db", isolation_level=None)
+    reader.execute("BEGIN")
+    before = reader.execute("SELECT count(*) FROM events").fetchone()
+    for number in range(60):
+        keeper.set_context({"number": number})
+    assert reader.execute("SELECT count(*) FROM events").fetchone() == before
+    reader.close()
+    assert keeper.verify().ok
+
+
+def test_a_writer_notices_that_the_shared_memory_was_removed(shop):
+    open_for_long = shop.keeper()
+    open_for_long.start("dev", "a.md")
+    os.unlink(f"{folder_of(shop)}/ledger.db-shm")
+    shop.keeper().remind("by another process")
+    open_for_long.remind("by the one that stayed open")
+    assert reminders(shop) == ["by another process", "by the one that stayed open"]
+    assert shop.keeper().verify().ok
+
+
+def test_a_fault_while_the_ledger_is_opened_gives_the_lock_back(shop):
+    shop.keeper().start("dev", "a.md")
+    ledger = ledger_of(shop)
+    ledger.acquire()
+    ledger.release()
+
+    def fail(*_):
+        raise Fault("ledger_damaged", "the first page is not what was written", "")
+
+    ledger.database.row = fail
+    with pytest.raises(Fault):
+        ledger.acquire()
+    shop.keeper(wait_s=0.0).remind("nobody holds the lock")
+
+
+@pytest.mark.parametrize("table", ["states", "streams"])
+def test_a_stream_whose_row_is_lost_is_damage_and_nothing_is_written(shop, table):
+    keeper = shop.keeper()
+    keeper.remember("one")
+    keeper.remember("two")
+    keeper.start("dev", "a.md")
+    path = shop.path(".claude", "learnings.json")
+    with open(path, "rb") as file:
+        before = file.read()
+    with sqlite3.connect(f"{folder_of(shop)}/ledger.db") as connection:
+        connection.execute(f"DELETE FROM {table}")
+    workflow = keeper.log()[-1]["stream"]
+    commands = (
+        lambda: shop.keeper().remember("three"),
+        lambda: shop.keeper().remind("x", workflow=workflow),
+        lambda: shop.keeper().remind("x"),
+        lambda: shop.keeper().show(),
+    )
+    for command in commands:
+        with pytest.raises(Fault) as caught:
+            command()
+        assert caught.value.code == "ledger_damaged"
+    with open(path, "rb") as file:
+        assert file.read() == before
+    shop.keeper().repair()
+    assert [entry["text"] for entry in shop.keeper().learnings()] == ["one", "two"]
+    assert shop.keeper().remind("x").state["reminders"] == ["x"]
+
+
+def test_an_existing_ledger_on_a_network_disk_is_refused(shop, monkeypatch):
+    shop.keeper().start("dev", "a.md")
+    monkeypatch.setattr(database, "file_system", lambda _folder: "nfs4")
+    with pytest.raises(Fault) as caught:
+        shop.keeper().remind("x")
+    assert caught.value.code == "network_disk"
+
+
+def test_a_keeper_whose_repository_moved_does_not_answer_that_nothing_is_there(shop):
+    keeper = shop.keeper()
+    keeper.start("dev", "a.md")
+    os.rename(shop.root, f"{shop.root}-moved")
+    for _ in range(2):
+        with pytest.raises(Fault) as caught:
+            keeper.workflows()
+        assert caught.value.code == "moved"

@@ -119,7 +119,9 @@ def ledger_line() -> Schema:
     properties["type"] = {"type": "string", "pattern": "^[a-z_]+$",
                           "examples": declared.event_types()}  # fmt: skip
     properties["part"] = {**properties["part"], "minItems": 2, "maxItems": 2}
-    properties["by"] = fields({"surface": TEXT, "session": nullable(TEXT)}, "session")
+    properties["by"] = fields(
+        {"surface": TEXT, "session": nullable(TEXT), "asked": TEXT}, "session", "asked"
+    )
     return document("A line of the ledger", "One event. See format.md.", line)
 
 

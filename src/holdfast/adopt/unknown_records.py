@@ -55,7 +55,7 @@ def peek_all(store: Store) -> list[Workflow]:
         # An intact record in a place that workflows share takes it over (REPLACED).
         if read is None or (record in known and not read[2].intact):
             continue
-        held = store.ledger.stream(read[1]["id"])
+        held = store.stream(read[1]["id"])
         if held is None:
             state: Workflow = {**read[1], "record": record, "worktree": store.workspace.name}
             if _has_run_out(store, state):
@@ -151,7 +151,7 @@ def adopt_file(tx: Transaction, record: str) -> Workflow | None:
     if read is None:
         return None
     raw, parsed, sealed = read
-    held = store.ledger.stream(parsed["id"])
+    held = store.stream(parsed["id"])
     if held is not None:
         if held.row["hash"] != sealed.hash:
             _say_copy(store, tx.load(parsed["id"]), record)

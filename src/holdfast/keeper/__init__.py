@@ -16,6 +16,7 @@ from holdfast.keeper.beside import Beside
 from holdfast.keeper.evidence import Evidence, plain
 from holdfast.keeper.session import Receipt, Session
 from holdfast.keeper.store import Store
+from holdfast.keeper.transaction import fingerprint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,8 +104,10 @@ class Keeper(Evidence, Beside):
             plain(context or {}), branch, ttl, initiative, milestone,
         )  # fmt: skip
         wanted = opening.prepare(self._session, request)
+        asked = fingerprint("start", {"recipe": recipe, "subject": subject, "title": title,
+                                      "tasks": list(tasks), "phases": list(phases)})  # fmt: skip
         with self._session.transaction() as tx:
-            repeated = self._session.repeat(tx, id)
+            repeated = self._session.repeat(tx, id, asked=asked)
             if repeated is not None:
                 return repeated
             return opening.carry_out(self._session, tx, wanted, replace=replace, id=id)
@@ -113,8 +116,9 @@ class Keeper(Evidence, Beside):
         """Binds a workflow to this session and worktree, and brings back one that had ended."""
         from holdfast import cleaning
 
+        asked = fingerprint("resume", {"workflow": workflow})
         with self._session.transaction() as tx:
-            repeated = self._session.repeat(tx, id)
+            repeated = self._session.repeat(tx, id, asked=asked)
             if repeated is not None:
                 return repeated
             stream = self._to_resume(tx, workflow)
@@ -150,11 +154,11 @@ class Keeper(Evidence, Beside):
         id: str | None = None,
     ) -> Receipt:
         """Ends a workflow; refused while something is pending, unless forced with a reason."""
-        repeated = self._repeated(id)
+        args: Fields = {"outcome": outcome, "force": force, "reason": reason}
+        repeated = self._repeated(id, fingerprint("complete_workflow", args))
         if repeated is not None:
             return repeated
         state = self._session.look(workflow)
-        args: Fields = {"outcome": outcome, "force": force, "reason": reason}
         args["tree"] = self._tree_of(state)
         following = features.following(state)
         if following is not None:

@@ -11,6 +11,7 @@ from holdfast.core.workflow import evidence
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import HoldfastError, Refused
 from holdfast.keeper.session import Receipt
+from holdfast.keeper.transaction import fingerprint
 from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
@@ -41,9 +42,9 @@ class Evidence:
         """Carries out one command of the core on one workflow."""
         return self._session.do(kind, args, workflow=workflow, id=id)
 
-    def _repeated(self, id: str | None) -> Receipt | None:
-        """The answer to a request that was carried out before, so that nothing is run again."""
-        return self._session.peek_repeat(id)
+    def _repeated(self, id: str | None, asked: str) -> Receipt | None:
+        """Return the answer to a request that was carried out before: nothing is run again."""
+        return self._session.peek_repeat(id, asked)
 
     def transaction(self, workflow: str | None = None, *, id: str | None = None) -> Change:
         """Change one workflow by several commands that happen together or not at all.
@@ -171,7 +172,8 @@ class Evidence:
         """Runs a gate's command and records what came of it, also that it was cancelled."""
         from holdfast import proving
 
-        repeated = self._repeated(id)
+        asked = fingerprint("run_gate", {"gate": gate, "words": list(words)})
+        repeated = self._repeated(id, asked)
         if repeated is not None:
             return repeated
         state = self._session.look(workflow)
@@ -179,7 +181,7 @@ class Evidence:
         fields, after, note = proving.run_gate(self.workspace, order, echo, is_cancelled)
         passed = fields["exit_code"] == 0
         args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
-        receipt = self.do("record_gate", args, workflow=state["id"], id=id)
+        receipt = self._session.do("record_gate", args, workflow=state["id"], id=id, asked=asked)
         receipt.state = evidence.with_stale_gates(receipt.state, after)
         notes = (note, proving.undeclared(self.workspace, state, gate))
         receipt.notes += [said for said in notes if said is not None]
@@ -220,13 +222,15 @@ class Evidence:
         """Runs a test command and records which tests failed and passed, where it tells."""
         from holdfast import proving
 
-        repeated = self._repeated(id)
+        asked = fingerprint("run_tests", {"words": list(words)})
+        repeated = self._repeated(id, asked)
         if repeated is not None:
             return repeated
         state = self.show(workflow=workflow).state
         order = proving.Order(list(words), timeout)
         tests = proving.run_tests(self.workspace, order, echo)
-        return self.do("record_tests", {"tests": tests}, workflow=state["id"], id=id)
+        args = {"tests": tests}
+        return self._session.do("record_tests", args, workflow=state["id"], id=id, asked=asked)
 
     def record_tests(
         self, ran: str, *, failing: Sequence[str] = (), passing: Sequence[str] = (),

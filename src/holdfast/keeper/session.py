@@ -9,7 +9,12 @@ from holdfast.aggregates import aggregate_of, is_workflow, stream_of
 from holdfast.core import choice, moment
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, Refused
-from holdfast.keeper.transaction import Transaction, find_repeat
+from holdfast.keeper.transaction import (
+    Transaction,
+    find_repeat,
+    fingerprint,
+    refuse_other_request,
+)
 from holdfast.layers import records
 from holdfast.storage.ledger import ACTIVE
 from holdfast.workspace import person_folder
@@ -74,22 +79,27 @@ class Session:
         return SessionTransaction(self)
 
     def change(
-        self, workflow: str | None = None, *, log: str | None = None, id: str | None = None
-    ) -> Change:
+        self, workflow: str | None = None, *, log: str | None = None, id: str | None = None,
+        asked: str = "",
+    ) -> Change:  # fmt: skip
         """Open a transaction on one workflow, the session's own by default, or on one log.
 
         Raise ``Refused`` if there is nothing to change: no ledger is made for that.
         """
         if log is None and not (self.store.ledger.exists() or self.workspace.has_records()):
             self.look(workflow)
-        return Change(self, workflow, log, id)
+        return Change(self, workflow, log, id, asked)
 
     def do(
-        self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
-        """Carry out one command on one workflow: the way every change goes."""
+        self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None,
+        asked: str = "",
+    ) -> Receipt:  # fmt: skip
+        """Carry out one command on one workflow: the way every change goes.
+
+        ``asked`` is the fingerprint of the request, if that is more or less than the command.
+        """
         try:
-            with self.change(workflow, id=id) as change:
+            with self.change(workflow, id=id, asked=asked) as change:
                 change.decide(kind, **args)
                 return change.commit()
         except Fault as fault:
@@ -129,13 +139,14 @@ class Session:
         return place[1] if place else ""
 
     def repeat(
-        self, tx: Transaction, id: str | None, workflow: str | None = None
+        self, tx: Transaction, id: str | None, workflow: str | None = None, asked: str = ""
     ) -> Receipt | None:
         """Return the answer to a command that was carried out before, under the same id.
 
-        Raise ``Refused`` if it was about another workflow than the one that is named.
+        Raise ``Refused`` if it was another command, or about another workflow than the one that
+        is named.
         """
-        events = tx.repeat(id, workflow=workflow)
+        events = tx.repeat(id, workflow=workflow, asked=asked)
         if not events:
             return None
         state = tx.load(events[0]["stream"])
@@ -143,11 +154,11 @@ class Session:
         self.store.indexes.show(state, [])
         return Receipt(state, [event["seq"] for event in events], self.notes())
 
-    def peek_repeat(self, id: str | None) -> Receipt | None:
-        """The same without the lock, so that nothing is run a second time."""
+    def peek_repeat(self, id: str | None, asked: str = "") -> Receipt | None:
+        """Return that answer without taking the lock first, so that nothing is run again."""
         if id is None or not self.store.ledger.exists():
             return None
-        events = find_repeat(self.store, id)
+        events = find_repeat(self.store, id, asked=asked)
         seen = self.store.peek(events[0]["stream"]) if events else None
         if seen is None:
             return None
@@ -360,12 +371,13 @@ class Change:
     """
 
     def __init__(
-        self, session: Session, workflow: str | None, log: str | None, id: str | None
+        self, session: Session, workflow: str | None, log: str | None, id: str | None, asked: str
     ) -> None:
         self._session = session
         self._workflow = workflow
         self._log = log
         self._id = id
+        self._asked = asked
         self._tx = session.transaction()
         self._events: list[Event] = []
         self._is_repeated = False
@@ -374,7 +386,9 @@ class Change:
     def __enter__(self) -> Self:
         self._tx.__enter__()
         try:
-            self._events = self._tx.repeat(self._id, log=self._log, workflow=self._workflow)
+            self._events = self._tx.repeat(
+                self._id, log=self._log, workflow=self._workflow, asked=self._asked
+            )
             self._is_repeated = bool(self._events)
             if self._is_repeated:
                 self.stream = self._events[0]["stream"]
@@ -398,6 +412,10 @@ class Change:
 
     def decide(self, kind: str, /, **args: Any) -> None:
         """Carry out a command of the core; raise ``Refused``."""
+        if self._id is not None and not self._asked:
+            self._asked = self._tx.asked = fingerprint(kind, args)
+            if self._is_repeated:
+                refuse_other_request(self._events[0], self._id, self._asked)
         if self._is_repeated:
             return
         request = self._id

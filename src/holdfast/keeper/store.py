@@ -18,6 +18,7 @@ from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault
 from holdfast.indexes import Indexes
 from holdfast.layers.records.store import RecordStore
+from holdfast.storage.database import damaged
 from holdfast.storage.ledger import ACTIVE, Ledger
 
 TYPE_CHECKING = False
@@ -66,7 +67,7 @@ class Store:
         self.now_ms = clock_ms
         self.pause = sleep
         self.wait_s = wait_s
-        self.ledger = ledger or Ledger(workspace.home, disk, wait_s)
+        self.ledger = ledger or Ledger(workspace.home, disk, wait_s, workspace.is_current)
         self.files = RecordStore(disk, self.ledger.identity, self.note)
         self.indexes = Indexes(workspace, disk, self.skill_rows, self.note)
         self.notes: list[str] = []
@@ -116,8 +117,17 @@ class Store:
 
     def peek(self, stream: str) -> Peek | None:
         """Return a stream as it stands, and what its record says otherwise; ``None`` if unknown."""
-        held = self.ledger.stream(stream)
+        held = self.stream(stream)
         return None if held is None else self.peek_at(held)
+
+    def stream(self, name: str) -> Stream | None:
+        """Return a stream of the ledger; raise ``Fault`` if only its events are there."""
+        held = self.ledger.stream(name)
+        if held is None and self.ledger.last_version(name):
+            state, _ = aggregate_of(name).replay(lambda: self.ledger.events(name))
+            if state is not None:
+                raise damaged(self.ledger.database.path, f"the row of {name} is missing")
+        return held
 
     def peek_at(self, held: Stream) -> Peek:
         """Compare a stream's record with its state. Take no lock, and write nothing."""

@@ -12,18 +12,19 @@ from __future__ import annotations
 import os
 import time
 
+from holdfast import jsontext
 from holdfast.adopt import record as adoption
 from holdfast.aggregates import aggregate_of, is_log, is_workflow
 from holdfast.core.record_formats import FORMATS, formats_with
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import is_active, unread
+from holdfast.digest import digest
 from holdfast.disk import LARGEST
 from holdfast.errors import Fault, Refused
 from holdfast.layers import records
 from holdfast.layers.records import envelope
 from holdfast.layers.records.store import MAX_TRIES
 from holdfast.storage import events as codec
-from holdfast.storage.database import moved
 from holdfast.storage.ledger import ACTIVE, Stream
 
 TYPE_CHECKING = False
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from holdfast.layers.index import Index
 
 _MARK = next(spec.mark for spec in FORMATS.values() if spec.mark)
+_FINGERPRINT_DIGITS = 16
 _MAX_ROUNDS = 4
 """How often something may be saved into a record's place while its stream is committed."""
 
@@ -82,14 +84,14 @@ class Transaction:
         self._left: list[tuple[str, str, str]] = []
         """Files whose place could not be settled yet: the next transaction looks again."""
         self.request = ""
+        self.asked = ""
+        """The fingerprint of what the caller asked for, kept with events that have their id."""
         self._is_ending = False
         """True when whatever was asked for is appended."""
 
     def __enter__(self) -> Self:
         assert self.store.open_transaction is None, "a transaction is open already"
         store, ledger = self.store, self.store.ledger
-        if not ledger.exists() and not store.workspace.is_current():
-            raise moved(ledger.folder)
         ledger.acquire()
         try:
             store.open_transaction = self
@@ -134,7 +136,7 @@ class Transaction:
         known = self._streams.get(stream)
         if known is not None:
             return known.state
-        held = held or self.store.ledger.stream(stream)
+        held = held or self.store.stream(stream)
         if held is None and is_workflow(stream):
             return None
         subject = self.store.subject(held) if held else self.store.blank_subject(stream)
@@ -211,12 +213,14 @@ class Transaction:
     # Changing
 
     def repeat(
-        self, id: str | None, *, log: str | None = None, workflow: str | None = None
-    ) -> list[Event]:
+        self, id: str | None, *, log: str | None = None, workflow: str | None = None,
+        asked: str = "",
+    ) -> list[Event]:  # fmt: skip
         """Return the events that a request with this id recorded before; none for a new one."""
         if id is None:
             return []
-        events = find_repeat(self.store, id, log=log, workflow=workflow)
+        self.asked = asked
+        events = find_repeat(self.store, id, log=log, workflow=workflow, asked=asked)
         if events:
             self.begin()
             self.store.ledger.sync()
@@ -262,12 +266,15 @@ class Transaction:
         self.begin()
         request = id or os.urandom(12).hex()
         self.request = self.request or request
+        by = self.store.by if surface is None else {**self.store.by, "surface": surface}
+        if id is not None and self.asked:
+            by = {**by, "asked": self.asked}
         events = self.store.ledger.insert(
             drafts,
             stream=stream,
             version=touched.version,
             at=self.store.now(),
-            by=self.store.by if surface is None else {**self.store.by, "surface": surface},
+            by=by,
             request=request,
         )
         for event in events:
@@ -648,8 +655,30 @@ def _is_at(path: str, known: Fields) -> bool:
     return (stat.st_ino, stat.st_dev) == (known["inode"], known["device"])
 
 
+_OBSERVED = ("branch", "tree", "next_title", "worktree", "record", "session", "rebind")
+"""Arguments that Holdfast adds by itself, and that may differ when a request is repeated."""
+
+
+def fingerprint(kind: str, args: Fields) -> str:
+    """Return a digest of a request, by which a repetition is told from another request."""
+    given = {name: args[name] for name in sorted(args) if name not in _OBSERVED}
+    return digest(jsontext.dumps([kind, given]).encode(errors="replace"))[:_FINGERPRINT_DIGITS]
+
+
+def refuse_other_request(event: Event, id: str, asked: str) -> None:
+    """Raise ``Refused`` if the id was given to another request than this one."""
+    known = event["by"].get("asked", asked)
+    if asked and known != asked:
+        raise _id_is_taken(id, event)
+
+
+def _id_is_taken(id: str, event: Event) -> Refused:
+    message = f"the id {id} is that of another command: {event['type']}"
+    return Refused("invalid", message, "give every command an id of its own")
+
+
 def find_repeat(
-    store: Store, id: str, *, log: str | None = None, workflow: str | None = None
+    store: Store, id: str, *, log: str | None = None, workflow: str | None = None, asked: str = ""
 ) -> list[Event]:
     """Return the events of an earlier request with this id; refuse an id that is another's.
 
@@ -666,8 +695,8 @@ def find_repeat(
     stream = events[0]["stream"]
     is_same = is_workflow(stream) if log is None else stream == log
     if not is_same or (workflow is not None and stream != workflow):
-        message = f"the id {id} is that of another command: {events[0]['type']}"
-        raise Refused("invalid", message, "give every command an id of its own")
+        raise _id_is_taken(id, events[0])
+    refuse_other_request(events[0], id, asked)
     store.note(f"{id} was recorded before; nothing was recorded again")
     return events
 

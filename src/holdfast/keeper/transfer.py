@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _HEADER = "holdfast_export"
+_END = "end"
+"""The last line of an export, with the number of its events: a file that was cut has none."""
 _SURFACE = "import"
 """The surface of events that an import adds by itself."""
 _SEQ, _ID, _STREAM, _BY = 0, 1, 3, 8
@@ -55,7 +57,10 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
     header = {_HEADER: FORMAT, "version": __version__, "ledger": store.ledger.identity(),
               "workflow": workflow}  # fmt: skip
     yield jsontext.dumps(header)
-    yield from store.ledger.lines(workflow)
+    events = 0
+    for event in store.ledger.lines(workflow):
+        yield event
+        events += 1
     where, values = ("kind = 'workflow'", ()) if workflow is None else ("stream = ?", (workflow,))
     for row in store.ledger.rows(f"{where} ORDER BY created_at, stream", *values):
         held = store.ledger.stream(row["stream"])
@@ -64,6 +69,7 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
             raw = records.render(held.state, store.ledger.identity(), row["seq"], row["hash"])
             line = {"record": record, "workflow": row["stream"], "document": jsontext.loads(raw)}
             yield jsontext.dumps(line)
+    yield jsontext.dumps({_END: {"events": events}})
 
 
 def import_file(session: Session, path: str) -> Imported:
@@ -103,6 +109,7 @@ def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
     """Return the header and the events of an export; raise ``Refused`` with the line at fault."""
     header: Fields | None = None
     rows: list[Row] = []
+    end: object = None
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text:
@@ -112,13 +119,17 @@ def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
                 header = _header(text)
                 if _HEADER in header:
                     continue
-            if not text.startswith(b'{"record":'):
+            if text.startswith(b'{"end":'):
+                end = jsontext.loads(text, strict=True)
+            elif not text.startswith(b'{"record":'):
                 rows.append(codec.row_of(text))
         except (codec.BadEvent, jsontext.BadJson) as bad:
             why = bad.why if isinstance(bad, jsontext.BadJson) else str(bad)
             raise _not_an_export(name, f"line {number}: {why}") from None
     if header is None:
         raise _not_an_export(name, "it is empty")
+    if _HEADER in header and end != {_END: {"events": len(rows)}}:
+        raise _not_an_export(name, "its end is missing: it was cut off")
     _check_order(header, rows, name)
     return header, rows
 

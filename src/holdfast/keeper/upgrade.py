@@ -43,19 +43,9 @@ def _move_into_git(store: Store) -> bool:
     path = os.path.join(source, NAME)
     if source == workspace.home or not os.path.exists(path) or not is_own_ledger(source):
         return False
-    old, new = Database(source, store.disk, _WAIT_S), store.ledger.database
-    new.acquire_lock()
-    try:
-        old.acquire()
-        try:
-            old.close()
-            store.disk.move(path, new.path)
-            store.disk.sync_folder(new.folder)
-            store.disk.sync_folder(source)
-        finally:
-            old.release()
-    finally:
-        new.release()
+    old = Database(source, store.disk, _WAIT_S, lambda: False)
+    if not store.ledger.database.move_in(old):
+        return False
     workspace.prepare(store.disk, store.note)
     workspace.list_ledger(store.disk)
     store.mark_unread()

@@ -29,11 +29,13 @@ from holdfast.storage.lock import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from sqlite3 import Connection, Cursor
     from typing import Any
 
     from holdfast.disk import Disk
+
+    Files = tuple[tuple[int, int] | None, ...]
 
 NAME = "ledger.db"
 LOCK_NAME = "lock"
@@ -45,6 +47,7 @@ SCHEMA_VERSION = 1 + len(MIGRATIONS)
 RECOVERED = ".recovered"
 """Added to the name of a ledger that a repair made and has not put in place yet."""
 CHECKPOINT_PAGES = 100
+_MAX_JOURNAL_PAGES = 200
 _PAGE_BYTES = 4096
 BESIDE = ("-wal", "-shm", "-journal")
 _CONSTANT = ((0, 18), (20, 24), (44, 60), (64, 92))
@@ -71,18 +74,23 @@ Error = (_sqlite3.Error, UnicodeDecodeError)
 class Database:
     """One process's connection to the ledger of one repository."""
 
-    def __init__(self, folder: str, disk: Disk, wait_s: float) -> None:
+    def __init__(
+        self, folder: str, disk: Disk, wait_s: float, belongs_here: Callable[[], bool]
+    ) -> None:
         self.folder = folder
         self.path = os.path.join(folder, NAME)
         self._disk = disk
         self._wait_s = wait_s
+        self._belongs_here = belongs_here
+        """Returns False if the repository's ledger belongs elsewhere by now: none is made then."""
         self._lock = Lock(os.path.join(folder, LOCK_NAME), disk)
         self._connection: Connection | None = None
         self._is_writable = False
         self.file: tuple[int, int] | None = None
         """Device and inode of the database that is open."""
-        self._journal: tuple[int, int] | None = None
-        """The same of its journal: a tool that removes files may take that one alone."""
+        self._beside: Files = ()
+        """The same of its journal and shared memory: a tool may remove one of them alone."""
+        self._was_open = False
         self._owner = 0
         self._unsynced_bytes = 0
 
@@ -115,12 +123,13 @@ class Database:
     def _for_reading(self) -> Connection | None:
         if self._connection is not None and (self._lock.is_held or self._is_current()):
             return self._connection
-        was_open = self._connection is not None
         self._forget()
         file = _file_at(self.path)
         if file is None:
-            if was_open and not os.path.isdir(os.path.dirname(self.folder)):
+            if self._was_open and not os.path.isdir(os.path.dirname(self.folder)):
                 raise moved(self.folder)
+            if not os.access(self.folder, os.X_OK) and os.path.isdir(self.folder):
+                raise _storage(self.path, "permission denied")
             if os.path.lexists(self.folder) and not os.path.isdir(self.folder):
                 raise _storage(self.folder, "it is not a folder")
             return None
@@ -128,7 +137,7 @@ class Database:
         connection = self._open_to_read()
         if self.file != _file_at(self.path):
             return self._for_reading()  # SQLite opens the journal by its name, a moment later.
-        self._journal = _file_at(f"{self.path}-wal")
+        self._beside = self._files_beside()
         self._connection = connection
         return connection
 
@@ -194,9 +203,10 @@ class Database:
 
     def acquire_lock(self) -> None:
         """Take the lock alone, for a repair of a database that may not open."""
-        if not self.exists():
-            # The folder may be there without it: ``init`` makes one, for a sandbox to mount.
+        if self._connection is None:
             refuse_network(self.folder)
+        if not (self.exists() or self._belongs_here()):
+            raise moved(self.folder)
         try:
             self._make_folder()
             self._lock.acquire(self._wait_s)
@@ -253,7 +263,11 @@ class Database:
             self._roll_back()
 
     def checkpoint(self, *, is_due: bool) -> None:
-        """Move the journal into the database, if it has grown. A failure is left to the next."""
+        """Move the journal into the database, if it has grown. A failure is left to the next.
+
+        One process after another would add to the journal for ever, because each starts without
+        knowing what was moved. So one that has grown large is emptied, unless a reader needs it.
+        """
         assert self._connection is not None
         large = self._unsynced_bytes > CHECKPOINT_PAGES * _PAGE_BYTES
         if not (is_due or large):
@@ -261,7 +275,11 @@ class Database:
         self._unsynced_bytes = 0
         try:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        except Error:
+            if os.path.getsize(f"{self.path}-wal") > _MAX_JOURNAL_PAGES * _PAGE_BYTES:
+                self._connection.execute("PRAGMA busy_timeout = 0")
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                self._connection.execute(f"PRAGMA busy_timeout = {int(self._wait_s * 1_000)}")
+        except (OSError, *Error):
             return
 
     def close(self) -> None:
@@ -318,7 +336,7 @@ class Database:
             raise newer_schema(self.path, version)
         if version < SCHEMA_VERSION:
             self._migrate(connection, version)
-        self._journal = _file_at(f"{self.path}-wal")
+        self._beside = self._files_beside()
         if not (self._is_current() and self._lock.is_current):
             raise moved(self.folder)
         self._connection = connection
@@ -374,12 +392,10 @@ class Database:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             finally:
                 connection.close()
-            if os.path.lexists(self.path) or not self._lock.is_current:
+            is_free = not os.path.lexists(self.path) and self._belongs_here()
+            if not (is_free and self._lock.is_current):
                 raise moved(self.folder)
-            # A journal whose database was taken away would be played into the new one.
-            for end in BESIDE:
-                if os.path.lexists(self.path + end):
-                    self._disk.move(self.path + end, f"{self.path}.orphan{end}")
+            self._set_orphans_aside()
             self._sync_names()
             self._disk.move(fresh, self.path)
             self._disk.sync_folder(self.folder)
@@ -387,6 +403,32 @@ class Database:
             raise self._not_writable(error) from error
         except Error as error:
             raise self._fault(error) from error
+
+    def _set_orphans_aside(self) -> None:
+        """Keep a journal whose database is gone from being played into the next one."""
+        for end in BESIDE:
+            if os.path.lexists(self.path + end):
+                self._disk.move(self.path + end, f"{self.path}.orphan{end}")
+
+    def move_in(self, old: Database) -> bool:
+        """Move another ledger's database here; return False if there is one here already."""
+        self.acquire_lock()
+        try:
+            if os.path.lexists(self.path):
+                return False
+            old.acquire()
+            try:
+                old.close()
+                self._set_orphans_aside()
+                self._sync_names()
+                self._disk.move(old.path, self.path)
+                self._disk.sync_folder(self.folder)
+                self._disk.sync_folder(old.folder)
+            finally:
+                old.release()
+        finally:
+            self.release()
+        return True
 
     def _remove_unfinished(self) -> None:
         """Remove what a killed process had not put in place."""
@@ -481,13 +523,17 @@ class Database:
     def _remember(self, file: tuple[int, int] | None) -> None:
         self.file = file
         self._owner = os.getpid()
+        self._was_open = True
+
+    def _files_beside(self) -> Files:
+        return _file_at(f"{self.path}-wal"), _file_at(f"{self.path}-shm")
 
     def _is_current(self) -> bool:
         """True if the connection is this process's own and the paths still name its files."""
         return (
             self._owner == os.getpid()
             and self.file == _file_at(self.path)
-            and self._journal == _file_at(f"{self.path}-wal")
+            and self._beside == self._files_beside()
         )
 
     def _forget(self) -> None:
@@ -496,7 +542,8 @@ class Database:
             _KEPT.append(self._connection)
         self._connection = None
         self._is_writable = False
-        self.file = self._journal = None
+        self.file = None
+        self._beside = ()
 
     # Faults
 

@@ -17,7 +17,7 @@ from holdfast.storage.database import Database, damaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from holdfast.core.shapes import Draft, Event, Fields
@@ -34,7 +34,9 @@ COLUMNS = (
     "initiative", "milestone", "created_at", "updated_at",
 )  # fmt: skip
 _LISTED = ", ".join(f"streams.{name}" for name in COLUMNS)
-STREAMS = f"SELECT {_LISTED}, states.state, states.digest FROM streams JOIN states USING (stream)"
+STREAMS = (
+    f"SELECT {_LISTED}, states.state, states.digest FROM streams LEFT JOIN states USING (stream)"
+)
 _MARKS = ", ".join("?" * len(COLUMNS))
 _PUT_STREAM = f"INSERT OR REPLACE INTO streams ({', '.join(COLUMNS)}) VALUES ({_MARKS})"
 _PUT_STATE = (
@@ -67,9 +69,16 @@ class Stream:
 class Ledger:
     """The ledger of one repository, as one process uses it."""
 
-    def __init__(self, folder: str, disk: Disk, wait_s: float) -> None:
+    def __init__(
+        self,
+        folder: str,
+        disk: Disk,
+        wait_s: float,
+        belongs_here: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Open no file yet. ``belongs_here`` is asked before a database is made."""
         self.folder = folder
-        self.database = Database(folder, disk, wait_s)
+        self.database = Database(folder, disk, wait_s, belongs_here)
         self._identity = ""
         self._identified: object = None
         """The file that has this identity; another may have taken its place."""
@@ -319,15 +328,16 @@ class Ledger:
         format, and nothing may be recorded after what cannot be understood.
         """
         self.database.acquire()
-        self._forget_reads()
-        newest = self._row("SELECT seq, hash, v FROM events ORDER BY seq DESC LIMIT 1")
-        if newest is None:
-            self._head = (0, "")
-            return
-        if newest[2] > codec.SCHEMA:
+        try:
+            self._forget_reads()
+            newest = self._row("SELECT seq, hash, v FROM events ORDER BY seq DESC LIMIT 1")
+        except BaseException:
+            self.release()
+            raise
+        if newest is not None and newest[2] > codec.SCHEMA:
             self.release()
             raise codec.newer_event(newest[2])
-        self._head = (newest[0], newest[1])
+        self._head = (0, "") if newest is None else (newest[0], newest[1])
 
     def _forget_reads(self) -> None:
         self._head = None
