@@ -17,14 +17,14 @@ from importlib.metadata import distribution
 from itertools import count, cycle, islice
 
 from holdfast import Keeper
-from holdfast.disk import Disk
 from holdfast.storage.ledger import ACTIVE
+from holdfast.system.disk import Disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.indexes import Indexes
+    from holdfast.storage.skill_indexes import Indexes
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TASKS = 10

@@ -12,8 +12,8 @@ from fixtures import ROOT
 from measure import interleaved, middle, ratio, timed
 from results import Missing, Row
 
-from holdfast.graph.memory import END
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph.memory import END
+from holdfast.layers.graph.store import GraphStore
 
 sys.path.append(os.path.join(ROOT, "e2e"))
 from reference import Server, reference, why_unavailable

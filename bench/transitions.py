@@ -9,8 +9,8 @@ from fixtures import swinging
 from measure import interleaved, middle, ratio, several
 from results import Missing, Row
 
-from holdfast.disk import Disk
 from holdfast.storage.ledger import Ledger
+from holdfast.system.disk import Disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

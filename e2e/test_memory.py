@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from holdfast.graph import search
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph import search
+from holdfast.layers.graph.store import GraphStore
 
 from conftest import CLIENT
 from install import node, pinned

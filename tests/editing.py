@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from holdfast import recipes
 from holdfast.core.workflow.state import blank
-from holdfast.layers.records.fields import Invalid
+from holdfast.formats.schema import Invalid
+from holdfast.workspace import recipes
 from strategies import origin_of
 
 AT = "2026-04-01T10:00:00.000Z"

@@ -4,7 +4,7 @@ import functools
 
 from hypothesis import strategies as st
 
-from holdfast.core.moment import iso
+from holdfast.core.time import iso
 from holdfast.core.workflow.state import blank
 
 FORMATS = ("verb", "formal", "skill", "loop")

@@ -2,7 +2,7 @@
 
 from holdfast.cli import screen
 from holdfast.cli.screen import Screen
-from holdfast.core.ahead import ahead
+from holdfast.core.next_step import ahead
 from holdfast.core.refusal import word as quote
 from holdfast.core.workflow.state import blank
 

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from holdfast.audit import verify as audit
+from holdfast.keeper.audit import verify as audit
 from workshop import Workshop
 
 LEDGER = ".git/holdfast/ledger.db"

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.arguments import Usage, json_or_text, parse
-from holdfast.cli.mistakes import nearest
+from holdfast.cli.parser import Usage, json_or_text, parse
 from holdfast.cli.table import COMMANDS, GROUPS
+from holdfast.cli.usage_errors import nearest
 
 
 def refused(*words):

@@ -8,9 +8,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from holdfast import jsontext
-from holdfast.cli import views
+from holdfast.answers import json as answers_json
 from holdfast.cli.main import main
+from holdfast.core import json_text
 from holdfast.core.workflow.state import blank
 from holdfast.errors import Fault, Refused
 
@@ -72,7 +72,7 @@ class Keeper:
 
 
 def listed(name):
-    return {**dict.fromkeys(views._ROW), "id": name}
+    return {**dict.fromkeys(answers_json._ROW), "id": name}
 
 
 def interrupted_after(events):
@@ -94,7 +94,7 @@ def keeper(monkeypatch):
 def in_json(capsys, *words):
     code = main([*words, "--json"])
     captured = capsys.readouterr()
-    return code, jsontext.loads(captured.out)
+    return code, json_text.loads(captured.out)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_following_the_log_gives_each_event_once_on_its_own_line(keeper, capsys)
     assert main(["log", "--follow", "--json"]) == 130
     assert keeper.calls[-1] == ("follow", (), {"workflow": None, "after": 2})
     lines = capsys.readouterr().out.splitlines()
-    assert [jsontext.loads(line)["seq"] for line in lines] == [1, 2, 3]
+    assert [json_text.loads(line)["seq"] for line in lines] == [1, 2, 3]
 
 
 def test_damage_is_exit_1_with_its_lines_and_an_error(keeper, capsys):
@@ -191,7 +191,7 @@ def test_damage_is_exit_1_with_its_lines_and_an_error(keeper, capsys):
 def test_an_error_is_answered_with_its_exit_code(keeper, capsys, error, code, name):
     keeper.error = error
     assert main(["advance", "--json"]) == code
-    answer = jsontext.loads(capsys.readouterr().out)
+    answer = json_text.loads(capsys.readouterr().out)
     assert (answer["ok"], answer["error"]["code"]) == (False, name)
     assert {"code", "message", "hint"} <= set(answer["error"])
     assert main(["advance"]) == code
@@ -344,8 +344,8 @@ def test_a_common_command_imports_no_more_of_the_surface_than_it_needs():
     run = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
-    modules = {"main", "table", "table_beside", "table_loops", "table_upkeep", "grammar", "steps"}
-    modules |= {"arguments", "table_initiatives"}
+    modules = {"main", "table", "table_beside", "table_loops", "table_upkeep", "grammar", "parser"}
+    modules |= {"table_initiatives", "commands", "commands.progress"}
     assert set(run.stdout.split()) == {f"holdfast.cli.{name}" for name in modules}
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli import guide
-from holdfast.cli.arguments import Usage, parse
+from handbook.reference import markdown
+from holdfast.cli import help as cli_help
 from holdfast.cli.grammar import COMMON
-from holdfast.cli.reference import markdown
+from holdfast.cli.parser import Usage, parse
 from holdfast.cli.table import COMMANDS, GROUPS, WITHOUT_WORKSPACE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,12 +19,12 @@ each_command = pytest.mark.parametrize("name", COMMANDS)
 
 def test_the_reference_is_what_the_table_says():
     written = (ROOT / "docs" / "cli.md").read_text("utf-8")
-    assert written == markdown(), "run: python -m holdfast.cli.reference > docs/cli.md"
+    assert written == markdown(), "run: make docs"
 
 
 @each_command
 def test_every_command_has_its_function(name):
-    module, _, function = COMMANDS[name]["call"].partition(".")
+    module, _, function = COMMANDS[name]["call"].rpartition(".")
     found = getattr(importlib.import_module(f"holdfast.cli.{module}"), function)
     takes = ["args"] if name in WITHOUT_WORKSPACE else ["keeper", "args"]
     assert [parameter.strip("_") for parameter in inspect.signature(found).parameters] == takes
@@ -40,12 +40,12 @@ def test_examples_are_understood(name):
 
 @each_command
 def test_help_names_every_argument_and_option(name):
-    text = guide.command(name)
+    text = cli_help.command(name)
     spec = COMMANDS[name]
     for item in (*spec.get("takes", ()), *spec.get("options", ()), *COMMON):
         assert item["name"] in text
         assert item["help"] in text
-    assert spec["help"] in guide.overview()
+    assert spec["help"] in cli_help.overview()
 
 
 @each_command
@@ -64,7 +64,7 @@ def test_the_grammar_of_a_command_is_sound(name):
 def test_help_of_a_group_lists_its_commands(group):
     members = [name for name in COMMANDS if name.startswith(f"{group} ")]
     assert members
-    assert all(f"holdfast {name}" in guide.group(group) for name in members)
+    assert all(f"holdfast {name}" in cli_help.group(group) for name in members)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_help_of_a_group_lists_its_commands(group):
 )
 def test_help_for_an_unknown_command_names_the_one_that_was_meant(topic, hint):
     with pytest.raises(Usage) as caught:
-        guide.answer({"topic": topic})
+        cli_help.answer({"topic": topic})
     assert caught.value.hint == hint
 
 
 def test_help_lines_fit_a_terminal():
-    pages = [guide.overview(), *map(guide.group, GROUPS), *map(guide.command, COMMANDS)]
+    pages = [cli_help.overview(), *map(cli_help.group, GROUPS), *map(cli_help.command, COMMANDS)]
     assert [line for page in pages for line in page.split("\n") if len(line) > 96] == []

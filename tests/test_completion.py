@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from holdfast import Keeper
 from holdfast.cli import completion
-from holdfast.cli.arguments import Usage, parse
+from holdfast.cli.bash_words import of_bash, quoted, unquoted
 from holdfast.cli.grammar import COMMON
-from holdfast.cli.shellwords import of_bash, quoted, unquoted
+from holdfast.cli.parser import Usage, parse
 from holdfast.cli.table import COMMANDS, GROUPS
 from promises.hostile import HOSTILE
 from workshop import HOME, Workshop

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Keeper, jsontext
+from holdfast import Keeper
 from holdfast.cli.stage import wrapped
+from holdfast.core import json_text
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = 8
@@ -153,7 +154,7 @@ def test_it_has_none_for_those_who_want_none(tmp_path):
 
 def test_as_json_there_is_one_object_and_the_story_moves_aside(tmp_path):
     done = demo(tmp_path, "--json")
-    assert (done.returncode, jsontext.loads(done.stdout)) == (0, {"ok": True})
+    assert (done.returncode, json_text.loads(done.stdout)) == (0, {"ok": True})
     assert "Start a piece of work" in done.stderr
 
 
@@ -163,7 +164,7 @@ def test_without_git_it_says_so_and_ends_with_3(tmp_path):
     assert "git was not found" in done.stderr
     assert "next: install git" in done.stderr
     done = demo(tmp_path, "--json", PATH=str(tmp_path))
-    assert jsontext.loads(done.stdout)["error"]["code"] == "no_git"
+    assert json_text.loads(done.stdout)["error"]["code"] == "no_git"
     assert os.listdir(tmp_path) == []
 
 
@@ -181,7 +182,7 @@ def test_a_git_that_fails_is_a_fault_and_not_a_broken_promise(tmp_path):
 BROKEN = {
     "a torn write is thrown away": """
 import os
-from holdfast.layers.records.store import RecordStore
+from holdfast.storage.record_files import RecordStore
 RecordStore.has_left = lambda self, path: False
 RecordStore._see_to = lambda self, spare, path, data: os.unlink(spare)
 """,
@@ -191,12 +192,12 @@ Database.begin = lambda self: None
 Database.commit = lambda self, request, written_bytes: None
 """,
     "an edit is overwritten": """
-from holdfast.core import edits
-edits.diff = lambda old, new: []
+from holdfast.core import diff
+diff.diff = lambda old, new: []
 """,
     "a refused edit is deleted": """
 import os
-from holdfast.layers.records.store import RecordStore
+from holdfast.storage.record_files import RecordStore
 keep = RecordStore.set_aside
 def delete(self, source, data, path):
     if source != path:

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from holdfast import disk
+from holdfast.system import disk
 
 FULL = 51
 

@@ -5,8 +5,7 @@ import copy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import jsontext
-from holdfast.core import edits
+from holdfast.core import diff, json_text
 
 keys = st.sampled_from(["a", "b", "c", "+", "_absent", "history", "tasks"])
 scalars = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(0, 1) | st.text(max_size=2)
@@ -74,27 +73,27 @@ threes = states.flatmap(lambda base: st.tuples(st.just(base), edited(base), edit
 @given(states, states)
 @settings(max_examples=200)
 def test_the_changes_between_two_states_make_one_of_the_other(old, new):
-    assert same(edits.apply(old, edits.diff(old, new)), new)
+    assert same(diff.apply(old, diff.diff(old, new)), new)
 
 
 @given(threes)
 @settings(max_examples=200)
 def test_the_changes_of_an_edit_survive_the_ledger(three):
     old, new, _ = three
-    changes = jsontext.loads(jsontext.dumps(edits.diff(old, new)))
-    assert same(edits.apply(old, changes), new)
+    changes = json_text.loads(json_text.dumps(diff.diff(old, new)))
+    assert same(diff.apply(old, changes), new)
 
 
 @given(states)
 def test_an_unchanged_state_has_no_changes(state):
-    assert edits.diff(state, copy.deepcopy(state)) == []
+    assert diff.diff(state, copy.deepcopy(state)) == []
 
 
 @given(threes)
 def test_applying_changes_leaves_the_state_itself_alone(three):
     old, new, _ = three
     before = copy.deepcopy(old)
-    edits.apply(old, edits.diff(old, new))
+    diff.apply(old, diff.diff(old, new))
     assert same(old, before)
 
 
@@ -102,35 +101,35 @@ def test_applying_changes_leaves_the_state_itself_alone(three):
 @settings(max_examples=200)
 def test_who_is_in_whose_way_is_mutual(three):
     base, mine, theirs = three
-    ours, others = edits.diff(base, mine), edits.diff(base, theirs)
-    assert bool(edits.conflicts(ours, others)) == bool(edits.conflicts(others, ours))
+    ours, others = diff.diff(base, mine), diff.diff(base, theirs)
+    assert bool(diff.conflicts(ours, others)) == bool(diff.conflicts(others, ours))
 
 
 @given(threes)
 @settings(max_examples=200)
 def test_edits_of_different_places_commute(three):
     base, mine, theirs = three
-    ours, others = edits.diff(base, mine), edits.diff(base, theirs)
-    if edits.conflicts(ours, others) or both_add(ours, others):
+    ours, others = diff.diff(base, mine), diff.diff(base, theirs)
+    if diff.conflicts(ours, others) or both_add(ours, others):
         return
-    one = edits.apply(mine, edits.beyond(ours, others))
-    other = edits.apply(theirs, edits.beyond(others, ours))
+    one = diff.apply(mine, diff.beyond(ours, others))
+    other = diff.apply(theirs, diff.beyond(others, ours))
     assert same(one, other)
 
 
 def both_add(ours, others):
-    ends = [[path for path, _, _ in side if path[-1] == edits.ADDED] for side in (ours, others)]
+    ends = [[path for path, _, _ in side if path[-1] == diff.ADDED] for side in (ours, others)]
     return any(path in ends[1] for path in ends[0])
 
 
 @given(threes)
 def test_a_merge_keeps_every_change_of_both_sides(three):
     base, mine, theirs = three
-    ours, others = edits.diff(base, mine), edits.diff(base, theirs)
-    if edits.conflicts(ours, others) or both_add(ours, others):
+    ours, others = diff.diff(base, mine), diff.diff(base, theirs)
+    if diff.conflicts(ours, others) or both_add(ours, others):
         return
-    merged = edits.apply(mine, edits.beyond(ours, others))
-    left = edits.diff(base, merged)
+    merged = diff.apply(mine, diff.beyond(ours, others))
+    left = diff.diff(base, merged)
     for change in [*ours, *others]:
         assert any(same(change, kept) for kept in left)
 
@@ -138,54 +137,54 @@ def test_a_merge_keeps_every_change_of_both_sides(three):
 @given(threes)
 def test_an_edit_is_never_in_the_way_of_itself(three):
     base, mine, _ = three
-    ours = edits.diff(base, mine)
-    assert edits.conflicts(ours, copy.deepcopy(ours)) == []
-    assert edits.beyond(ours, copy.deepcopy(ours)) == []
+    ours = diff.diff(base, mine)
+    assert diff.conflicts(ours, copy.deepcopy(ours)) == []
+    assert diff.beyond(ours, copy.deepcopy(ours)) == []
 
 
 def test_the_same_value_set_twice_is_one_change():
     base, now = {"status": "a", "tasks": []}, {"status": "b", "tasks": [{"id": 1}]}
-    ours = edits.diff(base, now)
-    assert edits.conflicts(ours, edits.diff(base, now)) == []
-    assert edits.apply(now, edits.beyond(ours, edits.diff(base, now))) == now
+    ours = diff.diff(base, now)
+    assert diff.conflicts(ours, diff.diff(base, now)) == []
+    assert diff.apply(now, diff.beyond(ours, diff.diff(base, now))) == now
 
 
 def test_two_values_for_one_place_are_a_conflict():
     base = {"phases": [{"status": "pending"}]}
-    ours = edits.diff(base, {"phases": [{"status": "completed"}]})
-    theirs = edits.diff(base, {"phases": [{"status": "blocked"}]})
-    assert edits.conflicts(ours, theirs) == [["phases", 0, "status"]]
+    ours = diff.diff(base, {"phases": [{"status": "completed"}]})
+    theirs = diff.diff(base, {"phases": [{"status": "blocked"}]})
+    assert diff.conflicts(ours, theirs) == [["phases", 0, "status"]]
 
 
 def test_true_and_one_are_two_values():
-    ours, theirs = edits.diff({}, {"a": True}), edits.diff({}, {"a": 1})
-    assert edits.conflicts(ours, theirs) == [["a"]]
+    ours, theirs = diff.diff({}, {"a": True}), diff.diff({}, {"a": 1})
+    assert diff.conflicts(ours, theirs) == [["a"]]
 
 
 def test_a_place_that_was_removed_conflicts_with_what_was_changed_in_it():
     base = {"gates": {"lint": {"passed": None}}}
-    ours = edits.diff(base, {"gates": {}})
-    theirs = edits.diff(base, {"gates": {"lint": {"passed": True}}})
-    assert edits.conflicts(ours, theirs) == [["gates", "lint", "passed"]]
-    assert edits.conflicts(theirs, ours) == [["gates", "lint"]]
+    ours = diff.diff(base, {"gates": {}})
+    theirs = diff.diff(base, {"gates": {"lint": {"passed": True}}})
+    assert diff.conflicts(ours, theirs) == [["gates", "lint", "passed"]]
+    assert diff.conflicts(theirs, ours) == [["gates", "lint"]]
 
 
 def test_two_writers_may_both_add_to_the_history_but_not_both_the_next_task():
     base = {"history": [1], "tasks": [1]}
-    ours = edits.diff(base, {"history": [1, 2], "tasks": [1, 2]})
-    theirs = edits.diff(base, {"history": [1, 3], "tasks": [1, 3]})
-    assert edits.conflicts(ours, theirs) == [["tasks", "+"]]
+    ours = diff.diff(base, {"history": [1, 2], "tasks": [1, 2]})
+    theirs = diff.diff(base, {"history": [1, 3], "tasks": [1, 3]})
+    assert diff.conflicts(ours, theirs) == [["tasks", "+"]]
 
 
 def test_an_addition_and_a_change_further_up_in_a_list_do_not_meet():
     base = {"tasks": [{"status": "pending"}]}
-    ours = edits.diff(base, {"tasks": [{"status": "pending"}, {"status": "new"}]})
-    theirs = edits.diff(base, {"tasks": [{"status": "done"}]})
-    assert edits.conflicts(ours, theirs) == []
-    merged = edits.apply(edits.apply(base, ours), theirs)
+    ours = diff.diff(base, {"tasks": [{"status": "pending"}, {"status": "new"}]})
+    theirs = diff.diff(base, {"tasks": [{"status": "done"}]})
+    assert diff.conflicts(ours, theirs) == []
+    merged = diff.apply(diff.apply(base, ours), theirs)
     assert merged == {"tasks": [{"status": "done"}, {"status": "new"}]}
 
 
 def test_paths_are_told_as_people_write_them():
-    assert edits.path_text(["phases", 2, "status"]) == "phases[2].status"
-    assert edits.path_text(["history", edits.ADDED]) == "history.+"
+    assert diff.path_text(["phases", 2, "status"]) == "phases[2].status"
+    assert diff.path_text(["history", diff.ADDED]) == "history.+"

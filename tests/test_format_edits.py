@@ -3,9 +3,9 @@
 import pytest
 
 from editing import AT, LATER, Record, begun, changed, statuses
-from holdfast import recipes
 from holdfast.core.workflow.state import find_phase, find_task
-from holdfast.layers.records import skill, verb
+from holdfast.formats import skill, verb
+from holdfast.workspace import recipes
 from strategies import origin_of
 
 # The skill format, changed with jq

@@ -4,7 +4,7 @@ import pytest
 
 from editing import AT, LATER, Record, begun, changed, statuses
 from holdfast.core.workflow.state import find_phase, find_task
-from holdfast.layers.records import formal, loop
+from holdfast.formats import formal, loop
 
 # The formal format, which names one phase
 

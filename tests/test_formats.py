@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import recipes
-from holdfast.layers.records import formal, loop, skill, verb
-from holdfast.layers.records.fields import Invalid, is_safe
+from holdfast.formats import formal, loop, skill, verb
+from holdfast.formats.schema import Invalid, is_safe
+from holdfast.workspace import recipes
 from strategies import (
     FORMATS,
     NESTED,

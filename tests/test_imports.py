@@ -47,53 +47,50 @@ HEAVY = (
 
 PACKAGES = {
     "holdfast": (
-        *(
-            "adopt",
-            "aggregates",
-            "cli",
-            "core",
-            "digest",
-            "disk",
-            "errors",
-            "indexes",
-            "jsontext",
-            "keeper",
-        ),
-        *("layers", "storage", "workspace"),
+        *("adopt", "cli", "core", "errors", "formats", "keeper", "storage", "system", "workspace"),
     ),
     "holdfast.adopt": ("findings", "record"),
     "holdfast.cli": (
-        "arguments",
+        "commands",
         "grammar",
         "main",
-        "steps",
+        "parser",
         "table",
         "table_beside",
         "table_initiatives",
         "table_loops",
         "table_upkeep",
     ),
-    "holdfast.core": ("choice", "edits", "moment", "record_formats", "refusal", "workflow"),
+    "holdfast.cli.commands": ("progress",),
+    "holdfast.core": (
+        *("diff", "digest", "json_text", "record_formats", "refusal", "selection", "time"),
+        "workflow",
+    ),
     "holdfast.core.workflow": (
-        "course",
         "evidence",
-        "features",
+        "folder_mode",
         "lifecycle",
+        "loop_phase",
         "notes",
         "phases",
         "state",
         "tasks",
-        "texts",
         "units",
+        "validation",
+    ),
+    "holdfast.formats": (
+        *("aggregates", "leftover_state", "phase_fields", "schema", "signature", "skill"),
     ),
     "holdfast.keeper": ("beside", "evidence", "session", "store", "transaction"),
-    "holdfast.layers": ("index", "records"),
-    "holdfast.layers.records": ("envelope", "fields", "position", "rest", "skill", "store"),
-    "holdfast.storage": ("database", "events", "ledger", "lock"),
+    "holdfast.storage": (
+        *("database", "event_codec", "ledger", "record_files", "skill_index", "skill_indexes"),
+    ),
+    "holdfast.system": ("disk", "lock"),
+    "holdfast.workspace": ("location",),
 }
 COMMON = ["holdfast", *(f"{pack}.{name}" for pack, names in PACKAGES.items() for name in names)]
-AS_TEXT = [*COMMON, "holdfast.core.ahead", "holdfast.cli.screen", "holdfast.cli.text"]
-AS_JSON = [*COMMON, "holdfast.cli.text", "holdfast.cli.views"]
+AS_TEXT = [*COMMON, "holdfast.core.next_step", "holdfast.cli.screen", "holdfast.cli.terminal_text"]
+AS_JSON = [*COMMON, "holdfast.cli.terminal_text", "holdfast.answers", "holdfast.answers.json"]
 SQLITE = {
     *("_collections", "_functools", "_operator", "_sqlite3", "collections", "functools"),
     *("itertools", "keyword", "operator", "reprlib"),
@@ -168,4 +165,8 @@ def test_no_common_command_loads_anything_heavy(repository, line):
 def test_nothing_of_the_checkers_own_is_ever_loaded(repository):
     """The shapes are for the type checker; at run time they would cost ``typing``."""
     modules = loaded(repository, "start", "planning", "a move", "--json")
-    assert [name for name in modules if name.endswith("shapes")] == []
+    assert [
+        name
+        for name in modules
+        if name.startswith("holdfast.") and name.endswith(("shapes", "types"))
+    ] == []

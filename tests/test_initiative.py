@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.core import initiative
 from holdfast.core.refusal import Refusal
-from holdfast.layers.records import initiative as initiative_record
-from holdfast.layers.records.fields import Invalid
+from holdfast.formats import initiative as initiative_record
+from holdfast.formats.schema import Invalid
 
 NOON = "2026-04-02T12:00:00.000Z"
 ORIGIN = {"at": NOON, "path": "", "worktree": ".", "recipe": lambda _name: None}

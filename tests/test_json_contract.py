@@ -7,9 +7,9 @@ import re
 import pytest
 
 from handbook.declared import error_codes, name_of, texts, trees
-from holdfast.cli.failure import failure
+from holdfast.answers.failure import failure
 from holdfast.errors import Fault, Refused
-from holdfast.recipes import BadRecipe, NoRecipe
+from holdfast.workspace.recipes import BadRecipe, NoRecipe
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")

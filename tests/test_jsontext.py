@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast import jsontext
-from holdfast.jsontext import BadJson
+from holdfast.core import json_text
+from holdfast.core.json_text import BadJson
 from workshop import SOURCE
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -20,12 +20,12 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
     max_leaves=20,
 )
-WRITERS = [jsontext.dumps, jsontext.pretty, jsontext.line_of]
+WRITERS = [json_text.dumps, json_text.pretty, json_text.line_of]
 
 
 def refusal(text, **options):
     with pytest.raises(BadJson) as caught:
-        jsontext.loads(text, **options)
+        json_text.loads(text, **options)
     return caught.value
 
 
@@ -38,19 +38,19 @@ def test_what_is_written_is_what_json_reads(value):
 @given(values, st.sampled_from([None, 0, 2, "\t"]), st.booleans())
 def test_what_json_writes_is_what_is_read(value, indent, ascii_only):
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
-    assert jsontext.loads(text) == jsontext.loads(text.encode(), strict=True) == value
+    assert json_text.loads(text) == json_text.loads(text.encode(), strict=True) == value
 
 
 @given(values)
 def test_the_layout_for_people_says_the_same_as_the_line(value):
-    line, many = jsontext.line_of(value), jsontext.laid_out(value)
+    line, many = json_text.line_of(value), json_text.laid_out(value)
     assert json.loads(line) == json.loads(many) == value
     assert "\n" not in line
 
 
 @given(values)
 def test_text_is_never_escaped_without_need(value):
-    assert jsontext.dumps(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    assert json_text.dumps(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 @given(st.text(max_size=40) | st.text('{}[]":,0123456789.eE+-truefalsn \n\\', max_size=40))
@@ -75,7 +75,7 @@ def test_what_json_refuses_is_refused(text):
 
 def loaded(text, **options):
     try:
-        return jsontext.loads(text, **options)
+        return json_text.loads(text, **options)
     except BadJson as bad:
         return bad
 
@@ -92,12 +92,12 @@ def test_bytes_are_a_value_or_refused(raw):
 
 
 def test_numbers_that_mean_the_same_are_the_same():
-    assert jsontext.loads("[2.0, 2e0, -0.0, 1e3]") == [2, 2, 0, 1_000]
-    assert [type(n) for n in jsontext.loads("[2.0, 2e0, -0.0, 1e3, 0.5]")] == [int] * 4 + [float]
+    assert json_text.loads("[2.0, 2e0, -0.0, 1e3]") == [2, 2, 0, 1_000]
+    assert [type(n) for n in json_text.loads("[2.0, 2e0, -0.0, 1e3, 0.5]")] == [int] * 4 + [float]
 
 
 def test_a_mark_of_byte_order_is_nothing():
-    assert jsontext.loads(b"\xef\xbb\xbf{}") == {}
+    assert json_text.loads(b"\xef\xbb\xbf{}") == {}
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -138,8 +138,8 @@ def test_text_from_outside_is_looked_at_more_closely(text, why, line):
 
 
 def test_the_deepest_that_is_taken_is_taken():
-    text = "[" * (jsontext.MAX_DEPTH - 1) + "]" * (jsontext.MAX_DEPTH - 1)
-    assert json.dumps(jsontext.loads(text, strict=True)) == text
+    text = "[" * (json_text.MAX_DEPTH - 1) + "]" * (json_text.MAX_DEPTH - 1)
+    assert json.dumps(json_text.loads(text, strict=True)) == text
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -151,15 +151,15 @@ def test_what_json_cannot_hold_is_never_written(value):
 
 def test_what_is_no_value_is_never_written():
     with pytest.raises(TypeError, match="object is not JSON"):
-        jsontext.dumps({"a": object()})
+        json_text.dumps({"a": object()})
 
 
 def test_a_syntax_error_is_explained_where_json_was_never_loaded():
     """The C scanner has no exception of its own to raise in such a process."""
     code = (
-        "from holdfast import jsontext\n"
-        "try: jsontext.loads('{\\n\\n nonsense')\n"
-        "except jsontext.BadJson as bad: print(bad.line, bad.why)"
+        "from holdfast.core import json_text\n"
+        "try: json_text.loads('{\\n\\n nonsense')\n"
+        "except json_text.BadJson as bad: print(bad.line, bad.why)"
     )
     told = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONPATH": SOURCE}, capture_output=True, check=True

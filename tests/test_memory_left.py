@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from holdfast import Keeper
-from holdfast.memory.section import Section
+from holdfast.layers.memory.section import Section
 
 DYING = """
 import os, sys

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from holdfast import Keeper, Refused
-from holdfast.memory import place
-from holdfast.workspace import find
+from holdfast.layers.memory import location
+from holdfast.workspace.location import find
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def home(tmp_path, monkeypatch):
 
 
 def at(home):
-    return place.find(find(str(home / "a_b.c")))
+    return location.find(find(str(home / "a_b.c")))
 
 
 def test_it_goes_by_the_path_of_the_project(home):
@@ -36,7 +36,7 @@ def test_worktrees_share_it(home):
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
     subprocess.run([*git, "worktree", "add", "-q", str(home / "side")], check=True)
-    assert place.find(find(str(home / "side"))) == at(home)
+    assert location.find(find(str(home / "side"))) == at(home)
 
 
 def test_the_clients_settings_say_another_folder(home, monkeypatch):

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.memory import merge
-from holdfast.memory.section import Section
+from holdfast.layers.memory import merge
+from holdfast.layers.memory.section import Section
 
 words = st.text("abc <>-!#\n\r é", max_size=12)
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Keeper, Refused
-from holdfast.core import choice
+from holdfast.core import selection
 from holdfast.core.refusal import Refusal
-from holdfast.disk import Disk
+from holdfast.system.disk import Disk
 
 SESSIONS = ("one", "on", 'o\'ne "1"', "ünö", None)
 BRANCHES = ("main", "side", "main/detail")
@@ -66,7 +66,7 @@ def whole(keeper):
     """Return what the rule gives for all workflows there are."""
     session = keeper._session
     rows = keeper.store.ledger.rows()
-    return choice.choose(rows, session.asker(), session.live(rows))
+    return selection.choose(rows, session.asker(), session.live(rows))
 
 
 def meaning(picked):

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast import recipes
 from holdfast.errors import Refused
-from holdfast.recipes import BadRecipe, check
+from holdfast.workspace import recipes
+from holdfast.workspace.recipes import BadRecipe, check
 
 
 def minimal(**more):

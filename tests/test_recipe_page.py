@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import recipes
+from holdfast.workspace import recipes
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "recipes.md").read_text("utf-8")
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -4,9 +4,10 @@ import io
 
 import pytest
 
-from holdfast.cli import recipe_panels, screen, views
+from holdfast.answers import json as answers_json
+from holdfast.cli import recipe_panels, screen
 from holdfast.cli.screen import Screen
-from holdfast.cli.text import cells
+from holdfast.cli.terminal_text import cells
 from promises.hostile import each_hostile, is_allowed
 
 WORDS = ["short", "a much longer one, " * 5, "日本語のタイトル" * 4]
@@ -44,7 +45,7 @@ def lines(render, answer, kind=io.TextIOWrapper):
 @each_hostile
 def test_what_a_recipe_says_cannot_steer_a_terminal(text):
     for answer in answers(text):
-        for render in (screen, views):
+        for render in (screen, answers_json):
             found = lines(render, answer)
             assert found
             assert [line for line in found if not all(map(is_allowed, line))] == []

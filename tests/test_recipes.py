@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from holdfast import recipes
 from holdfast.errors import Fault
-from holdfast.recipes import BadRecipe, NoRecipe, check, load, names
+from holdfast.workspace import recipes
+from holdfast.workspace.recipes import BadRecipe, NoRecipe, check, load, names
 
 LOOP = "discover plan execute verify deliver complete"
 SHIPPED = {
@@ -270,7 +270,7 @@ def test_file_that_cannot_be_opened_is_a_fault(workspace, monkeypatch):
 
 
 def test_importing_recipes_does_not_import_the_toml_parser():
-    code = "import sys, holdfast.recipes; print([m for m in sys.modules if 'toml' in m])"
+    code = "import sys, holdfast.workspace.recipes; print([m for m in sys.modules if 'toml' in m])"
     source = os.path.dirname(os.path.dirname(os.path.dirname(recipes.__file__)))
     run = subprocess.run(
         [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"],

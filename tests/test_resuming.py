@@ -9,7 +9,7 @@ from holdfast.cli import screen
 from holdfast.cli.resuming import resume_panel
 from holdfast.cli.screen import Screen
 from holdfast.core.workflow.state import blank
-from holdfast.recipes import load
+from holdfast.workspace.recipes import load
 
 NOW, BEGUN, LAST = "2026-01-02T12:00:00Z", "2026-01-02T10:00:00Z", "2026-01-02T11:15:00Z"
 DONE = ("Add the model", "Hash the password", "Add the service")

@@ -7,12 +7,14 @@ import tomllib
 import pytest
 from jsonschema import Draft202012Validator
 
+import holdfast
 from handbook import answers, declared, records, schemas
 from histories import record
-from holdfast import Keeper, recipes
+from holdfast import Keeper
+from holdfast.workspace import recipes
 
 HISTORIES = sorted(name for name in os.listdir(record.HERE) if name[0].isdigit())
-SHIPPED = os.path.dirname(recipes.__file__)
+SHIPPED = os.path.join(os.path.dirname(holdfast.__file__), "recipes")
 
 
 def wrong(schema, value):
@@ -92,7 +94,7 @@ def gather(root, found):
 
 
 def recipes_format(place):
-    from holdfast.layers.records import format_of
+    from holdfast.formats import format_of
 
     return None if "rejected" in place or place.endswith("index.json") else format_of(place)
 

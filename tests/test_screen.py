@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import jsontext
-from holdfast.cli import panels, screen, text, views
+from holdfast.answers import json as answers_json
+from holdfast.cli import panels, screen, terminal_text
 from holdfast.cli.screen import Screen
-from holdfast.cli.text import cells, clean, clean_json, padded, shortened
+from holdfast.cli.terminal_text import cells, clean, clean_json, padded, shortened
+from holdfast.core import json_text
 from holdfast.core.workflow.state import blank
 
 NOW = "2026-01-02T06:04:05.000Z"
@@ -51,7 +52,7 @@ def workflow(word="word"):
 
 def row(word="word", **fields):
     return {
-        **dict.fromkeys(views._ROW),
+        **dict.fromkeys(answers_json._ROW),
         **dict.fromkeys(("id", "recipe", "title", "branch", "worktree", "record"), word),
         "status": "in_progress",
         "phase": word,
@@ -157,7 +158,7 @@ def test_stored_text_cannot_emit_terminal_escapes(kind):
 @pytest.mark.promise(14)
 @pytest.mark.parametrize("kind", [*KINDS, "stream"])
 def test_json_for_a_terminal_has_the_same_value_and_no_escapes(kind):
-    lines = "".join(views.texts(answers(HOSTILE)[kind], stream())).splitlines()
+    lines = "".join(answers_json.texts(answers(HOSTILE)[kind], stream())).splitlines()
     assert [line for line in lines if not harmless(line)] == []
     answer = answers(HOSTILE)[kind]
     if kind == "stream":
@@ -165,13 +166,13 @@ def test_json_for_a_terminal_has_the_same_value_and_no_escapes(kind):
     elif kind == "events":
         value = {"events": answer["data"], "ok": True}
     else:
-        value = views.view(answer)
-    assert jsontext.loads(lines[0]) == value
+        value = answers_json.view(answer)
+    assert json_text.loads(lines[0]) == value
 
 
 @pytest.mark.promise(14)
 def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
-    for module in (text, screen, panels):
+    for module in (terminal_text, screen, panels):
         monkeypatch.setattr(module, "clean", str)
     for kind in KINDS:
         assert [line for line in shown(answers(HOSTILE)[kind]) if not harmless(line)] != []
@@ -187,10 +188,10 @@ def test_colour_is_the_only_escape_on_a_terminal():
 @given(st.text(st.characters()))
 def test_any_text_becomes_one_printable_line(anything):
     assert harmless(clean(anything))
-    assert harmless(clean_json(jsontext.dumps(anything)))
-    assert jsontext.loads(clean_json(jsontext.dumps(anything))) == anything
-    assert clean_json(jsontext.dumps(anything), ascii_only=True).isascii()
-    assert jsontext.loads(clean_json(jsontext.dumps(anything), ascii_only=True)) == anything
+    assert harmless(clean_json(json_text.dumps(anything)))
+    assert json_text.loads(clean_json(json_text.dumps(anything))) == anything
+    assert clean_json(json_text.dumps(anything), ascii_only=True).isascii()
+    assert json_text.loads(clean_json(json_text.dumps(anything), ascii_only=True)) == anything
 
 
 @pytest.mark.parametrize("line", ["plain", "naïve – 日本語", "👩‍👩‍👧 family", "a\u00a0b"])
@@ -328,9 +329,9 @@ def test_an_ascii_stream_gets_ascii():
         lines = shown(answer, "ascii")
         assert all(line.isascii() for line in lines), kind
     assert "[>]" in shown(answers()["started"], "ascii")[0]
-    json = next(views.texts(answers("Zoë 😀")["change"], stream("latin-1")))
+    json = next(answers_json.texts(answers("Zoë 😀")["change"], stream("latin-1")))
     assert json.isascii()
-    assert jsontext.loads(json)["workflow"]["title"] == "Zoë 😀"
+    assert json_text.loads(json)["workflow"]["title"] == "Zoë 😀"
 
 
 class Terminal(io.TextIOWrapper):
@@ -360,12 +361,12 @@ def test_a_sound_report_has_no_next_step():
     )
     answer = {"kind": "report", "data": {"report": report, "command": "verify"}}
     assert shown(answer) == ["○ dev-1  behind: at 3 of 4", "sound · 4 events"]
-    assert views.view(answer) == {"ok": True, "lines": report.lines, "counts": report.counts}
+    assert answers_json.view(answer) == {"ok": True, "lines": report.lines, "counts": report.counts}
 
 
 def test_damage_is_an_error_with_its_lines():
     answer = {**answers()["report"], "code": 1}
-    view = views.view(answer)
+    view = answers_json.view(answer)
     assert view["ok"] is False
     assert view["error"] == {
         "code": "damaged",
@@ -375,7 +376,7 @@ def test_damage_is_an_error_with_its_lines():
 
 
 def test_the_view_of_a_workflow_names_what_is_unread():
-    view = views.workflow_view(workflow("build"), "a.json")
+    view = answers_json.workflow_view(workflow("build"), "a.json")
     assert view["unread"] == ["build"]
     assert (view["recipe"], view["format"]) == ("build", "skill")
     assert set(workflow()) <= set(view)

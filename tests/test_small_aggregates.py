@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import delegation, edits, initiative, initiatives, interview
+from holdfast.core import delegation, diff, initiative, initiatives, interview
 from holdfast.core.refusal import Refusal
-from holdfast.layers.records import delegation as delegation_record
-from holdfast.layers.records import initiatives as initiatives_record
-from holdfast.layers.records import interview as interview_record
-from holdfast.layers.records.fields import Invalid
+from holdfast.formats import delegation as delegation_record
+from holdfast.formats import initiatives as initiatives_record
+from holdfast.formats import interview as interview_record
+from holdfast.formats.schema import Invalid
 from initiatives.wishes import WISHES, command
 
 NOON = "2026-04-02T12:00:00.000Z"
@@ -198,7 +198,7 @@ def test_an_edit_by_hand_becomes_the_state(core, record, data):
     state, other = data.draw(reachable(core)), data.draw(reachable(core))
     rest = record.render(state)[1]
     edited = record.parse(record.render(other)[0], rest, ORIGIN)
-    changes = json.loads(json.dumps(edits.diff(state, edited)))
+    changes = json.loads(json.dumps(diff.diff(state, edited)))
     after, _, refusals = run(core, state, [asked("adopt_edit", base=1, changes=changes)])
     if refusals:
         assert refusals[0].code == "wrong_order"

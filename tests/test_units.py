@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import recipes
 from holdfast.core import workflow
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import units
 from holdfast.core.workflow.state import find_task
+from holdfast.workspace import recipes
 
 AT = "2026-02-17T12:00:00.000Z"
 NAMES = ("T1", "T2", "T3")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.cli import watch_page
 from holdfast.cli.screen import Screen
-from holdfast.cli.text import cells, painted_cells
+from holdfast.cli.terminal_text import cells, painted_cells
 from holdfast.cli.watch import Eye, Picture
 from holdfast.cli.watch_page import FRESH_MS, Fresh, page
 from holdfast.core.workflow.state import blank

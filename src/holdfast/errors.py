@@ -20,3 +20,12 @@ class Refused(HoldfastError):
 
 class Fault(HoldfastError):
     """Trouble with storage: the request may fit, the disk, the lock or a file did not."""
+
+
+def newer_file(path: str, version: object) -> Fault:
+    return Fault(
+        "newer_file",
+        f"a newer Holdfast wrote {path} (version {version}); this one would lose what it says",
+        "install the newer Holdfast: git pull in its checkout, then pip install .",
+        path=path,
+    )

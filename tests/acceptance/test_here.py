@@ -219,7 +219,11 @@ def test_it_loads_no_more_than_status_does(repo, words):
         )
         return set(done.stderr.decode().split())
 
-    own = {"holdfast.cli.here", "holdfast.core.ahead", "holdfast.cli.text"}
+    own = {
+        "holdfast.cli.commands.overview",
+        "holdfast.core.next_step",
+        "holdfast.cli.terminal_text",
+    }
     assert loaded(*words) - loaded("status", *words) <= own
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from holdfast import Keeper, Refused
 from holdfast.cli.table import COMMANDS
-from holdfast.delegations import Delegations
-from holdfast.initiatives.keeping import Initiatives
-from holdfast.interviews import Interviews
+from holdfast.initiatives.initiatives import Initiatives
 from holdfast.keeper import session as sessions
-from holdfast.loops.keeping import Loops
-from holdfast.memory.layer import Memory
+from holdfast.keeper.delegations import Delegations
+from holdfast.keeper.interviews import Interviews
+from holdfast.layers.memory.memory_file import Memory
+from holdfast.loops.loops import Loops
 
 METHODS = {
     "start": "start",

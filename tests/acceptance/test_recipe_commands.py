@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from holdfast import Keeper, Refused, recipes
+from holdfast import Keeper, Refused
+from holdfast.workspace import recipes
 
 OWN = """\
 format = "verb"

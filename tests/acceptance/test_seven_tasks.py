@@ -11,7 +11,7 @@ import sys
 TASKS = [f"Part {number}" for number in range(1, 8)]
 DYING = """\
 import os, signal, sys
-from holdfast.disk import Disk
+from holdfast.system.disk import Disk
 left = int(sys.argv.pop(1))
 def dying(name):
     step = getattr(Disk, name)

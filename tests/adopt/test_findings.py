@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import pytest
 
 from holdfast.adopt import findings
-from holdfast.aggregates import LOGS, log_of, stream_of
 from holdfast.core.record_formats import FORMATS
+from holdfast.formats.aggregates import LOGS, log_of, stream_of
 from workshop import YEAR_MS, Place, Workshop, edited, types, worked_on
 
 CHANGES = {

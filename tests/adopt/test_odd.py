@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from holdfast import Fault, Refused
-from holdfast.disk import LARGEST
+from holdfast.system.disk import LARGEST
 from workshop import FORMATS, HOME, LEDGER, Place, Workshop, lines_of
 
 PATIENCE_S = 20

@@ -10,9 +10,9 @@ import tracemalloc
 
 import pytest
 
-from holdfast.evidence import processes
 from holdfast.evidence import run as module
 from holdfast.evidence.run import run
+from holdfast.system import process_tree
 
 ENOUGH = 600
 
@@ -231,7 +231,7 @@ def test_grandchildren_in_sessions_of_their_own_are_killed_too(run_into_the_limi
 def test_group_is_ended_where_the_system_tells_nothing_of_others(
     run_into_the_limit, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(processes, "_PROC", str(tmp_path / "nothing"))
+    monkeypatch.setattr(process_tree, "_PROC", str(tmp_path / "nothing"))
     outcome = run_into_the_limit(STUBBORN, 2)
     assert not any(map(lives, pids(outcome)))
 
@@ -239,12 +239,12 @@ def test_group_is_ended_where_the_system_tells_nothing_of_others(
 @needs_proc
 def test_process_that_got_the_number_of_a_stray_is_left_alone(monkeypatch):
     sent = []
-    monkeypatch.setattr(processes.os, "kill", lambda *args: sent.append(args))
-    family = processes.Family.__new__(processes.Family)
+    monkeypatch.setattr(process_tree.os, "kill", lambda *args: sent.append(args))
+    family = process_tree.Family.__new__(process_tree.Family)
     family._strays = {os.getpid(): b"another time"}
     family._send_to_strays(signal.SIGKILL)
     assert sent == []
-    family._strays = {os.getpid(): processes._everyone()[os.getpid()].since}
+    family._strays = {os.getpid(): process_tree._everyone()[os.getpid()].since}
     family._send_to_strays(signal.SIGKILL)
     assert sent == [(os.getpid(), signal.SIGKILL)]
 

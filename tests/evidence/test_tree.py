@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
-from holdfast import workspace
 from holdfast.evidence import tree
+from holdfast.workspace import location
 
 AUTHOR = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -41,7 +41,7 @@ class Repository:
         self.path.joinpath(name).write_text(text)
 
     def digest(self):
-        return tree.digest_of(tree.read(workspace.find(os.fspath(self.path))))
+        return tree.digest_of(tree.read(location.find(os.fspath(self.path))))
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_what_git_tells_its_hooks_does_not_lead_elsewhere(repository, monkeypatc
 
 
 def test_without_git_a_link_to_a_folder_is_seen_to_lead_elsewhere(tmp_path):
-    place = workspace.find(os.fspath(tmp_path))
+    place = location.find(os.fspath(tmp_path))
     tmp_path.joinpath("link").symlink_to("one")
     for name in ("one", "two"):
         tmp_path.joinpath(name).mkdir()
@@ -132,7 +132,7 @@ def test_without_git_a_link_to_a_folder_is_seen_to_lead_elsewhere(tmp_path):
 
 
 def test_a_large_file_is_not_held_in_memory(tmp_path):
-    place = workspace.find(os.fspath(tmp_path))
+    place = location.find(os.fspath(tmp_path))
     with tmp_path.joinpath("large").open("wb") as file:
         file.truncate(64 << 20)
     tracemalloc.start()

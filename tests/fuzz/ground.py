@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
+import holdfast
 from holdfast import Keeper
 from workshop import Clock, open_workflow
 
@@ -94,8 +95,6 @@ def test_logs():
 
 
 def recipes():
-    import holdfast.recipes
-
-    place = os.path.dirname(holdfast.recipes.__file__)
+    place = os.path.join(os.path.dirname(holdfast.__file__), "recipes")
     names = sorted(name for name in os.listdir(place) if name.endswith(".toml"))
     return [_bytes(os.path.join(place, name)) for name in names]

@@ -5,12 +5,12 @@ import functools
 from fuzz import ground
 from holdfast.errors import HoldfastError
 from holdfast.initiatives import pages as milestone_pages
-from holdfast.initiatives import status
+from holdfast.initiatives import status_yaml
 from holdfast.install.agents import AGENTS, TEAM
-from holdfast.install.places import ServersFile, SettingsFile
-from holdfast.loops import entries, pages, reading
+from holdfast.install.client_files import ServersFile, SettingsFile
+from holdfast.loops import page_reader, pages, progress_log
 from holdfast.loops.rebuild import rebuilt
-from holdfast.workspace import find
+from holdfast.workspace.location import find
 from loops import walks
 
 VALUES = {
@@ -31,11 +31,11 @@ def _loop():
 def workflow_status(data):
     """The values are there afterwards, and everybody's own lines are too."""
     try:
-        after = status.Status(data).with_values(VALUES, PROGRESS)
-    except status.BadStatus as bad:
+        after = status_yaml.Status(data).with_values(VALUES, PROGRESS)
+    except status_yaml.BadStatus as bad:
         assert bad.line >= 1
         raise
-    told = status.Status(after)
+    told = status_yaml.Status(after)
     assert (told.milestone, told.status) == (VALUES["milestone"], VALUES["status"])
     assert told.with_values(VALUES, PROGRESS) == after
     comments = [row for row in data.split(b"\n") if row.startswith(b"#")]
@@ -69,7 +69,7 @@ def milestone_page(data):
 def loop_units(data):
     text = data.decode("utf-8", "surrogateescape")
     for mode in walks.MODES:
-        told, complaints = reading.read_units(text, mode)
+        told, complaints = page_reader.read_units(text, mode)
         assert all(one.startswith("line ") for one in complaints)
         assert len({unit["id"] for unit in told}) == len(told)
     # What the first time could not be understood may be by the second, with the units that came.
@@ -80,8 +80,8 @@ def loop_units(data):
 def loop_pages(data):
     """The brief, the lessons, and all pages together."""
     text = data.decode("utf-8", "surrogateescape")
-    reading.read_brief(text)
-    reading.read_guardrails(text)
+    page_reader.read_brief(text)
+    page_reader.read_guardrails(text)
     state = {**_loop().state, "guardrails": [{"name": "a", "when": "b"}]}
     once = pages.patched_guardrails(text, state)
     assert once.startswith(text)
@@ -93,9 +93,9 @@ def loop_pages(data):
 def loop_log(data):
     """What is appended is found again, so that it is appended once."""
     text = data.decode("utf-8", "surrogateescape")
-    entries.settled(entries.read(text))
-    whole = text + entries.Comparison(text, _loop().events).addition()
-    assert entries.Comparison(whole, _loop().events).addition() == ""
+    progress_log.settled(progress_log.read(text))
+    whole = text + progress_log.Comparison(text, _loop().events).addition()
+    assert progress_log.Comparison(whole, _loop().events).addition() == ""
 
 
 @functools.cache

@@ -9,21 +9,22 @@ import functools
 import json
 
 from fuzz import ground
-from holdfast import HoldfastError, Keeper, jsontext, recipes, settings, trust, workspace
-from holdfast.core import moment
-from holdfast.detection import from_notes, from_plan
-from holdfast.digest import digest
-from holdfast.disk import Disk
+from holdfast import HoldfastError, Keeper, formats
+from holdfast.adopt.note_parser import from_notes, from_plan
+from holdfast.core import json_text as core_json
+from holdfast.core import time as times
+from holdfast.core.digest import digest
 from holdfast.evidence import testlogs
-from holdfast.graph import memory, servers
+from holdfast.formats import json_paths, replay_check, signature
+from holdfast.formats.schema import Invalid
 from holdfast.hooks import transcripts
-from holdfast.layers import index, records
-from holdfast.layers.records import envelope, locate, sound
-from holdfast.layers.records.fields import Invalid
-from holdfast.memory import merge
-from holdfast.memory.section import Section
-from holdfast.storage import events as codec
+from holdfast.layers.graph import memory, servers
+from holdfast.layers.memory import merge
+from holdfast.layers.memory.section import Section
+from holdfast.storage import event_codec, skill_index
 from holdfast.storage.version_0_1 import OldLedger
+from holdfast.system.disk import Disk
+from holdfast.workspace import location, recipes, settings, trust
 from promises.hostile import is_allowed
 
 AT = "2026-07-08T09:10:11.000Z"
@@ -41,17 +42,17 @@ PLACES = {
 def json_text(data):
     """What is taken is what the ``json`` package takes; what is refused has its line."""
     try:
-        value = jsontext.loads(data, strict=True)
-    except jsontext.BadJson as bad:
+        value = core_json.loads(data, strict=True)
+    except core_json.BadJson as bad:
         assert 1 <= bad.line <= data.count(b"\n") + 1
         raise
     assert value == json.loads(data.removeprefix(b"\xef\xbb\xbf"), parse_int=_any_size)
-    for form in (jsontext.dumps(value), jsontext.pretty(value), jsontext.line_of(value)):
-        assert jsontext.loads(form, strict=True) == value
+    for form in (core_json.dumps(value), core_json.pretty(value), core_json.line_of(value)):
+        assert core_json.loads(form, strict=True) == value
 
 
 def _any_size(text):
-    return int(text) if len(text) <= jsontext.MAX_DIGITS else float("nan")
+    return int(text) if len(text) <= core_json.MAX_DIGITS else float("nan")
 
 
 # The ledger
@@ -61,14 +62,14 @@ def event_line(data):
     """As it is, and with a hash that fits: then it is an event, or no good for another reason."""
     for line in (data, _sealed(data)):
         try:
-            row = codec.row_of(line)
-        except codec.BadEvent:
+            row = event_codec.row_of(line)
+        except event_codec.BadEvent:
             continue
-        event = codec.event_of(row)
+        event = event_codec.event_of(row)
         assert event["seq"] >= 1
-        again = codec.line_of(row).encode()
-        assert codec.row_of(again) == row
-        assert jsontext.loads(again, strict=True) == event
+        again = event_codec.line_of(row).encode()
+        assert event_codec.row_of(again) == row
+        assert core_json.loads(again, strict=True) == event
 
 
 def _sealed(data):
@@ -106,10 +107,10 @@ def _resealed(data):
     prev, lines = "", []
     for line in data.split(b"\n"):
         try:
-            value = jsontext.loads(line, strict=True)
-            body = jsontext.dumps({**value, "prev": prev}).rpartition(',"hash":')[0]
+            value = core_json.loads(line, strict=True)
+            body = core_json.dumps({**value, "prev": prev}).rpartition(',"hash":')[0]
             own = digest(body.encode())
-        except (jsontext.BadJson, TypeError, UnicodeEncodeError):
+        except (core_json.BadJson, TypeError, UnicodeEncodeError):
             lines.append(line)
             continue
         is_event = body and "seq" in value
@@ -120,10 +121,10 @@ def _resealed(data):
 
 def events(data):
     """Events that nobody wrote: what makes no sense is left out, and the rest is a state."""
-    told = jsontext.loads(data, strict=True)
+    told = core_json.loads(data, strict=True)
     listed = [_completed(one, n) for n, one in enumerate(told if isinstance(told, list) else [], 1)]
-    state, odd = sound.replayed(lambda: [one for one in listed if one is not None])
-    assert state is None or sound.flaw(state) is None
+    state, odd = replay_check.replayed(lambda: [one for one in listed if one is not None])
+    assert state is None or replay_check.flaw(state) is None
     assert len(odd) <= len(listed)
 
 
@@ -145,21 +146,21 @@ def _completed(told, seq):
 def record(name, data):
     """A document is a state or is invalid at a line; its record gives the same state again."""
     data = _with_its_digest(data)
-    sealed = envelope.unseal(data)
+    sealed = signature.unseal(data)
     origin = {"at": AT, "path": PLACES[name], "worktree": ".", "recipe": _recipe}
     try:
-        state = records.parse(name, sealed, None, origin)
+        state = formats.parse(name, sealed, None, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
-        assert 1 <= locate.line_of(text, invalid.path) <= text.count("\n") + 1
+        assert 1 <= json_paths.line_of(text, invalid.path) <= text.count("\n") + 1
         raise
-    if sound.flaw(state) is not None:
+    if replay_check.flaw(state) is not None:
         return
-    raw = records.render(state, "l" * 32, 7, "h" * 32)
-    again = envelope.unseal(raw)
+    raw = formats.render(state, "l" * 32, 7, "h" * 32)
+    again = signature.unseal(raw)
     assert again.intact
-    assert records.parse(name, again, None, origin) == state
-    assert envelope.unseal(json.dumps(json.loads(raw)).encode()).intact
+    assert formats.parse(name, again, None, origin) == state
+    assert signature.unseal(json.dumps(json.loads(raw)).encode()).intact
 
 
 def _with_its_digest(data):
@@ -176,26 +177,28 @@ def _recipe(name):
 
 def small_record(kind, data):
     """The same for what has one record in a workspace."""
-    module = __import__(f"holdfast.layers.records.{kind}", fromlist=("parse",))
+    module = __import__(f"holdfast.formats.{kind}", fromlist=("parse",))
     data = _with_its_digest(data)
-    sealed = envelope.unseal(data)
+    sealed = signature.unseal(data)
     origin = {"at": AT, "path": "", "worktree": ".", "recipe": lambda _: None}
     try:
         state = module.parse(sealed.document, sealed.rest or {}, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
-        assert 1 <= locate.line_of(text, invalid.path) <= text.count("\n") + 1
+        assert 1 <= json_paths.line_of(text, invalid.path) <= text.count("\n") + 1
         raise
-    again = envelope.unseal(envelope.seal(*module.render(state), "l" * 32, 7, "h" * 32))
+    again = signature.unseal(signature.seal(*module.render(state), "l" * 32, 7, "h" * 32))
     assert again.intact
     assert module.parse(again.document, again.rest or {}, origin) == state
 
 
 def index_file(data):
     """What is not as Holdfast wrote it is nothing; what is, is written the same again."""
-    rows = index.rows_in(data)
+    rows = skill_index.rows_in(data)
     if rows is not None and all(isinstance(row, dict) and "id" in row for row in rows):
-        assert index.rows_in(index.rendered(rows, AT)) == sorted(rows, key=lambda r: str(r["id"]))
+        assert skill_index.rows_in(skill_index.rendered(rows, AT)) == sorted(
+            rows, key=lambda r: str(r["id"])
+        )
 
 
 # Recipes and settings
@@ -206,7 +209,7 @@ def recipe(data):
     path = ground.written("recipes/.claude/workflows/mine.toml", data)
     taken = recipes.load_file("mine", path, f"{ground.folder()}/recipes")
     assert recipes.check(taken, "mine") == taken
-    jsontext.dumps(taken).encode()
+    core_json.dumps(taken).encode()
 
 
 def own_settings(data):
@@ -230,10 +233,10 @@ def approvals(data):
 def moments(data):
     """Times and durations, which stand in nearly every file."""
     text = data.decode(errors="surrogateescape")
-    ms = moment.epoch_ms(text)
+    ms = times.epoch_ms(text)
     if ms is not None and 0 <= ms < 253_402_300_800_000:
-        assert moment.epoch_ms(moment.iso(ms)) == ms
-    length = moment.duration_s(text)
+        assert times.epoch_ms(times.iso(ms)) == ms
+    length = times.duration_s(text)
     assert length is None or length >= 0
 
 
@@ -244,7 +247,7 @@ def git_folder(data):
     root = f"{ground.folder()}/clone"
     for name, text in (("HEAD", head), ("config", config), ("packed-refs", packed)):
         ground.written(f"clone/.git/{name}", text)
-    found = workspace.find(root)
+    found = location.find(root)
     assert found.root == root
     assert found.home.startswith(root)
     for said in (found.branch(), found.commit()):
@@ -254,7 +257,7 @@ def git_folder(data):
 def servers_file(data):
     """Servers of a project: what a person reads is all that would be run."""
     ground.written("servers/.mcp.json", data)
-    here = workspace.find(f"{ground.folder()}/servers")
+    here = location.find(f"{ground.folder()}/servers")
     one = servers.find(here, "memory")
     assert one.text.encode()
     one.filled({"HOME": "/nowhere"})
@@ -289,12 +292,12 @@ def notes(data):
         assert len(found["required_reading"]) <= 100
         document = {key: found[key] for key in found if key not in ("said", "source")}
         origin = {"at": AT, "path": PLACES["formal"], "worktree": ".", "recipe": _recipe}
-        records.module("formal").parse(document, {}, origin)
+        formats.module("formal").parse(document, {}, origin)
 
 
 def transcript(data):
     said = transcripts.summed_up_at(ground.written("transcript.jsonl", data), "id some-file ")
-    assert said == "" or moment.epoch_ms(said) is not None
+    assert said == "" or times.epoch_ms(said) is not None
 
 
 def test_log(data):
@@ -303,7 +306,7 @@ def test_log(data):
     if found:
         said = [*found.get("failing", []), *found.get("passing", []), found.get("error") or ""]
         assert all(map(is_allowed, "".join(said).replace("\t", " ")))
-        assert len(jsontext.dumps(found)) <= 10 * len(data) + 1_000
+        assert len(core_json.dumps(found)) <= 10 * len(data) + 1_000
 
 
 def memory_file(data):

@@ -6,33 +6,34 @@ import os
 import shutil
 
 from fuzz import ground
-from holdfast import Keeper, jsontext
-from holdfast.cli import completion, shellwords
-from holdfast.cli.arguments import parse
+from holdfast import Keeper
+from holdfast.cli import bash_words, completion
+from holdfast.cli.parser import parse
 from holdfast.cli.table import COMMANDS
-from holdfast.hooks import first
-from holdfast.hooks.plans import Call, plan_for
+from holdfast.core import json_text
+from holdfast.hooks import quick_check
+from holdfast.hooks.handlers import Call, plan_for
 from holdfast.mcp.memory import Memory
-from holdfast.mcp.pipe import MAX_LINE
 from holdfast.mcp.server import Server
+from holdfast.mcp.stdio import MAX_LINE
 from holdfast.mcp.workflows import Workflows
-from holdfast.workspace import find
+from holdfast.workspace.location import find
 from workshop import Clock
 
 
 def hook_input(data):
     """An event is answered with JSON or not at all; what it would record is not recorded here."""
-    event = first._event(data)
+    event = quick_check._event(data)
     root = ground.workspace()
     if isinstance(event.get("cwd"), str):
         event["cwd"] = os.path.join(root, "docs")
-    folder = first.folder_of(event) if event else ""
+    folder = quick_check.folder_of(event) if event else ""
     if not folder or find(folder).root != root:
         return
-    first._may_matter(event, find(folder))
+    quick_check._may_matter(event, find(folder))
     plan = plan_for(Call(event, root))
     assert plan.says.isprintable() or plan.answer is None
-    assert jsontext.loads(jsontext.dumps(plan.answer).encode()) == plan.answer
+    assert json_text.loads(json_text.dumps(plan.answer).encode()) == plan.answer
 
 
 class _Pipe:
@@ -47,7 +48,7 @@ class _Pipe:
 
     def send(self, message):
         self.sent.append(message)
-        text = jsontext.dumps(message)
+        text = json_text.dumps(message)
         try:
             raw = text.encode()
         except UnicodeEncodeError:
@@ -103,11 +104,11 @@ def typed_line(data):
     """A line that is still being typed: candidates are words, and nothing is run."""
     text = data.decode(errors="replace").replace("\0", " ")
     pieces = text.split(" ")[:20] or [""]
-    words, kept, quote = shellwords.of_bash(pieces)
+    words, kept, quote = bash_words.of_bash(pieces)
     assert isinstance(kept, str)
     for piece in pieces:
-        bare, _, _ = shellwords.unquoted(piece)
-        assert shellwords.unquoted(shellwords.quoted(bare, ""))[0] == bare
+        bare, _, _ = bash_words.unquoted(piece)
+        assert bash_words.unquoted(bash_words.quoted(bare, ""))[0] == bare
     assert quote in ("", "'", '"')
     with contextlib.chdir(ground.workspace()):
         for value, _ in completion.candidates(words or [""]):

@@ -12,13 +12,13 @@ import os
 from typing import NamedTuple
 
 from fuzz import ground, pages, parsers, talks
+from holdfast.core.json_text import BadJson
 from holdfast.errors import HoldfastError
+from holdfast.formats.schema import Invalid
 from holdfast.initiatives.pages import BadPage
-from holdfast.initiatives.status import BadStatus, fresh
-from holdfast.jsontext import BadJson
-from holdfast.layers import index
-from holdfast.layers.records.fields import Invalid
+from holdfast.initiatives.status_yaml import BadStatus, fresh
 from holdfast.loops.pages import brief, guardrails, units
+from holdfast.storage import skill_index
 
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
 
@@ -95,8 +95,8 @@ def _records(name):
     origin = {"at": parsers.AT, "path": parsers.PLACES[name], "worktree": "."}
     for raw in found[:1]:
         told = {**origin, "recipe": parsers._recipe}
-        state = parsers.records.module(name).parse(json.loads(raw), {}, told)
-        found.append(parsers.records.render(state, "l" * 32, 7, "h" * 32))
+        state = parsers.formats.module(name).parse(json.loads(raw), {}, told)
+        found.append(parsers.formats.render(state, "l" * 32, 7, "h" * 32))
     return found
 
 
@@ -108,7 +108,7 @@ def _loop_pages():
 
 
 def _log():
-    empty = pages.entries.Comparison("", pages._loop().events)
+    empty = pages.progress_log.Comparison("", pages._loop().events)
     return [empty.addition().encode(), b"# Progress Log\n\n## T1 - Iteration 1 - x\n**Did:** y\n"]
 
 
@@ -120,7 +120,10 @@ def _index():
         "created_at": parsers.AT,
         "updated_at": parsers.AT,
     }
-    return [index.rendered([index.row_of(row)], parsers.AT), index.rendered([], parsers.AT)]
+    return [
+        skill_index.rendered([skill_index.row_of(row)], parsers.AT),
+        skill_index.rendered([], parsers.AT),
+    ]
 
 
 INITIATIVES = {

@@ -15,7 +15,7 @@ from golden.record import pages_of
 from golden.stage import Runner
 from golden.steps import Fire, Run, Serve
 from holdfast.cli.table import COMMANDS
-from holdfast.hooks.plans import EVENTS
+from holdfast.hooks.handlers import EVENTS
 from holdfast.mcp import memory_tools, tools
 
 EXPECTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "expected")

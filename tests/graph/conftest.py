@@ -3,7 +3,7 @@ import subprocess
 import pytest
 
 from holdfast import Keeper
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph.store import GraphStore
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast import Keeper
 from holdfast.errors import HoldfastError
-from holdfast.graph import applying, embedded, history
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph import apply, embedded, pending_events
+from holdfast.layers.graph.store import GraphStore
 
 
 def entities(keeper):
@@ -169,8 +169,8 @@ def test_a_server_that_is_told_step_by_step_has_what_the_graph_has(steps, chance
             known, seq, holder = [], 0, ""
             for number, step in enumerate([*steps, "deliver"]):
                 if step == "deliver":
-                    update = history.since(keeper.store, seq, holder)
-                    applying.apply(server, update.operations, update.gone)
+                    update = pending_events.since(keeper.store, seq, holder)
+                    apply.apply(server, update.operations, update.gone)
                     seq, holder = keeper.store.ledger.head_seq, update.holder
                     continue
                 try:

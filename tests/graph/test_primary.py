@@ -8,8 +8,8 @@ import pytest
 
 from graph.test_remote import Memory
 from holdfast import Keeper
-from holdfast.disk import Disk
 from holdfast.errors import Fault, Refused
+from holdfast.system.disk import Disk
 
 
 class Stuck(Disk):

@@ -9,14 +9,14 @@ import sys
 import pytest
 
 import holdfast
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph.store import GraphStore
 
 pytestmark = pytest.mark.promise(1, 6)
 
 SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 WRITER = """\
 import sys
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph.store import GraphStore
 
 path, who, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)
@@ -103,7 +103,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_once(path, victims_after, 
 
 KILLED_WITHIN = """\
 import os, signal, sys
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph.store import GraphStore
 
 with GraphStore(sys.argv[1]) as store:
     store.create_entities([{"name": "a", "entityType": "T", "observations": ["before"]}])
@@ -130,8 +130,8 @@ def test_a_transaction_that_was_killed_leaves_nothing_of_itself(path):
 
 KILLED_WHILE_MAKING = """\
 import os, signal, sys
-from holdfast.disk import Disk
-from holdfast.graph.store import GraphStore
+from holdfast.system.disk import Disk
+from holdfast.layers.graph.store import GraphStore
 
 class Dying(Disk):
     def move(self, source, target):

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Fault, Refused
-from holdfast.graph import delivery, remote, servers
-from holdfast.workspace import find
+from holdfast.layers.graph import mcp_client, mcp_delivery, servers
+from holdfast.workspace.location import find
 
 SERVER = str(Path(__file__).resolve().parent.parent / "memory_server.py")
 
@@ -61,7 +61,7 @@ def synced(keeper, **options):
 
 def limited(keeper, limit_s=0.7, **options):
     """A delivery with a short limit."""
-    return delivery.deliver(keeper.store, "memory", limit_s=limit_s, **options)
+    return mcp_delivery.deliver(keeper.store, "memory", limit_s=limit_s, **options)
 
 
 def test_what_is_outstanding_is_delivered_once(memory, keeper):
@@ -132,7 +132,7 @@ def test_a_server_that_fails_costs_its_limit_once_and_is_then_left_alone(
     one = keeper()
     found = limited(one, 2.0)
     assert found.why
-    assert one.store.notes == [delivery.WARNING]
+    assert one.store.notes == [mcp_delivery.WARNING]
     assert (found.seq, found.behind) == (0, 2)
     starts = memory.calls().count("start")
     for _ in range(3):
@@ -151,12 +151,14 @@ def test_a_server_that_is_back_has_everything_and_it_is_said(memory, keeper, clo
     keeper().start("apex", "one")
     assert limited(keeper(), 10).events == 2
     keeper().advance()
-    failed = limited(keeper(), reach=lambda *_: (_ for _ in ()).throw(remote.Unreachable("gone")))
+    failed = limited(
+        keeper(), reach=lambda *_: (_ for _ in ()).throw(mcp_client.Unreachable("gone"))
+    )
     assert (failed.why, failed.behind) == ("gone", 2)
     clock.ms += 6 * 60_000
     one = keeper()
     assert limited(one, 10).events == 2
-    assert one.store.notes == [delivery.RECOVERED]
+    assert one.store.notes == [mcp_delivery.RECOVERED]
     assert "phase: plan" in memory.entities()["workflow-state"]
 
 
@@ -186,7 +188,7 @@ def test_a_kill_before_the_position_is_kept_delivers_again_and_changes_nothing(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(delivery.Position, "keep", killed)
+        patched.setattr(mcp_delivery.Position, "keep", killed)
         with pytest.raises(Killed):
             limited(keeper(), 10)
     before = memory.file.read_text()
@@ -200,7 +202,7 @@ def test_a_position_that_makes_no_sense_delivers_everything_again(memory, keeper
     memory.set()
     keeper().start("apex", "one")
     limited(keeper(), reach=lambda *_: 0)
-    kept = place / ".git" / "holdfast" / delivery.NAME
+    kept = place / ".git" / "holdfast" / mcp_delivery.NAME
     held = json.loads(kept.read_text())
     marks = {**held["marks"], "seq": "many"}
     kept.write_text(json.dumps({**held, "marks": marks}) if text is None else text)
@@ -221,16 +223,18 @@ def test_a_reader_finds_what_the_server_has_or_is_told_that_it_is_left_alone(mem
     memory.set()
     keeper().start("apex", "one")
     limited(keeper(), 10)
-    found = delivery.search(keeper().store, "memory", "WORKFLOW-STATE")
+    found = mcp_delivery.search(keeper().store, "memory", "WORKFLOW-STATE")
     assert [one["name"] for one in found["entities"]] == ["workflow-state"]
     memory.set("--refuse")
     for _ in range(2):
         with pytest.raises(Fault) as caught:
-            delivery.search(keeper().store, "memory", "x")
+            mcp_delivery.search(keeper().store, "memory", "x")
         assert caught.value.code == "graph_unavailable"
-        assert caught.value.message.startswith(delivery.WARNING)
+        assert caught.value.message.startswith(mcp_delivery.WARNING)
     assert memory.calls()[-2:] == ["start", "search_nodes"]
-    position = delivery.Position(keeper().store, servers.find(find(str(memory.place)), "memory"))
+    position = mcp_delivery.Position(
+        keeper().store, servers.find(find(str(memory.place)), "memory")
+    )
     assert position.why.startswith("it refused")
 
 
@@ -272,9 +276,9 @@ def test_a_program_that_is_not_there_is_said(memory, keeper):
     keeper().start("apex", "one")
     row, notes = synced(keeper())
     assert row["error"]["code"] == "graph_unavailable"
-    assert row["error"]["message"].startswith(delivery.WARNING)
+    assert row["error"]["message"].startswith(mcp_delivery.WARNING)
     assert "/no/such/program" in row["error"]["message"]
-    assert notes == [delivery.WARNING]
+    assert notes == [mcp_delivery.WARNING]
 
 
 # What .mcp.json may say

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from holdfast.errors import Refused
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph.store import GraphStore
 
 
 def entity(name, *observations, kind="Note"):

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import Refused
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph.store import GraphStore
 from memory_model import Model, NotThere
 
 ODD = [

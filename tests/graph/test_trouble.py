@@ -8,11 +8,11 @@ import sys
 import pytest
 
 import holdfast
-from holdfast.disk import Disk
 from holdfast.errors import Fault, Refused
-from holdfast.graph import database as databases
-from holdfast.graph import sql
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph import database as databases
+from holdfast.layers.graph import sql
+from holdfast.layers.graph.store import GraphStore
+from holdfast.system.disk import Disk
 
 pytestmark = pytest.mark.promise(4, 5)
 
@@ -142,7 +142,7 @@ import ctypes, sys
 for right in (1, 2):
     ctypes.CDLL(None).prctl(24, right, 0, 0, 0)
 from holdfast.errors import Fault
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph.store import GraphStore
 with GraphStore(sys.argv[1]) as store:
     print(len(store.search_nodes("n")["entities"]), store.database.is_read_only)
     try:
@@ -243,7 +243,7 @@ def test_a_journal_without_its_database_is_not_played_into_a_new_one(path):
 WITHOUT_ROOM = """\
 import resource, sys
 from holdfast.errors import Fault
-from holdfast.graph.store import GraphStore
+from holdfast.layers.graph.store import GraphStore
 
 def entity(name, text):
     return {"name": name, "entityType": "T", "observations": [text]}

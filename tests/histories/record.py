@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 
-from holdfast.aggregates import aggregate_of, is_log, is_workflow
+from holdfast.formats.aggregates import aggregate_of, is_log, is_workflow
 from holdfast.keeper import Keeper
 
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -11,22 +11,24 @@ import holdfast
 PROGRAM = """\
 import sys
 sys.path.insert(0, sys.argv[1])
-from holdfast.hooks.first import main
+from holdfast.hooks.quick_check import main
 main()
 print(*sorted(name for name in sys.modules if name.startswith("holdfast")), file=sys.stderr)
 """
 IDLE = {
     "holdfast",
     "holdfast.core",
+    "holdfast.core.json_text",
     "holdfast.core.record_formats",
     "holdfast.errors",
     "holdfast.hooks",
-    "holdfast.hooks.first",
-    "holdfast.jsontext",
+    "holdfast.hooks.quick_check",
     "holdfast.workspace",
+    "holdfast.workspace.location",
 }
-STORAGE = {f"holdfast.storage.{name}" for name in ("database", "events", "ledger", "lock")}
-ASKING = {*IDLE, *STORAGE, "holdfast.digest", "holdfast.disk", "holdfast.storage"}
+STORAGE = {f"holdfast.storage.{name}" for name in ("database", "event_codec", "ledger")}
+SYSTEM = {"holdfast.system", "holdfast.system.disk", "holdfast.system.lock"}
+ASKING = {*IDLE, *STORAGE, *SYSTEM, "holdfast.core.digest", "holdfast.storage"}
 """Whether a file is required reading is asked of the ledger."""
 
 

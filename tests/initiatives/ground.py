@@ -4,8 +4,8 @@ import json
 import os
 
 from holdfast import Keeper
-from holdfast.core import moment
-from holdfast.graph import embedded
+from holdfast.core import time as times
+from holdfast.layers.graph import embedded
 
 TOP = "documentation/milestones/_active"
 RECORD = ".claude/initiative.json"
@@ -17,12 +17,12 @@ MINUTE_MS = 60_000
 class Ground:
     def __init__(self, root):
         self.root = str(root)
-        self.ms = moment.epoch_ms(START)
+        self.ms = times.epoch_ms(START)
         self.folder = f"{TOP}/tidy-billing"
 
     @property
     def now(self):
-        return moment.iso(self.ms)
+        return times.iso(self.ms)
 
     def later(self, minutes=1):
         self.ms += minutes * MINUTE_MS

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from holdfast import HoldfastError
-from holdfast.core import moment
-from holdfast.initiatives.status import Status
+from holdfast.core import time as times
+from holdfast.initiatives.status_yaml import Status
 from initiatives.ground import RECORD, TOP, YAML, Ground
 
 pytestmark = pytest.mark.promise(9)
@@ -47,7 +47,7 @@ PLACES = {
 
 
 def at(ground, minutes):
-    return None if minutes is None else moment.iso(ground.ms + minutes * 60_000)
+    return None if minutes is None else times.iso(ground.ms + minutes * 60_000)
 
 
 def can_be_edited(ground, where, what):

@@ -10,7 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import Keeper, Refused
-from holdfast.initiatives.status import Status
+from holdfast.initiatives.status_yaml import Status
 from initiatives.ground import RECORD, TOP, YAML
 
 SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))

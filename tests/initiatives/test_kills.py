@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from holdfast.disk import Disk
-from holdfast.initiatives.status import Status
+from holdfast.initiatives.status_yaml import Status
+from holdfast.system.disk import Disk
 from initiatives.ground import RECORD, Ground
 
 pytestmark = pytest.mark.promise(1)

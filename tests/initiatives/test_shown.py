@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.cli.initiative_page import initiative_page
 from holdfast.cli.screen import Screen
-from holdfast.cli.text import cells
+from holdfast.cli.terminal_text import cells
 
 NOW = "2026-04-01T08:00:00.000Z"
 LONG = "Remove the old table, and 会議室 everything that hangs on it in any of the other services"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.initiatives.status import BadStatus, Status, fresh, is_as_written
+from holdfast.initiatives.status_yaml import BadStatus, Status, fresh, is_as_written
 
 VALUES = {
     "initiative": "Tidy: billing",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import install
-from holdfast.install.places import SettingsFile
+from holdfast.install.client_files import SettingsFile
 
 SKILLS = sorted(os.listdir(Path(__file__).resolve().parents[2] / "plugin" / "skills"))
 

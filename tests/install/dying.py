@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 from holdfast import install
-from holdfast.disk import Disk
-from holdfast.install import places
+from holdfast.install import client_files
+from holdfast.system.disk import Disk
 from settings_samples import FILES
 
 STEPS = (
@@ -137,7 +137,7 @@ def dying_uninstall(root, text):
 
 def dying_with_codex(root, text):
     """Dies in init or in uninstall of Codex. Its configuration is whole, and can be mounted."""
-    places.skills = lambda _arguments: {}  # They have nothing to do with it, and take long.
+    client_files.skills = lambda _arguments: {}  # They have nothing to do with it, and take long.
     config = os.path.join(os.environ["HOME"], ".codex", "config.toml")
     folder = os.path.join(os.path.realpath(root), ".git", "holdfast")
 

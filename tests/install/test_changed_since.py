@@ -5,10 +5,10 @@ import os
 
 import pytest
 
-from holdfast.disk import Disk
 from holdfast.install import setup
 from holdfast.install.agents import AGENTS
 from holdfast.install.hooks import is_ours
+from holdfast.system.disk import Disk
 from settings_samples import FILES
 
 TEAM = ".claude/settings.json"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from holdfast.cli.failure import failure
+from holdfast.answers.failure import failure
 from holdfast.errors import Refused
 from settings_samples import FILES
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast import install
 from holdfast.errors import Refused
 from holdfast.install import sandbox
-from holdfast.settings import BadSettings
+from holdfast.workspace.settings import BadSettings
 
 CONFIGS = {
     "empty": "",

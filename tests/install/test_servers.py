@@ -6,7 +6,7 @@ import pytest
 
 from holdfast import install
 from holdfast.install import servers
-from holdfast.settings import BadSettings
+from holdfast.workspace.settings import BadSettings
 
 FILE = ".mcp.json"
 OURS = {"command": "holdfast", "args": ["mcp"]}

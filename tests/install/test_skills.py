@@ -101,7 +101,7 @@ def test_a_skill_that_somebody_changed_since_is_theirs(project):
 def test_a_new_version_takes_the_place_of_the_one_that_was_put_there(project, monkeypatch):
     project.init()
     monkeypatch.setattr(
-        "holdfast.install.places.skills", lambda _: {"dev": "New.\n", "other": "Too.\n"}
+        "holdfast.install.client_files.skills", lambda _: {"dev": "New.\n", "other": "Too.\n"}
     )
     assert became(install.init(project.root)) == {
         DEV: "changed",

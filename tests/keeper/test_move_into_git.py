@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from holdfast import Fault, Refused
-from holdfast.disk import Disk
 from holdfast.storage.database import Database
+from holdfast.system.disk import Disk
 from workshop import Workshop
 
 PLAIN = ".claude/holdfast/ledger.db"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.loops.matching import offered
+from holdfast.loops.lesson_search import offered
 from loops import walks
 
 DATABASE = {

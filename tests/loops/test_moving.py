@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from holdfast.core.workflow.state import is_active
-from holdfast.disk import Disk
+from holdfast.system.disk import Disk
 from promises.disks import CountingDisk, RecordingDisk
 from promises.power import Cut
 from workshop import Workshop, sampled

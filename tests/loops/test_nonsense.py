@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.loops import entries, pages, reading
+from holdfast.loops import page_reader, pages, progress_log
 from holdfast.loops.rebuild import rebuilt
 from loops import walks
 
@@ -44,12 +44,12 @@ SMALL = walks.Loop().planned("T1").planned("T2", depends=["T1"]).finished("T1")
 
 
 def read_all(text, mode):
-    told, complaints = reading.read_units(text, mode)
+    told, complaints = page_reader.read_units(text, mode)
     assert all(one.startswith("line ") for one in complaints)
     assert len({unit["id"] for unit in told}) == len(told)
-    reading.read_brief(text)
-    reading.read_guardrails(text)
-    reading.words(text)
+    page_reader.read_brief(text)
+    page_reader.read_guardrails(text)
+    page_reader.words(text)
     document, _ = rebuilt(text, text, text, text, "x", mode, lambda _: False)
     assert document["slug"] == "x"
 
@@ -61,8 +61,8 @@ def patch_all(text, loop):
     once = pages.patched_guardrails(text, state)
     assert once.startswith(text)
     assert pages.patched_guardrails(once, state) == once
-    log = text + entries.Comparison(text, loop.events).addition()
-    assert entries.Comparison(log, loop.events).addition() == ""
+    log = text + progress_log.Comparison(text, loop.events).addition()
+    assert progress_log.Comparison(log, loop.events).addition() == ""
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -72,7 +72,7 @@ def test_a_megabyte_of_nonsense_is_answered_in_time(name):
     read_all(text, "development")
     assert pages.patched_units(text, SMALL.state)
     assert pages.patched_guardrails(text, SMALL.state) == text
-    assert entries.Comparison(text, SMALL.events).addition()
+    assert progress_log.Comparison(text, SMALL.events).addition()
     assert time.process_time() - started < LONGEST_S
 
 

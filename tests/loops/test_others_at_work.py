@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from holdfast.disk import Disk
+from holdfast.system.disk import Disk
 from loops.test_on_disk import HOME, TASKS, edit, finish, opened, units
 from workshop import Workshop
 

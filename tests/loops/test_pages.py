@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.loops import pages, reading
+from holdfast.loops import page_reader, pages
 from loops import walks
 
 CONTEXT = {
@@ -167,7 +167,7 @@ def test_a_plan_looks_like_this():
 
 def test_the_context_looks_like_this():
     assert pages.context(two().state) == CONTEXT_PAGE
-    assert reading.words(CONTEXT_PAGE) == 36
+    assert page_reader.words(CONTEXT_PAGE) == 36
 
 
 def test_guardrails_look_like_this():
@@ -217,7 +217,7 @@ contexts = st.fixed_dictionaries(
 @given(walks.texts, contexts, st.sampled_from(walks.MODES))
 def test_any_brief_is_read_as_it_was_written(title, context, mode):
     state = {**walks.Loop(mode).state, "title": title, "context": context}
-    found = reading.read_brief(pages.brief(state))
+    found = page_reader.read_brief(pages.brief(state))
     empty = {"done_when": [], "constraints": []}
     assert found == {
         "title": title,
@@ -237,13 +237,13 @@ lessons = st.fixed_dictionaries(
 @given(st.lists(lessons, max_size=3))
 def test_any_guardrails_are_read_as_they_were_written(found):
     state = {**walks.Loop().state, "guardrails": found}
-    assert reading.read_guardrails(pages.guardrails(state)) == found
+    assert page_reader.read_guardrails(pages.guardrails(state)) == found
 
 
 @given(walks.walks, st.sampled_from(walks.MODES))
 def test_any_units_are_read_as_they_were_written(steps, mode):
     state = walks.walked(steps, mode).state
-    told, complaints = reading.read_units(pages.units(state), mode)
+    told, complaints = page_reader.read_units(pages.units(state), mode)
     assert complaints == []
     assert [unit["id"] for unit in told] == [task["id"] for task in state["tasks"]]
     for unit, task in zip(told, state["tasks"], strict=True):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from holdfast.loops import pages, reading
+from holdfast.loops import page_reader, pages
 from loops import walks
 
 
@@ -120,13 +120,13 @@ def test_what_people_put_in_stays_and_patching_again_changes_nothing(steps, data
         step.take(loop)
     once = pages.patched_units(text, loop.state)
     assert pages.patched_units(once, loop.state) == once
-    told, _ = reading.read_units(once, "development")
+    told, _ = page_reader.read_units(once, "development")
     assert {task["id"] for task in loop.state["tasks"]} <= {unit["id"] for unit in told}
 
 
 def adopted(loop, text):
     """Takes in what the page says otherwise, as whoever keeps loops does first."""
-    told, complaints = reading.read_units(text, "development")
+    told, complaints = page_reader.read_units(text, "development")
     for unit in told if not complaints else []:
         known = {task["id"]: task for task in loop.state["tasks"]}.get(unit["id"], {})
         said = {k: v for k, v in unit.items() if k not in ("id", "checked") and v != known.get(k)}
@@ -153,7 +153,7 @@ def test_every_line_that_people_put_in_stays_where_they_put_it(steps, data):
 @given(walks.walks, walks.texts)
 def test_a_note_below_a_heading_of_its_own_stays_byte_for_byte(steps, note):
     loop = walks.walked(steps[: len(steps) // 2])
-    assume("\r" not in note and not reading.read_units(note, "development")[0])
+    assume("\r" not in note and not page_reader.read_units(note, "development")[0])
     text = pages.units(loop.state) + "\n## Zettel\n\n" + note
     for step in steps[len(steps) // 2 :]:
         step.take(loop)
@@ -217,7 +217,7 @@ def test_units_find_a_place_on_any_page(text):
     loop = loop_of_two()
     after = pages.patched_units(text, loop.state)
     assert after.startswith(text)
-    assert [unit["id"] for unit in reading.read_units(after, "development")[0]] == ["T1", "T2"]
+    assert [unit["id"] for unit in page_reader.read_units(after, "development")[0]] == ["T1", "T2"]
     assert pages.patched_units(after, loop.state) == after
 
 
@@ -256,7 +256,7 @@ def test_notes_on_guardrails_stay_and_hide_nothing(note):
     state = with_lessons(lesson("One"), lesson("Two"))
     after = pages.patched_guardrails(text, state)
     assert after.startswith(text)
-    assert [one["name"] for one in reading.read_guardrails(after)] == ["One", "Two"]
+    assert [one["name"] for one in page_reader.read_guardrails(after)] == ["One", "Two"]
     assert pages.patched_guardrails(after, state) == after
 
 

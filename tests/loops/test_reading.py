@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.loops import reading
+from holdfast.loops import page_reader
 
 HAND_WRITTEN = """\
 # Login
@@ -47,7 +47,7 @@ Some words first.
 
 
 def test_what_people_write_is_understood():
-    told, complaints = reading.read_units(HAND_WRITTEN, "development")
+    told, complaints = page_reader.read_units(HAND_WRITTEN, "development")
     assert complaints == []
     assert told == [
         {
@@ -95,14 +95,14 @@ def test_what_people_write_is_understood():
     ],
 )
 def test_nonsense_is_said_with_its_line(lines, complaint):
-    _, complaints = reading.read_units("\n".join(["## Tasks", "", *lines]), "development")
+    _, complaints = page_reader.read_units("\n".join(["## Tasks", "", *lines]), "development")
     assert len(complaints) == 1
     assert complaints[0].startswith(complaint)
 
 
 def test_a_value_that_makes_no_sense_is_left_out_and_the_rest_is_read():
     page = "- [ ] **T1**: x\n  - Max iterations: ?\n  - Model: opus\n  - Depends: T2\n"
-    told, complaints = reading.read_units(page, "development")
+    told, complaints = page_reader.read_units(page, "development")
     assert told == [{"id": "T1", "description": "x", "checked": False, "model": "opus"}]
     assert len(complaints) == 2
 
@@ -110,7 +110,7 @@ def test_a_value_that_makes_no_sense_is_left_out_and_the_rest_is_read():
 def test_everyone_in_a_circle_is_named_and_nobody_behind_it():
     waits = {"T1": "none", "T2": "T1, T4", "T3": "T2", "T4": "T3", "T5": "T4"}
     page = "".join(f"- [ ] **{name}**: x\n  - Depends: {on}\n" for name, on in waits.items())
-    told, complaints = reading.read_units(page, "development")
+    told, complaints = page_reader.read_units(page, "development")
     assert [line.partition(": ")[2][:2] for line in complaints] == ["T2", "T3", "T4"]
     assert [unit["id"] for unit in told if unit.get("depends")] == ["T5"]
 
@@ -119,29 +119,29 @@ def test_a_plan_tells_its_dependencies_by_arrows():
     page = (
         "## Phases\n\n- [ ] **R1**: a\n- [ ] **R2**: b\n\n## Dependencies\n\nR1 → R2 (sequential)\n"
     )
-    told, complaints = reading.read_units(page, "knowledge")
+    told, complaints = page_reader.read_units(page, "knowledge")
     assert complaints == []
     assert [unit.get("depends") for unit in told] == [None, ["R1"]]
 
 
 def test_complaints_of_a_plan_name_its_own_units():
-    _, complaints = reading.read_units("## Phases\n- [ ] what", "knowledge")
+    _, complaints = page_reader.read_units("## Phases\n- [ ] what", "knowledge")
     assert "**R1**" in complaints[0]
 
 
 def test_a_page_that_never_ends_is_not_read():
     page = "- [ ] **T1**: x\n" * 30_000
-    told, complaints = reading.read_units(page, "development")
+    told, complaints = page_reader.read_units(page, "development")
     assert (told, len(complaints)) == ([], 1)
 
 
 def test_the_command_that_verifies_is_not_taken_from_a_page():
-    told, _ = reading.read_units("- [ ] **T1**: x\n  - Verify: `rm -rf /`\n", "development")
+    told, _ = page_reader.read_units("- [ ] **T1**: x\n  - Verify: `rm -rf /`\n", "development")
     assert told == [{"id": "T1", "description": "x", "checked": False}]
 
 
 def test_a_brief_by_hand_is_understood():
-    brief = reading.read_brief(
+    brief = page_reader.read_brief(
         "# Login\n**Domain:** bug\n\n## Outcome\n\nIt works.\n\n    as code\n\n## Done when\n"
         "1. tests pass\n2. [ ] reviewed\n\n## Constraints\nNone that we know.\n"
     )
@@ -158,7 +158,7 @@ def test_a_brief_by_hand_is_understood():
 
 
 def test_guardrails_by_hand_are_understood_and_notes_are_none():
-    found = reading.read_guardrails(
+    found = page_reader.read_guardrails(
         "# Guardrails\n\n## Notes\ntext\n\n## Slow tests\n* **When:** on CI\n* Solution: fewer\n"
     )
     assert found == [{"name": "Slow tests", "when": "on CI", "solution": "fewer"}]
@@ -176,4 +176,4 @@ def test_guardrails_by_hand_are_understood_and_notes_are_none():
     ],
 )
 def test_words_are_counted(text, count):
-    assert reading.words(text) == count
+    assert page_reader.words(text) == count

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import recipes
 from holdfast.core.workflow.units import limit_of
-from holdfast.layers.records import loop as record
-from holdfast.loops import entries, pages
+from holdfast.formats import loop as record
+from holdfast.loops import pages, progress_log
 from holdfast.loops.rebuild import rebuilt
+from holdfast.workspace import recipes
 from loops import walks
 
 pytestmark = pytest.mark.promise(8)
@@ -18,7 +18,7 @@ def pages_of(loop):
     return {
         "brief": pages.brief(loop.state),
         "units": pages.units(loop.state),
-        "progress": entries.Comparison("", loop.events).addition(),
+        "progress": progress_log.Comparison("", loop.events).addition(),
         "guardrails": pages.guardrails(loop.state),
     }
 
@@ -64,7 +64,7 @@ def test_a_log_that_was_cut_and_made_whole_gives_the_same(steps, data):
     loop = walks.walked(steps)
     whole = pages_of(loop)["progress"]
     cut = whole[: data.draw(st.integers(0, len(whole)))]
-    mended = cut + entries.Comparison(cut, loop.events).addition()
+    mended = cut + progress_log.Comparison(cut, loop.events).addition()
     assert rebuilt_of(loop, progress=mended)[0] == rebuilt_of(loop)[0]
 
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from holdfast import Refused
-from holdfast.core.turns import turn_of
+from holdfast.core.loop_turn import turn_of
 from workshop import Workshop
 
 HOME = ".claude/iterative"

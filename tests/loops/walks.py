@@ -2,10 +2,10 @@
 
 from hypothesis import strategies as st
 
-from holdfast import recipes
 from holdfast.core import workflow
-from holdfast.core.moment import iso
 from holdfast.core.refusal import Refusal
+from holdfast.core.time import iso
+from holdfast.workspace import recipes
 
 NOON = 1_771_329_600_000  # 2026-02-17T12:00:00Z
 MODES = ("development", "knowledge")

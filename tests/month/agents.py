@@ -8,7 +8,7 @@ import importlib
 import os
 
 from holdfast import Keeper, Refused
-from holdfast.cli.arguments import parse
+from holdfast.cli.parser import parse
 from holdfast.cli.table import COMMANDS
 from holdfast.errors import Fault, HoldfastError
 from holdfast.mcp.workflows import Workflows
@@ -104,7 +104,7 @@ def _aim(sent):
 def said(keeper, words):
     """One command line, by the surface's own way but with this keeper; its events' numbers."""
     args = parse(words)
-    module, _, function = COMMANDS[args["command"]]["call"].partition(".")
+    module, _, function = COMMANDS[args["command"]]["call"].rpartition(".")
     data = getattr(importlib.import_module(f"holdfast.cli.{module}"), function)(keeper, args)[
         "data"
     ]

@@ -1,6 +1,6 @@
 """A workflow as the model has it, and what each command does to it, if it was recorded."""
 
-from holdfast import recipes
+from holdfast.workspace import recipes
 
 ACTIVE = ("in_progress", "blocked")
 MOST_ITERATIONS = 5

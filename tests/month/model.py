@@ -8,7 +8,7 @@ that nobody asked for must be of a kind that happens by itself, at a time when i
 import itertools
 import json
 
-from holdfast.core.moment import duration_s, epoch_ms
+from holdfast.core.time import duration_s, epoch_ms
 from month.effects import APPLIED, Wrong, must
 
 CERTAINLY_NOT = ("not_written", "storage", "busy", "not_writable")

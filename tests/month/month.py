@@ -11,7 +11,7 @@ import os
 import random
 import shutil
 
-from holdfast import workspace as workspaces
+from holdfast.workspace import location
 from memory_model import Model as Graph
 from month.agents import Agent, Wishes
 from month.checks import Checks
@@ -131,7 +131,7 @@ class Month(Checks):
             self._say("the disk is full")
         if lots.random() < 0.05:
             root, branch = lots.choice(self.roots), lots.choice(BRANCHES)
-            path = os.path.join(workspaces.find(root).git, "HEAD")
+            path = os.path.join(location.find(root).git, "HEAD")
             self._write(path, f"ref: refs/heads/{branch}\n".encode())
             world.counts["branch switches"] += 1
             self._say(os.path.basename(root), "is on", branch)
@@ -310,7 +310,7 @@ class Month(Checks):
 
     def root_of(self, flow):
         """The worktree that the workflow is in."""
-        return workspaces.find(self.roots[0]).root_of(flow.worktree)
+        return location.find(self.roots[0]).root_of(flow.worktree)
 
     # The end
 

@@ -3,7 +3,7 @@
 import json
 import os
 
-from holdfast.hooks import first
+from holdfast.hooks import quick_check
 from month.effects import Wrong, must
 from month.world import AgentDisk
 from workshop import edited
@@ -28,7 +28,7 @@ class Hook:
 
     def __call__(self, runner):
         runner.hook = self
-        self.code = first.main()
+        self.code = quick_check.main()
         if not runner.is_dead:
             must(self.code == 0, "the hook ended with", self.code)
 

@@ -7,10 +7,10 @@ import os
 import random
 import types
 
-from holdfast import Keeper, trust
-from holdfast import workspace as workspaces
-from holdfast.graph import delivery, remote, servers
-from holdfast.hooks import first, log, plans
+from holdfast import Keeper
+from holdfast.hooks import handlers, log, quick_check
+from holdfast.layers.graph import mcp_client, mcp_delivery, servers
+from holdfast.workspace import location, trust
 from month.world import AgentDisk
 
 WORKTREES = 4
@@ -49,7 +49,7 @@ def _put(path, text):
 def approve(month):
     """The person approved the server, long ago."""
     for root in month.roots:
-        found = workspaces.find(root)
+        found = location.find(root)
         server = servers.find(found, "memory")
         trust.approve(found, [server.text], "2026-01-01T00:00:00.000Z")
 
@@ -62,10 +62,10 @@ def inhabited(month):
     def reach(_server, _folder, _limit_s, work):
         is_down = month.graph_is_down
         if is_down and month.world.lots.random() < 0.5:
-            raise remote.Unreachable("it is down")
+            raise mcp_client.Unreachable("it is down")
         done = work(month.graph)
         if is_down:
-            raise remote.Unreachable("its answer was lost")
+            raise mcp_client.Unreachable("its answer was lost")
         return done
 
     def keeper_of_hook(root, **options):
@@ -80,14 +80,14 @@ def inhabited(month):
         month.world.here.hook.printed(answer)
 
     places = [
-        (plans, "Keeper", keeper_of_hook),
+        (handlers, "Keeper", keeper_of_hook),
         (log, "Disk", lambda: AgentDisk(month.world, month.world.here)),
         (log, "time", types.SimpleNamespace(time_ns=lambda: month.world.now() * 1_000_000)),
-        (first, "_read", read),
-        (first, "_print", printed),
+        (quick_check, "_read", read),
+        (quick_check, "_print", printed),
         (os, "urandom", chance.randbytes),
         *[(f, "__kwdefaults__", {**f.__kwdefaults__, "reach": reach})
-          for f in (delivery.deliver, delivery.search, delivery.reached)],
+          for f in (mcp_delivery.deliver, mcp_delivery.search, mcp_delivery.reached)],
     ]  # fmt: skip
     before = [getattr(where, name) for where, name, _ in places]
     environment = dict(os.environ)

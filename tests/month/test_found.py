@@ -6,10 +6,10 @@ import os
 import pytest
 
 from holdfast import Keeper
-from holdfast.disk import Disk
 from holdfast.errors import Fault
-from holdfast.graph import delivery, remote
-from holdfast.memory.section import Section
+from holdfast.layers.graph import mcp_client, mcp_delivery
+from holdfast.layers.memory.section import Section
+from holdfast.system.disk import Disk
 from promises.disks import Died, FailingDisk, RecordingDisk
 from promises.power import Cut
 from workshop import YEAR_MS, Workshop, lines_of, open_workflow
@@ -160,17 +160,17 @@ def test_a_clock_that_is_set_back_does_not_leave_a_server_alone_for_a_year(shop,
 
     shop.keeper().remember("something")
     server = SimpleNamespace(name="memory", text="memory-server")
-    monkeypatch.setattr(delivery, "_approved", lambda _store, _name: server)
+    monkeypatch.setattr(mcp_delivery, "_approved", lambda _store, _name: server)
 
     def down(*_):
-        raise remote.Unreachable("it is down")
+        raise mcp_client.Unreachable("it is down")
 
     shop.clock.ms += YEAR_MS
     keeper = Keeper(shop.root, clock_ms=shop.clock, sleep=lambda _: None)
-    assert delivery.deliver(keeper.store, "memory", reach=down).why
+    assert mcp_delivery.deliver(keeper.store, "memory", reach=down).why
     shop.clock.ms -= YEAR_MS
     asked = []
-    delivery.deliver(keeper.store, "memory", reach=lambda *_: asked.append(1) or 0)
+    mcp_delivery.deliver(keeper.store, "memory", reach=lambda *_: asked.append(1) or 0)
     assert asked
 
 

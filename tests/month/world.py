@@ -19,8 +19,8 @@ import shutil
 import threading
 from collections import Counter
 
-from holdfast import locks
-from holdfast.disk import Disk
+from holdfast.system import lock_wait
+from holdfast.system.disk import Disk
 from promises.disks import CALLS, READS, Died, Node, RecordingDisk
 from promises.power import Cut, materialise, ways
 from workshop import NOON
@@ -300,7 +300,7 @@ class AgentDisk(RecordingDisk):
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if wait_s <= 0 or not self.world.waits(self.runner):
-                    locks.wait(fd, path, 0)
+                    lock_wait.wait(fd, path, 0)
             else:
                 return
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.arguments import parse
+from holdfast.cli.parser import parse
 from holdfast.cli.table import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -3,7 +3,7 @@
 import errno
 import os
 
-from holdfast.disk import Disk
+from holdfast.system.disk import Disk
 
 
 class Node:

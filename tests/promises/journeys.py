@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from holdfast.cli.arguments import parse
+from holdfast.cli.parser import parse
 from holdfast.cli.table import COMMANDS
 from workshop import SOURCE, Workshop
 
@@ -86,7 +86,7 @@ def _named(line, number):
 def call(keeper, words):
     """One command line, by the surface's own way but with this keeper; its receipt."""
     args = parse(words)
-    module, _, function = COMMANDS[args["command"]]["call"].partition(".")
+    module, _, function = COMMANDS[args["command"]]["call"].rpartition(".")
     answer = getattr(importlib.import_module(f"holdfast.cli.{module}"), function)(keeper, args)
     return answer["data"]["receipt"]
 

@@ -104,7 +104,7 @@ def _sorted_by_time(original):
 
 def _unchecked(_original):
     def checked(row):
-        from holdfast.storage.events import event_of
+        from holdfast.storage.event_codec import event_of
 
         return event_of(row)
 
@@ -112,11 +112,13 @@ def _unchecked(_original):
 
 
 def _raising(_original):
-    from holdfast.hooks import first
+    from holdfast.hooks import quick_check
 
     def main():
-        event = first._event(first._read())
-        first._print(first._answer(event, first.folder_of(event) if event else ""))
+        event = quick_check._event(quick_check._read())
+        quick_check._print(
+            quick_check._answer(event, quick_check.folder_of(event) if event else "")
+        )
         return 0
 
     return main
@@ -138,15 +140,17 @@ MUTATIONS = [
         f"{_CUT}test_what_was_acknowledged_is_there_after_a_cut_at_any_moment[dev-0]",
     ),
     Mutation(
-        3, "ledger in the work tree", "holdfast.workspace:_in_git", _ledger_in_the_work_tree,
+        3, "ledger in the work tree", "holdfast.workspace.location:_in_git",
+        _ledger_in_the_work_tree,
         f"{_GIT}test_clean_takes_the_record_which_is_rebuilt_and_said",
     ),
     Mutation(
-        3, "go on outside git when there is git", "holdfast.workspace:Workspace.is_current",
-        answer(True), f"{_GIT}test_git_that_is_set_up_later_takes_the_ledger_along",
+        3, "go on outside git when there is git",
+        "holdfast.workspace.location:Workspace.is_current", answer(True),
+        f"{_GIT}test_git_that_is_set_up_later_takes_the_ledger_along",
     ),
     Mutation(
-        3, "go on in a worktree that moved", "holdfast.workspace:Workspace.root_of",
+        3, "go on in a worktree that moved", "holdfast.workspace.location:Workspace.root_of",
         lambda original: lambda self, worktree: (
             self.root if worktree == self.name else original(self, worktree)
         ),
@@ -159,7 +163,7 @@ MUTATIONS = [
         f"{_GIT}test_a_repository_that_is_cloned_again_begins_anew",
     ),
     Mutation(
-        4, "no hash check", "holdfast.storage.events:checked",
+        4, "no hash check", "holdfast.storage.event_codec:checked",
         _unchecked, "tests/promises/test_p04_forged.py", whole=True,
     ),
     Mutation(
@@ -185,16 +189,16 @@ MUTATIONS = [
         f"{_RETRY}test_the_id_of_another_command_is_refused",
     ),
     Mutation(
-        8, "view keeps own state", "holdfast.aggregates:Workflows.render", _own_moment,
+        8, "view keeps own state", "holdfast.formats.aggregates:Workflows.render", _own_moment,
         "tests/promises/test_p08_rebuild.py::test_deleted_views_come_back_byte_for_byte[0-removed]",
     ),
     Mutation(
-        9, "ignore the hash", "holdfast.layers.records.envelope:_has_same_values", answer(True),
+        9, "ignore the hash", "holdfast.formats.signature:_has_same_values", answer(True),
         f"{_EDIT}test_an_edit_saved_at_every_step_is_adopted_or_kept[remind-skill]",
     ),
     Mutation(
         9, "leave what was saved when a writer died",
-        "holdfast.layers.records.store:RecordStore.has_left", answer(False),
+        "holdfast.storage.record_files:RecordStore.has_left", answer(False),
         f"{_EDIT}test_an_edit_that_stands_between_two_names_is_found_there",
     ),
     Mutation(
@@ -203,16 +207,16 @@ MUTATIONS = [
         "::test_what_json_forbids_is_named_with_its_line[not a number-skill]",
     ),
     Mutation(
-        11, "soft lock", "holdfast.disk:Disk", _soft_lock,
+        11, "soft lock", "holdfast.system.disk:Disk", _soft_lock,
         f"{_LOCK}test_a_killed_writer_leaves_no_lock_behind",
     ),
     Mutation(
-        11, "a wait that is over counts as the lock", "holdfast.locks:_flock_with_timer",
+        11, "a wait that is over counts as the lock", "holdfast.system.lock_wait:_flock_with_timer",
         lambda original: lambda *arguments: original(*arguments) or True,
         f"{_LOCK}test_a_stopped_holder_is_named_when_the_time_is_over[0.1-directly]",
     ),
     Mutation(
-        11, "the same in a thread", "holdfast.locks:_flock_in_thread",
+        11, "the same in a thread", "holdfast.system.lock_wait:_flock_in_thread",
         lambda original: lambda *arguments: original(*arguments) or True,
         f"{_LOCK}test_a_stopped_holder_is_named_when_the_time_is_over[0.1-in_thread]",
     ),
@@ -222,13 +226,13 @@ MUTATIONS = [
         "::test_history_stays_in_the_order_in_which_it_was_recorded[skill-a year back]",
     ),
     Mutation(
-        13, "doctor runs what a project names", "holdfast.connections:Call.program",
+        13, "doctor runs what a project names", "holdfast.install.installed:Call.program",
         value(lambda self: self.words),
         "tests/test_doctor.py::test_nothing_that_a_project_brings_is_run",
     ),
     *STRANGERS,
     Mutation(
-        14, "print raw", "holdfast.cli.text:_harmless", answer(True),
+        14, "print raw", "holdfast.cli.terminal_text:_harmless", answer(True),
         "tests/promises/test_p14_hostile_text.py"
         "::test_no_command_prints_what_could_steer_a_terminal[colour]",
     ),
@@ -238,16 +242,17 @@ MUTATIONS = [
         "::test_the_briefing_keeps_text_in_its_line[closing tag-skill]",
     ),
     Mutation(
-        14, "follow links", "holdfast.workspace:Workspace._check_contained", answer(),
+        14, "follow links", "holdfast.workspace.location:Workspace._check_contained", answer(),
         "tests/promises/test_p14_links.py"
         "::test_a_folder_that_leads_out_is_refused[to a folder-skill]",
     ),
     Mutation(
-        14, "brief on files outside", "holdfast.workspace:Workspace.contains", answer(True),
+        14, "brief on files outside",
+        "holdfast.workspace.location:Workspace.contains", answer(True),
         f"{_HOSTILE}test_a_record_of_a_stranger_cannot_have_other_files_read",
     ),
     Mutation(
-        15, "raise", "holdfast.hooks.first:main", _raising,
+        15, "raise", "holdfast.hooks.quick_check:main", _raising,
         "tests/hooks/test_events.py"
         "::test_a_fault_stops_nobody_when_the_program_itself_is_the_hook",
     ),

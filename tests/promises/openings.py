@@ -161,7 +161,7 @@ def _begun_anyway(_original):
 
 OPENINGS = [
     Mutation(
-        3, "no inode comparison of the lock", "holdfast.storage.lock:_is_at", answer(True),
+        3, "no inode comparison of the lock", "holdfast.system.lock:_is_at", answer(True),
         f"{_TESTS}test_a_lock_whose_file_was_replaced_while_waiting_is_taken_again",
     ),
     Mutation(
@@ -239,11 +239,11 @@ OPENINGS = [
         f"{_TESTS}test_a_network_file_system_is_refused",
     ),
     Mutation(
-        11, "a program that is started inherits the lock", "holdfast.disk:Disk", _inherited,
+        11, "a program that is started inherits the lock", "holdfast.system.disk:Disk", _inherited,
         f"{_TESTS}test_a_child_never_inherits_the_lock",
     ),
     Mutation(
-        11, "a fork keeps the lock", "holdfast.storage.lock:_HELD",
+        11, "a fork keeps the lock", "holdfast.system.lock:_HELD",
         lambda _original: type("Forgetful", (set,), {"add": lambda *_: None})(),
         f"{_TESTS}test_a_fork_does_not_keep_the_lock_of_its_parent",
     ),

@@ -13,7 +13,7 @@ _STRANGER = (
 
 def _trusting_itself(original):
     def load(root):
-        from holdfast import settings
+        from holdfast.workspace import settings
 
         team = settings._read(os.path.join(root, settings.TEAM), settings.TEAM)
         trust = team.pop("trust", None)
@@ -37,7 +37,7 @@ def _believed(_original):
     """Take a folder that looks like a repository for the worktree that it says it is."""
 
     def in_git(root, git, *_more):
-        from holdfast.workspace import MAIN, Workspace, _read
+        from holdfast.workspace.location import MAIN, Workspace, _read
 
         shared = _read(os.path.join(git, "commondir"))
         common = os.path.normpath(os.path.join(git, shared)) if shared else git
@@ -66,13 +66,16 @@ def _row(name, target, broken, repository):
 
 
 STRANGERS = [
-    _row("run gates untrusted", "holdfast.trust:is_approved", answer(True), "recipes_with_gates"),
     _row(
-        "let a repository trust itself", "holdfast.settings:load", _trusting_itself,
+        "run gates untrusted", "holdfast.workspace.trust:is_approved", answer(True),
+        "recipes_with_gates",
+    ),
+    _row(
+        "let a repository trust itself", "holdfast.workspace.settings:load", _trusting_itself,
         "settings_that_trust",
     ),
     _row(
-        "start a server untrusted", "holdfast.trust:check", answer(),
+        "start a server untrusted", "holdfast.workspace.trust:check", answer(),
         "a_graph_that_a_server_keeps",
     ),
     _row(
@@ -84,19 +87,19 @@ STRANGERS = [
         "git_has_hooks",
     ),
     _row(
-        "believe a folder that its ledger lies elsewhere", "holdfast.workspace:_in_git",
+        "believe a folder that its ledger lies elsewhere", "holdfast.workspace.location:_in_git",
         _believed, "a_bare_repository_of_somebody_else",
     ),
     _row(
-        "tell the last line of whatever the log is", "holdfast.disk:Disk", _following_links,
+        "tell the last line of whatever the log is", "holdfast.system.disk:Disk", _following_links,
         "locks_and_logs_that_are_links",
     ),
     _row(
-        "keep the memory where a clone says", "holdfast.memory.place:_is_tracked", answer(False),
-        "a_memory_by_local_settings",
+        "keep the memory where a clone says", "holdfast.layers.memory.location:_is_tracked",
+        answer(False), "a_memory_by_local_settings",
     ),
     _row(
-        "wait for a pipe in a client's settings", "holdfast.memory.place:_read", _waiting,
+        "wait for a pipe in a client's settings", "holdfast.layers.memory.location:_read", _waiting,
         "pipes_and_devices",
     ),
 ]  # fmt: skip

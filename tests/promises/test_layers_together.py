@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from holdfast import Keeper
-from holdfast.graph import embedded
+from holdfast.layers.graph import embedded
 
 pytestmark = pytest.mark.promise(1, 6, 8)
 

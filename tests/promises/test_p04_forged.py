@@ -14,8 +14,8 @@ import pytest
 
 from holdfast import Fault, Keeper
 from holdfast.cli import main as cli
-from holdfast.digest import digest
-from holdfast.storage import events as codec
+from holdfast.core.digest import digest
+from holdfast.storage import event_codec
 from workshop import SEED, Workshop, many
 
 pytestmark = pytest.mark.promise(4)
@@ -87,7 +87,7 @@ def rows_of(events):
             one if type(one) is kind or one is None else json.dumps(one)
             for one, kind in zip(body, KINDS, strict=True)
         )
-        prev = digest(codec.body_of(plain).encode())
+        prev = digest(event_codec.body_of(plain).encode())
         rows.append((*plain, prev))
     return rows
 
@@ -99,7 +99,7 @@ def put_events(shop, ledger, events):
         connection.execute("DELETE FROM events")
         try:
             connection.executemany(
-                f"INSERT INTO events ({codec.COLUMNS}) VALUES ({marks})", rows_of(events)
+                f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({marks})", rows_of(events)
             )
         except sqlite3.IntegrityError:
             return False

@@ -12,7 +12,7 @@ import os
 import pytest
 
 from holdfast import Keeper
-from holdfast.disk import Disk
+from holdfast.system.disk import Disk
 from promises import aftermath, strace, zygote
 from promises.journeys import PHASES, Site, journey
 from workshop import SEED, sampled

@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from holdfast.disk import Disk
+from holdfast.system.disk import Disk
 from workshop import FORMATS, SEED, Workshop, lines_of, sampled, worked_on
 
 pytestmark = pytest.mark.promise(9)

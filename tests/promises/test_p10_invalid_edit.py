@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.jsontext import MAX_DEPTH
+from holdfast.core.json_text import MAX_DEPTH
 from workshop import FORMATS, Workshop, lines_of, many, types, without_time, worked_on
 
 pytestmark = pytest.mark.promise(10)
@@ -270,14 +270,14 @@ def test_the_same_mistake_twice_is_kept_twice(served):
 @pytest.mark.parametrize("depth", [70, 400, 700, 850, 900, 940, 960, 980])
 def test_a_deep_record_of_a_forger_has_an_answer(served, depth):
     """Its digest is right, so it is nobody's slip; it must not break anything all the same."""
-    from holdfast.digest import digest
-    from holdfast.layers.records import envelope
+    from holdfast.core.digest import digest
+    from holdfast.formats import signature
 
     document = json.loads(served.good)
     claims = document.pop("_holdfast")
     document["x"] = ["here"]
     for seq, event_hash in ((claims["seq"], claims["hash"]), (10**6, "0" * 32)):
-        raw = envelope.seal(document, claims["rest"], claims["ledger"], seq, event_hash)
+        raw = signature.seal(document, claims["rest"], claims["ledger"], seq, event_hash)
         deep = raw.replace(b'["here"]', b"[" * depth + b"]" * depth)
         before, mark, after = deep.partition(b'"digest": "')
         text = before + after[34:]
@@ -287,7 +287,7 @@ def test_a_deep_record_of_a_forger_has_an_answer(served, depth):
 
 @each_format
 def test_a_forged_digest_without_an_envelope_has_an_answer(served):
-    from holdfast.digest import digest
+    from holdfast.core.digest import digest
 
     for before, after in (
         (b"{", b'"a": 1}'),

@@ -15,8 +15,8 @@ import threading
 import pytest
 
 from holdfast import Fault, Keeper
-from holdfast.disk import Disk
 from holdfast.storage.ledger import Ledger
+from holdfast.system.disk import Disk
 from promises.writers import ENVIRONMENT, TESTS
 from workshop import SOURCE, Workshop, sampled
 
@@ -28,7 +28,7 @@ STEPS = range(1, 32)
 
 HOLDER = """\
 import os, sys
-from holdfast.disk import Disk
+from holdfast.system.disk import Disk
 fd = Disk().lock(sys.argv[1], 60)
 print("held", flush=True)
 sys.stdin.readline()
@@ -38,7 +38,7 @@ sys.stdin.readline()
 """
 DYING = """\
 import os, sys
-from holdfast.disk import Disk
+from holdfast.system.disk import Disk
 from holdfast.storage.ledger import Ledger
 Ledger(sys.argv[1], Disk(), 0.0).acquire()
 os.write(1, b"held")

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from holdfast import Refused
-from holdfast.core.moment import epoch_ms
+from holdfast.core.time import epoch_ms
 from workshop import DAY_MS, FORMATS, LEDGER, YEAR_MS, Workshop, lines_of, open_workflow, worked_on
 
 pytestmark = pytest.mark.promise(12)

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from holdfast.cli.table import COMMANDS
-from holdfast.hooks.plans import EVENTS
+from holdfast.hooks.handlers import EVENTS
 from hooks.conftest import ENTRY
 from promises.clones import GIT, SECRET, Clone
 from promises.repositories import REPOSITORIES

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from holdfast import Fault, Refused
-from holdfast.digest import digest
-from holdfast.storage import events
+from holdfast.core.digest import digest
+from holdfast.storage import event_codec
 from workshop import FORMATS, RECIPES, Workshop, open_workflow, worked_on
 
 pytestmark = pytest.mark.promise(14)
@@ -230,9 +230,9 @@ def forge(shop, *drafts):
                 seq, f"id{seq}", "2026-02-17T12:00:00.000Z", stream, seq, 1, kind,
                 json.dumps(data), "{}", None, prev,
             )  # fmt: skip
-            prev = digest(events.body_of(body).encode())
+            prev = digest(event_codec.body_of(body).encode())
             marks = ",".join("?" * 12)
-            query = f"INSERT INTO events ({events.COLUMNS}) VALUES ({marks})"
+            query = f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({marks})"
             connection.execute(query, (*body, prev))
     connection.close()
 

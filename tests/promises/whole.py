@@ -13,7 +13,7 @@ import sys
 from typing import NamedTuple
 
 import holdfast
-from holdfast.hooks.plans import EVENTS
+from holdfast.hooks.handlers import EVENTS
 from holdfast.mcp.tools import TOOLS
 from mcp_client import STATELESS
 from promises import zygote

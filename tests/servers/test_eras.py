@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import jsontext
+from holdfast.core import json_text
 from holdfast.mcp.messages import HANDSHAKE, VERSIONS
 from holdfast.mcp.resources import TEMPLATES
 from holdfast.mcp.tools import TOOLS
@@ -81,7 +81,7 @@ def test_a_call_in_either_era_gives_the_same_answer(shop, words):
 
 
 def test_eight_tools_are_enough_and_all_definitions_are_short():
-    said = jsontext.dumps([list(TOOLS), list(TEMPLATES), INSTRUCTIONS])
+    said = json_text.dumps([list(TOOLS), list(TEMPLATES), INSTRUCTIONS])
     assert len(TOOLS) <= 8
     assert len(said) < MOST_CHARACTERS
 

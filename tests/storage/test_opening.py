@@ -13,10 +13,10 @@ import sys
 import pytest
 
 from holdfast import Fault, Refused
-from holdfast.disk import Disk
 from holdfast.storage import database
 from holdfast.storage.database import Database
 from holdfast.storage.ledger import Ledger
+from holdfast.system.disk import Disk
 from workshop import SOURCE, Workshop
 
 
@@ -130,7 +130,7 @@ def test_a_fork_does_not_keep_the_lock_of_its_parent(shop):
     shop.keeper().start("dev", "a.md")
     code = """
 import os, sys
-from holdfast.disk import Disk
+from holdfast.system.disk import Disk
 from holdfast.storage.ledger import Ledger
 ledger = Ledger(sys.argv[1], Disk(), 5.0)
 ledger.acquire()

@@ -26,8 +26,9 @@ from handbook.schemas import (
     of,
     words,
 )
-from holdfast.core import shapes, small_shapes
-from holdfast.layers import records as formats
+from holdfast import formats
+from holdfast.core import log_types
+from holdfast.core import types as core_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +115,7 @@ def _parts() -> dict[str, Schema]:
 
 
 def _workflow() -> Schema:
-    found = of(shapes.Workflow)
+    found = of(core_types.Workflow)
     shown = {
         **found["properties"],
         "recipe": TEXT,
@@ -134,14 +135,14 @@ def _row() -> Schema:
         {
             **{name: whole[name] for name in same},
             **dict.fromkeys(numbers, COUNT),
-            "phase_status": nullable(of(shapes.PhaseStatus)),
+            "phase_status": nullable(of(core_types.PhaseStatus)),
             "floating": FLAG,
         }
     )
 
 
 def _initiative() -> Schema:
-    found = of(small_shapes.Initiative)
+    found = of(log_types.Initiative)
     hidden = ("extra",)
     shown = {key: value for key, value in found["properties"].items() if key not in hidden}
     shown |= {"key": TEXT, "completed": COUNT, "total": COUNT, "next": TEXT}

@@ -19,11 +19,11 @@ once.
 """
 HOMES = {
     "Keeper": ("holdfast.keeper", "`from holdfast import Keeper`; one for each folder and session"),
-    "Loops": ("holdfast.loops.keeping", "`keeper.loops()`"),
-    "Initiatives": ("holdfast.initiatives.keeping", "`keeper.initiatives()`"),
-    "Interviews": ("holdfast.interviews", "`keeper.interviews()`"),
-    "Delegations": ("holdfast.delegations", "`keeper.delegations()`"),
-    "Memory": ("holdfast.memory.layer", "`keeper.memory()`"),
+    "Loops": ("holdfast.loops.loops", "`keeper.loops()`"),
+    "Initiatives": ("holdfast.initiatives.initiatives", "`keeper.initiatives()`"),
+    "Interviews": ("holdfast.keeper.interviews", "`keeper.interviews()`"),
+    "Delegations": ("holdfast.keeper.delegations", "`keeper.delegations()`"),
+    "Memory": ("holdfast.layers.memory.memory_file", "`keeper.memory()`"),
 }
 _OF_ALL = ("workflow", "id")
 

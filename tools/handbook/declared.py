@@ -9,17 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from handbook.pages import ROOT
-from holdfast import recipes as shelf
-from holdfast import settings
-from holdfast.aggregates import LOGS, log_of
-from holdfast.audit.chain import REPAIRED
+from holdfast import formats as records
 from holdfast.cli.grammar import COMMON
 from holdfast.cli.table import COMMANDS, GROUPS
 from holdfast.core import initiative, initiatives, workflow
-from holdfast.hooks import plans
+from holdfast.formats.aggregates import LOGS, log_of
+from holdfast.hooks import handlers
 from holdfast.install.agents import AGENTS
-from holdfast.layers import index, records
+from holdfast.keeper.audit.chain import REPAIRED
 from holdfast.mcp import memory_tools, tools
+from holdfast.storage import skill_index
+from holdfast.workspace import recipes as shelf
+from holdfast.workspace import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +62,7 @@ def event_types() -> list[str]:
 def hook_events() -> list[str]:
     """The events that the hook answers, and those that ``init`` asks clients for."""
     asked = {event for agent in AGENTS.values() for event, _ in (*agent.events, *agent.enforcing)}
-    return sorted({*plans.EVENTS, *asked})
+    return sorted({*handlers.EVENTS, *asked})
 
 
 def tool_words() -> dict[str, list[str]]:
@@ -115,7 +116,7 @@ def formats() -> list[str]:
 def record_places() -> dict[str, str]:
     """The records beside workflows: what they are about, and where they stand."""
     places = {kind: log_of(kind).path for kind in LOGS}
-    return {**places, "index": index.NAME}
+    return {**places, "index": skill_index.NAME}
 
 
 def recipes() -> dict[str, Any]:

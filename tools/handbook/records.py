@@ -19,14 +19,15 @@ from handbook.schemas import (
     words,
 )
 from holdfast.core import initiative as goal
-from holdfast.core import shapes, small_shapes
+from holdfast.core import log_types
+from holdfast.core import types as core_types
 from holdfast.core.delegation import FIELDS
-from holdfast.layers import index as listing
-from holdfast.layers.records import fields as checks
-from holdfast.layers.records import formal as formal_code
-from holdfast.layers.records import loop as loop_code
-from holdfast.layers.records import skill as skill_code
-from holdfast.layers.records import verb as verb_code
+from holdfast.formats import formal as formal_code
+from holdfast.formats import loop as loop_code
+from holdfast.formats import schema as checks
+from holdfast.formats import skill as skill_code
+from holdfast.formats import verb as verb_code
+from holdfast.storage import skill_index as listing
 
 _DURATION: Schema = {"type": "string", "pattern": r"^\d+[smhdw]$"}
 _ENVELOPE: Schema = {
@@ -60,9 +61,9 @@ def _record(name: str, where: str, properties: Schema, *optional: str) -> Schema
 
 
 def verb() -> Schema:
-    phase = of(shapes.Phase, verb_code._PHASE)  # noqa: SLF001
+    phase = of(core_types.Phase, verb_code._PHASE)  # noqa: SLF001
     violations = fields(
-        {"violations": array(of(shapes.Violation)), "blocking": FLAG, "summary": TEXT}
+        {"violations": array(of(core_types.Violation)), "blocking": FLAG, "summary": TEXT}
     )
     found = _record(
         "a workflow in the format verb",
@@ -105,7 +106,7 @@ def formal() -> Schema:
 
 
 def skill() -> Schema:
-    machine = {"current_phase": nullable(TEXT), "phases": array(of(shapes.Phase)),
+    machine = {"current_phase": nullable(TEXT), "phases": array(of(core_types.Phase)),
                "current_step": nullable(TEXT), "cycle_count": COUNT}  # fmt: skip
     workflow = {
         "id": TEXT,
@@ -123,7 +124,7 @@ def skill() -> Schema:
             "workflow": fields(workflow, "completed_at"),
             "context": OBJECT,
             "state_machine": fields(machine, "current_step", "cycle_count"),
-            "tasks": array(of(shapes.Task, skill_code._TASK)),  # noqa: SLF001
+            "tasks": array(of(core_types.Task, skill_code._TASK)),  # noqa: SLF001
             "checkpoints": {**OBJECT, "additionalProperties": OBJECT},
             "test_state": OBJECT,
             "files_modified": array(OBJECT),
@@ -138,7 +139,7 @@ def skill() -> Schema:
 
 
 def loop() -> Schema:
-    unit = of(shapes.Task)
+    unit = of(core_types.Task)
     unit["properties"]["status"] = words(loop_code._STATUS)  # noqa: SLF001
     unit["properties"][loop_code._BEGUN] = COUNT  # noqa: SLF001
     for name in ("id", *loop_code._IN_MARKDOWN):  # noqa: SLF001
@@ -174,7 +175,7 @@ def loop() -> Schema:
 
 
 def initiatives() -> Schema:
-    milestone = of(small_shapes.Milestone)["properties"]["status"]
+    milestone = of(log_types.Milestone)["properties"]["status"]
     return _record(
         "initiatives",
         declared.record_places()["initiatives"],
@@ -189,14 +190,14 @@ def initiatives() -> Schema:
 
 
 def interview() -> Schema:
-    entry = of(small_shapes.InterviewEntry)["properties"]
+    entry = of(log_types.InterviewEntry)["properties"]
     return _record(
         "interviews",
         declared.record_places()["interview"],
         {
             **entry,
-            "history": array(of(small_shapes.InterviewEntry)),
-            "skips": array(of(small_shapes.InterviewSkip)),
+            "history": array(of(log_types.InterviewEntry)),
+            "skips": array(of(log_types.InterviewSkip)),
         },
         *entry,
         "skips",
@@ -213,7 +214,7 @@ def delegation() -> Schema:
 
 
 def learning() -> Schema:
-    rows = {"learnings": array(of(small_shapes.LearningEntry))}
+    rows = {"learnings": array(of(log_types.LearningEntry))}
     return _record("learnings", declared.record_places()["learning"], rows)
 
 

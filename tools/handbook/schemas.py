@@ -16,7 +16,7 @@ import typing
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
 
 from handbook.pages import DOCS
-from holdfast.core import shapes
+from holdfast.core import types as core_types
 
 if typing.TYPE_CHECKING:
     from types import ModuleType
@@ -110,7 +110,7 @@ def _said_of(module: ModuleType, name: str) -> dict[str, str]:
 def ledger_line() -> Schema:
     from handbook import declared
 
-    line = of(shapes.Event)
+    line = of(core_types.Event)
     properties = line["properties"]
     properties["seq"] = properties["version"] = {"type": "integer", "minimum": 1}
     properties["at"] = TIME
@@ -127,7 +127,7 @@ def ledger_line() -> Schema:
 
 def recipe() -> Schema:
     """A recipe as its file has it: there the name is the file's."""
-    found = of(shapes.Recipe)
+    found = of(core_types.Recipe)
     found["required"].remove("name")
     return document("A recipe", "A file in .claude/workflows, as TOML. See recipes.md.", found)
 

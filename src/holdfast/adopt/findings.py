@@ -21,22 +21,21 @@ from __future__ import annotations
 
 import os
 
-from holdfast import jsontext
-from holdfast.core import choice, edits, workflow
+from holdfast import formats
+from holdfast.core import diff, json_text, selection, workflow
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import ENDED, is_active, remaining_phases
-from holdfast.disk import LARGEST
-from holdfast.layers import records
-from holdfast.layers.records import envelope, fields
+from holdfast.formats import schema, signature
+from holdfast.system.disk import LARGEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.aggregates import Log, Workflows
-    from holdfast.core.shapes import Change, Fields
+    from holdfast.core.types import Change, Fields
+    from holdfast.formats.aggregates import Log, Workflows
+    from holdfast.formats.signature import Sealed
     from holdfast.keeper.store import Store
-    from holdfast.layers.records.envelope import Sealed
 
 STALE, FOREIGN, REPLACED, EDITED = "stale", "foreign", "replaced", "edited"
 REFUSED, GONE, COMPLETED, COPY = "refused", "gone", "completed", "copy"
@@ -126,7 +125,7 @@ def examine(store: Store, subject: Subject) -> Finding | None:
     if (
         finding is None
         and subject.is_workflow
-        and choice.has_run_out(subject.state, store.now_ms())
+        and selection.has_run_out(subject.state, store.now_ms())
     ):
         state = subject.state
         note = (
@@ -141,8 +140,8 @@ def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:
     """Look at what somebody saved at the instant when the record was replaced."""
     subject.raw = raw
     try:
-        return _weigh(store, subject, envelope.unseal(raw))
-    except jsontext.BadJson as bad:
+        return _weigh(store, subject, signature.unseal(raw))
+    except json_text.BadJson as bad:
         why = f"line {bad.line}: {bad.why}"
         note = f"what was left of {subject.record} during a write is not whole ({why})"
         return Finding(REFUSED, note)
@@ -160,8 +159,8 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
         if not subject.is_active:
             return _ended(store, subject, raw)
         try:
-            return _weigh(store, subject, envelope.unseal(raw or b""))
-        except jsontext.BadJson as error:
+            return _weigh(store, subject, signature.unseal(raw or b""))
+        except json_text.BadJson as error:
             bad = error
         if attempt == 0 and (raw is not None or _was_written(store, subject)):
             store.pause(_REREAD_AFTER_S)  # An editor may be in the middle of saving it.
@@ -184,7 +183,7 @@ def _is_last_written(store: Store, subject: Subject, raw: bytes) -> bool:
     return (
         known is not None
         and known["seq"] == subject.seq
-        and envelope.is_record(raw, known["digest"])
+        and signature.is_record(raw, known["digest"])
     )
 
 
@@ -210,33 +209,33 @@ def _weigh(store: Store, subject: Subject, sealed: Sealed) -> Finding | None:
     rest = aggregate.rest(base) if sealed.rest is None and base is not None else sealed.rest
     origin = store.origin(subject.record, subject.worktree)
     try:
-        jsontext.loads(subject.raw or b"", strict=True)
+        json_text.loads(subject.raw or b"", strict=True)
         parsed = aggregate.parse(sealed, rest, subject.record, origin)
         if subject.is_workflow and not sealed.intact and subject.seq:
-            records.check_edit(base, parsed)
-    except jsontext.BadJson as bad:
+            formats.check_edit(base, parsed)
+    except json_text.BadJson as bad:
         return _refused(subject, f"line {bad.line}: {bad.why}")
-    except fields.Invalid as invalid:
+    except schema.Invalid as invalid:
         return _refused(subject, _where(subject.raw or b"", invalid))
     if not subject.seq:
         return _foreign(store, subject, sealed, parsed)
     if subject.is_workflow:
         is_new = sealed.intact and store.ledger.stream(parsed["id"]) is None
-        takes_over = is_new and records.spec_of(parsed).is_slot
+        takes_over = is_new and formats.spec_of(parsed).is_slot
         if parsed["id"] != subject.stream and not is_known and not takes_over:
             return _refused(subject, f"it is a record of {parsed['id']}")
     if sealed.intact:
         return _foreign(store, subject, sealed, parsed)
     if subject.is_workflow:
-        parsed = records.next_cycle(base, parsed)
+        parsed = formats.next_cycle(base, parsed)
     return _edited(store, subject, parsed, base, base_seq)
 
 
-def _where(raw: bytes, invalid: fields.Invalid) -> str:
-    from holdfast.layers.records.locate import line_of
+def _where(raw: bytes, invalid: schema.Invalid) -> str:
+    from holdfast.formats.json_paths import line_of
 
     line = line_of(raw.decode(errors="replace"), invalid.path)
-    return f"line {line}: {edits.path_text(invalid.path) or 'the record'} {invalid.why}"
+    return f"line {line}: {diff.path_text(invalid.path) or 'the record'} {invalid.why}"
 
 
 def _refused(subject: Subject, why: str) -> Finding:
@@ -272,18 +271,18 @@ def _foreign(store: Store, subject: Subject, sealed: Sealed, parsed: Any) -> Fin
 def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: int) -> Finding:
     """A person or a tool changed the record: merge it, unless somebody else changed the same."""
     state, record = subject.state, subject.record
-    changes = edits.diff(base, parsed)
+    changes = diff.diff(base, parsed)
     if subject.is_workflow:
         for change in changes:
             if change[0][0] in _FIXED:
                 store.note(f"{change[0][0]} of {subject.stream} stays {change[1]!r}")
         changes = [change for change in changes if change[0][0] not in (*_FIXED, *_OWN)]
-    since = edits.diff(base, state)
-    clashes = edits.conflicts(since, changes)
+    since = diff.diff(base, state)
+    clashes = diff.conflicts(since, changes)
     if clashes:
-        where = ", ".join(edits.path_text(clash) for clash in clashes)
+        where = ", ".join(diff.path_text(clash) for clash in clashes)
         return _refused(subject, f"{where} was changed since by someone else")
-    changes = edits.beyond([*since, *_adopted_before(store, subject, base_seq)], changes)
+    changes = diff.beyond([*since, *_adopted_before(store, subject, base_seq)], changes)
     # An edit of a copy from before a resume does not say that the workflow is completed again.
     is_completed = (
         subject.is_workflow
@@ -311,12 +310,12 @@ def _adopted_before(store: Store, subject: Subject, base_seq: int) -> list[Chang
         change
         for event in store.ledger.events(subject.stream, after=base_seq)
         if event["type"] == "record_edited" and event["data"].get("base") == base_seq
-        for change in edits.changes_in(event["data"])
+        for change in diff.changes_in(event["data"])
     ]
 
 
 def _listed(changes: list[Change]) -> str:
-    names = [edits.path_text(change[0]) for change in changes]
+    names = [diff.path_text(change[0]) for change in changes]
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     return ", ".join(names[:4]) + more
 
@@ -329,7 +328,7 @@ def _gone(store: Store, subject: Subject) -> Finding | None:
         forecast = note and f"{subject.record} is gone; its next change writes it anew"
         return Finding(GONE, note, forecast=forecast) if subject.seq else None
     state = subject.state
-    spec = records.spec_of(state)
+    spec = formats.spec_of(state)
     if spec.completed:
         moved = _moved_to_completed(store, subject)
         if moved is not None:
@@ -353,14 +352,14 @@ def _was_removed_at_the_end(store: Store, subject: Subject) -> bool:
     state, path = subject.state, subject.path or ""
     if not state["phase"] or remaining_phases(state):
         return False
-    root, mark = store.workspace.root_of(subject.worktree), records.spec_of(state).mark
+    root, mark = store.workspace.root_of(subject.worktree), formats.spec_of(state).mark
     if root is None or (mark and not os.path.lexists(os.path.join(root, mark))):
         return False
     return not (store.files.was_on_its_way(path, subject.hash) or store.files.was_set_aside(path))
 
 
 def _completed_path(store: Store, subject: Subject) -> str:
-    place = records.spec_of(subject.state).completed_path(subject.state["id"]) or ""
+    place = formats.spec_of(subject.state).completed_path(subject.state["id"]) or ""
     root = store.workspace.root_of(subject.worktree) or ""
     return store.workspace.inside(root, place)
 
@@ -371,8 +370,8 @@ def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
     if raw is None:
         return None
     try:
-        sealed = envelope.unseal(raw)
-    except jsontext.BadJson:
+        sealed = signature.unseal(raw)
+    except json_text.BadJson:
         return None
     about = sealed.document.get("workflow")
     if not isinstance(about, dict) or about.get("id") != subject.state["id"]:
@@ -403,12 +402,12 @@ def _completed_copy(store: Store, subject: Subject) -> Finding | None:
     if not subject.is_workflow or subject.path is None or not subject.is_active:
         return None
     root = subject.path.removesuffix(subject.record)
-    if not records.has_completed_copy(subject.state, root):
+    if not formats.has_completed_copy(subject.state, root):
         return None
     path = _completed_path(store, subject)
     try:
-        sealed = envelope.unseal(store.files.read(path) or b"")
-    except jsontext.BadJson:
+        sealed = signature.unseal(store.files.read(path) or b"")
+    except json_text.BadJson:
         return None
     about = sealed.document.get("workflow")
     status = about.get("status") if isinstance(about, dict) else None
@@ -449,8 +448,8 @@ def _ended(store: Store, subject: Subject, raw: bytes | None) -> Finding | None:
     if raw is None:
         return None
     try:
-        sealed = envelope.unseal(raw)
-    except jsontext.BadJson:
+        sealed = signature.unseal(raw)
+    except json_text.BadJson:
         subject.raw = None
         return None
     if sealed.intact and sealed.seq == subject.seq:
@@ -461,6 +460,6 @@ def _ended(store: Store, subject: Subject, raw: bytes | None) -> Finding | None:
         return None
     if not sealed.intact:
         return _weigh(store, subject, sealed)
-    if records.place(subject.state) == subject.record:
+    if formats.place(subject.state) == subject.record:
         return Finding(STALE, f"{subject.record} was an older copy and is brought forward")
     return Finding(STALE)

@@ -6,22 +6,21 @@ from __future__ import annotations
 
 import os
 
-from holdfast import jsontext
+from holdfast import formats
 from holdfast.adopt import record as adoption
-from holdfast.core import choice
+from holdfast.core import json_text, selection
 from holdfast.core.record_formats import FORMATS, format_of
 from holdfast.core.workflow.evidence import with_claims
 from holdfast.errors import Refused
-from holdfast.layers import records
-from holdfast.layers.records import envelope, fields
-from holdfast.workspace import is_inside
+from holdfast.formats import schema, signature
+from holdfast.workspace.location import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Workflow
+    from holdfast.core.types import Workflow
+    from holdfast.formats.signature import Sealed
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
-    from holdfast.layers.records.envelope import Sealed
 
 _SHARED = [spec.active for spec in FORMATS.values() if spec.is_slot]
 """The places that workflows have one after the other."""
@@ -69,7 +68,7 @@ def peek_all(store: Store) -> list[Workflow]:
 
 def _has_run_out(store: Store, state: Workflow) -> bool:
     is_slot = FORMATS[format_of(state["record"])].is_slot
-    return is_slot and choice.has_run_out(state, store.now_ms())
+    return is_slot and selection.has_run_out(state, store.now_ms())
 
 
 def _expired(state: Workflow) -> str:
@@ -132,14 +131,14 @@ def _read(store: Store, record: str) -> tuple[bytes, Workflow, Sealed] | None:
         return None
     origin = store.origin(record, store.workspace.name)
     try:
-        jsontext.loads(raw, strict=True)
-        sealed = envelope.unseal(raw)
+        json_text.loads(raw, strict=True)
+        sealed = signature.unseal(raw)
         if not sealed.document:
             return None
-        return raw, records.parse(format_of(record), sealed, None, origin), sealed
-    except jsontext.BadJson as bad:
+        return raw, formats.parse(format_of(record), sealed, None, origin), sealed
+    except json_text.BadJson as bad:
         store.note(f"{record} is not a record (line {bad.line}: {bad.why}); left as it is")
-    except fields.Invalid as invalid:
+    except schema.Invalid as invalid:
         store.note(f"{record} is not a record ({invalid}); left as it is")
     return None
 
@@ -171,7 +170,7 @@ def _say_copy(store: Store, state: Workflow, record: str) -> None:
     """Note that a file is a copy of a workflow whose record stands, or stood, elsewhere."""
     if state["record"] != record:
         store.note(f"{record} is a copy of {state['id']}, whose record is {state['record']}")
-    elif state["status"] not in choice.ACTIVE:
+    elif state["status"] not in selection.ACTIVE:
         store.note(
             f"{record} is a copy of {state['id']} from before it ended ({state['status']}); "
             f"holdfast resume {state['id']} brings it back"

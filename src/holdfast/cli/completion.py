@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 
-from holdfast.cli import shellwords
-from holdfast.cli.arguments import Reader, Usage
+from holdfast.cli import bash_words
 from holdfast.cli.main import open_keeper
+from holdfast.cli.parser import Reader, Usage
 from holdfast.cli.table import COMMANDS, GROUPS
-from holdfast.cli.text import cells, clean, padded, shortened
-from holdfast.core.choice import ACTIVE
+from holdfast.cli.terminal_text import cells, clean, padded, shortened
 from holdfast.core.learning import KINDS
 from holdfast.core.refusal import Refusal
+from holdfast.core.selection import ACTIVE
 from holdfast.core.workflow.evidence import SEVERITIES
 from holdfast.errors import HoldfastError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.cli.shapes import Answer, Arguments, Option, Positional
-    from holdfast.core.shapes import Fields, Workflow
+    from holdfast.core.types import Fields, Workflow
     from holdfast.keeper import Keeper
 
     Found = list[tuple[str, str]]
@@ -49,7 +49,7 @@ def answer(args: Arguments) -> Answer:
     found = [(value, about) for value, about in candidates(words) if clean(value) == value]
     if shell == "bash":
         fitting = [value for value, _ in found if value.startswith(words[-1])]
-        lines = [shellwords.quoted(value[len(kept) :], quote) for value in fitting]
+        lines = [bash_words.quoted(value[len(kept) :], quote) for value in fitting]
     else:
         lines = _described(shell, found)
     told = [{"value": value, "about": about} for value, about in found]
@@ -69,12 +69,12 @@ def _script(shell: str) -> str:
 
 
 def _words(shell: str, given: list[str]) -> tuple[list[str], str, str]:
-    """The words as they are meant, and what ``shellwords.of_bash`` says of the last."""
+    """The words as they are meant, and what ``bash_words.of_bash`` says of the last."""
     if shell == "bash":
-        return shellwords.of_bash(given)
+        return bash_words.of_bash(given)
     # fish has taken the quotes off, but for the word that is being typed.
-    before = given[:-1] if shell == "fish" else [shellwords.unquoted(w)[0] for w in given[:-1]]
-    return [*before, shellwords.unquoted(given[-1])[0]], "", ""
+    before = given[:-1] if shell == "fish" else [bash_words.unquoted(w)[0] for w in given[:-1]]
+    return [*before, bash_words.unquoted(given[-1])[0]], "", ""
 
 
 def candidates(words: list[str]) -> Found:

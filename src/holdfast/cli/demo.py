@@ -15,8 +15,8 @@ import sys
 import tempfile
 import time
 
-from holdfast import jsontext
 from holdfast.cli.stage import CheckFailed, Stage
+from holdfast.core import json_text
 from holdfast.errors import Fault, Refused
 from holdfast.keeper import Keeper
 
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Event, Workflow
+    from holdfast.core.types import Event, Workflow
 
 FAILED = 4
 KEEP = "HOLDFAST_DEMO_KEEP"
@@ -184,7 +184,7 @@ class _Story:
         stage.check("the workflow is open", ["dev"], [row["recipe"] for row in rows])
         self.id, self.record = rows[0]["id"], rows[0]["record"]
         stage.check("its four tasks are in the ledger", len(_TASKS), len(self.events("task_added")))
-        shown = jsontext.loads(self.read(self.record))["_holdfast"]["seq"]
+        shown = json_text.loads(self.read(self.record))["_holdfast"]["seq"]
         last = self.keeper().log()[-1]["seq"]
         stage.check("its record, a JSON file, shows the ledger's last event", last, shown)
         stage.check("git sees none of it", "", stage.git("status", "--porcelain"))
@@ -278,7 +278,7 @@ class _Story:
         stage.check(f"line {line} is named", True, f"line {line}:" in answer)
         kept = self.read_all(f"{self.record}.rejected-*")
         stage.check("the file is kept aside as it was saved", True, bad in kept)
-        shown = [task["status"] for task in jsontext.loads(self.read(self.record))["tasks"]]
+        shown = [task["status"] for task in json_text.loads(self.read(self.record))["tasks"]]
         good = [*_done(3)[:3], "in_progress"]
         stage.check("the record shows the last good state again", good, shown)
         stage.check("and so does every command", good, self.tasks())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.pages import bar
-from holdfast.cli.text import cells, clean, padded, shortened
+from holdfast.cli.terminal_text import cells, clean, padded, shortened
 from holdfast.core.initiative import CREATE
 from holdfast.core.refusal import word
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.cli.screen import Screen
-    from holdfast.core.shapes import Fields
+    from holdfast.core.types import Fields
 
 _TITLE, _SHORTEST = 60, 12
 _BAR, _SHORT_BAR, _NARROW = 20, 10, 80

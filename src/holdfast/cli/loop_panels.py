@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from holdfast.cli.screen import next_lines, note_lines
-from holdfast.cli.text import clean
+from holdfast.cli.terminal_text import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.cli.screen import Screen
-    from holdfast.core.shapes import Fields, Task, Workflow
+    from holdfast.core.types import Fields, Task, Workflow
 
 _MARKS = {"confirming": "in_progress", "verifying": "in_progress", "timeout": "blocked"}
 _ASKED = {

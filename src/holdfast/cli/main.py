@@ -61,13 +61,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _hook() -> int:
     """Answer a client's event by the shortest way, because clients send many."""
-    from holdfast.hooks.first import main as answer
+    from holdfast.hooks.quick_check import main as answer
 
     return answer()
 
 
 def _run(words: list[str]) -> int:
-    from holdfast.cli.arguments import parse
+    from holdfast.cli.parser import parse
 
     as_json = "--json" in words
     workflow = None
@@ -87,8 +87,8 @@ def _answer(args: Arguments) -> Answer:
     from holdfast.cli.table import COMMANDS, WITHOUT_WORKSPACE
 
     name = args["command"]
-    called = COMMANDS[name]["call"] if name else "here.here"
-    module, _, function = called.partition(".")
+    called = COMMANDS[name]["call"] if name else "commands.overview.here"
+    module, _, function = called.rpartition(".")
     call = getattr(__import__(f"holdfast.cli.{module}", fromlist=(function,)), function)
     answer: Answer = call(args) if name in WITHOUT_WORKSPACE else call(open_keeper(args), args)
     return answer
@@ -140,7 +140,7 @@ def _version() -> Answer:
 def _failure(
     error: Exception, workflow: str | None = None, words: list[str] | None = None
 ) -> Answer:
-    from holdfast.cli.failure import failure
+    from holdfast.answers.failure import failure
 
     return failure(error, workflow, words)
 
@@ -165,7 +165,7 @@ def _print(answer: Answer, *, as_json: bool) -> None:
         return
     is_live = answer["kind"] == "stream"
     if as_json or answer["kind"] == "lines":
-        from holdfast.cli.views import texts
+        from holdfast.answers.json import texts
 
         for text in texts(answer, out):
             _write(out, text, flush=is_live)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.text import cells, clean
+from holdfast.cli.terminal_text import cells, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.cli.screen import Screen
-    from holdfast.core.shapes import Fields
+    from holdfast.core.types import Fields
 
 _BAR = 20
 _SHOWN = 10

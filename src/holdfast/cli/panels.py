@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
-from holdfast import jsontext
-from holdfast.cli.text import cells, clean, padded, shortened
-from holdfast.core.edits import path_text
-from holdfast.core.workflow import features
+from holdfast.cli.terminal_text import cells, clean, padded, shortened
+from holdfast.core import json_text
+from holdfast.core.diff import path_text
+from holdfast.core.workflow import folder_mode
 from holdfast.core.workflow.lifecycle import listed, pending
 from holdfast.core.workflow.state import is_passed
 
@@ -15,9 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from holdfast.audit.chain import Report
     from holdfast.cli.screen import Screen
-    from holdfast.core.shapes import Event, Fields, Json, Phase, Task, Workflow
+    from holdfast.core.types import Event, Fields, Json, Phase, Task, Workflow
+    from holdfast.keeper.audit.chain import Report
 
 _GO_FIRST = ("recipe", "branch", "tasks", "updated")
 """What a narrow terminal does without, in this order."""
@@ -122,7 +122,7 @@ def workflow_panel(screen: Screen, state: Workflow, record: str | None) -> Itera
     yield from listing(screen, "Reminders", state["reminders"])
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
     yield from listing(screen, "Violations", violations)
-    yield from listing(screen, "Context", pairs(features.other_context(state)))
+    yield from listing(screen, "Context", pairs(folder_mode.other_context(state)))
 
 
 def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[st
         yield f"  {clean(state['title'])}"
     if state["subject"] and state["subject"] != state["title"]:
         yield f"  {clean(state['subject'])}"
-    number, total = features.place_of(state)
+    number, total = folder_mode.place_of(state)
     if total:
         yield clean(f"  feature {number} of {total}: {state['context'].get('feature_file')}")
     facts = [f"{state['recipe']['name']} ({state['recipe']['format']})"]
@@ -392,4 +392,4 @@ def pairs(fields: Fields) -> list[str]:
 
 
 def _value(value: Json) -> str:
-    return value if isinstance(value, str) else jsontext.dumps(value)
+    return value if isinstance(value, str) else json_text.dumps(value)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from holdfast.cli.panels import columns_that_fit, listing, no_mark, pairs, table_lines
-from holdfast.cli.text import clean
+from holdfast.cli.terminal_text import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.cli.screen import Screen
-    from holdfast.core.shapes import Fields, Recipe, RecipePhase
+    from holdfast.core.types import Fields, Recipe, RecipePhase
 
 _GO_FIRST = ("title", "source", "format")
 """What a narrow terminal does without, in this order."""

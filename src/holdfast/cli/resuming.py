@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.cli.text import clean
-from holdfast.core.ahead import current_task, inner_phase
+from holdfast.cli.terminal_text import clean
+from holdfast.core.next_step import current_task, inner_phase
 from holdfast.core.refusal import word
-from holdfast.core.workflow import features
+from holdfast.core.workflow import folder_mode
 from holdfast.core.workflow.state import declared_phase, find_phase, is_floating
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.cli.screen import Screen
-    from holdfast.core.shapes import Phase, Task, Workflow
+    from holdfast.core.types import Phase, Task, Workflow
 
 _COMMIT = 12
 _MOST_TESTS = 10
@@ -49,7 +49,7 @@ def _mismatch(screen: Screen, state: Workflow, branch: str | None) -> Iterator[s
 def _identity(screen: Screen, state: Workflow) -> Iterator[str]:
     yield screen.paint("Found active workflow:", "strong")
     yield f"  ID: {clean(state['id'])}"
-    number, total = features.place_of(state)
+    number, total = folder_mode.place_of(state)
     about = state["context"].get("feature_file") if total else state["subject"]
     which = f" ({number} of {total})" if total else ""
     is_feature = total or state["recipe"].get("subject_key") == "feature_file"

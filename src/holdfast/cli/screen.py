@@ -1,13 +1,13 @@
 """Answers for people: colour and glyphs where the terminal has them, plain lines where not.
 
-Stored text reaches the screen through ``text.clean`` alone, here and in ``panels``.
+Stored text reaches the screen through ``terminal_text.clean`` alone, here and in ``panels``.
 """
 
 from __future__ import annotations
 
 import os
 
-from holdfast.cli.text import cells, clean, shortened, wrapped
+from holdfast.cli.terminal_text import cells, clean, shortened, wrapped
 from holdfast.core.refusal import word as quote
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, TextIO
 
     from holdfast.cli.shapes import Answer
-    from holdfast.core.shapes import Workflow
+    from holdfast.core.types import Workflow
 
     Tone = Literal["good", "active", "bad", "warn", "dim", "strong"]
 
@@ -80,7 +80,7 @@ class Screen:
         return " · " if self.fancy else ", "
 
     def age(self, then: str) -> str:
-        from holdfast.core.moment import age, iso
+        from holdfast.core.time import age, iso
 
         if self.now is None:
             import time
@@ -178,7 +178,7 @@ def _gates(screen: Screen, data: Any) -> Iterator[str]:
 
 
 def _wishes(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.approval import wish_lines
+    from holdfast.cli.commands.approval import wish_lines
 
     yield from wish_lines(screen, data["wishes"], data["not_covered"])
     yield from note_lines(screen, data["notes"])
@@ -286,7 +286,7 @@ def _demo(_screen: Screen, _data: Any) -> Iterable[str]:
 
 
 def _failure(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.core.choice import NAMED, listed
+    from holdfast.core.selection import NAMED, listed
 
     yield f"{screen.paint('holdfast:', 'bad')} {clean(data['message'])}"
     said = f"{data['message']} {data['hint']}"
@@ -322,7 +322,7 @@ def progress(state: Workflow) -> list[str]:
 
 def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]:
     """What comes next; a workflow that must be named, or was by the user, is named."""
-    from holdfast.core.ahead import ahead
+    from holdfast.core.next_step import ahead
 
     following = ahead(state, is_named=aimed)
     if following is None:
@@ -367,7 +367,7 @@ def _terminal_width(out: TextIO) -> int:
 
 
 _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
-    "here": _panel("here", "here_lines", noted=True),
+    "here": _panel("commands.overview", "here_lines", noted=True),
     "watch": _panel("watch_page", "whole_page"),
     "change": _change,
     "started": _started,
@@ -390,7 +390,7 @@ _RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
     "driven": _panel("loop_panels", "driven_panel"),
     "unverified": _panel("loop_panels", "unverified_panel"),
     "settings": _panel("setup_panel", "settings_panel", noted=True),
-    "layers": _panel("layers", "layer_lines", noted=True),
+    "layers": _panel("commands.layers", "layer_lines", noted=True),
     "recipes": _recipes,
     "recipe": _recipe,
     "script": _text,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.text import clean
+from holdfast.cli.terminal_text import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

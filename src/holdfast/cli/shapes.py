@@ -113,7 +113,7 @@ AnswerKind = Literal[
 
 
 class Answer(TypedDict):
-    """What a command function gives back; ``views`` and ``screen`` each know every kind."""
+    """What a command function gives back; ``answers.json`` and ``screen`` each know every kind."""
 
     kind: AnswerKind
     data: Any

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from holdfast.cli.screen import Screen
-from holdfast.cli.text import clean, shortened, wrapped
+from holdfast.cli.terminal_text import clean, shortened, wrapped
 from holdfast.core.refusal import word as quote
 from holdfast.errors import Fault
 

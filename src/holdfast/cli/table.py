@@ -45,7 +45,7 @@ _FORCE = (flag("--force", "although a grave violation stands in the way"), _REAS
 _WORKFLOWS: dict[str, Command] = {
     "start": {
         "help": "open a workflow, or resume the active one with this subject",
-        "call": "workflows.start",
+        "call": "commands.workflow.start",
         "takes": (
             argument("RECIPE", "what to open it from, one of `holdfast recipes`", values="recipe"),
             argument(
@@ -102,36 +102,36 @@ _WORKFLOWS: dict[str, Command] = {
     },
     "recipes": {
         "help": "list the recipes there are, the shipped ones and this workspace's own",
-        "call": "recipes.listed",
+        "call": "commands.recipes.listed",
         "examples": ("holdfast recipes", "holdfast recipes --json"),
     },
     "recipes show": {
         "help": "show one recipe: phases, gates, task phases, context",
-        "call": "recipes.show",
+        "call": "commands.recipes.show",
         "takes": (argument("NAME", "the recipe", values="recipe"),),
         "examples": ("holdfast recipes show dev",),
     },
     "status": {
         "help": "list the active workflows of this workspace",
-        "call": "workflows.status",
+        "call": "commands.workflow.status",
         "options": (flag("--all", "all of them, not only the 200 with the newest activity"),),
         "examples": ("holdfast status", "holdfast status --all --json"),
     },
     "show": {
         "help": "show one workflow: phases, tasks, gates, reading, reminders",
-        "call": "workflows.show",
+        "call": "commands.workflow.show",
         "takes": (_WORKFLOW,),
         "examples": ("holdfast show", "holdfast show dev-1f2e3d4c --json"),
     },
     "resume": {
         "help": "take a workflow up in this session and print its briefing",
-        "call": "workflows.resume",
+        "call": "commands.workflow.resume",
         "takes": (_WORKFLOW,),
         "examples": ("holdfast resume", "holdfast resume dev-1f2e3d4c"),
     },
     "log": {
         "help": "list events, oldest first; without an ID those of the whole workspace",
-        "call": "workflows.log",
+        "call": "commands.workflow.log",
         "takes": (_WORKFLOW,),
         "options": (
             option("--limit", "N", "only the newest N", kind="count"),
@@ -151,7 +151,7 @@ _WORKFLOWS: dict[str, Command] = {
     },
     "complete": {
         "help": "finish the workflow; refused while tasks, phases or gates are pending",
-        "call": "workflows.complete",
+        "call": "commands.workflow.complete",
         "options": (
             option("--outcome", "TEXT", "what came of it"),
             flag("--force", "although something is pending; what was skipped is recorded"),
@@ -164,7 +164,7 @@ _WORKFLOWS: dict[str, Command] = {
     },
     "abandon": {
         "help": "give the workflow up; `holdfast resume ID` brings it back",
-        "call": "workflows.abandon",
+        "call": "commands.workflow.abandon",
         "options": (_REASON,),
         "examples": ("holdfast abandon --reason 'no longer needed'",),
     },
@@ -173,64 +173,64 @@ _WORKFLOWS: dict[str, Command] = {
 _PROGRESS: dict[str, Command] = {
     "advance": {
         "help": "complete the current phase and start the next",
-        "call": "steps.advance",
+        "call": "commands.progress.advance",
         "options": _FORCE,
         "examples": ("holdfast advance",),
     },
     "phase start": {
         "help": "start a phase",
-        "call": "steps.phase_start",
+        "call": "commands.progress.phase_start",
         "takes": _PHASE,
         "options": _FORCE,
         "examples": ("holdfast phase start review",),
     },
     "phase complete": {
         "help": "complete a phase; on the current one the same as advance",
-        "call": "steps.phase_complete",
+        "call": "commands.progress.phase_complete",
         "takes": _PHASE,
         "options": _FORCE,
         "examples": ("holdfast phase complete review findings=3",),
     },
     "phase block": {
         "help": "say that a phase cannot go on",
-        "call": "steps.phase_block",
+        "call": "commands.progress.phase_block",
         "takes": _PHASE,
         "options": (_REASON,),
         "examples": ("holdfast phase block deploy --reason 'waiting for access'",),
     },
     "phase unblock": {
         "help": "let a blocked phase go on",
-        "call": "steps.phase_unblock",
+        "call": "commands.progress.phase_unblock",
         "takes": _PHASE,
         "examples": ("holdfast phase unblock deploy",),
     },
     "phase approve": {
         "help": "record a person's approval of a phase",
-        "call": "steps.phase_approve",
+        "call": "commands.progress.phase_approve",
         "takes": _PHASE,
         "examples": ("holdfast phase approve plan approver=Ada",),
     },
     "step": {
         "help": "start a step of the current phase",
-        "call": "steps.step",
+        "call": "commands.progress.step",
         "takes": (argument("NAME", "the step", values="step"),),
         "examples": ("holdfast step refactor",),
     },
     "task add": {
         "help": "add a task",
-        "call": "steps.task_add",
+        "call": "commands.progress.task_add",
         "takes": (argument("TEXT", "what is to be done"),),
         "examples": ("holdfast task add 'Handle an empty file'",),
     },
     "task start": {
         "help": "start a task",
-        "call": "steps.task_start",
+        "call": "commands.progress.task_start",
         "takes": (_TASK,),
         "examples": ("holdfast task start 2",),
     },
     "task phase": {
         "help": "enter a phase of a task; the earlier ones are completed",
-        "call": "steps.task_phase",
+        "call": "commands.progress.task_phase",
         "takes": (
             _TASK,
             argument(
@@ -241,27 +241,27 @@ _PROGRESS: dict[str, Command] = {
     },
     "task done": {
         "help": "finish a task",
-        "call": "steps.task_done",
+        "call": "commands.progress.task_done",
         "takes": (_TASK,),
         "options": (option("--commit", "SHA", "the commit that did it: an id, HEAD, a branch"),),
         "examples": ("holdfast task done 2 --commit 4f5e6d7",),
     },
     "task block": {
         "help": "say that a task cannot go on",
-        "call": "steps.task_block",
+        "call": "commands.progress.task_block",
         "takes": (_TASK,),
         "options": (option("--reason", "TEXT", "why", required=True),),
         "examples": ("holdfast task block 2 --reason 'needs a decision on the format'",),
     },
     "remind": {
         "help": "leave a reminder for every resuming session",
-        "call": "steps.remind",
+        "call": "commands.progress.remind",
         "takes": (argument("TEXT", "what to remember"),),
         "examples": ("holdfast remind 'Run the slow tests before the review'",),
     },
     "read": {
         "help": "add a file to what every resuming session must read first",
-        "call": "steps.read",
+        "call": "commands.progress.read",
         "takes": (
             argument("@PATH", "the file, from the worktree's root", into="path", values="@file"),
         ),
@@ -269,7 +269,7 @@ _PROGRESS: dict[str, Command] = {
     },
     "set": {
         "help": "set fields of the workflow's context",
-        "call": "steps.set_context",
+        "call": "commands.progress.set_context",
         "takes": (
             argument(
                 "KEY=VALUE",
@@ -288,7 +288,7 @@ _LIMIT = option("--timeout", "TIME", "how long it may take: 90s, 10m, 2h (defaul
 _EVIDENCE: dict[str, Command] = {
     "gate run": {
         "help": "run a gate's command and record what came of it; exit code 4 if it failed",
-        "call": "proof.gate_run",
+        "call": "commands.evidence.gate_run",
         "takes": (
             _GATE,
             argument(
@@ -303,7 +303,7 @@ _EVIDENCE: dict[str, Command] = {
     },
     "gate record": {
         "help": "record what you know about a gate; it is shown as a claim",
-        "call": "proof.gate_record",
+        "call": "commands.evidence.gate_record",
         "takes": (
             _GATE,
             argument(
@@ -318,12 +318,12 @@ _EVIDENCE: dict[str, Command] = {
     },
     "gate list": {
         "help": "list the gates and what each result rests on",
-        "call": "proof.gate_list",
+        "call": "commands.evidence.gate_list",
         "examples": ("holdfast gate list", "holdfast gate list --json"),
     },
     "violation add": {
         "help": "record what a review found; CRITICAL and HIGH hold back the handing over",
-        "call": "proof.violation_add",
+        "call": "commands.evidence.violation_add",
         "takes": (
             argument("CODE", "its name, such as V-TEST-03"),
             argument("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", values="severity"),
@@ -333,25 +333,25 @@ _EVIDENCE: dict[str, Command] = {
     },
     "violation clear": {
         "help": "say that a violation is mended",
-        "call": "proof.violation_clear",
+        "call": "commands.evidence.violation_clear",
         "takes": (argument("CODE", "its name", values="violation"),),
         "examples": ("holdfast violation clear V-TEST-03",),
     },
     "violation list": {
         "help": "list the violations, and whether they hold anything back",
-        "call": "proof.violation_list",
+        "call": "commands.evidence.violation_list",
         "examples": ("holdfast violation list",),
     },
     "tests run": {
         "help": "run the tests and record which failed; exit code 4 when one did",
-        "call": "proof.tests_run",
+        "call": "commands.evidence.tests_run",
         "takes": (argument("COMMAND", "what to run, after --", into="words", count="some"),),
         "options": (_LIMIT,),
         "examples": ("holdfast tests run -- pytest -q",),
     },
     "tests record": {
         "help": "record a test run that you made yourself",
-        "call": "proof.tests_record",
+        "call": "commands.evidence.tests_record",
         "options": (
             option("--command", "TEXT", "what was run", into="ran", required=True),
             option("--failing", "A,B", "the tests that failed, with commas between"),
@@ -362,7 +362,7 @@ _EVIDENCE: dict[str, Command] = {
     },
     "files add": {
         "help": "record a file that was touched",
-        "call": "proof.files_add",
+        "call": "commands.evidence.files_add",
         "takes": (argument("PATH", "the file", values="file"),),
         "options": (
             option(
@@ -377,7 +377,7 @@ _EVIDENCE: dict[str, Command] = {
     },
     "files sync": {
         "help": "record the files that git says were touched since the workflow began",
-        "call": "proof.files_sync",
+        "call": "commands.evidence.files_sync",
         "examples": ("holdfast files sync",),
     },
 }

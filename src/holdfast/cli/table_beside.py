@@ -21,12 +21,12 @@ _CHOSEN = option("--chosen", "NAME", "what the person chose", required=True)
 BESIDE: dict[str, Command] = {
     "context": {
         "help": "show all that is going on here, and which layers know of it",
-        "call": "contexts.context",
+        "call": "commands.context.context",
         "examples": ("holdfast context", "holdfast context --json"),
     },
     "remember": {
         "help": "keep a pattern, a preference or an insight for all later sessions",
-        "call": "beside.remember",
+        "call": "commands.logs.remember",
         "takes": (argument("TEXT", "one line"),),
         "options": (
             option("--kind", "KIND", "pattern, preference or insight", values="kind"),
@@ -36,14 +36,14 @@ BESIDE: dict[str, Command] = {
     },
     "memory search": {
         "help": "find entities of a memory graph by their words, the likeliest first",
-        "call": "memories.search",
+        "call": "commands.memory.search",
         "takes": (argument("QUERY", "words; all of them are in what is found"),),
         "options": (MEMORY_FILE, option("--limit", "N", "only the first N", kind="count")),
         "examples": ("holdfast memory search 'login page' --limit 5",),
     },
     "memory export": {
         "help": "write a memory graph as JSONL, as the reference Memory server reads it",
-        "call": "memories.export",
+        "call": "commands.memory.export",
         "takes": (
             argument(
                 "PATH", "where to (default: the file it came from)", count="maybe", values="file"
@@ -54,19 +54,19 @@ BESIDE: dict[str, Command] = {
     },
     "forge add": {
         "help": "add a line to the forge context",
-        "call": "beside.forge_add",
+        "call": "commands.logs.forge_add",
         "takes": (argument("KEY", "what it is about"), argument("TEXT", "what was found out")),
         "examples": ("holdfast forge add build 'Uses make, not npm'",),
     },
     "forge show": {
         "help": "show the forge context",
-        "call": "beside.forge_show",
+        "call": "commands.logs.forge_show",
         "takes": (argument("KEY", "only lines about this", count="maybe"),),
         "examples": ("holdfast forge show", "holdfast forge show build"),
     },
     "interview record": {
         "help": "record how sure a skill was of what it was asked to do",
-        "call": "beside.interview_record",
+        "call": "commands.logs.interview_record",
         "options": (
             option("--skill", "NAME", "the skill", required=True),
             option("--confidence", "N", "from 0 to 1", required=True),
@@ -86,19 +86,19 @@ BESIDE: dict[str, Command] = {
     },
     "interview skip": {
         "help": "record that the user did not want to be asked",
-        "call": "beside.interview_skip",
+        "call": "commands.logs.interview_skip",
         "takes": (argument("SKILL", "the skill"),),
         "options": (option("--reason", "TEXT", "what the user said", required=True),),
         "examples": ("holdfast interview skip plan --reason 'just do it'",),
     },
     "interview show": {
         "help": "show the newest interviews",
-        "call": "beside.interview_show",
+        "call": "commands.logs.interview_show",
         "examples": ("holdfast interview show",),
     },
     "delegation record": {
         "help": "record what an agent was given, and how it ended",
-        "call": "beside.delegation_record",
+        "call": "commands.logs.delegation_record",
         "options": (
             option("--agent", "NAME", "the agent", required=True),
             option("--outcome", "TEXT", "how it ended, in a word of your own", required=True),
@@ -113,7 +113,7 @@ BESIDE: dict[str, Command] = {
     },
     "delegation escalate": {
         "help": "record that one agent handed over to another",
-        "call": "beside.delegation_escalate",
+        "call": "commands.logs.delegation_escalate",
         "options": (
             option("--from", "NAME", "who gave up", into="from_agent", required=True),
             option("--to", "NAME", "who took over", into="to_agent", required=True),
@@ -126,13 +126,13 @@ BESIDE: dict[str, Command] = {
     },
     "delegation override": {
         "help": "record that a person chose another agent than the one suggested",
-        "call": "beside.delegation_override",
+        "call": "commands.logs.delegation_override",
         "options": (_SUGGESTED, _CHOSEN),
         "examples": ("holdfast delegation override --suggested tester --chosen reviewer",),
     },
     "delegation routing": {
         "help": "record that a person chose another workflow than the one suggested",
-        "call": "beside.delegation_routing",
+        "call": "commands.logs.delegation_routing",
         "options": (
             _SUGGESTED,
             _CHOSEN,
@@ -144,7 +144,7 @@ BESIDE: dict[str, Command] = {
     },
     "delegation list": {
         "help": "how each agent does, who takes over from whom, what people prefer",
-        "call": "beside.delegation_list",
+        "call": "commands.logs.delegation_list",
         "options": (option("--agent", "NAME", "only what this agent had part in"),),
         "examples": ("holdfast delegation list", "holdfast delegation list --agent tester"),
     },

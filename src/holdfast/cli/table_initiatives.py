@@ -16,7 +16,7 @@ INITIATIVE_GROUPS = {"initiative": "goals that last for months, milestone by mil
 INITIATIVES: dict[str, Command] = {
     "initiative create": {
         "help": "begin an initiative; it is the current one",
-        "call": "initiatives.create",
+        "call": "commands.initiative.create",
         "takes": (argument("TITLE", "what it is called", into="name"),),
         "options": (
             option(
@@ -35,37 +35,37 @@ INITIATIVES: dict[str, Command] = {
     },
     "initiative start": {
         "help": "start a milestone, or go back to one that is open",
-        "call": "initiatives.start",
+        "call": "commands.initiative.start",
         "takes": (_MILESTONE,),
         "examples": ("holdfast initiative start M1",),
     },
     "initiative task": {
         "help": "add a task to a milestone, or tick it",
-        "call": "initiatives.task",
+        "call": "commands.initiative.task",
         "takes": (_MILESTONE, argument("TEXT", "one line")),
         "options": (flag("--done", "it is done"),),
         "examples": ("holdfast initiative task M1 'List all readers' --done",),
     },
     "initiative complete": {
         "help": "complete a milestone; the next one is current",
-        "call": "initiatives.complete",
+        "call": "commands.initiative.complete",
         "takes": (_MILESTONE,),
         "examples": ("holdfast initiative complete M1",),
     },
     "initiative block": {
         "help": "say that the initiative cannot go on",
-        "call": "initiatives.block",
+        "call": "commands.initiative.block",
         "options": (option("--reason", "TEXT", "why", required=True),),
         "examples": ("holdfast initiative block --reason 'waits for the contract'",),
     },
     "initiative unblock": {
         "help": "say that it goes on",
-        "call": "initiatives.unblock",
+        "call": "commands.initiative.unblock",
         "examples": ("holdfast initiative unblock",),
     },
     "initiative finish": {
         "help": "complete the initiative, for good",
-        "call": "initiatives.finish",
+        "call": "commands.initiative.finish",
         "options": (
             flag("--force", "although milestones are open"),
             option("--reason", "TEXT", "why, with --force"),
@@ -77,30 +77,30 @@ INITIATIVES: dict[str, Command] = {
     },
     "initiative archive": {
         "help": "archive an initiative that is completed",
-        "call": "initiatives.archive",
+        "call": "commands.initiative.archive",
         "examples": ("holdfast initiative archive",),
     },
     "initiative show": {
         "help": "show where it stands: milestones, tasks, files and workflows",
-        "call": "initiatives.show",
+        "call": "commands.initiative.show",
         "takes": (_MAYBE,),
         "examples": ("holdfast initiative show", "holdfast initiative show 'Tidy billing' --json"),
     },
     "initiative use": {
         "help": "make another initiative the current one",
-        "call": "initiatives.use",
+        "call": "commands.initiative.use",
         "takes": (_NAME,),
         "examples": ("holdfast initiative use tidy-billing",),
     },
     "initiative sync": {
         "help": "compare all that tells where it stands, and mend what is stale",
-        "call": "initiatives.sync",
+        "call": "commands.initiative.sync",
         "options": (option("--from", "files", "take what the milestone files say", into="source"),),
         "examples": ("holdfast initiative sync", "holdfast initiative sync --from files"),
     },
     "initiative recover": {
         "help": "make a checkpoint from milestone files, where nothing else is left",
-        "call": "initiatives.recover",
+        "call": "commands.initiative.recover",
         "takes": (
             argument(
                 "NAME", "its folder, where there are several", count="maybe", values="initiative"

@@ -28,7 +28,7 @@ LOOP_GROUPS: dict[str, str] = {
 LOOPS: dict[str, Command] = {
     "loop new": {
         "help": "open a loop with its pages, or go on with the active one of this name",
-        "call": "loops.new",
+        "call": "commands.loop.new",
         "takes": (_NEW,),
         "options": (
             option(
@@ -49,7 +49,7 @@ LOOPS: dict[str, Command] = {
     },
     "loop plan": {
         "help": "plan a unit, or say anew what it is about",
-        "call": "loops.plan",
+        "call": "commands.loop.plan",
         "takes": (_SLUG,),
         "options": (
             option(
@@ -73,13 +73,13 @@ LOOPS: dict[str, Command] = {
     },
     "loop next": {
         "help": "what to do now: the unit, its criteria, what remains, the guardrails",
-        "call": "loops.next_turn",
+        "call": "commands.loop.next_turn",
         "takes": (_SLUG,),
         "examples": ("holdfast loop next", "holdfast loop next user-auth --json"),
     },
     "loop iterate": {
         "help": "record an iteration; with the unit's signal it goes on to be confirmed",
-        "call": "loops.iterate",
+        "call": "commands.loop.iterate",
         "takes": (_UNIT,),
         "options": (
             option("--did", "TEXT", "what was done", required=True),
@@ -95,7 +95,7 @@ LOOPS: dict[str, Command] = {
     },
     "loop confirm": {
         "help": "record the pass that confirms a unit",
-        "call": "loops.confirm",
+        "call": "commands.loop.confirm",
         "takes": (_UNIT,),
         "options": (
             flag("--clean", "nothing was found"),
@@ -108,7 +108,7 @@ LOOPS: dict[str, Command] = {
     },
     "loop verify": {
         "help": "record a unit's verification, or run it; only what passes is done",
-        "call": "loops.verify",
+        "call": "commands.loop.verify",
         "takes": (
             _UNIT,
             argument(
@@ -131,27 +131,27 @@ LOOPS: dict[str, Command] = {
     },
     "loop block": {
         "help": "say that a unit cannot go on; the next one is free",
-        "call": "loops.block",
+        "call": "commands.loop.block",
         "takes": (_UNIT,),
         "options": (option("--reason", "TEXT", "why", required=True),),
         "examples": ("holdfast loop block T3 --reason 'waits for access'",),
     },
     "loop unblock": {
         "help": "let a blocked unit go on",
-        "call": "loops.unblock",
+        "call": "commands.loop.unblock",
         "takes": (_UNIT,),
         "examples": ("holdfast loop unblock T3",),
     },
     "loop extend": {
         "help": "allow a unit more iterations",
-        "call": "loops.extend",
+        "call": "commands.loop.extend",
         "takes": (_UNIT,),
         "options": (option("--max", "N", "how many altogether", kind="count", required=True),),
         "examples": ("holdfast loop extend T1 --max 10",),
     },
     "loop guardrail add": {
         "help": "add a lesson that every later iteration is told",
-        "call": "loops.guardrail",
+        "call": "commands.loop.guardrail",
         "options": (
             option("--when", "TEXT", "when it applies", required=True),
             option("--problem", "TEXT", "what went wrong", required=True),
@@ -165,31 +165,31 @@ LOOPS: dict[str, Command] = {
     },
     "loop phase": {
         "help": "move the loop's own phase by hand; it follows its units by itself",
-        "call": "loops.phase",
+        "call": "commands.loop.phase",
         "takes": (argument("NAME", "discover, plan, execute, verify or deliver", values="phase"),),
         "examples": ("holdfast loop phase verify",),
     },
     "loop status": {
         "help": "show one loop with its units, or list the active ones",
-        "call": "loops.status",
+        "call": "commands.loop.status",
         "takes": (_SLUG,),
         "examples": ("holdfast loop status", "holdfast loop status user-auth"),
     },
     "loop archive": {
         "help": "move a loop's folder into the archive, finished or not",
-        "call": "loops.archive",
+        "call": "commands.loop.archive",
         "takes": (_SLUG,),
         "examples": ("holdfast loop archive user-auth",),
     },
     "loop rebuild": {
         "help": "make a loop's state anew from its log, its pages and git",
-        "call": "loops.rebuild",
+        "call": "commands.loop.rebuild",
         "takes": (_SLUG,),
         "examples": ("holdfast loop rebuild user-auth",),
     },
     "loop run": {
         "help": "drive a loop without a person: a worker for each turn, until done or stuck",
-        "call": "loops.run",
+        "call": "commands.loop.run",
         "takes": (
             argument("SLUG", "the loop's name", kind="id", values="loop"),
             argument(

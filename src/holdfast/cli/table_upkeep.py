@@ -24,7 +24,7 @@ MEMORY_FILE = option(
 SETUP: dict[str, Command] = {
     "init": {
         "help": "put the hooks into a client's settings, the team's unless told otherwise",
-        "call": "setup.init",
+        "call": "commands.setup.init",
         "options": (
             *_SCOPE,
             flag("--enforce", "also the hooks that hold an agent back: before edits, at its end"),
@@ -34,13 +34,13 @@ SETUP: dict[str, Command] = {
     },
     "uninstall": {
         "help": "take the hooks out again: untouched files are restored byte for byte",
-        "call": "setup.uninstall",
+        "call": "commands.setup.uninstall",
         "options": (*_SCOPE, _DRY_RUN),
         "examples": ("holdfast uninstall --dry-run", "holdfast uninstall --user"),
     },
     "hook": {
         "help": "answer an event of an agent's client, read from standard input",
-        "call": "hook.hook",
+        "call": "commands.hook.hook",
         "options": (
             option("--explain", "EVENT", "tell what would be done here, such as SessionStart"),
         ),
@@ -48,18 +48,18 @@ SETUP: dict[str, Command] = {
     },
     "mcp": {
         "help": "serve the workflows to an agent over MCP, on standard input and output",
-        "call": "servers.workflows",
+        "call": "commands.servers.workflows",
         "examples": ("holdfast mcp",),
     },
     "mcp memory": {
         "help": "serve a memory graph over MCP, in place of the reference Memory server",
-        "call": "servers.memory",
+        "call": "commands.servers.memory",
         "options": (MEMORY_FILE,),
         "examples": ("holdfast mcp memory", "holdfast mcp memory --file notes/memory.jsonl"),
     },
     "doctor": {
         "help": "see whether all works here; each trouble with the command that mends it",
-        "call": "doctor.doctor",
+        "call": "commands.doctor.doctor",
         "examples": ("holdfast doctor",),
     },
 }
@@ -67,7 +67,7 @@ SETUP: dict[str, Command] = {
 UPKEEP: dict[str, Command] = {
     "trust": {
         "help": "read and approve the commands that this repository wants to run",
-        "call": "approval.trust",
+        "call": "commands.approval.trust",
         "options": (
             flag("--list", "only list them, and which are approved"),
             flag("--revoke", "forget every approval for this workspace"),
@@ -76,13 +76,13 @@ UPKEEP: dict[str, Command] = {
     },
     "clean": {
         "help": "let expired workflows and old ended records go; resume ID brings each back",
-        "call": "upkeep.clean",
+        "call": "commands.upkeep.clean",
         "options": (flag("--dry-run", "only say what would go"),),
         "examples": ("holdfast clean --dry-run", "holdfast clean"),
     },
     "sync": {
         "help": "bring MEMORY.md and the memory graph up to date, and say what was delivered",
-        "call": "layers.sync",
+        "call": "commands.layers.sync",
         "options": (
             flag("--everything", "as if nothing had been delivered yet: for one that was emptied"),
         ),
@@ -90,7 +90,7 @@ UPKEEP: dict[str, Command] = {
     },
     "verify": {
         "help": "check the ledger, and every view against it; changes nothing",
-        "call": "upkeep.verify",
+        "call": "commands.upkeep.verify",
         "options": (
             flag("--everything", "check all events of a long ledger, not only the newest 50,000"),
         ),
@@ -98,12 +98,12 @@ UPKEEP: dict[str, Command] = {
     },
     "repair": {
         "help": "put what is damaged aside and rebuild it; deletes nothing",
-        "call": "upkeep.repair",
+        "call": "commands.upkeep.repair",
         "examples": ("holdfast repair",),
     },
     "export": {
         "help": "print all events, or those of one workflow, as lines of JSON: a backup",
-        "call": "upkeep.export",
+        "call": "commands.upkeep.export",
         "takes": (
             argument(
                 "ID",
@@ -118,7 +118,7 @@ UPKEEP: dict[str, Command] = {
     },
     "import": {
         "help": "take in what export printed; what another machine ran counts as a claim",
-        "call": "upkeep.import_file",
+        "call": "commands.upkeep.import_file",
         "takes": (
             argument(
                 "FILE", "an export; - reads it from standard input", into="path", values="file"
@@ -142,12 +142,12 @@ UPKEEP: dict[str, Command] = {
     },
     "demo": {
         "help": "watch a workflow survive a kill, an edit and a lost context",
-        "call": "upkeep.demo",
+        "call": "commands.upkeep.demo",
         "examples": ("holdfast demo",),
     },
     "help": {
         "help": "show help for everything or for one command",
-        "call": "guide.answer",
+        "call": "help.answer",
         "takes": (argument("COMMAND", "the command", into="topic", count="any", values="command"),),
         "examples": ("holdfast help task done",),
     },

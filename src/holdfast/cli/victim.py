@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.disk import Disk
 from holdfast.keeper import Keeper
+from holdfast.system.disk import Disk
 
 _RECORD_BEGINS = b"{"
 

@@ -11,7 +11,7 @@ import sys
 
 from holdfast.cli.screen import Screen
 from holdfast.cli.watch_page import Fresh, page
-from holdfast.core.moment import iso
+from holdfast.core.time import iso
 from holdfast.errors import HoldfastError, Refused
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from holdfast.cli.shapes import Answer, Arguments
-    from holdfast.core.shapes import Fields
+    from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
     from holdfast.keeper.overview import Overview
 
@@ -118,7 +118,7 @@ def _told(eye: Eye, every_s: float) -> Iterator[Fields]:
     """A view at once, and one more after every change, until somebody interrupts it."""
     import time
 
-    from holdfast.cli.views import watch_view
+    from holdfast.answers.json import watch_view
 
     while True:
         yield {"ok": True, **watch_view(eye.look())}
@@ -130,7 +130,7 @@ def _drawn(eye: Eye, every_s: float) -> int:
     """Draws until a key or a signal ends it; gives the exit code."""
     import time
 
-    from holdfast.cli.terminal import Ended, Terminal
+    from holdfast.system.terminal import Ended, Terminal
 
     picture = Picture(eye, lambda: time.time_ns() // 1_000_000, every_s)
     try:

@@ -6,13 +6,13 @@ Pure: the same view, size and time give the same lines, never wider and never mo
 from __future__ import annotations
 
 from holdfast.cli.panels import event_told
-from holdfast.cli.text import cells, clean, padded, shortened
+from holdfast.cli.terminal_text import cells, clean, padded, shortened
 from holdfast.core.workflow.state import is_passed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.screen import Screen, Tone
-    from holdfast.core.shapes import Event, Fields, Task, Workflow
+    from holdfast.core.types import Event, Fields, Task, Workflow
 
     Key = tuple[str, ...]
     Spans = list[tuple[str, Tone | None]]

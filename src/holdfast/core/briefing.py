@@ -7,16 +7,16 @@ says what was left out and which command shows it.
 
 from __future__ import annotations
 
-from holdfast.core import moment
-from holdfast.core.ahead import PULL_REQUEST, ahead, current_task, inner_phase
+from holdfast.core import time as times
+from holdfast.core.next_step import PULL_REQUEST, ahead, current_task, inner_phase
 from holdfast.core.refusal import word
-from holdfast.core.workflow import features
+from holdfast.core.workflow import folder_mode
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import find_phase, is_active, is_floating, unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Workflow
+    from holdfast.core.types import Fields, Workflow
 
 MAX_BYTES = 9_500
 """One client hands on 10,000 units of UTF-16, another 10,000 bytes; this is whole in both."""
@@ -49,7 +49,7 @@ def briefing(
         ("reading", [*_reading(state), *_not_told(state, outside)]),
         ("guardrails", _guardrails(state)),
         ("reminders", _listed("KEY REMINDERS", state["reminders"])),
-        ("context", _listed("CONTEXT", _pairs(features.other_context(state)))),
+        ("context", _listed("CONTEXT", _pairs(folder_mode.other_context(state)))),
         ("action", _action(state)),
     ]
     return _fitted(state, dict(parts))
@@ -141,11 +141,11 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
             f"TASK {ids.index(task['id']) + 1}/{len(ids)} ({quoted(task['id'])}): "
             f"{quoted(task['description'])} ({task['status'].replace('_', ' ')}{where})"
         )
-    number, total = features.place_of(state)
+    number, total = folder_mode.place_of(state)
     if total:
         feature = quoted(state["context"].get("feature_file"))
         lines.append(f"FEATURE {number}/{total}: {feature}")
-    lines.append(f"last activity {moment.age(now, state['updated_at'])}")
+    lines.append(f"last activity {times.age(now, state['updated_at'])}")
     return [*lines, *_resuming(state)]
 
 
@@ -185,7 +185,7 @@ def _unit(state: Workflow) -> list[str]:
     """Of a loop: its unit, the iteration, what remains of it and what is in the way."""
     if state["recipe"]["format"] != "loop" or not is_active(state):
         return []
-    from holdfast.core.turns import told
+    from holdfast.core.loop_turn import told
 
     return [quoted(line) for line in told(state)]
 
@@ -193,7 +193,7 @@ def _unit(state: Workflow) -> list[str]:
 def _guardrails(state: Workflow) -> list[str]:
     if not state.get("guardrails"):
         return []
-    from holdfast.core.turns import lessons
+    from holdfast.core.loop_turn import lessons
 
     return _listed("GUARDRAILS", lessons(state))
 
@@ -239,7 +239,7 @@ def _failed(state: Workflow, now: str) -> list[str]:
     tests = state["tests"]
     failing = tests.get("failing_tests") or []
     if tests.get("last_result") == "failed" or failing:
-        age = f" ({moment.age(now, tests['last_run'])})" if _is_text(tests.get("last_run")) else ""
+        age = f" ({times.age(now, tests['last_run'])})" if _is_text(tests.get("last_run")) else ""
         named = ", ".join(map(str, failing)) or tests.get("last_error", "")
         lines.append(f"FAILING TESTS{age}: {quoted(named)}")
     return lines

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from holdfast.core import adopting
+from holdfast.core import adopt_commands
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.texts import first_bad_text
+from holdfast.core.workflow.validation import first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Command, Draft, Event, Fields
-    from holdfast.core.small_shapes import Delegation, DelegationEntry
+    from holdfast.core.log_types import Delegation, DelegationEntry
+    from holdfast.core.types import Command, Draft, Event, Fields
 
     Answer = list[Draft] | Refusal
 
@@ -49,7 +49,7 @@ def decide(state: Delegation | None, command: Command) -> list[Draft] | Refusal:
 def evolve(state: Delegation | None, event: Event) -> Delegation:
     """The log after this event."""
     after = EVOLVE[event["type"]](state or blank(), event)
-    return adopting.newest(after, "entries", KEPT)  # type: ignore[no-any-return]
+    return adopt_commands.newest(after, "entries", KEPT)  # type: ignore[no-any-return]
 
 
 def blank() -> Delegation:
@@ -131,9 +131,9 @@ def _counted(words: list[str]) -> dict[str, int]:
 
 DECIDE: dict[str, Callable[[Delegation | None, Command], Answer]] = {
     **dict.fromkeys(COMMANDS, note),
-    **adopting.DECIDE,
+    **adopt_commands.DECIDE,
 }
 EVOLVE: dict[str, Callable[[Delegation, Event], Delegation]] = {
     **dict.fromkeys(KINDS, _noted),
-    **adopting.EVOLVE,
+    **adopt_commands.EVOLVE,
 }

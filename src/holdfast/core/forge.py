@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from holdfast.core import adopting
+from holdfast.core import adopt_commands
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.texts import first_bad_text
+from holdfast.core.workflow.validation import first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Command, Draft, Event
-    from holdfast.core.small_shapes import Forge
+    from holdfast.core.log_types import Forge
+    from holdfast.core.types import Command, Draft, Event
 
     Answer = list[Draft] | Refusal
 
@@ -30,7 +30,7 @@ def decide(state: Forge | None, command: Command) -> list[Draft] | Refusal:
 def evolve(state: Forge | None, event: Event) -> Forge:
     """The log after this event."""
     after = EVOLVE[event["type"]](state or blank(), event)
-    return adopting.newest(after, "entries", KEPT)  # type: ignore[no-any-return]
+    return adopt_commands.newest(after, "entries", KEPT)  # type: ignore[no-any-return]
 
 
 def blank() -> Forge:
@@ -52,9 +52,9 @@ def _noted(state: Forge, event: Event) -> Forge:
 
 DECIDE: dict[str, Callable[[Forge | None, Command], Answer]] = {
     "note_forge": add,
-    **adopting.DECIDE,
+    **adopt_commands.DECIDE,
 }
 EVOLVE: dict[str, Callable[[Forge, Event], Forge]] = {
     "forge_noted": _noted,
-    **adopting.EVOLVE,
+    **adopt_commands.EVOLVE,
 }

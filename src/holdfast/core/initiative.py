@@ -7,14 +7,14 @@ the state; both are pure. The status only goes forward, except from blocked back
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, word
-from holdfast.core.workflow.texts import first_bad_text
+from holdfast.core.workflow.validation import first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Command, Draft, Event, Fields
-    from holdfast.core.small_shapes import Initiative, Milestone, MilestoneTask
+    from holdfast.core.log_types import Initiative, Milestone, MilestoneTask
+    from holdfast.core.types import Command, Draft, Event, Fields
 
     Answer = list[Draft] | Refusal
 

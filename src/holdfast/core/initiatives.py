@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from holdfast.core import edits, initiative
+from holdfast.core import diff, initiative
 from holdfast.core.refusal import Refusal, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Command, Draft, Event
-    from holdfast.core.small_shapes import Initiative, Initiatives
+    from holdfast.core.log_types import Initiative, Initiatives
+    from holdfast.core.types import Command, Draft, Event
 
     Answer = list[Draft] | Refusal
 
@@ -124,13 +124,13 @@ def _adopted(state: Initiatives, event: Event) -> Initiatives:
 
 def _adopt_edit(state: Initiatives, command: Command) -> Answer:
     told = [change for change in command["args"]["changes"] if not _takes_away(change)]
-    after: Initiatives = edits.apply(dict(state), told)  # type: ignore[assignment]
+    after: Initiatives = diff.apply(dict(state), told)  # type: ignore[assignment]
     for key, one in after["all"].items():
         back = initiative.gone_back(state["all"].get(key), one["status"])
         if back is not None:
             return back
     after = {**after, "all": _kept(state["all"], after["all"])}
-    changes = edits.diff(dict(state), dict(after))
+    changes = diff.diff(dict(state), dict(after))
     data = {**command["args"], "changes": changes}
     return [{"type": "record_edited", "data": data}] if changes else []
 
@@ -149,12 +149,12 @@ def _takes_away(change: list[object]) -> bool:
     """Whether an initiative would be gone: a record that names another one says nothing of it."""
     path, _, now = change
     is_one = isinstance(path, list) and len(path) == 2 and path[0] == "all"
-    return is_one and now == edits.ABSENT
+    return is_one and now == diff.ABSENT
 
 
 def _edited(state: Initiatives, event: Event) -> Initiatives:
     changes = event["data"]["changes"]
-    after: Initiatives = edits.apply(dict(state), changes)  # type: ignore[assignment]
+    after: Initiatives = diff.apply(dict(state), changes)  # type: ignore[assignment]
     paths = [change[0] for change in changes]
     told = {path[1] for path in paths if path[0] == "all" and path[2:] in ([], ["updated_at"])}
     changed = {path[1] for path in paths if path[0] == "all"} - told

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from holdfast.core import adopting
+from holdfast.core import adopt_commands
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.texts import first_bad_text
+from holdfast.core.workflow.validation import first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Command, Draft, Event
-    from holdfast.core.small_shapes import Interview, InterviewEntry, InterviewSkip
+    from holdfast.core.log_types import Interview, InterviewEntry, InterviewSkip
+    from holdfast.core.types import Command, Draft, Event
 
     Answer = list[Draft] | Refusal
 
@@ -31,8 +31,8 @@ def decide(state: Interview | None, command: Command) -> list[Draft] | Refusal:
 def evolve(state: Interview | None, event: Event) -> Interview:
     """The interviews after this event."""
     after = EVOLVE[event["type"]](state or blank(), event)
-    after = adopting.newest(after, "interviews", KEPT)
-    return adopting.newest(after, "skips", KEPT)  # type: ignore[no-any-return]
+    after = adopt_commands.newest(after, "interviews", KEPT)
+    return adopt_commands.newest(after, "skips", KEPT)  # type: ignore[no-any-return]
 
 
 def blank() -> Interview:
@@ -90,10 +90,10 @@ def _skipped(state: Interview, event: Event) -> Interview:
 DECIDE: dict[str, Callable[[Interview | None, Command], Answer]] = {
     "record_interview": record,
     "skip_interview": skip,
-    **adopting.DECIDE,
+    **adopt_commands.DECIDE,
 }
 EVOLVE: dict[str, Callable[[Interview, Event], Interview]] = {
     "interview_recorded": _recorded,
     "interview_skipped": _skipped,
-    **adopting.EVOLVE,
+    **adopt_commands.EVOLVE,
 }

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from holdfast.core import adopting
+from holdfast.core import adopt_commands
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.texts import first_bad_text
+from holdfast.core.workflow.validation import first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Command, Draft, Event
-    from holdfast.core.small_shapes import Learning, LearningEntry
+    from holdfast.core.log_types import Learning, LearningEntry
+    from holdfast.core.types import Command, Draft, Event
 
     Answer = list[Draft] | Refusal
 
@@ -34,7 +34,7 @@ def decide(state: Learning | None, command: Command) -> list[Draft] | Refusal:
 def evolve(state: Learning | None, event: Event) -> Learning:
     """What is known after this event."""
     after = EVOLVE[event["type"]](state or blank(), event)
-    return adopting.newest(after, "learnings", KEPT)  # type: ignore[no-any-return]
+    return adopt_commands.newest(after, "learnings", KEPT)  # type: ignore[no-any-return]
 
 
 def blank() -> Learning:
@@ -73,9 +73,9 @@ def _remembered(state: Learning, event: Event) -> Learning:
 
 DECIDE: dict[str, Callable[[Learning, Command], Answer]] = {
     "remember": remember,
-    **adopting.DECIDE,
+    **adopt_commands.DECIDE,
 }
 EVOLVE: dict[str, Callable[[Learning, Event], Learning]] = {
     "learning_recorded": _remembered,
-    **adopting.EVOLVE,
+    **adopt_commands.EVOLVE,
 }

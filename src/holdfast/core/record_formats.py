@@ -1,12 +1,12 @@
 """All that is known about each record format but its document: where records stand, and how they
-end. A new format is one line here and one module in ``layers/records`` that parses and renders it.
+end. A new format is one line here and one module in ``formats`` that parses and renders it.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Workflow
+    from holdfast.core.types import Workflow
 
 
 class FormatSpec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from holdfast.disk import Disk
+from holdfast.system.disk import Disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

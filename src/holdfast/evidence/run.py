@@ -15,8 +15,8 @@ import subprocess
 import threading
 import time
 
-from holdfast.evidence.plain import decoded, last_lines
-from holdfast.evidence.processes import Family
+from holdfast.evidence.ansi import decoded, last_lines
+from holdfast.system.process_tree import Family
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import re
 
-from holdfast.evidence.plain import plain
+from holdfast.evidence.ansi import plain
 from holdfast.evidence.runners import cargo, go, jest, pytest, vitest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields
+    from holdfast.core.types import Fields
 
 _RUNNERS = {"pytest": pytest, "cargo": cargo, "go": go, "jest": jest, "vitest": vitest}
 _ADD_UP = ("cargo", "go")

@@ -11,14 +11,14 @@ import os
 import stat
 from functools import lru_cache
 
-from holdfast.digest import digest
+from holdfast.core.digest import digest
 from holdfast.evidence import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.workspace import Workspace
+    from holdfast.workspace.location import Workspace
 
 Tree = dict[str, str]
 """Path to ``mode content``."""

@@ -12,7 +12,7 @@ if __name__ == "__main__":
     gc.disable()
     # Without the site's packages: those of Holdfast are two folders above.
     sys.path.insert(0, __file__.rpartition("/holdfast/hooks/")[0])
-    from holdfast.hooks.first import main
+    from holdfast.hooks.quick_check import main
 
     # Nothing is closed: the ledger's journal has to stay for readers that cannot write there.
     os._exit(main())

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast.core.moment import iso
-from holdfast.disk import Disk
+from holdfast.core.time import iso
 from holdfast.errors import HoldfastError
-from holdfast.workspace import find
+from holdfast.system.disk import Disk
+from holdfast.workspace.location import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.workspace import Workspace
+    from holdfast.workspace.location import Workspace
 
 NAME = "hook.log"
 MAX_BYTES = 256 * 1024

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.core.moment import epoch_ms
+from holdfast.core.time import epoch_ms
 
 _START = b'\n{"sessionId":'
 _ANEW = b'\n{"$set":{"messages":['

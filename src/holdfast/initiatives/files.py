@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 
-from holdfast import exchange
 from holdfast.errors import HoldfastError, Refused
-from holdfast.initiatives import pages, sources, status
-from holdfast.initiatives.comparing import MEND
-from holdfast.initiatives.places import bad_file
+from holdfast.initiatives import pages, sources, status_yaml
+from holdfast.initiatives.comparison import MEND
+from holdfast.initiatives.paths import bad_file
+from holdfast.storage import shared_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.agreement import Source
-    from holdfast.core.small_shapes import Initiative
-    from holdfast.initiatives.places import Places
+    from holdfast.core.log_types import Initiative
+    from holdfast.core.source_of_truth import Source
+    from holdfast.initiatives.paths import Places
     from holdfast.keeper.store import Store
 
     Here = tuple[str, Initiative]
@@ -83,16 +83,16 @@ class Files:
 
         def patch(raw: bytes | None) -> bytes | None:
             if raw is None or not raw.strip():
-                return status.fresh(values, progress)
+                return status_yaml.fresh(values, progress)
             try:
-                return status.Status(raw).with_values(values, progress)
-            except status.BadStatus as bad:
+                return status_yaml.Status(raw).with_values(values, progress)
+            except status_yaml.BadStatus as bad:
                 raise bad_file(place, bad) from None
 
         def patch_and_compare(raw: bytes | None) -> bytes | None:
             after = patch(raw)
             if raw is not None and raw != self.compared and raw.strip():
-                saved = status.Status(raw).source(status.NAME, place)
+                saved = status_yaml.Status(raw).source(status_yaml.NAME, place)
                 lost.extend([saved] if saved.differs(own) else [])
             return after
 
@@ -133,7 +133,7 @@ class Files:
     def _settle(self, place: str, patch: Patch) -> None:
         disk, path = self._store.disk, self._places.path(place)
         disk.make_folder(os.path.dirname(path))
-        exchange.settle(disk, path, patch, self._store.pause)
+        shared_file.settle(disk, path, patch, self._store.pause)
 
     def _clear(self, place: str, patch: Patch) -> None:
         """See to what a killed command left beside a file: the same with other values is ours."""
@@ -146,7 +146,7 @@ class Files:
             except Refused:
                 return False
 
-        for kept in exchange.clear_spares(disk, path, is_known):
+        for kept in shared_file.clear_spares(disk, path, is_known):
             name = os.path.basename(kept)
             self._store.note(f"what a killed command left beside {place} is kept as {name}")
 

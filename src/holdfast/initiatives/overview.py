@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from holdfast.core.shapes import Fields
-    from holdfast.core.small_shapes import Initiative, Initiatives
-    from holdfast.initiatives.places import Places
+    from holdfast.core.log_types import Initiative, Initiatives
+    from holdfast.core.types import Fields
+    from holdfast.initiatives.paths import Places
     from holdfast.keeper.store import Store
 
     T = TypeVar("T")

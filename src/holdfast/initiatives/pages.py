@@ -11,14 +11,14 @@ import re
 
 from holdfast.core.initiative import out_of_order
 from holdfast.core.milestones import Told, plain
-from holdfast.loops.blocks import MOST_LINES, lines_of, newline_of, tree
+from holdfast.layers.markdown import MOST_LINES, lines_of, newline_of, tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.core.small_shapes import Initiative, Milestone
-    from holdfast.loops.blocks import Block
+    from holdfast.core.log_types import Initiative, Milestone
+    from holdfast.layers.markdown import Block
 
 MOST_BYTES = 1_000_000
 _LISTS = ("bullet_list", "ordered_list")

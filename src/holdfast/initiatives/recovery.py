@@ -12,14 +12,14 @@ from holdfast.core.milestones import rebuilt
 from holdfast.core.refusal import word
 from holdfast.errors import Refused
 from holdfast.initiatives import pages, sources
-from holdfast.initiatives.places import Places
-from holdfast.initiatives.status import NAME, BadStatus
+from holdfast.initiatives.paths import Places
+from holdfast.initiatives.status_yaml import NAME, BadStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.agreement import Source
-    from holdfast.core.shapes import Fields
-    from holdfast.core.small_shapes import Initiative, Initiatives
+    from holdfast.core.log_types import Initiative, Initiatives
+    from holdfast.core.source_of_truth import Source
+    from holdfast.core.types import Fields
     from holdfast.keeper.store import Store
 
 

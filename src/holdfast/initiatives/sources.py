@@ -6,20 +6,20 @@ The embedded graph is computed from the ledger, so it cannot say anything else t
 
 from __future__ import annotations
 
-from holdfast import jsontext, settings
-from holdfast.core import tiers
-from holdfast.core.agreement import Source
+from holdfast.core import degradation, json_text
+from holdfast.core.source_of_truth import Source
 from holdfast.errors import HoldfastError
-from holdfast.initiatives.status import NAME, BadStatus
-from holdfast.layers.records import initiative as record
-from holdfast.layers.records.fields import Invalid
+from holdfast.formats import initiative as record
+from holdfast.formats.schema import Invalid
+from holdfast.initiatives.status_yaml import NAME, BadStatus
+from holdfast.workspace import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields
-    from holdfast.core.small_shapes import Initiative
-    from holdfast.graph.shapes import Entity
+    from holdfast.core.log_types import Initiative
+    from holdfast.core.types import Fields
     from holdfast.keeper.store import Store
+    from holdfast.layers.graph.shapes import Entity
 
 RECORD = "initiative.json"
 GRAPH = "memory graph"
@@ -61,14 +61,14 @@ def read_server(store: Store) -> Fields | None:
     except HoldfastError as error:
         store.note(error.message)
         return None
-    return tiers.told(entities[0]["observations"]) if entities else None
+    return degradation.told(entities[0]["observations"]) if entities else None
 
 
 def _ask(store: Store, server: str) -> list[Entity]:
     """Ask within a time limit; a server that fails is left alone for a while, as in a sync."""
-    from holdfast.graph import delivery
+    from holdfast.layers.graph import mcp_delivery
 
-    entities: list[Entity] = delivery.reached(
+    entities: list[Entity] = mcp_delivery.reached(
         store, server, lambda graph: graph.open_nodes([ENTITY])["entities"]
     )
     return [one for one in entities if one["name"] == ENTITY]
@@ -76,8 +76,8 @@ def _ask(store: Store, server: str) -> list[Entity]:
 
 def of_checkpoint(checkpoint: Fields) -> Source:
     try:
-        progress = jsontext.loads(str(checkpoint.get("progress", "{}")))
-    except jsontext.BadJson:
+        progress = json_text.loads(str(checkpoint.get("progress", "{}")))
+    except json_text.BadJson:
         progress = {}
     pairs = progress.items() if isinstance(progress, dict) else ()
     statuses = {str(key): value for key, value in pairs if isinstance(value, str)}

@@ -2,7 +2,7 @@
 
 ``agents`` knows the clients and their files; ``spans`` and ``document`` change a JSON text without
 touching what is not theirs; ``hooks`` says which hooks are ours; ``journal`` remembers what stood
-there before; ``files`` reads and replaces; ``setup`` puts all of it together.
+there before; ``client_files`` reads and replaces; ``setup`` puts all of it together.
 """
 
 from __future__ import annotations

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 
-from holdfast import jsontext
+from holdfast.core import json_text
 from holdfast.install.agents import COMMAND, SCOPES, TEAM
-from holdfast.install.places import SettingsFile
+from holdfast.install.client_files import SettingsFile
 from holdfast.install.sandbox import obstacle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.disk import Disk
-    from holdfast.install.places import SandboxFile
-    from holdfast.workspace import Workspace
+    from holdfast.install.client_files import SandboxFile
+    from holdfast.system.disk import Disk
+    from holdfast.workspace.location import Workspace
 
 
 def notes_on(
@@ -27,7 +27,7 @@ def notes_on(
     if enforce:
         kinds = ", ".join([f'"{kind}"' for kind in place.agent.enforceable()])
         yield f"what is insisted on is set in .claude/holdfast.toml: enforce = [{kinds}]"
-    settings = jsontext.loads(after)
+    settings = json_text.loads(after)
     if settings.get("disableAllHooks") is True:
         yield f"{place.shown} switches all hooks off: disableAllHooks"
     for other in _elsewhere(place, workspace, disk):

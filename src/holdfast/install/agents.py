@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import sys
 
+from holdfast.core.json_text import is_encodable
 from holdfast.core.refusal import word
 from holdfast.errors import Refused
 from holdfast.install.hooks import ENTRY, Hook
-from holdfast.jsontext import is_encodable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields
+    from holdfast.core.types import Fields
 
     Events = tuple[tuple[str, str | None], ...]
 

@@ -6,12 +6,12 @@ before. What was added last and is taken out again leaves nothing behind.
 
 from __future__ import annotations
 
-from holdfast import jsontext
+from holdfast.core import json_text
 from holdfast.install.spans import parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Json
+    from holdfast.core.types import Json
     from holdfast.install.spans import Node
 
 _UNIT = "  "
@@ -49,7 +49,7 @@ class Document:
         """The text with one more part at the end of a container, the last on the way to it."""
         node = way[-1]
         outer, inner = self._indents(way)
-        said = "" if key is None else jsontext.dumps(key) + self.colon
+        said = "" if key is None else json_text.dumps(key) + self.colon
         said += self.rendered(value, inner)
         if node.parts:
             at = node.parts[-1].end
@@ -80,11 +80,11 @@ class Document:
     def rendered(self, value: Json, outer: str | None) -> str:
         """A value that stands in a line of this indentation; on one line where there is none."""
         if not value or not isinstance(value, (dict, list)):
-            return jsontext.dumps(value)
+            return json_text.dumps(value)
         inner = None if outer is None else outer + self.unit
         if isinstance(value, dict):
             rows = [
-                jsontext.dumps(key) + self.colon + self.rendered(item, inner)
+                json_text.dumps(key) + self.colon + self.rendered(item, inner)
                 for key, item in value.items()
             ]
             return self._enclosed("{", rows, "}", outer)

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.core.shapes import Fields, Json
+    from holdfast.core.types import Fields, Json
     from holdfast.install.spans import Node
 
 HOOKS = "hooks"

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 
-from holdfast import jsontext
-from holdfast.digest import digest
-from holdfast.errors import Fault
-from holdfast.faults import newer_file
+from holdfast.core import json_text
+from holdfast.core.digest import digest
+from holdfast.errors import Fault, newer_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields
-    from holdfast.disk import Disk
+    from holdfast.core.types import Fields
+    from holdfast.system.disk import Disk
 
 FILE = "installed.json"
 VERSION = 1
@@ -74,8 +73,8 @@ class Journal:
     def load(self) -> None:
         """What cannot be read restores nothing: our hooks are then taken out one by one."""
         try:
-            held = jsontext.loads(self._disk.read_own(self._path) or b"{}", strict=True)
-        except jsontext.BadJson:
+            held = json_text.loads(self._disk.read_own(self._path) or b"{}", strict=True)
+        except json_text.BadJson:
             held = {}
         version = held.get("version") if isinstance(held, dict) else None
         if isinstance(version, int) and version > VERSION:
@@ -126,7 +125,7 @@ class Journal:
             return
         files = {key: _fields(entry) for key, entry in self.entries.items()}
         held = {"version": VERSION, "folders": self.folders, "files": files}
-        self._disk.replace_view(self._path, (jsontext.pretty(held) + "\n").encode(), durable=True)
+        self._disk.replace_view(self._path, (json_text.pretty(held) + "\n").encode(), durable=True)
         self._disk.sync_folder(self.folder)
 
 

@@ -15,17 +15,17 @@ from __future__ import annotations
 import os
 import re
 
+from holdfast.core.json_text import is_encodable
 from holdfast.errors import Refused
 from holdfast.install.agents import AGENTS
 from holdfast.install.hooks import Misfit
-from holdfast.jsontext import is_encodable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.core.shapes import Fields
-    from holdfast.workspace import Workspace
+    from holdfast.core.types import Fields
+    from holdfast.workspace.location import Workspace
 
 FILE = "config.toml"
 TEAM_FILE = os.path.join(".codex", FILE)

@@ -13,7 +13,7 @@ from holdfast.install.hooks import Misfit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Json
+    from holdfast.core.types import Fields, Json
 
 FILE = ".mcp.json"
 SERVERS = "mcpServers"

@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import os
 
-from holdfast.disk import Disk
 from holdfast.errors import Refused
-from holdfast.exchange import clear_spares, settle
 from holdfast.install.advice import notes_on, notes_on_sandbox, notes_on_skills
 from holdfast.install.agents import AGENTS, LOCAL, TEAM, USER, agent_named
-from holdfast.install.diffs import unified
-from holdfast.install.journal import Journal, following
-from holdfast.install.places import (
+from holdfast.install.client_files import (
     Place,
     SettingsFile,
     all_of,
@@ -25,16 +21,20 @@ from holdfast.install.places import (
     settings_of,
     skills_of,
 )
+from holdfast.install.diffs import unified
+from holdfast.install.journal import Journal, following
 from holdfast.storage.ledger import Ledger
-from holdfast.workspace import Workspace, find, person_folder
+from holdfast.storage.shared_file import clear_spares, settle
+from holdfast.system.disk import Disk
+from holdfast.workspace.location import Workspace, find, person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holdfast.core.shapes import Fields
+    from holdfast.core.types import Fields
     from holdfast.install.agents import Agent
-    from holdfast.install.places import SandboxFile
+    from holdfast.install.client_files import SandboxFile
 
 
 class Change:

@@ -1,13 +1,13 @@
 """Where the values of a JSON text stand, so that a change can touch its own characters alone.
 
-The text was checked by ``jsontext`` before: what is read here is JSON.
+The text was checked by ``json_text`` before: what is read here is JSON.
 """
 
 from __future__ import annotations
 
 import re
 
-from holdfast import jsontext
+from holdfast.core import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _value(text: str, at: int) -> Node:
     if text[at] in _CLOSERS:
         return _container(text, at)
     end = _end_of_scalar(text, at)
-    return Node(at, end, jsontext.loads(text[at:end]), [])
+    return Node(at, end, json_text.loads(text[at:end]), [])
 
 
 def _container(text: str, at: int) -> Node:
@@ -85,7 +85,7 @@ def _part(text: str, at: int, *, has_key: bool) -> Part:
     key_end = _end_of_scalar(text, at)
     past_colon = _past_space(text, key_end) + 1
     node = _value(text, _past_space(text, past_colon))
-    return Part(jsontext.loads(text[at:key_end]), at, key_end, node)
+    return Part(json_text.loads(text[at:key_end]), at, key_end, node)
 
 
 def _past_space(text: str, at: int) -> int:

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import time
 
-from holdfast import workspace as workspaces
-from holdfast.core.workflow import features
+from holdfast.core.workflow import folder_mode
 from holdfast.core.workflow.state import is_active
-from holdfast.disk import Disk
 from holdfast.errors import Refused
 from holdfast.keeper.beside import Beside
 from holdfast.keeper.evidence import Evidence, plain
 from holdfast.keeper.session import Receipt, Session
 from holdfast.keeper.store import Store
 from holdfast.keeper.transaction import fingerprint
+from holdfast.system.disk import Disk
+from holdfast.workspace import location
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from holdfast.core.shapes import Event, Fields, Workflow
+    from holdfast.core.types import Event, Fields, Workflow
 
 __all__ = ["Keeper", "Receipt"]
 
@@ -54,7 +54,7 @@ class Keeper(Evidence, Beside):
         ``share`` is an earlier keeper of the same thread, whose open ledger is used again if it is
         the same repository's.
         """
-        self.workspace = workspaces.find(path)
+        self.workspace = location.find(path)
         self.workspace.check_home()
         self.session = _checked_session(session)
         who: Fields = {"surface": by}
@@ -95,26 +95,26 @@ class Keeper(Evidence, Beside):
         id: str | None = None,
     ) -> Receipt:
         """Opens a workflow, or resumes the active one of the same recipe and subject."""
-        from holdfast import opening
+        from holdfast.keeper import start
 
         if workflow is not None:
             raise Refused("invalid", "start makes its own id", "holdfast resume ID")
-        request = opening.Request(
+        request = start.Request(
             recipe, subject, title, list(tasks), list(phases), list(reading), list(reminders),
             plain(context or {}), branch, ttl, initiative, milestone,
         )  # fmt: skip
-        wanted = opening.prepare(self._session, request)
+        wanted = start.prepare(self._session, request)
         asked = fingerprint("start", {"recipe": recipe, "subject": subject, "title": title,
                                       "tasks": list(tasks), "phases": list(phases)})  # fmt: skip
         with self._session.transaction() as tx:
             repeated = self._session.repeat(tx, id, asked=asked)
             if repeated is not None:
                 return repeated
-            return opening.carry_out(self._session, tx, wanted, replace=replace, id=id)
+            return start.carry_out(self._session, tx, wanted, replace=replace, id=id)
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Binds a workflow to this session and worktree, and brings back one that had ended."""
-        from holdfast import cleaning
+        from holdfast.keeper import cleanup
 
         asked = fingerprint("resume", {"workflow": workflow})
         with self._session.transaction() as tx:
@@ -136,12 +136,12 @@ class Keeper(Evidence, Beside):
                 args["branch"] = self.workspace.branch()
                 self.store.note(f"{state['id']} moved here, to branch {args['branch']}")
             if moves or not is_active(state):
-                from holdfast import opening
+                from holdfast.keeper import start
 
-                opening.check_slot(self._session, tx, state["recipe"]["format"], state["id"])
+                start.check_slot(self._session, tx, state["recipe"]["format"], state["id"])
             receipt = self._session.record(tx, stream, "resume_workflow", args, id)
             receipt.resumed = True
-            cleaning.clean_at_times(self._session, tx)
+            cleanup.clean_at_times(self._session, tx)
         return self._beside_tree(receipt)
 
     def complete(
@@ -160,13 +160,13 @@ class Keeper(Evidence, Beside):
             return repeated
         state = self._session.look(workflow)
         args["tree"] = self._tree_of(state)
-        following = features.following(state)
+        following = folder_mode.following(state)
         if following is not None:
-            from holdfast import opening
+            from holdfast.keeper import start
 
-            args["next_title"] = opening.title_of(self.workspace.root, following)
+            args["next_title"] = start.title_of(self.workspace.root, following)
         receipt = self.do("complete_workflow", args, workflow=state["id"], id=id)
-        receipt.signal = features.signal(state)
+        receipt.signal = folder_mode.signal(state)
         return receipt
 
     def abandon(
@@ -251,7 +251,7 @@ class Keeper(Evidence, Beside):
         """Completes a task, with the commit that holds it; of a branch or HEAD, its commit now."""
         args: Fields = {"task": task, "commit": self.workspace.commit_named(commit)}
         receipt = self.do("complete_task", args, workflow=workflow, id=id)
-        if commit and self.workspace.git and not workspaces.is_commit(args["commit"]):
+        if commit and self.workspace.git and not location.is_commit(args["commit"]):
             receipt.notes.append(f"{commit[:40]!r} is not the id of a commit; it was kept as it is")
         return receipt
 
@@ -275,9 +275,9 @@ class Keeper(Evidence, Beside):
         self, path: str, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
         """Adds a file, as ``@path``, that must be read first after a compaction."""
-        from holdfast import opening
+        from holdfast.keeper import start
 
-        opening.check_reading(self.store, [path])
+        start.check_reading(self.store, [path])
         return self.do("require_reading", {"path": path}, workflow=workflow, id=id)
 
     def set_context(

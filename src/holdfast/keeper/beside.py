@@ -9,14 +9,14 @@ from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields
-    from holdfast.delegations import Delegations
-    from holdfast.initiatives.keeping import Initiatives
-    from holdfast.interviews import Interviews
+    from holdfast.core.types import Fields
+    from holdfast.initiatives.initiatives import Initiatives
+    from holdfast.keeper.delegations import Delegations
+    from holdfast.keeper.interviews import Interviews
     from holdfast.keeper.session import Receipt, Session
     from holdfast.keeper.store import Store
-    from holdfast.loops.keeping import Loops
-    from holdfast.memory.layer import Memory
+    from holdfast.layers.memory.memory_file import Memory
+    from holdfast.loops.loops import Loops
 
 
 class Beside:
@@ -31,13 +31,13 @@ class Beside:
 
     def interviews(self) -> Interviews:
         """How sure the skills were of what they were asked to do."""
-        from holdfast.interviews import Interviews
+        from holdfast.keeper.interviews import Interviews
 
         return Interviews(self._session)
 
     def memory(self) -> Memory:
         """The project's ``MEMORY.md``."""
-        from holdfast.memory.layer import Memory
+        from holdfast.layers.memory.memory_file import Memory
 
         return Memory(self._session)
 
@@ -66,19 +66,19 @@ class Beside:
 
     def delegations(self) -> Delegations:
         """Which agent was given what, and how that went."""
-        from holdfast.delegations import Delegations
+        from holdfast.keeper.delegations import Delegations
 
         return Delegations(self._session)
 
     def initiatives(self) -> Initiatives:
         """Goals that last for months, with their milestones."""
-        from holdfast.initiatives.keeping import Initiatives
+        from holdfast.initiatives.initiatives import Initiatives
 
         return Initiatives(self._session)
 
     def initiative_line(self) -> str:
         """The current initiative in two lines, for a session without a workflow."""
-        from holdfast.initiatives.belonging import in_a_line
+        from holdfast.initiatives.workflow_link import in_a_line
 
         return in_a_line(self._session)
 
@@ -87,7 +87,7 @@ class Beside:
 
         The workflow is resumed by then, so what cannot be read here is told and no more.
         """
-        from holdfast.initiatives.belonging import is_known
+        from holdfast.initiatives.workflow_link import is_known
 
         try:
             if is_known(self._session):
@@ -98,6 +98,6 @@ class Beside:
 
     def loops(self) -> Loops:
         """The loops of this workspace: units in iterations, confirmed and verified."""
-        from holdfast.loops.keeping import Loops
+        from holdfast.loops.loops import Loops
 
         return Loops(self._session)

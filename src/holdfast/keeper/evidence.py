@@ -5,7 +5,7 @@ A part of its own, so that nobody who only moves a workflow on pays for what the
 
 from __future__ import annotations
 
-from holdfast import jsontext
+from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import evidence
 from holdfast.core.workflow.state import is_active
@@ -18,15 +18,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from holdfast.audit.chain import Report
-    from holdfast.core.shapes import Fields, Recipe, Workflow
+    from holdfast.core.types import Fields, Recipe, Workflow
+    from holdfast.keeper.audit.chain import Report
     from holdfast.keeper.overview import Overview
     from holdfast.keeper.session import Change, Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
     from holdfast.keeper.transfer import Imported
-    from holdfast.trust import Wish
-    from holdfast.workspace import Workspace
+    from holdfast.workspace.location import Workspace
+    from holdfast.workspace.trust import Wish
 
 
 class Evidence:
@@ -66,22 +66,22 @@ class Evidence:
 
     def context(self) -> tuple[Fields, list[str]]:
         """All that is known here, and which layers know it, as they were found; and notes."""
-        from holdfast import readback
+        from holdfast.adopt import recovery
 
-        return readback.found(self._session), self.store.take_notes()
+        return recovery.found(self._session), self.store.take_notes()
 
     def _to_resume(self, tx: Transaction, workflow: str | None) -> str:
         """The workflow to resume, loaded; a refusal tells what else there is to go on with."""
         try:
             if workflow is None and not self.store.ledger.head_seq:
-                from holdfast import readback
+                from holdfast.adopt import recovery
 
-                readback.look_further(self._session, tx)
+                recovery.look_further(self._session, tx)
             return self._session.select(tx, workflow)
         except Refused as refused:
             if refused.details.get("candidates") != []:
                 raise
-            from holdfast.initiatives.belonging import instead
+            from holdfast.initiatives.workflow_link import instead
 
             raise instead(self._session, refused) from None
 
@@ -115,16 +115,16 @@ class Evidence:
 
     def take_in_notes(self) -> list[str]:
         """Takes in the workflows that an agent's own notes tell of; gives those that changed."""
-        from holdfast import detection, noticed
+        from holdfast.adopt import agent_notes, note_parser
 
-        if not detection.detect(self.workspace.root):
+        if not note_parser.detect(self.workspace.root):
             return []
         with self._session.transaction() as tx:
-            return noticed.take_in(self._session, tx)
+            return agent_notes.take_in(self._session, tx)
 
     def enforced(self) -> list[str]:
         """What the settings want enforced: ``reading``, ``stop``."""
-        from holdfast import settings
+        from holdfast.workspace import settings
 
         return settings.load(self.workspace.root).enforced()
 
@@ -143,13 +143,13 @@ class Evidence:
 
     def examine(self) -> list[Fields]:
         """Tries everything that Holdfast needs here; a row each, with what mends it."""
-        from holdfast import doctor
+        from holdfast.install import doctor
 
         return doctor.examine(self)  # type: ignore[arg-type]
 
     def _pushed(self, state: Workflow, branch: str | None) -> str | None:
         """The remote branch that has the work, where only the pull request is missing."""
-        from holdfast.core.ahead import PULL_REQUEST
+        from holdfast.core.next_step import PULL_REQUEST
         from holdfast.core.workflow.state import next_phases, pending_gates
 
         here = branch is not None and state["phase"] is not None and state["branch"] == branch
@@ -170,20 +170,20 @@ class Evidence:
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Runs a gate's command and records what came of it, also that it was cancelled."""
-        from holdfast import proving
+        from holdfast.evidence import gates
 
         asked = fingerprint("run_gate", {"gate": gate, "words": list(words)})
         repeated = self._repeated(id, asked)
         if repeated is not None:
             return repeated
         state = self._session.look(workflow)
-        order = proving.gate_order(self.workspace, state, gate, list(words), timeout)
-        fields, after, note = proving.run_gate(self.workspace, order, echo, is_cancelled)
+        order = gates.gate_order(self.workspace, state, gate, list(words), timeout)
+        fields, after, note = gates.run_gate(self.workspace, order, echo, is_cancelled)
         passed = fields["exit_code"] == 0
         args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
         receipt = self._session.do("record_gate", args, workflow=state["id"], id=id, asked=asked)
         receipt.state = evidence.with_stale_gates(receipt.state, after)
-        notes = (note, proving.undeclared(self.workspace, state, gate))
+        notes = (note, gates.undeclared(self.workspace, state, gate))
         receipt.notes += [said for said in notes if said is not None]
         return receipt
 
@@ -192,11 +192,11 @@ class Evidence:
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Records what somebody says about a gate: a claim, and shown as one."""
-        from holdfast import proving
+        from holdfast.evidence import gates
 
         args = {"gate": gate, "passed": passed, "fields": plain(fields or {})}
         receipt = self.do("record_gate", args, workflow=workflow, id=id)
-        note = proving.undeclared(self.workspace, receipt.state, gate)
+        note = gates.undeclared(self.workspace, receipt.state, gate)
         receipt.notes += [] if note is None else [note]
         return receipt
 
@@ -220,15 +220,15 @@ class Evidence:
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Runs a test command and records which tests failed and passed, where it tells."""
-        from holdfast import proving
+        from holdfast.evidence import gates
 
         asked = fingerprint("run_tests", {"words": list(words)})
         repeated = self._repeated(id, asked)
         if repeated is not None:
             return repeated
         state = self.show(workflow=workflow).state
-        order = proving.Order(list(words), timeout)
-        tests = proving.run_tests(self.workspace, order, echo)
+        order = gates.Order(list(words), timeout)
+        tests = gates.run_tests(self.workspace, order, echo)
         args = {"tests": tests}
         return self._session.do("record_tests", args, workflow=state["id"], id=id, asked=asked)
 
@@ -253,19 +253,19 @@ class Evidence:
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Records a file that was touched; in the current phase unless another one is named."""
-        from holdfast import proving
+        from holdfast.evidence import gates
 
         if phase is None:
-            phase = proving.current_phase(self.show(workflow=workflow).state)
-        entry = proving.file_entry(self.workspace, path, phase, lines)
+            phase = gates.current_phase(self.show(workflow=workflow).state)
+        entry = gates.file_entry(self.workspace, path, phase, lines)
         return self.do("record_files", {"files": [entry]}, workflow=workflow, id=id)
 
     def sync_files(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Records the files that git says were touched since the workflow began."""
-        from holdfast import proving
+        from holdfast.evidence import gates
 
         state = self.show(workflow=workflow).state
-        files = proving.touched(self.workspace, state)
+        files = gates.touched(self.workspace, state)
         return self.do("record_files", {"files": files}, workflow=state["id"], id=id)
 
     def _tree_of(self, state: Workflow) -> str | None:
@@ -287,13 +287,13 @@ class Evidence:
 
         Of a long ledger only the newest events are checked, unless ``everything`` is true.
         """
-        from holdfast.audit.verify import verify
+        from holdfast.keeper.audit.verify import verify
 
         return verify(self.store, everything=everything)
 
     def repair(self) -> Report:
         """Rebuild every view, and recover what a damaged ledger still has. Delete nothing."""
-        from holdfast.audit.repair import repair
+        from holdfast.keeper.audit.repair import repair
 
         return repair(self._session)
 
@@ -313,21 +313,21 @@ class Evidence:
 
     def wishes(self) -> tuple[list[Wish], list[str]]:
         """The commands that the repository wants to run, and what could not be read of them."""
-        from holdfast import trust
+        from holdfast.workspace import trust
 
         running = [one.state for one in self.store.ledger.states(ACTIVE)]
         return trust.wishes(self.workspace, running)
 
     def approve(self, commands: Sequence[str]) -> None:
         """Remembers, in the person's own folder, that these commands may run here."""
-        from holdfast import trust
+        from holdfast.workspace import trust
 
         if commands:
             trust.approve(self.workspace, list(commands), self.store.now())
 
     def revoke_trust(self) -> int:
         """Forgets every approval for this workspace; says how many there were."""
-        from holdfast import trust
+        from holdfast.workspace import trust
 
         return trust.revoke(self.workspace)
 
@@ -338,19 +338,19 @@ class Evidence:
 
         ``foreground``: whether a person or their agent asks, not an agent in the background.
         """
-        from holdfast import syncing
+        from holdfast.layers import sync
 
-        rows = syncing.sync(self._session, everything=everything, foreground=foreground)
+        rows = sync.sync(self._session, everything=everything, foreground=foreground)
         return rows, self.store.take_notes()
 
     def clean(self, *, dry_run: bool = False) -> tuple[list[Fields], list[str]]:
         """Lets go what has expired and what ended long ago: ``id``, ``why`` and ``record`` each."""
-        from holdfast import cleaning
+        from holdfast.keeper import cleanup
 
         if dry_run:
-            return cleaning.due(self.store), self.store.take_notes()
+            return cleanup.due(self.store), self.store.take_notes()
         with self._session.transaction() as tx:
-            return cleaning.clean(tx), self.store.take_notes()
+            return cleanup.clean(tx), self.store.take_notes()
 
     def overview(self) -> Overview:
         """All that is active here, and what a command would be about. Changes nothing."""
@@ -377,21 +377,21 @@ class Evidence:
 
     def recipes(self) -> list[Fields]:
         """A row for each recipe that a workflow can be opened from; ``bad`` says why one cannot."""
-        from holdfast.recipes import shelf
+        from holdfast.workspace import recipe_shelf
 
-        return shelf.rows(self.workspace.root)
+        return recipe_shelf.rows(self.workspace.root)
 
     def recipe(self, name: str) -> tuple[Recipe, str]:
         """One recipe whole, and where it comes from; a broken one is refused."""
-        from holdfast.recipes import shelf
+        from holdfast.workspace import recipe_shelf
 
-        return shelf.one(name, self.workspace.root)
+        return recipe_shelf.one(name, self.workspace.root)
 
 
 def plain(fields: Fields) -> Fields:
     """Free fields as JSON holds them."""
     try:
-        found: Fields = jsontext.loads(jsontext.dumps(fields), strict=True)
+        found: Fields = json_text.loads(json_text.dumps(fields), strict=True)
     except (ValueError, TypeError) as error:
         raise Refused(
             "invalid", f"the fields are not JSON: {error}", "give text, numbers, true, false, null"

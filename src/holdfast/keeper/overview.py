@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 
 from holdfast.adopt import unknown_records
-from holdfast.aggregates import aggregate_of, stream_of
-from holdfast.core import choice
+from holdfast.core import selection
 from holdfast.core.refusal import Refusal, word
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault, HoldfastError
+from holdfast.formats.aggregates import aggregate_of, stream_of
 from holdfast.storage.ledger import ACTIVE, ENDED, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Workflow
+    from holdfast.core.types import Fields, Workflow
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Peek, Store
 
@@ -111,7 +111,7 @@ def _newest(store: Store, most: int | None) -> list[Stream]:
 def _peek(store: Store, held: Stream) -> Peek | None:
     """Look at a record if it may have changed; ``None`` when it is as it was last written."""
     row = held.row
-    if _is_untouched(store, row) and not choice.has_run_out(row, store.now_ms()):
+    if _is_untouched(store, row) and not selection.has_run_out(row, store.now_ms()):
         return None
     return store.peek(row["stream"])
 
@@ -170,7 +170,7 @@ def _look_around(session: Session, seen: Overview) -> None:
         seen.why = session.chosen(seen.rows) if seen.rows else None  # type: ignore[assignment]
     else:
         seen.mine = picked["id"]
-        if seen.mine not in seen.states and picked["status"] in choice.ACTIVE:
+        if seen.mine not in seen.states and picked["status"] in selection.ACTIVE:
             seen.rows.append(picked)
     seen.initiative = _initiative(session)
     if seen.initiative is not None:
@@ -189,9 +189,9 @@ def _unwritable(session: Session) -> str:
         return folder
     if _is_writable(session.workspace.home):
         return ""
-    from holdfast import primary
+    from holdfast.keeper import offline_queue
 
-    return "" if primary.server_of(session) is not None else session.workspace.home
+    return "" if offline_queue.server_of(session) is not None else session.workspace.home
 
 
 def _is_writable(folder: str) -> bool:
@@ -250,7 +250,7 @@ def layers(session: Session, seen: Overview) -> list[Fields]:
 
 
 def _memory(session: Session, _seen: Overview) -> Fields:
-    from holdfast.memory.layer import Memory
+    from holdfast.layers.memory.memory_file import Memory
 
     memory = Memory(session)
     if memory.path is None:
@@ -260,7 +260,7 @@ def _memory(session: Session, _seen: Overview) -> Fields:
 
 
 def _graph(session: Session, seen: Overview) -> Fields:
-    from holdfast import settings
+    from holdfast.workspace import settings
 
     kept_by = settings.load(session.workspace.root).graph()
     if kept_by == "off":
@@ -268,8 +268,8 @@ def _graph(session: Session, seen: Overview) -> Fields:
     if kept_by == "embedded":
         status = "current" if seen.seq else "empty"
         return {"target": "graph", "status": status, "seq": seen.seq}
-    from holdfast.graph import delivery
+    from holdfast.layers.graph import mcp_delivery
 
-    seq = delivery.remembered_seq(session.store)
+    seq = mcp_delivery.remembered_seq(session.store)
     status = "empty" if not seq else "behind" if seen.seq > seq else "current"
     return {"target": kept_by, "status": status, "seq": seq}

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import os
 
+from holdfast import formats
 from holdfast.adopt.findings import REPLACED
-from holdfast.aggregates import aggregate_of, is_workflow, stream_of
-from holdfast.core import choice, moment
+from holdfast.core import selection
+from holdfast.core import time as times
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, Refused
+from holdfast.formats.aggregates import aggregate_of, is_workflow, stream_of
 from holdfast.keeper.transaction import (
     Transaction,
     find_repeat,
     fingerprint,
     refuse_other_request,
 )
-from holdfast.layers import records
 from holdfast.storage.ledger import ACTIVE
-from holdfast.workspace import person_folder
+from holdfast.workspace.location import person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
-    from holdfast.core.shapes import Event, Fields, Workflow
-    from holdfast.core.shapes import Session as Binding
+    from holdfast.core.types import Event, Fields, Workflow
+    from holdfast.core.types import Session as Binding
     from holdfast.keeper.store import Store
     from holdfast.storage.ledger import Stream
 
@@ -50,7 +51,7 @@ class Receipt:
         self, state: Any, seqs: list[int], notes: list[str], *, resumed: bool = False
     ) -> None:
         self.state = state
-        self.record = records.place(state) if "recipe" in state else None
+        self.record = formats.place(state) if "recipe" in state else None
         """Where its record stands now; ``None`` when it has none any more."""
         self.seqs = seqs
         self.notes = notes
@@ -105,12 +106,12 @@ class Session:
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
-            from holdfast import primary
+            from holdfast.keeper import offline_queue
 
-            server = primary.server_of(self)
+            server = offline_queue.server_of(self)
             if server is None:
                 raise
-            return primary.carry_out(self, server, kind, args, workflow, id)
+            return offline_queue.carry_out(self, server, kind, args, workflow, id)
 
     def record(
         self, tx: Transaction, stream: str, kind: str, args: Fields, id: str | None
@@ -176,7 +177,7 @@ class Session:
             return
         answer, self._answer = self._answer, None
         if self.store.has_news:
-            from holdfast.memory.layer import Memory
+            from holdfast.layers.memory.memory_file import Memory
 
             self._is_spreading = True
             try:
@@ -191,11 +192,11 @@ class Session:
         """Carry out what a Memory server kept while the workspace could not be written."""
         if self._is_replaying or not os.path.isdir(self._pending):
             return
-        from holdfast import primary
+        from holdfast.keeper import offline_queue
 
         self._is_replaying = True
         try:
-            primary.bring_home(self)
+            offline_queue.bring_home(self)
         finally:
             self._is_replaying = False
 
@@ -309,11 +310,11 @@ class Session:
 
     def chosen(self, rows: list[Fields]) -> Fields | Refusal:
         """Return the row of these that is meant, or why none is."""
-        return choice.choose(rows, self.asker(), self.live(rows))
+        return selection.choose(rows, self.asker(), self.live(rows))
 
-    def asker(self) -> choice.Asker:
+    def asker(self) -> selection.Asker:
         here = self.workspace
-        return choice.Asker(self.id, self.pid, self.born(), here.name, here.branch())
+        return selection.Asker(self.id, self.pid, self.born(), here.name, here.branch())
 
     def born(self) -> int | None:
         return None if self.pid is None else _born(self.pid)
@@ -325,7 +326,7 @@ class Session:
         running: dict[tuple[int, int | None], bool] = {}
         for row in rows:
             held = row["session"]
-            if not held or row["status"] not in choice.ACTIVE:
+            if not held or row["status"] not in selection.ACTIVE:
                 continue
             if "pid" in held:
                 process = (held["pid"], held.get("born"))
@@ -333,7 +334,7 @@ class Session:
                     running[process] = _is_running(*process)
                 is_live = running[process]
             else:
-                is_live = not moment.is_past(now_ms, row["updated_at"], SESSION_LIVES)
+                is_live = not times.is_past(now_ms, row["updated_at"], SESSION_LIVES)
             if is_live:
                 live.add(held["id"])
         return live
@@ -452,7 +453,7 @@ def _is_running(pid: int, born: int | None) -> bool:
         pass
     except (ProcessLookupError, OverflowError):
         return False
-    return choice.may_be_same(_born(pid), born)
+    return selection.may_be_same(_born(pid), born)
 
 
 def _born(pid: int) -> int | None:

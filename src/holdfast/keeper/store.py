@@ -10,16 +10,16 @@ import os
 
 from holdfast.adopt import findings
 from holdfast.adopt.findings import Subject
-from holdfast.aggregates import aggregate_of, is_workflow
-from holdfast.core import moment
+from holdfast.core import time as times
 from holdfast.core.record_formats import formats_with
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault
-from holdfast.indexes import Indexes
-from holdfast.layers.records.store import RecordStore
+from holdfast.formats.aggregates import aggregate_of, is_workflow
 from holdfast.storage.database import damaged
 from holdfast.storage.ledger import ACTIVE, Ledger
+from holdfast.storage.record_files import RecordStore
+from holdfast.storage.skill_indexes import Indexes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.adopt.findings import Finding
-    from holdfast.core.shapes import Fields, Origin, Recipe
-    from holdfast.disk import Disk
+    from holdfast.core.types import Fields, Origin, Recipe
     from holdfast.keeper.transaction import Transaction
     from holdfast.storage.ledger import Stream
-    from holdfast.workspace import Workspace
+    from holdfast.system.disk import Disk
+    from holdfast.workspace.location import Workspace
 
 
 _IS_INDEXED = f"format IN ({formats_with('is_indexed')})"
@@ -81,7 +81,7 @@ class Store:
         """The last event, if this process wrote it and put its files in place."""
 
     def now(self) -> str:
-        return moment.iso(self.now_ms())
+        return times.iso(self.now_ms())
 
     def stamp(self) -> str:
         """Return the time as part of a file's name."""
@@ -106,7 +106,7 @@ class Store:
         return {"at": self.now(), "path": path, "worktree": worktree, "recipe": self.recipe}
 
     def recipe(self, name: str) -> Recipe | None:
-        from holdfast import recipes
+        from holdfast.workspace import recipes
 
         try:
             return recipes.load(name, self.workspace.root)

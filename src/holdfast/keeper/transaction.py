@@ -12,29 +12,29 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast import jsontext
+from holdfast import formats
 from holdfast.adopt import record as adoption
-from holdfast.aggregates import aggregate_of, is_log, is_workflow
+from holdfast.core import json_text
+from holdfast.core.digest import digest
 from holdfast.core.record_formats import FORMATS, formats_with
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import is_active, unread
-from holdfast.digest import digest
-from holdfast.disk import LARGEST
 from holdfast.errors import Fault, Refused
-from holdfast.layers import records
-from holdfast.layers.records import envelope
-from holdfast.layers.records.store import MAX_TRIES
-from holdfast.storage import events as codec
+from holdfast.formats import signature
+from holdfast.formats.aggregates import aggregate_of, is_log, is_workflow
+from holdfast.storage import event_codec
 from holdfast.storage.ledger import ACTIVE, Stream
+from holdfast.storage.record_files import MAX_TRIES
+from holdfast.system.disk import LARGEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
     from holdfast.adopt.findings import Subject
-    from holdfast.core.shapes import Draft, Event, Fields
+    from holdfast.core.types import Draft, Event, Fields
     from holdfast.keeper.store import Store
-    from holdfast.layers.index import Index
+    from holdfast.storage.skill_index import Index
 
 _MARK = next(spec.mark for spec in FORMATS.values() if spec.mark)
 _FINGERPRINT_DIGITS = 16
@@ -200,7 +200,7 @@ class Transaction:
         state = self.load(stream)
         raw = self.store.files.read(full)
         is_empty = raw is None or raw.strip() in (b"", b"{}")
-        if is_empty or (state["worktree"], records.place(state)) == (worktree, path):
+        if is_empty or (state["worktree"], formats.place(state)) == (worktree, path):
             return
         saved = self.store.files.remove(full)
         if saved is not None:
@@ -293,7 +293,7 @@ class Transaction:
         streams: dict[str, _Touched] = {}
         for row in rows:
             self.store.ledger.insert_row(row)
-            event = codec.event_of(row)
+            event = event_codec.event_of(row)
             if is_workflow(event["stream"]) or is_log(event["stream"]):
                 touched = streams[event["stream"]] = self._touch(event["stream"])
                 touched.seq, touched.version = event["seq"], event["version"]
@@ -533,7 +533,7 @@ class Transaction:
         store.ledger.put_record(
             {
                 "worktree": place[0], "path": place[1], "stream": one.stream, "seq": one.seq,
-                "digest": envelope.digest_in(made.data), "size": len(made.data),
+                "digest": signature.digest_in(made.data), "size": len(made.data),
                 "mtime_ns": stat.st_mtime_ns, "inode": stat.st_ino, "device": stat.st_dev,
                 "written_ns": time.time_ns(),
             }
@@ -605,12 +605,12 @@ class Transaction:
         if not one.is_shown or one.before is None or not is_workflow(one.stream):
             return None
         before, after = one.before, one.state
-        old, new = records.place(before), records.place(after)
+        old, new = formats.place(before), formats.place(after)
         if before is after or (old == new and before["worktree"] == after["worktree"]):
-            if new == after["record"] or records.is_archived(after["record"]):
+            if new == after["record"] or formats.is_archived(after["record"]):
                 return None
             old = after["record"]  # It ended: a copy from before stands where it was active.
-        return None if old is None or records.is_archived(old) else (before["worktree"], old)
+        return None if old is None or formats.is_archived(old) else (before["worktree"], old)
 
     def _leave_old_place(self, one: _Touched) -> str | None:
         """Take the record away from where it stood, if it moved; return what was saved there."""
@@ -620,8 +620,8 @@ class Transaction:
             return None
         store, after, old = self.store, one.state, place[1]
         path = store.workspace.inside(root, old)
-        left = store.files.reset(path) if records.is_reset(after) else store.files.remove(path)
-        if records.spec_of(after).has_own_folder:
+        left = store.files.reset(path) if formats.is_reset(after) else store.files.remove(path)
+        if formats.spec_of(after).has_own_folder:
             store.disk.remove_folder(os.path.join(root, os.path.dirname(old)))
         return left
 
@@ -643,7 +643,7 @@ def _had_unread(one: _Touched) -> bool:
 
 def _is_formal(one: _Touched) -> bool:
     """True for the format in which a record that is gone in the last phase means completion."""
-    return is_workflow(one.stream) and records.spec_of(one.state).ends_when_removed
+    return is_workflow(one.stream) and formats.spec_of(one.state).ends_when_removed
 
 
 def _is_at(path: str, known: Fields) -> bool:
@@ -662,7 +662,7 @@ _OBSERVED = ("branch", "tree", "next_title", "worktree", "record", "session", "r
 def fingerprint(kind: str, args: Fields) -> str:
     """Return a digest of a request, by which a repetition is told from another request."""
     given = {name: args[name] for name in sorted(args) if name not in _OBSERVED}
-    return digest(jsontext.dumps([kind, given]).encode(errors="replace"))[:_FINGERPRINT_DIGITS]
+    return digest(json_text.dumps([kind, given]).encode(errors="replace"))[:_FINGERPRINT_DIGITS]
 
 
 def refuse_other_request(event: Event, id: str, asked: str) -> None:

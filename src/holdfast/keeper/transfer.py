@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import sys
 
-from holdfast import __version__, jsontext
-from holdfast.aggregates import is_log, is_workflow
-from holdfast.audit.chain import Chain
-from holdfast.core import edits
+from holdfast import __version__, formats
+from holdfast.core import diff, json_text
 from holdfast.core.workflow.evidence import with_claims
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
-from holdfast.layers import records
-from holdfast.storage import events as codec
+from holdfast.formats.aggregates import is_log, is_workflow
+from holdfast.keeper.audit.chain import Chain
+from holdfast.storage import event_codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from holdfast.core.shapes import Fields, Workflow
+    from holdfast.core.types import Fields, Workflow
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
@@ -56,7 +55,7 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
     """Yield a ledger, or one workflow of it, as lines of JSON."""
     header = {_HEADER: FORMAT, "version": __version__, "ledger": store.ledger.identity(),
               "workflow": workflow}  # fmt: skip
-    yield jsontext.dumps(header)
+    yield json_text.dumps(header)
     events = 0
     for event in store.ledger.lines(workflow):
         yield event
@@ -64,12 +63,12 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
     where, values = ("kind = 'workflow'", ()) if workflow is None else ("stream = ?", (workflow,))
     for row in store.ledger.rows(f"{where} ORDER BY created_at, stream", *values):
         held = store.ledger.stream(row["stream"])
-        record = None if held is None else records.place(held.state)
+        record = None if held is None else formats.place(held.state)
         if held is not None and record is not None:
-            raw = records.render(held.state, store.ledger.identity(), row["seq"], row["hash"])
-            line = {"record": record, "workflow": row["stream"], "document": jsontext.loads(raw)}
-            yield jsontext.dumps(line)
-    yield jsontext.dumps({_END: {"events": events}})
+            raw = formats.render(held.state, store.ledger.identity(), row["seq"], row["hash"])
+            line = {"record": record, "workflow": row["stream"], "document": json_text.loads(raw)}
+            yield json_text.dumps(line)
+    yield json_text.dumps({_END: {"events": events}})
 
 
 def import_file(session: Session, path: str) -> Imported:
@@ -120,11 +119,11 @@ def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
                 if _HEADER in header:
                     continue
             if text.startswith(b'{"end":'):
-                end = jsontext.loads(text, strict=True)
+                end = json_text.loads(text, strict=True)
             elif not text.startswith(b'{"record":'):
-                rows.append(codec.row_of(text))
-        except (codec.BadEvent, jsontext.BadJson) as bad:
-            why = bad.why if isinstance(bad, jsontext.BadJson) else str(bad)
+                rows.append(event_codec.row_of(text))
+        except (event_codec.BadEvent, json_text.BadJson) as bad:
+            why = bad.why if isinstance(bad, json_text.BadJson) else str(bad)
             raise _not_an_export(name, f"line {number}: {why}") from None
     if header is None:
         raise _not_an_export(name, "it is empty")
@@ -145,11 +144,11 @@ def _check_order(header: Fields, rows: list[Row], name: str) -> None:
 
 def _header(text: bytes) -> Fields:
     """Return the first line of an export; a ledger of version 0.1 begins with its first event."""
-    header = jsontext.loads(text, strict=True)
+    header = json_text.loads(text, strict=True)
     if isinstance(header, dict) and header.get("seq") == 1:
         return {"ledger": str(header.get("id")), "workflow": None}
     if not isinstance(header, dict) or not isinstance(header.get(_HEADER), int):
-        raise codec.BadEvent("an export begins with another line")
+        raise event_codec.BadEvent("an export begins with another line")
     if header[_HEADER] > FORMAT:
         raise Refused(
             "newer_export",
@@ -158,7 +157,7 @@ def _header(text: bytes) -> Fields:
         )
     identity, workflow = header.get("ledger"), header.get("workflow")
     if not isinstance(identity, str) or not isinstance(workflow, str | None):
-        raise codec.BadEvent("fields are missing or not of their kind")
+        raise event_codec.BadEvent("fields are missing or not of their kind")
     return header
 
 
@@ -232,7 +231,7 @@ def _make_claims(tx: Transaction, stream: str, before: Workflow | None) -> None:
     claimed = with_claims(before, state)
     if is_active(state) and workspace.root_of(state["worktree"]) is None:
         claimed = {**claimed, "worktree": workspace.name}
-    changes = edits.diff(state, claimed)  # type: ignore[arg-type]
+    changes = diff.diff(state, claimed)  # type: ignore[arg-type]
     if changes:
         args = {"base": tx.subject(stream).seq, "changes": changes}
         tx.append(stream, tx.decide(stream, "adopt_edit", args), surface=_SURFACE)

@@ -11,7 +11,7 @@ from holdfast.errors import HoldfastError
 from holdfast.keeper.transfer import take_in
 from holdfast.storage import version_0_1
 from holdfast.storage.database import NAME, Database
-from holdfast.workspace import is_own_ledger
+from holdfast.workspace.location import is_own_ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Views of the ledger: records, and what lists them."""
+"""Views of the ledger beside the records: ``MEMORY.md``, the memory graph, people's Markdown."""

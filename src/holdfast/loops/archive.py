@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 
-from holdfast.disk import FOLDER, ODD
+from holdfast import formats
 from holdfast.errors import Fault, Refused
-from holdfast.layers import records
-from holdfast.layers.records import envelope
-from holdfast.loops import files
+from holdfast.formats import signature
+from holdfast.loops import page_files
+from holdfast.system.disk import FOLDER, ODD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Workflow
+    from holdfast.core.types import Workflow
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
@@ -31,7 +31,7 @@ def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workfl
     """
     store = tx.store
     state: Workflow = tx.state(stream)
-    if records.is_archived(state["record"]):
+    if formats.is_archived(state["record"]):
         if not settle(tx, state):
             raise Refused(
                 "already",
@@ -39,11 +39,11 @@ def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workfl
                 f"holdfast resume {state['id']} brings it back",
             )
         return state, []
-    files.write_pages(store, state)
+    page_files.write_pages(store, state)
     # A workspace from before the archive was left out of git learns of it here.
     store.workspace.prepare(store.disk, store.note)
     name = _free_place(_root(store, state), state["id"], store.now())
-    events = tx.do(stream, "archive_loop", {"record": f"{files.ARCHIVE}/{name}/{_RECORD}"}, id)
+    events = tx.do(stream, "archive_loop", {"record": f"{page_files.ARCHIVE}/{name}/{_RECORD}"}, id)
     tx.commit(is_asked=True)
     state = tx.state(stream)
     try:
@@ -62,11 +62,11 @@ def settle(tx: Transaction, state: Workflow) -> bool:
     The ledger says first where the record stands, then the pages follow.
     """
     store = tx.store
-    new = files.folder_of(store.workspace, state)
-    if new is None or not records.is_archived(state["record"]):
+    new = page_files.folder_of(store.workspace, state)
+    if new is None or not formats.is_archived(state["record"]):
         return False
     old = _old_folder(store, state)
-    if os.path.lexists(os.path.join(new, files.PROGRESS)):
+    if os.path.lexists(os.path.join(new, page_files.PROGRESS)):
         store.disk.remove_folder(old)
         return False
     if not os.path.isdir(old):
@@ -74,8 +74,8 @@ def settle(tx: Transaction, state: Workflow) -> bool:
     # The writer of the record may have died before it stood here, or before the old one was gone.
     store.files.remove(os.path.join(old, _RECORD))
     _show_again(tx, state, os.path.join(new, _RECORD))
-    files.Folder(store, state, old).append_progress()
-    _move_all(store, _root(store, state), old, new, last=files.PROGRESS)
+    page_files.Folder(store, state, old).append_progress()
+    _move_all(store, _root(store, state), old, new, last=page_files.PROGRESS)
     return True
 
 
@@ -83,7 +83,7 @@ def _show_again(tx: Transaction, state: Workflow, path: str) -> None:
     """Write a loaded loop's record, unless it stands in its place."""
     raw = tx.store.files.read(path)
     known = tx.store.ledger.record(state["worktree"], state["record"])
-    if raw is None or known is None or not envelope.is_record(raw, known["digest"]):
+    if raw is None or known is None or not signature.is_record(raw, known["digest"]):
         tx.expect(state["id"], raw)
         tx.show(state["id"])
         tx.commit()
@@ -98,13 +98,18 @@ def bring_here(tx: Transaction, state: Workflow) -> str:
     """
     store = tx.store
     record = _old_record(state)
-    source = files.folder_of(store.workspace, state)
+    source = page_files.folder_of(store.workspace, state)
     target = os.path.dirname(store.workspace.inside(store.workspace.root, record))
-    is_own = os.path.dirname(os.path.dirname(state["record"])) in (files.HOME, files.ARCHIVE)
+    is_own = os.path.dirname(os.path.dirname(state["record"])) in (
+        page_files.HOME,
+        page_files.ARCHIVE,
+    )
     if source is not None and source != target and is_own:
         # The record of an active loop follows the event that says so.
-        whole = records.is_archived(state["record"])
-        _move_all(store, store.workspace.root, source, target, first=files.PROGRESS, whole=whole)
+        whole = formats.is_archived(state["record"])
+        _move_all(
+            store, store.workspace.root, source, target, first=page_files.PROGRESS, whole=whole
+        )
     return record
 
 
@@ -114,19 +119,19 @@ def put_away(store: Store, slug: str) -> None:
     The brief, by which that is known, goes last: whoever is killed is followed by another one.
     """
     workspace = store.workspace
-    archived = f"{files.ARCHIVE}/{_free_place(workspace.root, slug, store.now())}"
+    archived = f"{page_files.ARCHIVE}/{_free_place(workspace.root, slug, store.now())}"
     source, target = (
         os.path.dirname(workspace.inside(workspace.root, f"{folder}/{_RECORD}"))
-        for folder in (f"{files.HOME}/{slug}", archived)
+        for folder in (f"{page_files.HOME}/{slug}", archived)
     )
     _move_all(store, workspace.root, source, target, last="brief.md")
     store.note(f"pages of an earlier {slug} stood here, and are now in {archived}")
 
 
 def _old_record(state: Workflow) -> str:
-    if not records.is_archived(state["record"]):
+    if not formats.is_archived(state["record"]):
         return state["record"]
-    otherwise = records.active_path("loop", state["id"], state["created_at"])
+    otherwise = formats.active_path("loop", state["id"], state["created_at"])
     return state.get("archived_from", otherwise)
 
 
@@ -198,7 +203,7 @@ def _free_place(root: str, slug: str, now: str) -> str:
     """Return ``slug-20260114``, or with a number where that is taken."""
     stem = f"{slug}-{now[:10].replace('-', '')}"
     name, number = stem, 2
-    while _is_taken(os.path.join(root, files.ARCHIVE, name)):
+    while _is_taken(os.path.join(root, page_files.ARCHIVE, name)):
         name, number = f"{stem}-{number}", number + 1
     return name
 

@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import os
 
-from holdfast import jsontext
-from holdfast.core import turns
+from holdfast.core import json_text, loop_turn
 from holdfast.core.refusal import word
 from holdfast.core.workflow.state import find_task, is_active
 from holdfast.core.workflow.units import limit_of
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
 from holdfast.evidence.run import run as run_command
-from holdfast.loops import files, pages, prompts, reading, verification
+from holdfast.loops import page_files, page_reader, pages, prompts, verification
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Fields, Task, Workflow
+    from holdfast.core.types import Fields, Task, Workflow
     from holdfast.evidence.run import Outcome
     from holdfast.keeper.session import Receipt
     from holdfast.keeper.store import Store
-    from holdfast.loops.keeping import Loops
+    from holdfast.loops.loops import Loops
 
     Tell = Callable[[Workflow, Task, str], None]
 
@@ -64,7 +63,7 @@ class Driver:
         """Go on until every unit is done, one gets stuck, or none is ready."""
         state = self._settle()
         self._check(state)
-        self._root = files.root_of(self._workspace, state, "loop run")
+        self._root = page_files.root_of(self._workspace, state, "loop run")
         self._held = self._hold()
         try:
             return self._drive(tell)
@@ -73,10 +72,10 @@ class Driver:
 
     def _drive(self, tell: Tell) -> Fields:
         state = self._settle()
-        known, count = turns.stuck(state), 0
+        known, count = loop_turn.stuck(state), 0
         while True:
-            task, turn = turns.turn_of(state)
-            is_stuck = bool(turns.stuck(state).keys() - known.keys())
+            task, turn = loop_turn.turn_of(state)
+            is_stuck = bool(loop_turn.stuck(state).keys() - known.keys())
             if task is None or is_stuck or not is_active(state):
                 return self._ended(state, count)
             tell(state, task, turn)
@@ -98,12 +97,12 @@ class Driver:
                 f"loop run: {state['id']} has ended ({state['status']})",
                 f"holdfast resume {state['id']}",
             )
-        folder = files.folder_of(self._workspace, state)
-        text = files.read_page(self._disk, folder, files.CONTEXT) if folder else ""
-        count = reading.words(text)
+        folder = page_files.folder_of(self._workspace, state)
+        text = page_files.read_page(self._disk, folder, page_files.CONTEXT) if folder else ""
+        count = page_reader.words(text)
         if count >= pages.MOST_WORDS:
             hint = f"shorten it, then: holdfast loop run {state['id']} -- COMMAND"
-            raise Refused("invalid", f"loop run: {files.too_long(count)}", hint)
+            raise Refused("invalid", f"loop run: {page_files.too_long(count)}", hint)
         if self._verify is None:
             for task in state["tasks"]:
                 if task["status"] != "completed":
@@ -147,15 +146,15 @@ class Driver:
         turn = [state["created_at"], state["worktree"], task["id"], task.get("iterations_used", 0)]
         path = os.path.join(self._folder, f"{self._slug}.json")
         try:
-            kept = jsontext.loads(self._disk.read_own(path) or b"{}", strict=True)
-        except jsontext.BadJson:
+            kept = json_text.loads(self._disk.read_own(path) or b"{}", strict=True)
+        except json_text.BadJson:
             kept = {}
         match kept:
             case {"turn": same, "head": str(begun)} if (
                 same == turn and head is not None and git.has(self._root, head, begun)
             ):
                 return begun
-        line = jsontext.line_of({"turn": turn, "head": head})
+        line = json_text.line_of({"turn": turn, "head": head})
         self._disk.replace_view(path, line.encode())
         return head
 
@@ -234,7 +233,7 @@ class Driver:
             "turns": count,
             "done": done,
             "left": left,
-            "stuck": turns.stuck(state),
+            "stuck": loop_turn.stuck(state),
             "finished": bool(done) and not left,
             "next": self._next(state),
             "notes": self._notes,
@@ -242,7 +241,7 @@ class Driver:
 
     def _next(self, state: Workflow) -> str:
         """Return the next command; the loop was named, so it is named again."""
-        words = turns.next_words(state)[1]
+        words = loop_turn.next_words(state)[1]
         return " ".join(["holdfast", *map(word, words), "-w", word(state["id"])])
 
 

@@ -1,18 +1,18 @@
 """The pages of a loop's folder, made from its state.
 
-They are shared documents: made once, and then patched. ``texts`` says how stored text is written,
-so that it stays where it is put, and reads the same again.
+They are shared documents: made once, and then patched. ``markdown_text`` says how stored text is
+written, so that it stays where it is put, and reads the same again.
 """
 
 from __future__ import annotations
 
-from holdfast.loops import items, reading, texts
-from holdfast.loops.entries import HEADER
-from holdfast.loops.patching import GUARDRAILS, lesson, patched_guardrails, patched_units
+from holdfast.loops import markdown_text, page_reader, unit_item
+from holdfast.loops.page_patcher import GUARDRAILS, lesson, patched_guardrails, patched_units
+from holdfast.loops.progress_log import HEADER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Json, Task, Workflow
+    from holdfast.core.types import Fields, Json, Task, Workflow
 
 __all__ = [
     "brief", "context", "guardrails", "patched_guardrails", "patched_units", "progress_header",
@@ -28,8 +28,8 @@ def brief(state: Workflow) -> str:
     """``brief.md``: what is wanted, and when it is there."""
     said = state["context"]
     return _page(
-        [f"# {texts.heading(state['title'])}", ""],
-        _header(state, Mode=items.mode_of(state), Domain=_text(said, "domain")),
+        [f"# {markdown_text.heading(state['title'])}", ""],
+        _header(state, Mode=unit_item.mode_of(state), Domain=_text(said, "domain")),
         ["", "## Outcome Needed", *_block(said, "outcome")],
         ["", "## Done When", *_listed(said, "done_when")],
         ["", "## Constraints", *_listed(said, "constraints")],
@@ -43,13 +43,13 @@ def context(state: Workflow) -> str:
     Where all of it would be too much, what the units' own page has is left out of it.
     """
     whole = _context(state, state["tasks"])
-    return whole if reading.words(whole) < MOST_WORDS else _context(state, [])
+    return whole if page_reader.words(whole) < MOST_WORDS else _context(state, [])
 
 
 def _context(state: Workflow, tasks: list[Task]) -> str:
     said = state["context"]
     goal = _text(said, "outcome") or state["title"]
-    parts = [[f"# {texts.heading(state['title'])} Context", ""], _goal("Goal", goal)]
+    parts = [[f"# {markdown_text.heading(state['title'])} Context", ""], _goal("Goal", goal)]
     if _text(said, "approach"):
         parts.append(["", *_goal("Approach", _text(said, "approach"))])
     lists = {
@@ -68,19 +68,19 @@ def guardrails(state: Workflow) -> str:
 
 def units(state: Workflow) -> str:
     """``tasks.md``, or in knowledge mode ``plan.md``."""
-    mode, tasks = items.mode_of(state), state["tasks"]
-    waits = _section("Dependencies", items.dependencies(tasks))
-    listed = [line for task in tasks for line in items.item(task)]
-    counts = {"Total": items.total(tasks, mode), "Status": items.status(tasks)}
+    mode, tasks = unit_item.mode_of(state), state["tasks"]
+    waits = _section("Dependencies", unit_item.dependencies(tasks))
+    listed = [line for task in tasks for line in unit_item.item(task)]
+    counts = {"Total": unit_item.total(tasks, mode), "Status": unit_item.status(tasks)}
     if mode == "knowledge":
         return _page(
-            [f"# {texts.heading(state['title'])} - Phases", ""],
+            [f"# {markdown_text.heading(state['title'])} - Phases", ""],
             _header(state, Domain=_text(state["context"], "domain"), **counts),
             _section("Phases", listed),
             waits,
         )
     return _page(
-        [f"# {texts.heading(state['title'])} - Tasks", ""],
+        [f"# {markdown_text.heading(state['title'])} - Tasks", ""],
         _header(state, **counts),
         waits,
         _section("Tasks", listed),
@@ -89,7 +89,7 @@ def units(state: Workflow) -> str:
 
 
 def progress_header() -> str:
-    """How ``progress.md`` begins; ``entries`` has what is appended to it."""
+    """How ``progress.md`` begins; ``progress_log`` has what is appended to it."""
     return HEADER
 
 
@@ -103,7 +103,7 @@ def _section(name: str, lines: list[str]) -> list[str]:
 
 def _header(state: Workflow, **values: str) -> list[str]:
     shown = {"Created": state["created_at"], **values}
-    return [f"**{key}:** {texts.one_line(value)}" for key, value in shown.items() if value]
+    return [f"**{key}:** {markdown_text.one_line(value)}" for key, value in shown.items() if value]
 
 
 def _text(said: Fields, key: str) -> str:
@@ -121,15 +121,15 @@ def _texts(said: Fields, key: str) -> list[str]:
 
 def _block(said: Fields, key: str) -> list[str]:
     text = _text(said, key)
-    return [texts.block(text)] if text else []
+    return [markdown_text.block(text)] if text else []
 
 
 def _listed(said: Fields, key: str) -> list[str]:
-    return [f"- {texts.item(text, 2)}" for text in _texts(said, key)]
+    return [f"- {markdown_text.item(text, 2)}" for text in _texts(said, key)]
 
 
 def _goal(name: str, text: str) -> list[str]:
-    return [f"**{name}:** {texts.after_key(text, 2)}"]
+    return [f"**{name}:** {markdown_text.after_key(text, 2)}"]
 
 
 def _places(tasks: list[Task]) -> list[str]:
@@ -139,11 +139,13 @@ def _places(tasks: list[Task]) -> list[str]:
         for path in [*_texts({**task}, "files"), *_texts({**task}, "output")]:
             found.setdefault(path, task)
     return [
-        f"- {texts.span(path)} — {texts.after_key(task['description'], 2)}".rstrip(" —")
+        f"- {markdown_text.span(path)} — {markdown_text.after_key(task['description'], 2)}".rstrip(
+            " —"
+        )
         for path, task in found.items()
     ]
 
 
 def _signals(tasks: list[Task]) -> list[str]:
-    told = {items.name_of(task): task.get("criteria") or task["description"] for task in tasks}
-    return [f"- {name}: {texts.after_key(text, 2)}" for name, text in told.items()]
+    told = {unit_item.name_of(task): task.get("criteria") or task["description"] for task in tasks}
+    return [f"- {name}: {markdown_text.after_key(text, 2)}" for name, text in told.items()]

@@ -7,12 +7,12 @@ tags are described and not written out, since some workers repeat their prompt i
 from __future__ import annotations
 
 from holdfast.core.briefing import quoted
-from holdfast.core.turns import lessons
+from holdfast.core.loop_turn import lessons
 from holdfast.core.workflow import units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Task, Workflow
+    from holdfast.core.types import Fields, Task, Workflow
 
 _DOTS = "…"
 _MOST = 2_000

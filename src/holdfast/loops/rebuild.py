@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 
-from holdfast.core.moment import epoch_ms
+from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import tasks
-from holdfast.core.workflow.course import phase_of
+from holdfast.core.workflow.loop_phase import phase_of
 from holdfast.core.workflow.state import blank
 from holdfast.core.workflow.units import EVOLVE as UNITS
 from holdfast.core.workflow.units import signal_of
-from holdfast.layers.records import loop as record
-from holdfast.loops import entries, reading
+from holdfast.formats import loop as record
+from holdfast.loops import page_reader, progress_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Fields, Json, Task, Workflow
-    from holdfast.loops.entries import Entry
+    from holdfast.core.types import Fields, Json, Task, Workflow
+    from holdfast.loops.progress_log import Entry
 
 _EVOLVE = {**tasks.EVOLVE, **UNITS}
 _EXPECTED = {
@@ -51,17 +51,17 @@ def rebuilt(
     has_commit: Callable[[str], bool],
 ) -> tuple[Fields, list[str]]:
     """The document of ``state.json`` that the pages tell, and where they disagree."""
-    said = reading.read_brief(brief)
-    planned, complaints = reading.read_units(units, mode)
-    created = next(filter(_is_time, (said["created"], reading.read_created(units))), "")
+    said = page_reader.read_brief(brief)
+    planned, complaints = page_reader.read_units(units, mode)
+    created = next(filter(_is_time, (said["created"], page_reader.read_created(units))), "")
     story = _Story(slug, mode, created, planned, has_commit)
     story.notes += [f"{_page_of(mode)}: {complaint}" for complaint in complaints]
     if said["mode"] and said["mode"] != mode:
         story.note(f"brief.md says that the mode is {said['mode'][:40]!r}; the pages are {mode}")
-    for one in _in_order(entries.settled(entries.read(progress))):
+    for one in _in_order(progress_log.settled(progress_log.read(progress))):
         story.tell(one)
     story.compare_boxes()
-    story.compare_lessons(reading.read_guardrails(guardrails))
+    story.compare_lessons(page_reader.read_guardrails(guardrails))
     return story.document(said), story.notes
 
 
@@ -133,7 +133,7 @@ class _Story:
     def _evolve(self, kind: str, task: Task, data: Fields) -> None:
         """Lets the core say what becomes of the unit; it needs to see no other for that."""
         alone: Workflow = {**self._blank, "tasks": [task]}
-        event = entries.KINDS[kind]
+        event = progress_log.KINDS[kind]
         after = _EVOLVE[event](alone, {"task": task["id"], **data}, self._at)
         self._tasks[str(task["id"])] = after["tasks"][0]
         self._commits += after["commits"]
@@ -144,7 +144,7 @@ class _Story:
         """The unit of an entry. One that is on no page gets a place: its work was done."""
         name = str(one.task)
         task = self._tasks.get(name)
-        if task is None and reading.is_name(name):
+        if task is None and page_reader.is_name(name):
             self._say(one, f"{name} is not planned in {_page_of(self._mode)}")
             return self._add(name, "")
         if task is None:
@@ -154,7 +154,7 @@ class _Story:
     def _add(self, name: str, description: str) -> Task:
         unit = self._planned.get(name, {})
         task: Json = {"id": name, "description": description, "status": "pending"}
-        task |= {key: unit[key] for key in reading.READ if unit.get(key)}
+        task |= {key: unit[key] for key in page_reader.READ if unit.get(key)}
         self._tasks[name] = task
         added: Task = task
         return added
@@ -176,9 +176,9 @@ class _Story:
         if one.kind in ("iteration", "timeout"):
             return self._work(one, task)
         if one.kind in ("confirmation", "verification"):
-            clean = entries.CLEAN[entries.KINDS[one.kind]]
-            if said.get("result") not in (clean, entries.NOT_CLEAN):
-                self._say(one, f"without a result ({clean}, or {entries.NOT_CLEAN})")
+            clean = progress_log.CLEAN[progress_log.KINDS[one.kind]]
+            if said.get("result") not in (clean, progress_log.NOT_CLEAN):
+                self._say(one, f"without a result ({clean}, or {progress_log.NOT_CLEAN})")
                 return None
             return {"clean": said["result"] == clean, "found": said.get("found")}
         if one.kind == "extended":

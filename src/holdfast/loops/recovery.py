@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import os
 
-from holdfast import jsontext
-from holdfast.core import edits as core_edits
+from holdfast import formats
+from holdfast.core import diff, json_text
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
 from holdfast.evidence import git
-from holdfast.layers import records
-from holdfast.layers.records.envelope import Sealed
-from holdfast.layers.records.fields import Invalid
-from holdfast.loops import files, items, reading
+from holdfast.formats.schema import Invalid
+from holdfast.formats.signature import Sealed
+from holdfast.loops import page_files, page_reader, unit_item
 from holdfast.loops.rebuild import rebuilt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Fields, Json, Workflow
-    from holdfast.disk import Disk
+    from holdfast.core.types import Fields, Json, Workflow
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
+    from holdfast.system.disk import Disk
 
 _PAGES = ("brief.md", "tasks.md", "plan.md", "guardrails.md")
 _UNITS = {"development": "tasks.md", "knowledge": "plan.md"}
@@ -58,7 +57,7 @@ def rebuild(tx: Transaction, slug: str) -> list[int]:
 def _from_pages_alone(tx: Transaction, slug: str) -> list[int]:
     store = tx.store
     workspace = store.workspace
-    record = records.active_path("loop", slug, store.now())
+    record = formats.active_path("loop", slug, store.now())
     document, differences, parsed = _read_pages(store, slug, workspace.root, record)
     path = workspace.inside(workspace.root, record)
     raw = store.files.read(path)
@@ -74,18 +73,18 @@ def _from_pages_alone(tx: Transaction, slug: str) -> list[int]:
 
 def _from_comparison(tx: Transaction, before: Workflow) -> list[int]:
     store, slug = tx.store, before["id"]
-    files.write_pages(store, before)
-    root = files.root_of(store.workspace, before, "loop rebuild")
+    page_files.write_pages(store, before)
+    root = page_files.root_of(store.workspace, before, "loop rebuild")
     document, differences, parsed = _read_pages(
-        store, slug, root, before["record"], items.mode_of(before)
+        store, slug, root, before["record"], unit_item.mode_of(before)
     )
-    current, _ = records.module("loop").render(before)
+    current, _ = formats.module("loop").render(before)
     differences += _differences(current, document, "the state")
     target = _corrected(before, parsed)
     if target["phase"] != before["phase"]:
         was, now = before["phase"], target["phase"]
         differences.append(f"phase is {was!r} in the state and {now!r} by the log")
-    changes = core_edits.diff(before, target)  # type: ignore[arg-type]
+    changes = diff.diff(before, target)  # type: ignore[arg-type]
     if not differences and not changes:
         store.note(f"{slug}: its state, its pages and git agree")
         return []
@@ -126,15 +125,15 @@ def _read_pages(
 ) -> tuple[Fields, list[str], Workflow]:
     """Return the document that the pages tell, what did not fit in them, and the state of it."""
     folder = os.path.dirname(store.workspace.inside(root, record))
-    texts = {name: files.read_page(store.disk, folder, name) for name in _PAGES}
+    texts = {name: page_files.read_page(store.disk, folder, name) for name in _PAGES}
     log = _read_log(store.disk, slug, folder)
     if not (log or texts["tasks.md"] or texts["plan.md"]):
         raise Refused(
             "not_found",
-            f"loop rebuild: {files.HOME}/{slug} has neither units nor a log",
+            f"loop rebuild: {page_files.HOME}/{slug} has neither units nor a log",
             "holdfast loop status",
         )
-    brief = reading.read_brief(texts["brief.md"])
+    brief = page_reader.read_brief(texts["brief.md"])
     mode = mode or (brief["mode"] if brief["mode"] in _UNITS else "")
     if not mode:
         mode = "knowledge" if texts["plan.md"] and not texts["tasks.md"] else "development"
@@ -144,10 +143,10 @@ def _read_pages(
     )
     origin = store.origin(record, store.workspace.name)
     try:
-        parsed = records.parse("loop", Sealed(document, None, intact=False), None, origin)
+        parsed = formats.parse("loop", Sealed(document, None, intact=False), None, origin)
     except Invalid as invalid:
         raise Refused(
-            "invalid", f"loop rebuild: {slug}: {invalid}", f"look at {files.HOME}/{slug}/"
+            "invalid", f"loop rebuild: {slug}: {invalid}", f"look at {page_files.HOME}/{slug}/"
         ) from invalid
     wanted = {key: brief[key] for key in _BRIEF if brief[key]}
     return document, differences, {**parsed, "context": {**parsed["context"], **wanted}}
@@ -155,12 +154,12 @@ def _read_pages(
 
 def _read_log(disk: Disk, slug: str, folder: str) -> str:
     """Return the log; raise ``Refused`` where none can be read: it would say nothing was done."""
-    log = files.read_log(disk, folder)
+    log = page_files.read_log(disk, folder)
     if log is None:
-        page = f"{files.HOME}/{slug}/{files.PROGRESS}"
+        page = f"{page_files.HOME}/{slug}/{page_files.PROGRESS}"
         raise Refused(
             "invalid",
-            f"loop rebuild: {page} {files.NO_FILE}, and nothing else tells what was done",
+            f"loop rebuild: {page} {page_files.NO_FILE}, and nothing else tells what was done",
             f"put the log back in its place, then: holdfast loop rebuild {slug}",
         )
     return log
@@ -175,8 +174,8 @@ def _commits_of(root: str) -> Callable[[str], bool]:
 
 def _document(raw: bytes) -> Fields:
     try:
-        document = jsontext.loads(raw, strict=True)
-    except jsontext.BadJson:
+        document = json_text.loads(raw, strict=True)
+    except json_text.BadJson:
         return {}
     return document if isinstance(document, dict) else {}
 

@@ -6,18 +6,18 @@ it runs after a person approved exactly it, like every command of a repository.
 
 from __future__ import annotations
 
-from holdfast.core.moment import duration_s
 from holdfast.core.refusal import word
+from holdfast.core.time import duration_s
 from holdfast.core.workflow.state import find_task
 from holdfast.errors import Refused
 from holdfast.evidence.run import run as run_command
-from holdfast.loops import files
+from holdfast.loops import page_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Task, Workflow
+    from holdfast.core.types import Fields, Task, Workflow
     from holdfast.evidence.run import Outcome
-    from holdfast.workspace import Workspace
+    from holdfast.workspace.location import Workspace
 
 LIMIT = "30m"
 _MOST = 1_000
@@ -32,7 +32,7 @@ def seconds_of(limit: str | None) -> int:
 
 def own_command(workspace: Workspace, state: Workflow, task: Task) -> str | None:
     """Return the unit's own command; raise ``Refused`` while nobody approved it."""
-    from holdfast import trust
+    from holdfast.workspace import trust
 
     command = task.get("verify")
     if not isinstance(command, str):
@@ -62,7 +62,7 @@ def run(
             f"loop verify: nothing says what verifies {unit[:40]}",
             f"holdfast loop verify {word(unit)} --run -- COMMAND",
         )
-    root = files.root_of(workspace, state, "loop verify")
+    root = page_files.root_of(workspace, state, "loop verify")
     outcome = run_command(command, root, limit_s=seconds_of(limit))
     return evidence_of(command, outcome)
 

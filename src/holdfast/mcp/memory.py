@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from holdfast.core.shapes import Fields
-    from holdfast.graph.memory import MemoryGraph
-    from holdfast.graph.store import GraphStore
+    from holdfast.core.types import Fields
+    from holdfast.layers.graph.memory import MemoryGraph
+    from holdfast.layers.graph.store import GraphStore
     from holdfast.mcp.server import Talk
 
 URI = RESOURCE["uri"]
@@ -67,7 +67,7 @@ class Memory(App):
     def read(self, uri: str) -> list[Fields]:
         if uri != URI:
             raise Wrong(BAD_PARAMS, f"MCP error -32602: Resource {uri} not found")
-        from holdfast.graph import layout
+        from holdfast.layers.graph import layout
 
         text = layout.graph(self._store().read_graph())
         return [{"uri": uri, "mimeType": RESOURCE["mimeType"], "text": text}]
@@ -75,7 +75,7 @@ class Memory(App):
     def _store(self) -> GraphStore:
         if self._graph is None:
             from holdfast.cli.main import wait_s
-            from holdfast.graph.memory import MemoryGraph, path_of
+            from holdfast.layers.graph.memory import MemoryGraph, path_of
 
             self._graph = MemoryGraph(path_of(self._named, self._folder), wait_s=wait_s())
         store = self._graph.store()
@@ -94,7 +94,7 @@ def _failed(text: str) -> Fields:
 
 
 def _told(error: OSError) -> str:
-    from holdfast.cli.failure import failure
+    from holdfast.answers.failure import failure
 
     told = failure(error)["data"]
     return f"{told['message']}; {told['hint']}"
@@ -104,21 +104,21 @@ def _told(error: OSError) -> str:
 
 
 def _create_entities(store: GraphStore, given: Fields) -> tuple[str, Fields]:
-    from holdfast.graph import layout
+    from holdfast.layers.graph import layout
 
     made = store.create_entities(given["entities"])
     return layout.entities(made), {"entities": made}
 
 
 def _create_relations(store: GraphStore, given: Fields) -> tuple[str, Fields]:
-    from holdfast.graph import layout
+    from holdfast.layers.graph import layout
 
     made = store.create_relations(given["relations"])
     return layout.relations(made), {"relations": made}
 
 
 def _add_observations(store: GraphStore, given: Fields) -> tuple[str, Fields]:
-    from holdfast.graph import layout
+    from holdfast.layers.graph import layout
 
     made = store.add_observations(given["observations"])
     return layout.results(made), {"results": made}
@@ -145,7 +145,7 @@ def _done(what: str) -> tuple[str, Fields]:
 
 
 def _read_graph(store: GraphStore, _given: Fields) -> tuple[str, Ready]:
-    from holdfast.graph import layout
+    from holdfast.layers.graph import layout
 
     text, line = layout.whole(*store.read_rows())
     return text, Ready(line)
@@ -163,7 +163,7 @@ def _open_nodes(store: GraphStore, given: Fields) -> tuple[str, Fields]:
 
 
 def _graph(found: Any) -> tuple[str, Fields]:
-    from holdfast.graph import layout
+    from holdfast.layers.graph import layout
 
     return layout.graph(found), found
 

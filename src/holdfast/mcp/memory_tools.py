@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields
+    from holdfast.core.types import Fields
 
 RESOURCE: Fields = {
     "uri": "memory://knowledge-graph",

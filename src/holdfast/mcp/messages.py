@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from _json import encode_basestring, make_encoder
 
-from holdfast import jsontext
+from holdfast.core import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields, Json
+    from holdfast.core.types import Fields, Json
 
 STATELESS = ("2026-07-28",)
 HANDSHAKE = ("2025-06-18", "2025-11-25")
@@ -92,8 +92,8 @@ class Message:
 def parsed(line: bytes) -> Message | None:
     """The message of a line; nothing for an answer, which nobody asked for."""
     try:
-        told = jsontext.loads(line)
-    except jsontext.BadJson as bad:
+        told = json_text.loads(line)
+    except json_text.BadJson as bad:
         number = id_of(line[:EDGE], line[-EDGE:])
         raise Identified(number, NOT_JSON, f"Parse error: {bad.why}") from None
     if not isinstance(told, dict):
@@ -127,8 +127,8 @@ def id_of(head: bytes, tail: bytes) -> Json:
         rb"," + named + after + rb"\}\s*$", tail
     )
     try:
-        return jsontext.loads(found[1]) if found else None
-    except jsontext.BadJson:
+        return json_text.loads(found[1]) if found else None
+    except json_text.BadJson:
         return None
 
 
@@ -150,7 +150,7 @@ def _json_of(text: str) -> str:
     return text if isinstance(text, Ready) else encode_basestring(text)
 
 
-_encode = make_encoder(None, jsontext.refuse, _json_of, None, ":", ",", False, False, False)
+_encode = make_encoder(None, json_text.refuse, _json_of, None, ":", ",", False, False, False)
 
 
 def line_of(message: Fields) -> bytes:

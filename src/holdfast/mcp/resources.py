@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Fields
+    from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
 
 _BASE = "holdfast://workflow/"
@@ -62,15 +62,15 @@ def read(open_keeper: Callable[[], Keeper], uri: str) -> list[Fields]:
 
 
 def _text(keeper: Keeper, name: str, kind: str) -> str:
-    from holdfast import jsontext
-    from holdfast.cli.views import workflow_view
+    from holdfast.answers.json import workflow_view
+    from holdfast.core import json_text
 
     if kind == "/briefing":
         return keeper.briefing(workflow=name)
     if kind == "/log":
-        return jsontext.dumps(keeper.log(workflow=name))
+        return json_text.dumps(keeper.log(workflow=name))
     receipt = keeper.show(workflow=name)
-    return jsontext.dumps(workflow_view(receipt.state, receipt.record))
+    return json_text.dumps(workflow_view(receipt.state, receipt.record))
 
 
 def _nothing(uri: str, why: str) -> Wrong:

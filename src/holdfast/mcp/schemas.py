@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.core.shapes import Fields, Json
+    from holdfast.core.types import Fields, Json
 
 _MISSING = object()
 _MOST = 100

@@ -9,13 +9,13 @@ from __future__ import annotations
 from holdfast import __version__
 from holdfast.mcp import messages
 from holdfast.mcp.messages import Identified, Message, Wrong
-from holdfast.mcp.pipe import ENDING, MAX_LINE, Pipe, TooLong
+from holdfast.mcp.stdio import ENDING, MAX_LINE, Pipe, TooLong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Fields, Json
+    from holdfast.core.types import Fields, Json
 
 
 _COLLECTED_AFTER = 10_000
@@ -213,7 +213,7 @@ def _message_of(line: bytes | TooLong) -> Message | None:
 
 
 def _unexpected(error: Exception) -> Wrong:
-    from holdfast.cli.failure import failure
+    from holdfast.answers.failure import failure
 
     told = failure(error)["data"]
     return Wrong(-32603, f"{told['message']}; {told['hint']}", told)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Fields
+    from holdfast.core.types import Fields
 
 _TEXT: Fields = {"type": "string"}
 _TEXTS: Fields = {"type": "array", "items": _TEXT}

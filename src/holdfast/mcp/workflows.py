@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Fields, Json
+    from holdfast.core.types import Fields, Json
     from holdfast.keeper import Keeper, Receipt
-    from holdfast.mcp.runs import Runs
+    from holdfast.mcp.gate_runs import Runs
     from holdfast.mcp.server import Talk
 
 _BY_NAME = {tool["name"]: tool for tool in TOOLS}
@@ -66,7 +66,7 @@ class Workflows(App):
             return failed(error, arguments)
 
     def _run_gate(self, arguments: Fields, talk: Talk) -> None:
-        from holdfast.mcp.runs import Runs
+        from holdfast.mcp.gate_runs import Runs
 
         needed(arguments, "gate", "gate")
         self._runs = self._runs or Runs()
@@ -103,16 +103,16 @@ def _check(tool: Fields, arguments: Fields) -> None:
 
 def told(fields: Fields) -> Fields:
     """A tool's result: the fields for programs, and as text for those who read."""
-    from holdfast import jsontext
+    from holdfast.core import json_text
 
-    said = fields.get("briefing") or jsontext.line_of(fields)
+    said = fields.get("briefing") or json_text.line_of(fields)
     result = {"content": [{"type": "text", "text": said}], "structuredContent": fields}
     return result if fields["ok"] else {**result, "isError": True}
 
 
 def failed(error: Exception, arguments: Fields) -> Fields:
     """What the command line would say, with its code and hint."""
-    from holdfast.cli.failure import failure
+    from holdfast.answers.failure import failure
 
     workflow = arguments.get("workflow")
     told = failure(error, workflow if isinstance(workflow, str) else None)["data"]
@@ -134,8 +134,8 @@ def changed(receipt: Receipt, **more: Json) -> Fields:
 
 
 def _position(receipt: Receipt) -> Fields:
-    from holdfast.core.ahead import ahead, current_task, inner_phase
     from holdfast.core.briefing import place_of, quoted
+    from holdfast.core.next_step import ahead, current_task, inner_phase
     from holdfast.core.workflow.lifecycle import pending
 
     state = receipt.state
@@ -186,7 +186,7 @@ def _start(keeper: Keeper, given: Fields) -> Fields:
 
 
 def _status(keeper: Keeper, given: Fields) -> Fields:
-    from holdfast.cli.views import view
+    from holdfast.answers.json import view
 
     if given.get("show") or "workflow" in given:
         receipt = keeper.show(workflow=given.get("workflow"))

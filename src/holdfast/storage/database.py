@@ -25,7 +25,7 @@ from errno import EDQUOT, EIO, ENOENT, ENOSPC, ENOTDIR
 from stat import S_ISLNK, S_ISREG
 
 from holdfast.errors import Fault, Refused
-from holdfast.storage.lock import Lock
+from holdfast.system.lock import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection, Cursor
     from typing import Any
 
-    from holdfast.disk import Disk
+    from holdfast.system.disk import Disk
 
     Files = tuple[tuple[int, int] | None, ...]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from _operator import ne
 
-from holdfast import jsontext
-from holdfast.digest import digest
+from holdfast.core import json_text
+from holdfast.core.digest import digest
 from holdfast.errors import Fault
-from holdfast.storage import events as codec
+from holdfast.storage import event_codec
 from holdfast.storage.database import Database, damaged
 
 TYPE_CHECKING = False
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from holdfast.core.shapes import Draft, Event, Fields
-    from holdfast.disk import Disk
+    from holdfast.core.types import Draft, Event, Fields
+    from holdfast.system.disk import Disk
 
 CHECKPOINT_EVERY_SEQ = 12
 """A transition writes about nine pages."""
@@ -43,9 +43,9 @@ _PUT_STATE = (
     "INSERT INTO states (stream, state, digest) VALUES (?, ?, ?)"
     " ON CONFLICT (stream) DO UPDATE SET state = excluded.state, digest = excluded.digest"
 )
-_PUT_EVENT = f"INSERT INTO events ({codec.COLUMNS}) VALUES ({', '.join('?' * 12)})"
+_PUT_EVENT = f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({', '.join('?' * 12)})"
 _KEEP_EVENT = _PUT_EVENT.replace("INSERT", "INSERT OR IGNORE", 1)
-_EVENTS = f"SELECT {codec.COLUMNS} FROM events"
+_EVENTS = f"SELECT {event_codec.COLUMNS} FROM events"
 _RECORD = (
     "worktree", "path", "stream", "seq", "digest", "size", "mtime_ns", "inode", "device",
     "written_ns",
@@ -96,7 +96,7 @@ class Ledger:
 
         State is never changed in place, so it serves again while its row stays the same.
         """
-        self._texts = jsontext.FieldTexts()
+        self._texts = json_text.FieldTexts()
 
     # The whole
 
@@ -138,7 +138,7 @@ class Ledger:
 
     def stream(self, name: str) -> Stream | None:
         """Return a stream with its state; a name that is no text is none."""
-        if not jsontext.is_encodable(name):
+        if not json_text.is_encodable(name):
             return None
         return next(self._streams("streams.stream = ?", name), None)
 
@@ -155,9 +155,9 @@ class Ledger:
         """Return the paths that active workflows require and that were not read yet."""
         query = f"SELECT unread FROM streams WHERE unread IS NOT NULL AND {ACTIVE}"
         try:
-            lists = [jsontext.loads(row[0]) for row in self.database.rows(query)]
+            lists = [json_text.loads(row[0]) for row in self.database.rows(query)]
             return [path[1:] for paths in lists for path in paths]
-        except (jsontext.BadJson, TypeError) as error:
+        except (json_text.BadJson, TypeError) as error:
             raise damaged(self.database.path, f"a list of required reading: {error}") from error
 
     def rows(self, where: str = "kind = 'workflow'", *values: object) -> list[Fields]:
@@ -184,7 +184,7 @@ class Ledger:
                 if not is_whole(row):
                     why = f"the state of {row[0]} is not what was written"
                     raise damaged(self.database.path, why)
-                known = self._remember(row, jsontext.loads(row[-2]))
+                known = self._remember(row, json_text.loads(row[-2]))
             if self.database.is_locked:
                 self._rows[row[0]] = row[:-2]
             yield Stream(self._row_of(row), known[1])
@@ -229,7 +229,7 @@ class Ledger:
 
     def lines(self, stream: str | None = None) -> Iterator[str]:
         """Yield events as lines of JSON."""
-        return map(codec.line_of, self.raw_rows(stream=stream))
+        return map(event_codec.line_of, self.raw_rows(stream=stream))
 
     def hash_at(self, seq: int) -> str:
         """Return the hash of an event; empty if there is none."""
@@ -269,8 +269,8 @@ class Ledger:
     def _events(self, clause: str, *values: object) -> Iterator[Event]:
         for row in self.database.rows(f"{_EVENTS} {clause}", values):
             try:
-                event = codec.read(row)
-            except codec.BadEvent as bad:
+                event = event_codec.read(row)
+            except event_codec.BadEvent as bad:
                 why = f"event {row[0]} is not what was written ({bad})"
                 raise damaged(self.database.path, why) from bad
             yield event
@@ -313,9 +313,9 @@ class Ledger:
         A list that is damaged is none: each of them is also settled when its stream is loaded.
         """
         try:
-            listed = jsontext.loads(self.fact(_UNPLACED) or "[]")
+            listed = json_text.loads(self.fact(_UNPLACED) or "[]")
             files = [(worktree, path, stream) for worktree, path, stream in listed]
-        except (jsontext.BadJson, Fault, TypeError, ValueError):
+        except (json_text.BadJson, Fault, TypeError, ValueError):
             return []
         return [file for file in files if all(isinstance(text, str) for text in file)]
 
@@ -334,9 +334,9 @@ class Ledger:
         except BaseException:
             self.release()
             raise
-        if newest is not None and newest[2] > codec.SCHEMA:
+        if newest is not None and newest[2] > event_codec.SCHEMA:
             self.release()
-            raise codec.newer_event(newest[2])
+            raise event_codec.newer_event(newest[2])
         self._head = (0, "") if newest is None else (newest[0], newest[1])
 
     def _forget_reads(self) -> None:
@@ -361,7 +361,7 @@ class Ledger:
     ) -> list[Event]:
         """Add events at the end."""
         seq, prev = self.head()
-        rows = codec.made(
+        rows = event_codec.made(
             drafts, stream=stream, version=version, seq=seq, prev=prev, at=at, by=by,
             request=request,
         )  # fmt: skip
@@ -379,7 +379,7 @@ class Ledger:
             if stream not in versions:
                 versions[stream] = self.last_version(stream)
             seq, versions[stream] = seq + 1, versions[stream] + 1
-            moved = codec.moved(row, seq, versions[stream], prev)
+            moved = event_codec.moved(row, seq, versions[stream], prev)
             prev = moved[11]
             result.append(moved)
         return result
@@ -436,7 +436,7 @@ class Ledger:
         )
 
     def put_unplaced(self, files: list[tuple[str, str, str]]) -> None:
-        text = jsontext.dumps(files)
+        text = json_text.dumps(files)
         if text != self._unplaced_text:
             self.put_fact(_UNPLACED, text)
             self._unplaced_text = text
@@ -479,8 +479,8 @@ class Ledger:
         row["id"] = row["stream"]
         row["floating"] = bool(row["floating"])
         try:
-            row["session"] = jsontext.loads(row["session"]) if row["session"] else None
-        except (jsontext.BadJson, TypeError) as error:
+            row["session"] = json_text.loads(row["session"]) if row["session"] else None
+        except (json_text.BadJson, TypeError) as error:
             why = f"the row of {row['id']} is not what was written"
             raise damaged(self.database.path, why) from error
         return row

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.storage import events as codec
+from holdfast.storage import event_codec
 from holdfast.storage.database import BESIDE, RECOVERED, Error, connect_damaged, finish_recovery
 from holdfast.storage.ledger import COLUMNS, STREAMS, is_whole
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
     from typing import Any
 
-    from holdfast.disk import Disk
+    from holdfast.system.disk import Disk
 
-_EVENTS = f"SELECT {codec.COLUMNS} FROM events WHERE seq > ? ORDER BY seq"
-_EVENT = f"SELECT {codec.COLUMNS} FROM events WHERE seq = ?"
+_EVENTS = f"SELECT {event_codec.COLUMNS} FROM events WHERE seq > ? ORDER BY seq"
+_EVENT = f"SELECT {event_codec.COLUMNS} FROM events WHERE seq = ?"
 _HASH = COLUMNS.index("hash")
 _MOST_BEHIND = 100_000
 """How many events behind a damaged page are tried: a forged seq may be far ahead."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 
-from holdfast.storage import events as codec
-from holdfast.workspace import OLD_LEDGER
+from holdfast.storage import event_codec
+from holdfast.workspace.location import OLD_LEDGER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from holdfast.disk import Disk
+    from holdfast.system.disk import Disk
 
 _PART = 9
 
@@ -44,8 +44,8 @@ class OldLedger:
             if not line:
                 continue
             try:
-                row = codec.row_of(line)
-            except codec.BadEvent:
+                row = event_codec.row_of(line)
+            except event_codec.BadEvent:
                 self.damaged += 1
                 continue
             if not self.rows or row[0] > self.rows[-1][0]:
@@ -55,7 +55,7 @@ class OldLedger:
         """Leave out the last commit if its writer was killed before all of it was written."""
         part = self.rows[-1][_PART] if self.rows else None
         if part is not None:
-            number, total = codec.part_of(part)
+            number, total = event_codec.part_of(part)
             if number < total:
                 del self.rows[-number:]
 

@@ -7,14 +7,14 @@ events of one matter side by side; this module only joins their tables.
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import evidence, features, lifecycle, notes, phases, tasks, units
+from holdfast.core.workflow import evidence, folder_mode, lifecycle, notes, phases, tasks, units
 from holdfast.core.workflow.state import is_active, remembered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.shapes import Command, Draft, Event, Fields, Workflow
+    from holdfast.core.types import Command, Draft, Event, Fields, Workflow
 
     Decider = Callable[[Workflow, Command], list[Draft] | Refusal]
     Evolver = Callable[[Workflow, Fields, str], Workflow]
@@ -23,7 +23,7 @@ _ROOMS = (lifecycle, phases, tasks, units, notes, evidence)
 
 DECIDE: dict[str, Decider] = {name: made for room in _ROOMS for name, made in room.DECIDE.items()}
 EVOLVE: dict[str, Evolver] = {
-    name: made for room in (*_ROOMS, features) for name, made in room.EVOLVE.items()
+    name: made for room in (*_ROOMS, folder_mode) for name, made in room.EVOLVE.items()
 }
 
 OPENING = ("workflow_started", "record_adopted")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import BLOCKING, declared_phase, find_phase, with_phase
-from holdfast.core.workflow.texts import bad_values, first_bad_text
+from holdfast.core.workflow.validation import bad_values, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Command, Draft, Fields, Phase, Violation, Workflow
+    from holdfast.core.types import Command, Draft, Fields, Phase, Violation, Workflow
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 RUN, CLAIM = "run", "claim"

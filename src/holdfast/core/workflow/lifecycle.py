@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.core import edits
-from holdfast.core.moment import duration_s
+from holdfast.core import diff
 from holdfast.core.refusal import Refusal, word
-from holdfast.core.workflow import features
-from holdfast.core.workflow.course import move
+from holdfast.core.time import duration_s
+from holdfast.core.workflow import folder_mode
 from holdfast.core.workflow.evidence import with_claims, with_stale_gates
+from holdfast.core.workflow.loop_phase import move
 from holdfast.core.workflow.state import (
     awaits_approval,
     blank,
@@ -18,11 +18,11 @@ from holdfast.core.workflow.state import (
     remaining_phases,
     unit_mark,
 )
-from holdfast.core.workflow.texts import bad_values, first_bad_text
+from holdfast.core.workflow.validation import bad_values, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Command, Draft, Event, Fields, Recipe, Session, Workflow
+    from holdfast.core.types import Command, Draft, Event, Fields, Recipe, Session, Workflow
 
 ALWAYS = (
     "resume_workflow",
@@ -212,9 +212,9 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
     data: Fields = {k: args[k] for k in ("outcome", "reason") if args.get(k) is not None}
     if left:
         data["skipped"] = left
-    path = features.following(state)
+    path = folder_mode.following(state)
     if path is not None:
-        return [*drafts, *features.go_on(state, path, args.get("next_title") or path, data)]
+        return [*drafts, *folder_mode.go_on(state, path, args.get("next_title") or path, data)]
     return [*drafts, {"type": "workflow_completed", "data": data}]
 
 
@@ -298,14 +298,14 @@ def _cleaned(state: Workflow, _data: Fields, at: str) -> Workflow:
 def adopt_edit(state: Workflow, command: Command) -> list[Draft]:
     """The changes as they were made; and those that make claims of the evidence they bring."""
     args = command["args"]
-    edited: Workflow = edits.apply(state, args["changes"])  # type: ignore[arg-type, assignment]
-    claims = edits.diff(edited, with_claims(state, edited))  # type: ignore[arg-type]
+    edited: Workflow = diff.apply(state, args["changes"])  # type: ignore[arg-type, assignment]
+    claims = diff.diff(edited, with_claims(state, edited))  # type: ignore[arg-type]
     data = {**args, "changes": [*args["changes"], *claims]}
     return [{"type": "record_edited", "data": data}]
 
 
 def _edited(state: Workflow, data: Fields, _at: str) -> Workflow:
-    return edits.apply(state, data["changes"])  # type: ignore[arg-type, return-value]
+    return diff.apply(state, data["changes"])  # type: ignore[arg-type, return-value]
 
 
 def adopt_record(_state: Workflow | None, command: Command) -> list[Draft]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.lifecycle import bad_reading
-from holdfast.core.workflow.texts import bad_text, bad_values, first_bad_text
+from holdfast.core.workflow.validation import bad_text, bad_values, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Command, Draft, Fields, Workflow
+    from holdfast.core.types import Command, Draft, Fields, Workflow
 
 
 def remind(state: Workflow, command: Command) -> list[Draft] | Refusal:

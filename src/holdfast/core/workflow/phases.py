@@ -13,11 +13,11 @@ from holdfast.core.workflow.state import (
     pending_phase,
     with_phase,
 )
-from holdfast.core.workflow.texts import bad_text, bad_values
+from holdfast.core.workflow.validation import bad_text, bad_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Command, Draft, Fields, Phase, Workflow
+    from holdfast.core.types import Command, Draft, Fields, Phase, Workflow
 
 _OWN_FIELDS = (
     "name", "status", "started_at", "completed_at", "approved", "steps", "reason", "forced",

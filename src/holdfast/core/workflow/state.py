@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Event, Fields, Phase, Recipe, RecipePhase, Task, Workflow
+    from holdfast.core.types import Event, Fields, Phase, Recipe, RecipePhase, Task, Workflow
 
 HISTORY_KEPT = 50
 ENDED = ("completed", "abandoned", "expired")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, word
-from holdfast.core.workflow import course
+from holdfast.core.workflow import loop_phase
 from holdfast.core.workflow.state import find_task, unit_mark, with_task
-from holdfast.core.workflow.texts import bad_text
+from holdfast.core.workflow.validation import bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Command, Draft, Fields, Task, Workflow
+    from holdfast.core.types import Command, Draft, Fields, Task, Workflow
 
 MAX_TASKS = 10_000
 
@@ -118,7 +118,7 @@ def block(state: Workflow, command: Command) -> list[Draft] | Refusal:
     data = {"task": task["id"], "reason": command["args"]["reason"]}
     drafts: list[Draft] = [{"type": "task_blocked", "data": data}]
     if state["recipe"]["format"] == "loop":
-        drafts += course.move(state, "execute", only_from=course.REVIEWED)
+        drafts += loop_phase.move(state, "execute", only_from=loop_phase.REVIEWED)
     return drafts
 
 

@@ -8,13 +8,13 @@ pending -> in_progress -> confirming -> verifying -> completed
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, word
-from holdfast.core.workflow.course import DECLARED, REVIEWED, move, phase_of
+from holdfast.core.workflow.loop_phase import DECLARED, REVIEWED, move, phase_of
 from holdfast.core.workflow.state import find_task, with_task
-from holdfast.core.workflow.texts import bad_text, first_bad_text
+from holdfast.core.workflow.validation import bad_text, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.shapes import Command, Draft, Fields, Task, Workflow
+    from holdfast.core.types import Command, Draft, Fields, Task, Workflow
 
 MAX_ITERATIONS = 5
 _MOST = 1_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.evidence.runners.tally import Tally
+from holdfast.evidence.runners.test_counts import Tally
 
 _RESULT = r"test result: (?:ok|FAILED)\. "
 SUMMARY = rf"{_RESULT}\d|error: could not compile "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from holdfast.evidence.runners.tally import Tally
+from holdfast.evidence.runners.test_counts import Tally
 
 _EVENT = r'\{"(?:Time":"[^"\n]*+","|ImportPath":"[^"\n]*+",")?+Action":"'
 SUMMARY = rf"(?:ok  |FAIL|\?   )\t\S|{_EVENT}"

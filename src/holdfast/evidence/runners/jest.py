@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.evidence.runners.tally import Tally, cut
+from holdfast.evidence.runners.test_counts import Tally, cut
 
 SUMMARY = r"Tests: ++\d{1,9}+ [a-z]"
 OPENING = r"(?:PASS|FAIL) \S++(?:(?<=[jt]s)|(?<=[jt]sx))(?: |$)"

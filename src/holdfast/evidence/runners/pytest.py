@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.evidence.runners.tally import Tally
+from holdfast.evidence.runners.test_counts import Tally
 
 _KNOWN = "failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun|subtests"
 _COUNT = r"\d{1,9}+ (?:subtests )?+[a-z]++"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.evidence.runners.tally import Tally, cut
+from holdfast.evidence.runners.test_counts import Tally, cut
 
 SUMMARY = r" ++Tests  [ \dn]"
 OPENING = r" RUN  v\d"

@@ -1,0 +1,1 @@
+"""The commands: each function takes parsed arguments, calls the keeper, and returns an answer."""

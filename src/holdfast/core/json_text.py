@@ -1,0 +1,308 @@
+"""JSON as Holdfast reads and writes it, over the interpreter's own C scanner and encoder.
+
+The ``json`` package spends most of its start on regular expressions that these two don't need.
+It is imported only to explain a syntax error. Numbers are normalised while they are read (``2.0``
+is ``2``), so that tools which print numbers their own way do not look like an edit.
+"""
+
+from __future__ import annotations
+
+from _json import encode_basestring, make_scanner
+from _json import make_encoder as _make_encoder
+from _operator import is_ as _is
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+MAX_DEPTH = 64
+MAX_DIGITS = 64
+TOO_DEEP = "it is nested too deeply"
+HALF_A_PAIR = "it has half of a surrogate pair"
+_WHITESPACE = " \t\n\r"
+_SOMEWHERE = 0
+"""The line of a fault that the C scanner met: it does not tell where."""
+
+
+class BadJson(ValueError):
+    """Text that is not the JSON Holdfast takes; ``line`` is where."""
+
+    def __init__(self, why: str, line: int = 1) -> None:
+        super().__init__(why)
+        self.why = why
+        self.line = line
+
+
+def _number(text: str) -> int | float:
+    value = float(text)
+    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124
+        raise BadJson(f"the number {text[:20]} is too large", _SOMEWHERE)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise BadJson(f"a number of {len(text)} digits is too large", _SOMEWHERE)
+    return int(text)
+
+
+def _constant(text: str) -> object:
+    raise BadJson(f"{text} is not JSON", _SOMEWHERE)
+
+
+def number(text: str) -> object:
+    """The number, or the word in place of one, that stands in a JSON text."""
+    if text.endswith(("NaN", "Infinity")):
+        return _constant(text)
+    return _integer(text) if text.removeprefix("-").isdigit() else _number(text)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise BadJson(twice(next(key for key in keys if keys.count(key) > 1)), _SOMEWHERE)
+    return found
+
+
+def twice(key: str) -> str:
+    return f"the key {key!r} stands twice in one object"
+
+
+class _Context:
+    """What the C scanner asks of its caller."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook: object = None
+    parse_float = staticmethod(_number)
+    parse_int = staticmethod(_integer)
+    parse_constant = staticmethod(_constant)
+
+    def __init__(self) -> None:
+        self.memo: dict[str, str] = {}
+
+
+class _StrictContext(_Context):
+    object_pairs_hook = staticmethod(_unique)
+
+
+_scan = make_scanner(_Context())  # type: ignore[arg-type]
+_scan_strict = make_scanner(_StrictContext())  # type: ignore[arg-type]
+
+
+def loads(text: str | bytes, *, strict: bool = False) -> Any:
+    """The value of a JSON text; ``BadJson`` otherwise.
+
+    ``strict`` is for text from outside: it also refuses a key that stands twice, deep nesting
+    and lone surrogates.
+    """
+    if isinstance(text, bytes):
+        text = _decoded(text)
+    try:
+        return _loaded(text, strict=strict)
+    except BadJson as bad:
+        if bad.line != _SOMEWHERE:
+            raise
+        from holdfast.core.json_positions import line_of
+
+        raise BadJson(bad.why, line_of(text, bad.why)) from None
+
+
+def _loaded(text: str, *, strict: bool) -> Any:
+    start = 0
+    while text[start : start + 1] in _WHITESPACE and start < len(text):
+        start += 1
+    scan = _scan_strict if strict else _scan
+    try:
+        value, end = scan(text, start)
+    except BadJson:
+        raise
+    except RecursionError:
+        raise BadJson(TOO_DEEP, _SOMEWHERE) from None
+    except (StopIteration, SystemError, ValueError):
+        raise _explained(text) from None
+    if text[end:].strip(_WHITESPACE):
+        raise BadJson("there is text after the value", text.count("\n", 0, end) + 1)
+    if strict:
+        _check(value, MAX_DEPTH)
+    return value
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BadJson("it is not UTF-8", line) from None
+
+
+def _explained(text: str) -> BadJson:
+    """Why the text is not JSON, in the words of the ``json`` package.
+
+    Without that package loaded the C scanner has no exception to raise, and says ``SystemError``.
+    """
+    if not text.strip(_WHITESPACE):
+        return BadJson("it is empty")
+    from json import JSONDecodeError, JSONDecoder
+
+    try:
+        JSONDecoder().decode(text)
+    except JSONDecodeError as error:
+        return BadJson(error.msg[:1].lower() + error.msg[1:], error.lineno)
+    return BadJson("it is not JSON")
+
+
+def _check(value: object, depth: int) -> None:
+    if depth == 0:
+        raise BadJson(TOO_DEEP, _SOMEWHERE)
+    if isinstance(value, str):
+        if not is_encodable(value):
+            raise BadJson(HALF_A_PAIR, _SOMEWHERE)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            _check(key, depth)
+            _check(inner, depth - 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check(inner, depth - 1)
+
+
+def is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def refuse(value: object) -> object:
+    """What an encoder does with a value that is none."""
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+_encode = _make_encoder(None, refuse, encode_basestring, None, ":", ",", False, False, False)
+
+
+def dumps(value: object) -> str:
+    """Compact JSON, keys in their order."""
+    return "".join(_encode(value, 0))
+
+
+_encode_spaced = _make_encoder(
+    None, refuse, encode_basestring, None, ": ", ", ", False, False, False
+)
+_WIDTH = 96
+
+
+def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
+    """The value for people: each field on a line of its own, and each entry of a list.
+
+    An object that fits on a line, and has no list of objects in it, stands on one.
+    """
+    if levels and value and isinstance(value, dict):
+        if indent and levels > 1:
+            line = line_of(value)
+            if len(line) + len(indent) <= _WIDTH and "[{" not in line and "[[" not in line:
+                return line
+        inner = indent + "  "
+        rows = [
+            f"{encode_basestring(key)}: {encode_basestring(item)}"
+            if type(item) is str
+            else f"{encode_basestring(key)}: {laid_out(item, inner, levels - 1)}"
+            for key, item in value.items()
+        ]
+        line = "{" + ", ".join(rows) + "}"
+        if indent and len(line) + len(indent) <= _WIDTH and "\n" not in line:
+            return line
+        between = f",\n{inner}"
+        return f"{{\n{inner}{between.join(rows)}\n{indent}}}"
+    if levels and value and isinstance(value, list) and isinstance(value[0], (dict, list)):
+        inner = indent + "  "
+        between = f",\n{inner}"
+        return f"[\n{inner}{between.join(_lines.of_all(value))}\n{indent}]"
+    text: str = _lines.of(value) if isinstance(value, dict) else line_of(value)
+    return text
+
+
+def pretty(value: object) -> str:
+    """JSON for people."""
+    return laid_out(value)
+
+
+def line_of(value: object) -> str:
+    """The value on one line, with spaces."""
+    return "".join(_encode_spaced(value, 0))
+
+
+class Memo:
+    """The results of a function for objects that are never changed in place.
+
+    State never is, so most entries of a record are the very objects that they were one event
+    before. Each object is kept, so that no other object can get its id.
+    """
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make = make
+        self._results: dict[int, Any] = {}
+        self._objects: list[object] = []
+
+    def of(self, value: Any) -> Any:
+        result = self._results.get(id(value))
+        if result is None:
+            if len(self._objects) >= _MAX_RESULTS:
+                self._results.clear()
+                self._objects.clear()
+            result = self._results[id(value)] = self._make(value)
+            self._objects.append(value)
+        return result
+
+    def of_all(self, values: list[Any]) -> list[Any]:
+        results = list(map(self._results.get, map(id, values)))
+        place = -1
+        for _ in range(results.count(None)):
+            place = results.index(None, place + 1)
+            results[place] = self.of(values[place])
+        return results
+
+
+_MAX_RESULTS = 2_000
+_lines = Memo(line_of)
+_dumps = Memo(dumps)
+
+
+class FieldTexts:
+    """Compact JSON of a state that is replaced again and again with few of its fields changed."""
+
+    def __init__(self) -> None:
+        self._keys: list[str] = []
+        self._values: list[Any] = []
+        self._texts: list[str] = []
+
+    def dumps(self, state: Any) -> str:
+        """Return what ``dumps`` does, but encode only what is not the same object as last time."""
+        if not isinstance(state, dict):
+            return dumps(state)
+        keys, values = list(state), list(state.values())
+        if keys != self._keys:
+            self._keys, self._texts = keys, [""] * len(keys)
+            self._values = [_NOTHING] * len(keys)
+        is_same = list(map(_is, values, self._values))
+        place = -1
+        for _ in range(is_same.count(False)):
+            place = is_same.index(False, place + 1)
+            self._texts[place] = f"{encode_basestring(keys[place])}:{_field(values[place])}"
+        self._values = values
+        return f"{{{','.join(self._texts)}}}"
+
+
+_NOTHING = object()
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return f"[{','.join(_dumps.of_all(value))}]"
+    return dumps(value)

@@ -1,0 +1,218 @@
+"""The kinds of things that have a history: workflows, and the logs beside them.
+
+An aggregate knows how its commands become events and its events a state (the core), which columns
+select it, and how its record is written and read. One store serves all of them.
+"""
+
+from __future__ import annotations
+
+from holdfast import formats
+from holdfast.core import json_text
+from holdfast.core import workflow as workflow_core
+from holdfast.core.workflow.state import find_phase, is_floating, is_news, unread
+from holdfast.formats import signature
+from holdfast.formats.schema import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from holdfast.core.refusal import Refusal
+    from holdfast.core.types import Command, Draft, Event, Fields, Origin
+
+    State = Any
+    Read = Callable[[], Iterable[Event]]
+    """Reads a stream's events in order; called again for a second pass."""
+
+WORKFLOW = "workflow"
+LOGS = ("interview", "delegation", "learning", "forge", "initiatives")
+"""Aggregates with one stream and one record each, of which every worktree has a copy."""
+_MARK = "_"
+"""What the streams of logs begin with; no workflow's id does."""
+_NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
+_NOWHERE: Origin = {"at": "", "path": "", "worktree": "", "recipe": lambda _: None}
+_NEWS = (
+    "learning_recorded", "interview_skipped", "delegation_overridden", "routing_corrected",
+    "record_adopted", "record_edited",
+)  # fmt: skip
+"""Events of logs that the project's memory should know of."""
+
+
+def stream_of(kind: str) -> str:
+    """Return the stream of a log."""
+    return f"{_MARK}{kind}"
+
+
+def is_log(stream: str) -> bool:
+    return stream.startswith(_MARK) and stream[len(_MARK) :] in LOGS
+
+
+def is_workflow(stream: str) -> bool:
+    return not stream.startswith(_MARK)
+
+
+def aggregate_of(stream: str) -> Workflows | Log:
+    """Return the aggregate that a stream belongs to."""
+    return _WORKFLOWS if is_workflow(stream) else log_of(stream[len(_MARK) :])
+
+
+class Workflows:
+    """Workflows, whatever their format."""
+
+    kind = WORKFLOW
+
+    def blank(self) -> State | None:
+        return None
+
+    def decide(self, state: State | None, command: Command) -> list[Draft] | Refusal:
+        return workflow_core.decide(state, command)
+
+    def evolve(self, state: State | None, event: Event) -> State:
+        return workflow_core.evolve(state, event)
+
+    def replay(self, read: Read) -> tuple[State | None, list[Event]]:
+        """Return the state that events give, and the events that make no sense."""
+        from holdfast.formats import replay_check
+
+        return replay_check.replayed(read)
+
+    def is_news(self, event: Event, state: State) -> bool:
+        return is_news(event, state)
+
+    def columns(self, state: State) -> Fields:
+        """Return what selects and lists a workflow."""
+        names = [phase["name"] for phase in state["phases"]]
+        current = find_phase(state, state["phase"])
+        session = state["session"]
+        left = unread(state)
+        goal = state.get("initiative") or {}
+        return {
+            "recipe": state["recipe"]["name"],
+            "format": state["recipe"]["format"],
+            "subject": state["subject"],
+            "title": state["title"],
+            "status": state["status"],
+            "phase": state["phase"],
+            "phase_status": current["status"] if current else None,
+            "phase_index": names.index(state["phase"]) + 1 if state["phase"] in names else 0,
+            "phase_total": len(names),
+            "tasks_done": sum(task["status"] == "completed" for task in state["tasks"]),
+            "tasks_total": len(state["tasks"]),
+            "branch": state["branch"],
+            "floating": int(is_floating(state)),
+            "worktree": state["worktree"],
+            "record": state["record"],
+            "session": json_text.dumps(session) if session else None,
+            "session_id": session["id"] if session else None,
+            "session_pid": session.get("pid") if session else None,
+            "ttl": state["ttl"],
+            "unread": json_text.dumps(left) if left else None,
+            "initiative": goal.get("name"),
+            "milestone": goal.get("milestone"),
+            "created_at": state["created_at"],
+            "updated_at": state["updated_at"],
+        }
+
+    def place(self, state: State, _here: str) -> tuple[str, str] | None:
+        """Return worktree and path of the record that shows the state; ``None`` if none does."""
+        path = formats.place(state)
+        return None if path is None else (state["worktree"], path)
+
+    def render(self, state: State, ledger: str, seq: int, event_hash: str) -> bytes:
+        return formats.render(state, ledger, seq, event_hash)
+
+    def rest(self, state: State) -> Fields:
+        """Return the part of the state that the record's document does not have."""
+        rest: Fields = formats.module(state["recipe"]["format"]).render(state)[1]
+        return rest
+
+    def parse(
+        self, sealed: signature.Sealed, rest: Fields | None, path: str, origin: Origin
+    ) -> State:
+        """Return the state of a record; raise ``Invalid`` when it makes no sense."""
+        return formats.parse(formats.format_of(path), sealed, rest, origin)
+
+
+class Log:
+    """An aggregate with one stream, and a record of its own in every worktree."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._core = __import__(f"holdfast.core.{kind}", fromlist=("decide",))
+        self._record = __import__(f"holdfast.formats.{kind}", fromlist=("render",))
+        self.path: str = self._record.path()
+
+    def blank(self) -> State:
+        return self._core.blank()
+
+    def decide(self, state: State | None, command: Command) -> list[Draft] | Refusal:
+        drafts: list[Draft] | Refusal = self._core.decide(state, command)
+        return drafts
+
+    def evolve(self, state: State | None, event: Event) -> State:
+        return self._core.evolve(state, event)
+
+    def replay(self, read: Read) -> tuple[State | None, list[Event]]:
+        """Return the state that events give, and the events that make no sense."""
+        state, odd = self._replay(read(), is_careful=False)
+        if state is not None and not self._is_sound(state):
+            state, odd = self._replay(read(), is_careful=True)
+        return state, odd
+
+    def _replay(
+        self, events: Iterable[Event], *, is_careful: bool
+    ) -> tuple[State | None, list[Event]]:
+        state: State | None = None
+        odd = []
+        for event in events:
+            try:
+                after = self._core.evolve(state, event)
+            except _NONSENSE:
+                after = None
+            if after is None or (is_careful and not self._is_sound(after)):
+                odd.append(event)
+            else:
+                state = after
+        return state, odd
+
+    def _is_sound(self, state: State) -> bool:
+        """True if a record can be made of the state, and read again."""
+        try:
+            self._record.parse(*self._record.render(state), _NOWHERE)
+        except (*_NONSENSE, Invalid):
+            return False
+        return True
+
+    def is_news(self, event: Event, _state: State) -> bool:
+        return event["type"] in _NEWS
+
+    def columns(self, _state: State) -> Fields:
+        return {}
+
+    def place(self, _state: State, here: str) -> tuple[str, str]:
+        return here, self.path
+
+    def render(self, state: State, ledger: str, seq: int, event_hash: str) -> bytes:
+        document, rest = self._record.render(state)
+        return signature.seal(document, rest, ledger, seq, event_hash)
+
+    def rest(self, state: State) -> Fields:
+        rest: Fields = self._record.render(state)[1]
+        return rest
+
+    def parse(
+        self, sealed: signature.Sealed, rest: Fields | None, _path: str, origin: Origin
+    ) -> State:
+        held = sealed.rest if rest is None else rest
+        return self._record.parse(sealed.document, held or {}, origin)
+
+
+_WORKFLOWS = Workflows()
+_LOGS: dict[str, Log] = {}
+
+
+def log_of(kind: str) -> Log:
+    if kind not in _LOGS:
+        _LOGS[kind] = Log(kind)
+    return _LOGS[kind]

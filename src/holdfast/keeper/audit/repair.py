@@ -1,0 +1,236 @@
+"""``repair``: recover what a damaged ledger still has, rebuild every view, and verify again.
+
+Nothing is deleted: a damaged database stays beside the new one, and whatever stood in place of a
+record is adopted or set aside as by any other command.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from holdfast import formats
+from holdfast.adopt import unknown_records
+from holdfast.core import json_text
+from holdfast.errors import Fault
+from holdfast.formats import signature
+from holdfast.formats.aggregates import LOGS, aggregate_of, is_log, is_workflow, stream_of
+from holdfast.formats.schema import Invalid
+from holdfast.keeper.audit.chain import LEDGER, OWN_STREAM, REPAIRED, Chain, Report, give_up
+from holdfast.keeper.audit.verify import read_chain, verify
+from holdfast.keeper.audit.views import not_moot
+from holdfast.storage import salvage
+from holdfast.storage.database import BESIDE, NAME
+from holdfast.storage.ledger import ACTIVE, Ledger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
+
+_FOLDER = "recovering"
+
+
+def repair(session: Session) -> Report:
+    """Mend the ledger and its views; report what was done and what ``verify`` says then."""
+    report = Report()
+    store = session.store
+    states: dict[str, tuple[str, str]] = {}
+    if store.ledger.exists():
+        states = _recover_ledger(store, report)
+        with session.transaction() as tx:
+            store.workspace.prepare(store.disk, store.note)
+            _mend(tx, states, report)
+            for note in store.take_notes():
+                report.say("repaired", "records", note)
+    checked = verify(store, everything=True)
+    report.lines += checked.lines
+    report.counts = checked.counts
+    return report
+
+
+def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, str]]:
+    """Replace a damaged database by one with the events it still has.
+
+    Return the states that the damaged one held, by stream, each with the hash of its event.
+    """
+    database = store.ledger.database
+    database.acquire_lock()
+    try:
+        if not _is_damaged(store):
+            return {}
+        folder = os.path.join(store.workspace.home, _FOLDER)
+        damaged = salvage.Damaged(database.path, folder, store.disk)
+        try:
+            states = damaged.states()
+            fresh = _copy_events(store, damaged, folder)
+        finally:
+            damaged.close()
+        kept = salvage.put_in_place(fresh, database.path, store.disk, store.stamp())
+        store.disk.remove_folder(os.path.dirname(fresh))
+    finally:
+        database.release()
+    message = f"was made anew from what could be read; the damaged one is {os.path.basename(kept)}"
+    report.say("repaired", LEDGER, message)
+    return states
+
+
+def _is_damaged(store: Store) -> bool:
+    """True if a new database has to be made. Raise ``Fault`` if a newer Holdfast wrote this one."""
+    try:
+        chain = read_chain(store, is_careful=True)
+        is_sound = store.ledger.identity() and not (chain.bad or chain.loose)
+        return not (is_sound and not store.ledger.damage() and store.ledger.has_whole_tables())
+    except Fault as fault:
+        if fault.code == "newer_ledger":
+            raise
+        return True
+
+
+def _copy_events(store: Store, damaged: salvage.Damaged, folder: str) -> str:
+    """Write the sound events of a damaged ledger into a new one; return its path."""
+    for end in ("", *BESIDE):
+        store.disk.remove(os.path.join(folder, NAME) + end)  # A repair that was killed left it.
+    fresh = Ledger(folder, store.disk, 1.0)
+    fresh.acquire()
+    try:
+        fresh.begin(damaged.fact("identity"))
+        chain = Chain(is_careful=True)
+        for row in damaged.events():
+            if chain.add(row):
+                fresh.keep_row(row)
+        lost = [*chain.gaps, *((seq, seq) for seq in chain.bad)]
+        if lost or chain.loose:
+            _note_repair(store, fresh, give_up(sorted(lost), chain.loose, []))
+        rebuild_tables(fresh)
+        fresh.commit("repair")
+        fresh.database.close()
+    finally:
+        fresh.release()
+    store.disk.remove(os.path.join(folder, "lock"))
+    return fresh.database.path
+
+
+def _note_repair(store: Store, ledger: Ledger, data: Any) -> None:
+    version = next((event["version"] for event in ledger.newest(OWN_STREAM, 1)), 0)
+    ledger.insert(
+        [{"type": REPAIRED, "data": data}],
+        stream=OWN_STREAM, version=version, at=store.now(), by=store.by,
+        request=os.urandom(12).hex(),
+    )  # fmt: skip
+
+
+def rebuild_tables(ledger: Ledger) -> set[str]:
+    """Make the rows and states of all streams anew from the events, in an open transaction.
+
+    Return the streams that have events which make no sense.
+    """
+    senseless = set()
+    ledger.drop_views()
+    for stream in ledger.stream_names():
+        if not (is_workflow(stream) or is_log(stream)):
+            continue
+        aggregate = aggregate_of(stream)
+        state, odd = aggregate.replay(partial(ledger.events, stream))
+        if not_moot(ledger, odd):
+            senseless.add(stream)
+        if state is None:
+            continue
+        last = next(ledger.newest(stream, 1))
+        row = {name: last[name] for name in ("stream", "seq", "version", "hash")}
+        ledger.put_stream({**row, "kind": aggregate.kind, **aggregate.columns(state)}, state)
+    return senseless
+
+
+def _mend(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -> None:
+    """Rebuild the tables, let streams that miss events go on, and write the records anew."""
+    store = tx.store
+    chain = read_chain(store)
+    tx.begin()
+    senseless = rebuild_tables(store.ledger)
+    given_up = []
+    for stream in sorted(chain.broken | senseless):
+        state, source = _state_of(store, stream, states)
+        if state is None:
+            given_up.append(stream)
+            report.say("repaired", stream, "too little is left of its history; given up")
+            continue
+        tx.replace_state(stream, state)
+        report.say("repaired", stream, f"goes on from {source}")
+    if given_up or chain.lost():
+        tx.begin()
+        _note_repair(store, store.ledger, give_up(chain.lost(), [], given_up))
+    store.mark_unread()
+    unknown_records.adopt_all(tx)
+    for kind in LOGS:
+        tx.load(stream_of(kind))
+    for held in list(store.ledger.states(f"{ACTIVE} OR kind <> 'workflow'")):
+        _show(tx, held.row["stream"], report)
+    for held in list(store.ledger.states(f"kind = 'workflow' AND NOT {ACTIVE}")):
+        _show_ended(tx, held.row["stream"], held.state, report)
+    tx.commit()
+    own = store.indexes.of(store.workspace.name)
+    if own is not None and store.skill_rows(store.workspace.name):
+        own.rebuild()
+
+
+def _state_of(store: Store, stream: str, states: dict[str, tuple[str, str]]) -> tuple[Any, str]:
+    """Return the best state of a stream that misses events, and where it comes from."""
+    last = next(store.ledger.newest(stream, 1))
+    held = store.ledger.stream(stream)
+    subject = store.subject(held) if held else None
+    if subject is not None and subject.path is not None:
+        raw = store.files.read(subject.path)
+        state = None if raw is None else _shown(store, subject, raw, last["seq"])
+        if state is not None:
+            return state, subject.record
+    known_hash, text = states.get(stream, ("", ""))
+    if known_hash == last["hash"]:
+        return json_text.loads(text), "its last state"
+    return (held.state, "what is left of its history") if held else (None, "")
+
+
+def _shown(store: Store, subject: Any, raw: bytes, seq: int) -> Any:
+    """Return the state that a record shows, if it is whole and not older than the ledger."""
+    try:
+        sealed = signature.unseal(raw)
+        if not sealed.intact or sealed.ledger != store.ledger.identity() or sealed.seq < seq:
+            return None
+        origin = store.origin(subject.record, subject.worktree)
+        return subject.aggregate.parse(sealed, None, subject.record, origin)
+    except (json_text.BadJson, Invalid):
+        return None
+
+
+def _show(tx: Transaction, stream: str, report: Report) -> None:
+    """Load a stream, which settles its record, and write the record if it is laid out otherwise."""
+    tx.load(stream)
+    subject = tx.subject(stream)
+    if subject.path is None:
+        return
+    # Not what stands there by now: that may be an edit that nobody has settled yet.
+    raw = tx.settled(stream)
+    identity = tx.store.ledger.identity()
+    if raw != subject.aggregate.render(subject.state, identity, subject.seq, subject.hash):
+        report.say("repaired", subject.record, "was written anew")
+    tx.show(stream)
+
+
+def _show_ended(tx: Transaction, stream: str, state: Any, report: Report) -> None:
+    """Write the record of an ended workflow, if it had the place last and is gone."""
+    store = tx.store
+    record = formats.place(state)
+    path = None if record is None else store.path_of(state["worktree"], record)
+    if record is None or path is None:
+        return
+    query = "kind = 'workflow' AND worktree = ? AND record = ? ORDER BY seq DESC LIMIT 1"
+    newest = store.ledger.rows(query, state["worktree"], state["record"])
+    raw = store.files.read(path)
+    if newest[0]["stream"] == stream and (raw is None or not raw.strip()):
+        tx.load(stream)
+        tx.expect(stream, raw)
+        tx.show(stream)
+        report.say("repaired", record, "was gone and is rebuilt")

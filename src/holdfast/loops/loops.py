@@ -1,0 +1,429 @@
+"""Loops as the library offers them: units through the core, pages for people beside the record.
+
+The ledger has everything. The pages belong to people too: they are patched, never made anew, and
+what people wrote into them is taken in before anything else happens.
+"""
+
+from __future__ import annotations
+
+from holdfast.adopt import unknown_records
+from holdfast.core import loop_turn, selection
+from holdfast.core.refusal import Refusal
+from holdfast.core.workflow import units
+from holdfast.core.workflow.state import find_task, is_active
+from holdfast.errors import Fault, HoldfastError, Refused
+from holdfast.keeper import overview, start
+from holdfast.keeper.evidence import plain
+from holdfast.keeper.session import Receipt
+from holdfast.loops import archive, new_loop, page_edits, page_files
+from holdfast.loops.slugs import check_slug, unit_of
+from holdfast.storage.ledger import ACTIVE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holdfast.core.types import Fields, Task, Workflow
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.transaction import Transaction
+
+MODES = ("development", "knowledge")
+
+
+class Loops:
+    """The loops of a workspace. Methods raise ``Refused`` and ``Fault`` like the keeper's."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._store = session.store
+
+    # Opening and planning
+
+    def new(
+        self,
+        slug: str,
+        mode: str = "development",
+        *,
+        task: str | None = None,
+        domain: str | None = None,
+        outcome: str | None = None,
+        done_when: Sequence[str] = (),
+        constraints: Sequence[str] = (),
+        notes: str | None = None,
+        inherit: bool = False,
+        id: str | None = None,
+    ) -> Receipt:
+        """Open a loop with its pages, or go on with the active one of this name."""
+        check_slug(slug)
+        if mode not in MODES:
+            raise Refused(
+                "invalid",
+                f"loop new: there is no mode {mode[:40]!r}, only {' and '.join(MODES)}",
+                f"holdfast loop new {slug} --mode {MODES[0]}",
+            )
+        about: Fields = {
+            "domain": domain, "outcome": outcome, "done_when": list(done_when),
+            "constraints": list(constraints), "notes": notes,
+        }  # fmt: skip
+        context = {key: value for key, value in about.items() if value}
+        new_loop.check_context(slug, task or slug, context)
+        request = start.Request(
+            recipe=f"loop-{mode}", subject=slug, title=task or slug, tasks=[], phases=[],
+            reading=[], reminders=[], context=plain(context), branch=None, ttl=None,
+            initiative=None, milestone=None,
+        )  # fmt: skip
+        wanted = start.prepare(self._session, request)
+        receipt: Receipt | None = None
+        try:
+            with self._session.transaction() as tx:
+                receipt = self._session.repeat(tx, id, slug)
+                if receipt is None:
+                    new_loop.make_room(tx, slug, mode)
+                    receipt = start.carry_out(self._session, tx, wanted, replace=False, id=id)
+                new_loop.inherit_lessons(tx, receipt, inherit=inherit)
+                return self._bring_forward(tx, receipt)
+        except Fault as fault:
+            if receipt is None:
+                raise
+            why = f"the loop is open; its pages follow: {fault.message}"
+            receipt.notes += [*self._store.take_notes(), why]
+            return receipt
+
+    def plan(
+        self,
+        slug: str | None,
+        unit: str,
+        *,
+        criteria: str | None = None,
+        files: Sequence[str] = (),
+        max: int | None = None,
+        depends: Sequence[str] | None = None,
+        model: str | None = None,
+        output: str | None = None,
+        verify: str | None = None,
+        id: str | None = None,
+    ) -> Receipt:
+        """Plan a unit, ``T1: title``, or say anew what it is about."""
+
+        def args(state: Workflow) -> Fields:
+            is_knowledge = state["recipe"].get("mode") == "knowledge"
+            name, title = unit_of(unit, "R" if is_knowledge else "T")
+            return {
+                "task": name, "description": title or None, "criteria": criteria,
+                "files": list(files) or None, "max_iterations": max,
+                "depends": None if depends is None else list(depends),
+                "model": model, "output": output, "verify": verify,
+            }  # fmt: skip
+
+        return self._change(slug, "plan_unit", args, id)
+
+    # Units
+
+    def iterate(
+        self,
+        unit: str,
+        *,
+        did: str,
+        remaining: str | None = None,
+        blockers: str | None = None,
+        commit: str | None = None,
+        signal: str | None = None,
+        blocked: str | None = None,
+        slug: str | None = None,
+        id: str | None = None,
+    ) -> Receipt:
+        """Record an iteration; with the unit's signal it goes on to be confirmed.
+
+        ``blocked`` says why it cannot go on at all: both are recorded, or nothing.
+        """
+        bare = signal.removeprefix("<signal>").removesuffix("</signal>") if signal else signal
+        args = {
+            "task": unit, "did": did, "remaining": remaining, "blockers": blockers,
+            "commit": commit, "signal": bare, "blocked": blocked,
+        }  # fmt: skip
+        receipt = self._do(slug, "record_iteration", args, id)
+        task = find_task(receipt.state, unit)
+        if task is not None and task["status"] == "timeout":
+            receipt.notes.append(f"{unit} has used {units.allowed(task)}: {units.CHOICES}")
+        return receipt
+
+    def confirm(
+        self, unit: str, *, issues: str | None = None, slug: str | None = None,
+        id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Record the pass that confirms a unit: clean, or with what it found."""
+        return self._do(slug, "confirm_unit", {"task": unit, "found": issues}, id)
+
+    def verify(
+        self, unit: str, *, failed: str | None = None, evidence: Fields | None = None,
+        slug: str | None = None, id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Record a unit's verification: passed, or why not."""
+        args = {"task": unit, "found": failed, "evidence": evidence}
+        return self._do(slug, "verify_unit", args, id)
+
+    def run_verification(
+        self, unit: str, command: Sequence[str] = (), *, timeout: str | None = None,
+        slug: str | None = None, id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Run what verifies a unit, its own command unless another is named, and record it."""
+        from holdfast.loops import verification
+
+        if self._session.peek_repeat(id) is not None:
+            return self.verify(unit, slug=slug, id=id)
+        # What the look noticed is noticed again by the change.
+        state = self.show(slug).state
+        workspace = self._session.workspace
+        evidence, failed = verification.run(workspace, state, unit, list(command), timeout)
+        return self.verify(unit, failed=failed, evidence=evidence, slug=state["id"], id=id)
+
+    def block(
+        self, unit: str, reason: str, *, slug: str | None = None, id: str | None = None
+    ) -> Receipt:
+        """Say that a unit cannot go on, and why; the next one is free."""
+        return self._do(slug, "block_task", {"task": unit, "reason": reason}, id)
+
+    def unblock(self, unit: str, *, slug: str | None = None, id: str | None = None) -> Receipt:
+        """Let a blocked unit go on."""
+        return self._do(slug, "unblock_unit", {"task": unit}, id)
+
+    def extend(
+        self, unit: str, max: int, *, slug: str | None = None, id: str | None = None
+    ) -> Receipt:
+        """Allow a unit more iterations."""
+        return self._do(slug, "extend_unit", {"task": unit, "max_iterations": max}, id)
+
+    def guardrail(
+        self, *, when: str, problem: str, solution: str, name: str | None = None,
+        learned: str | None = None, slug: str | None = None, id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Add a lesson that every later iteration is told."""
+        first = problem.strip().splitlines() or ["lesson"]
+
+        def args(state: Workflow) -> Fields:
+            return {
+                "name": name or first[0][:60], "when": when, "problem": problem,
+                "solution": solution, "learned": learned or _iteration_of(state),
+            }  # fmt: skip
+
+        return self._change(slug, "add_guardrail", args, id)
+
+    def phase(self, name: str, *, slug: str | None = None, id: str | None = None) -> Receipt:
+        """Move the loop's own phase by hand."""
+        if name == "complete":
+            raise Refused(
+                "invalid",
+                "loop phase: a loop is complete when it is in the archive",
+                "holdfast loop archive",
+            )
+        args: Fields = {"phase": name, "fields": {}, "branch": self._session.workspace.branch()}
+        return self._do(slug, "start_phase", args, id)
+
+    def settle(self, slug: str | None = None) -> Receipt:
+        """Take in what people wrote on the pages, bring the pages forward, and change nothing else.
+
+        What a killed command left of an archived loop's folder is moved.
+        """
+        with self._session.transaction() as tx:
+            stream = self._select(tx, slug)
+            archive.settle(tx, tx.state(stream))
+            return self._bring_forward(tx, Receipt(tx.state(stream), [], []))
+
+    # Looking
+
+    def show(self, slug: str | None = None) -> Receipt:
+        """Return the loop's state with the edits of its pages. Change nothing."""
+        return Receipt(self._look(self._named(slug)), [], self._store.take_notes())
+
+    def all(self) -> tuple[list[Workflow], list[str]]:
+        """Return the active loops, and what was noticed. Change nothing."""
+        states = [self._look(row["id"]) for row in [*self._rows(), *self._unknown_rows()]]
+        return [state for state in states if is_active(state)], self._store.take_notes()
+
+    def opening(self) -> tuple[str, str]:
+        """Return what is said where no loop is active, and the command: a folder may be left."""
+        names = page_files.unknown_folders(self._store)
+        if not names:
+            return "no loop is active here", "holdfast loop new SLUG"
+        folder = f"{page_files.HOME}/{names[0]}"
+        return (
+            f"no loop is active here; {folder} has the log of one",
+            f"holdfast loop rebuild {names[0]}",
+        )
+
+    def next(self, slug: str | None = None) -> tuple[Fields, list[str]]:
+        """Return what to do now, for the unit that is moving or the first that is ready; and notes.
+
+        Change nothing.
+        """
+        receipt = self.show(slug)
+        if not is_active(receipt.state):
+            raise Refused(
+                "ended",
+                f"loop next: {receipt.state['id']} has ended ({receipt.state['status']})",
+                f"holdfast resume {receipt.state['id']}",
+            )
+        return loop_turn.ahead(receipt.state, is_named=slug is not None), receipt.notes
+
+    def _look(self, stream: str) -> Workflow:
+        state = self._session.look(stream)
+        _check_is_loop(state)
+        return page_edits.preview(self._store, state) if is_active(state) else state
+
+    # Driving and ending
+
+    def run(
+        self,
+        slug: str,
+        command: Sequence[str],
+        *,
+        verify: str | None = None,
+        timeout: str | None = None,
+        tell: Callable[[Workflow, Task, str], None] = lambda *_: None,
+    ) -> Fields:
+        """Drive the loop with a worker until it is done, stuck, or nothing is ready."""
+        from holdfast.loops.driver import Driver
+
+        return Driver(self, self._store, slug, list(command), verify, timeout).drive(tell)
+
+    def archive(self, slug: str | None = None, *, id: str | None = None) -> Receipt:
+        """Move the loop's folder into the archive; an unfinished one too, with a note."""
+        with self._session.transaction() as tx:
+            receipt = self._session.repeat(tx, id, slug)
+            if receipt is not None:
+                archive.settle(tx, receipt.state)
+                return receipt
+            stream = self._select(tx, slug)
+            self._take_in(tx, stream)
+            left = [str(t["id"]) for t in tx.state(stream)["tasks"] if t["status"] != "completed"]
+            state, seqs = archive.archive(tx, stream, id)
+            if left:
+                self._store.note(f"it was not finished: {', '.join(left)}")
+            return Receipt(state, seqs, self._session.notes())
+
+    def rebuild(self, slug: str | None = None) -> Receipt:
+        """Make the state anew from the pages and git; what does not agree is logged."""
+        from holdfast.loops import recovery
+
+        name = self._only_folder() if slug is None else slug
+        check_slug(name)
+        with self._session.transaction() as tx:
+            seqs = recovery.rebuild(tx, name)
+            return self._bring_forward(tx, Receipt(tx.state(name), seqs, []))
+
+    # How
+
+    def _do(self, slug: str | None, kind: str, args: Fields, id: str | None) -> Receipt:
+        return self._change(slug, kind, lambda _: args, id)
+
+    def _change(
+        self, slug: str | None, kind: str, args: Callable[[Workflow], Fields], id: str | None
+    ) -> Receipt:
+        """Take in the edits of the pages, carry out a command, and bring the pages forward."""
+        with self._session.transaction() as tx:
+            receipt = self._session.repeat(tx, id, slug)
+            if receipt is not None:
+                return self._bring_forward(tx, receipt)
+            stream = self._select(tx, slug)
+            seen = self._take_in(tx, stream)
+            before: Workflow = tx.state(stream)
+            receipt = self._session.record(tx, stream, kind, args(before), id)
+            page_files.write_pages(self._store, receipt.state, seen=seen, before=before)
+            return self._with_notes(receipt)
+
+    def _bring_forward(self, tx: Transaction, receipt: Receipt) -> Receipt:
+        """Take in the edits, write the pages, and complete the answer."""
+        stream = receipt.state["id"]
+        seen = self._take_in(tx, stream)
+        receipt.state = tx.state(stream)
+        if is_active(receipt.state):
+            page_files.write_pages(self._store, receipt.state, seen=seen)
+        return self._with_notes(receipt)
+
+    def _take_in(self, tx: Transaction, stream: str) -> str | None:
+        """Take in the edits of an active loop; return its page of units if all was taken in."""
+        state: Workflow = tx.state(stream)
+        is_open = is_active(state) and state["recipe"]["format"] == "loop"
+        return page_edits.take_in(tx, stream) if is_open else None
+
+    def _with_notes(self, receipt: Receipt) -> Receipt:
+        """Add what was noticed since, in the list to which the end of the transaction adds."""
+        notes = self._session.notes()
+        notes[:0] = receipt.notes
+        receipt.notes = notes
+        return receipt
+
+    def _select(self, tx: Transaction, slug: str | None) -> str:
+        """Load the loop that is meant, and return its stream; raise ``Refused`` if it is none."""
+        if slug is None and not self._rows():
+            self._session.adopt_unknown(tx)
+        stream = self._session.select(tx, self._named(slug))
+        _check_is_loop(tx.state(stream))
+        return stream
+
+    def _named(self, slug: str | None) -> str:
+        """Return the id of the loop that is meant; raise ``Refused`` if that is none or several."""
+        if slug is not None:
+            if self._store.ledger.stream(slug) is None:
+                check_slug(slug)
+            return slug
+        rows = self._rows() or self._unknown_rows()
+        if len(rows) == 1:
+            return str(rows[0]["id"])
+        if not rows:
+            raise Refused("not_found", *self.opening())
+        picked = self._session.chosen(rows)
+        if isinstance(picked, Refusal):
+            names = selection.listed([str(row["id"]) for row in rows])
+            hint = f"name one: -w {rows[0]['id']}"
+            raise Refused("ambiguous", f"several loops are active: {names}", hint)
+        return str(picked["id"])
+
+    def _rows(self) -> list[Fields]:
+        """Return the rows of the active loops, newest activity first."""
+        query = f"{ACTIVE} AND format = 'loop' ORDER BY updated_at DESC"
+        now_ms = self._store.now_ms()
+        rows = self._store.ledger.rows(query)
+        return [row for row in rows if not selection.has_run_out(row, now_ms)]
+
+    def _unknown_rows(self) -> list[Fields]:
+        """Return the same for records of loops that the ledger does not know."""
+        return [
+            overview.row_of(state, {"stream": state["id"]})
+            for state in unknown_records.peek_all(self._store)
+            if state["recipe"]["format"] == "loop" and is_active(state)
+        ]
+
+    def must_name(self, state: Workflow) -> bool:
+        """True if a command about loops must name this one: another is the caller's, or none."""
+        try:
+            rows = self._rows()
+        except (OSError, HoldfastError):
+            return True  # It is never wrong to name it, and what was asked for is done.
+        picked = rows[0] if len(rows) == 1 else self._session.chosen(rows)
+        return isinstance(picked, Refusal) or picked["id"] != state["id"]
+
+    def _only_folder(self) -> str:
+        names = page_files.folders(self._session.workspace.root)
+        if len(names) == 1:
+            return names[0]
+        raise Refused(
+            "ambiguous" if names else "not_found",
+            f"loops with a folder here: {', '.join(names) or 'none'}",
+            "holdfast loop rebuild SLUG",
+        )
+
+
+def _check_is_loop(state: Workflow) -> None:
+    if state["recipe"]["format"] != "loop":
+        raise Refused(
+            "invalid",
+            f"{state['id']} is no loop but a workflow of {state['recipe']['name']}",
+            f"holdfast show {state['id']}",
+        )
+
+
+def _iteration_of(state: Workflow) -> str | None:
+    """Return the iteration that the loop is in, in words."""
+    task = find_task(state, state.get("current_task"))
+    return f"{task['id']} iteration {task.get('iterations_used', 0)}" if task else None

@@ -1,0 +1,69 @@
+"""The kernel lock that writers queue at: fair, bounded, and given back by whoever dies."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.system.disk import Disk
+
+
+class Lock:
+    """A lock on a file of its own, taken by one thread of one process."""
+
+    def __init__(self, path: str, disk: Disk) -> None:
+        self._path = path
+        self._disk = disk
+        self._fd = -1
+        self._owner = 0
+
+    @property
+    def is_held(self) -> bool:
+        return self._fd >= 0 and self._owner == os.getpid()
+
+    @property
+    def is_current(self) -> bool:
+        """True if it is held, and still the lock that the path names."""
+        return self.is_held and _is_at(self._fd, self._path)
+
+    def acquire(self, wait_s: float) -> None:
+        """Wait for the lock; raise ``Fault`` (busy) when ``wait_s`` seconds have passed.
+
+        Whoever moved or removed the folder meanwhile took the lock's file along. A lock on a file
+        that the path no longer names protects nothing, so it is taken again.
+        """
+        assert not self.is_held, "the lock is held already"
+        while True:
+            fd = self._disk.lock(self._path, wait_s)
+            if _is_at(fd, self._path):
+                self._fd = fd
+                self._owner = os.getpid()
+                _HELD.add(fd)
+                return
+            self._disk.unlock(fd)
+
+    def release(self) -> None:
+        if self.is_held:
+            _HELD.discard(self._fd)
+            self._disk.unlock(self._fd)
+        self._fd = -1
+
+
+_HELD: set[int] = set()
+"""The locks of this process. A lock is held until every process that inherited it has closed it."""
+
+
+def _close_inherited() -> None:
+    while _HELD:
+        os.close(_HELD.pop())
+
+
+os.register_at_fork(after_in_child=_close_inherited)
+
+
+def _is_at(fd: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,1 @@
+"""Where things are and what is allowed there: location, settings, trust, recipes."""

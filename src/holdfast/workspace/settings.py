@@ -1,0 +1,263 @@
+"""Settings: the team's in ``.claude/holdfast.toml``, the person's in ``~/.config/holdfast/``.
+
+The team's file comes with a repository, so it is a stranger's text: it is checked key by key, and
+whom to trust is not its to say. The person's file has the last word.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.core.time import duration_s
+from holdfast.errors import Fault, Refused
+from holdfast.workspace.location import PERSON_SETTINGS, TEAM_SETTINGS, person_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.types import Fields, Json
+
+TEAM = TEAM_SETTINGS
+MAX_BYTES = 262_144
+MAX_COMMAND = 1_000
+_GAP = " " * 20
+COMPLETED_KEPT = "24h"
+MEMORY_LINES = 40
+MILESTONES = "documentation/milestones/_active"
+ENFORCEABLE = ("reading", "stop")
+GRAPH_VARIABLE = "HOLDFAST_GRAPH"
+EMBEDDED = "embedded"
+
+
+class BadSettings(Refused):
+    """A settings file that cannot be used: ``key`` is where, ``why`` is what is wrong there."""
+
+    def __init__(self, path: str, key: str, why: str, hint: str = "") -> None:
+        super().__init__(
+            "bad_settings", f"{path}: {key}: {why}",
+            hint or f"edit {path}, then run the command again", key=key, why=why,
+        )  # fmt: skip
+
+
+class Settings:
+    """What both files say together."""
+
+    def __init__(self, team: Fields, person: Fields) -> None:
+        self._team = team
+        self._person = person
+        self.trusted_folders: list[str] = person.get("trust", {}).get("folders", [])
+
+    def gate(self, name: str) -> tuple[Fields, bool]:
+        """What is set for a gate, and whether its command comes from the repository."""
+        team = self._team.get("gates", {}).get(name, {})
+        person = self._person.get("gates", {}).get(name, {})
+        return {**team, **person}, "command" in team and "command" not in person
+
+    def gates_of_team(self) -> Fields:
+        gates: Fields = self._team.get("gates", {})
+        return gates
+
+    def ttl(self, recipe: str) -> str | None:
+        """How long workflows of this recipe may lie still, where that is set."""
+        for settings in (self._person, self._team):
+            if recipe in settings.get("ttl", {}):
+                ttl: str = settings["ttl"][recipe]
+                return ttl
+        return None
+
+    def enforced(self) -> list[str]:
+        """What hooks insist on; the person's word, where there is one, counts."""
+        for settings in (self._person, self._team):
+            if "enforce" in settings:
+                enforced: list[str] = settings["enforce"]
+                return enforced
+        return []
+
+    def memory(self) -> str | None:
+        """Where the project's memory is, where that is set; ``off`` for nowhere."""
+        told = self._said("memory")
+        return told if told is None else str(told)
+
+    def milestones(self) -> str:
+        """The folder that has a folder for each initiative, from the root."""
+        return str(self._said("milestones") or MILESTONES)
+
+    def workflow_status(self) -> str | None:
+        """Where ``WORKFLOW-STATUS.yaml`` is, from the root, where that is set."""
+        told = self._said("workflow_status")
+        return told if told is None else str(told)
+
+    def memory_lines(self) -> int:
+        """How many lines of a project's memory may be ours."""
+        told = self._said("memory_lines")
+        return MEMORY_LINES if told is None else int(told)
+
+    def graph(self) -> str:
+        """Who keeps the memory graph: ``embedded``, ``off`` or ``mcp:NAME``."""
+        told = os.environ.get(GRAPH_VARIABLE)
+        if told:
+            _check_graph(told, "the environment", GRAPH_VARIABLE)
+            return told
+        return str(self._said("graph") or EMBEDDED)
+
+    def _said(self, key: str) -> Json:
+        """A single value; the person's word, where there is one, counts."""
+        return self._person.get(key, self._team.get(key))
+
+    def completed_kept(self) -> str:
+        """How long records of ended workflows stay where they are."""
+        for settings in (self._person, self._team):
+            if "completed" in settings.get("clean", {}):
+                kept: str = settings["clean"]["completed"]
+                return kept
+        return COMPLETED_KEPT
+
+
+def load(root: str) -> Settings:
+    """The settings of a workspace at ``root``, for the person who asks."""
+    team = _read(os.path.join(root, TEAM), TEAM, within=root)
+    person_file = os.path.join(person_folder(), PERSON_SETTINGS)
+    person = _read(person_file, person_file)
+    _check(team, TEAM, _TABLES, _VALUES)
+    _check(person, person_file, (*_TABLES, "trust"), _VALUES)
+    _check_within(team, root)
+    return Settings(team, person)
+
+
+def may_enforce(root: str) -> bool:
+    """True if a settings file mentions enforcement. Nothing is parsed, so a hook can ask often."""
+    for path, within in (
+        (os.path.join(root, TEAM), root),
+        (os.path.join(person_folder(), PERSON_SETTINGS), None),
+    ):
+        try:
+            if b"enforce" in _bytes(path, path, within):
+                return True
+        except (BadSettings, Fault):
+            continue
+    return False
+
+
+def _check_within(team: Fields, root: str) -> None:
+    """What a repository says about a path must stay inside the workspace."""
+    top = os.path.realpath(root)
+    for key in ("memory", *_PATHS):
+        told = team.get(key, "off")
+        full = os.path.realpath(os.path.join(top, told))
+        if told != "off" and (told.startswith("~") or os.path.commonpath((top, full)) != top):
+            raise BadSettings(TEAM, key, "leads out of the workspace")
+
+
+def _bytes(path: str, shown: str, within: str | None = None) -> bytes:
+    """Read a settings file; a pipe in its place is not waited for."""
+    if not os.path.isfile(path):
+        return b""
+    if within is not None:
+        root = os.path.realpath(within)
+        if os.path.commonpath((root, os.path.realpath(path))) != root:
+            raise BadSettings(shown, "file", "is a link that leads out of the workspace")
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Fault("not_read", f"{shown} cannot be read ({error.strerror})", "") from error
+    if len(data) > MAX_BYTES:
+        raise BadSettings(shown, "file", f"is larger than {MAX_BYTES:,} bytes")
+    return data
+
+
+def _read(path: str, shown: str, within: str | None = None) -> Fields:
+    data = _bytes(path, shown, within)
+    if not data:
+        return {}
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSettings(shown, "file", f"is not TOML: {error}") from None
+    except (RecursionError, ValueError):
+        raise BadSettings(shown, "file", "holds a value that is nested too deeply") from None
+
+
+_TABLES = ("gates", "ttl", "clean")
+_PATHS = ("milestones", "workflow_status")
+_VALUES = ("enforce", "graph", "memory", "memory_lines", *_PATHS)
+
+
+def _check(settings: Fields, path: str, tables: tuple[str, ...], values: tuple[str, ...]) -> None:
+    _only(settings, (*values, *tables), path, "")
+    _check_values(settings, path)
+    for table in settings:
+        if table not in values and not isinstance(settings[table], dict):
+            raise BadSettings(path, table, "must be a table")
+    for name, gate in settings.get("gates", {}).items():
+        _check_gate(gate, path, f"gates.{name}")
+    for recipe, ttl in settings.get("ttl", {}).items():
+        _check_duration(ttl, path, f"ttl.{recipe}")
+    _only(settings.get("clean", {}), ("completed",), path, "clean.")
+    for key, kept in settings.get("clean", {}).items():
+        _check_duration(kept, path, f"clean.{key}")
+    _only(settings.get("trust", {}), ("folders",), path, "trust.")
+    folders = settings.get("trust", {}).get("folders", [])
+    if not isinstance(folders, list) or not all(isinstance(f, str) and f for f in folders):
+        raise BadSettings(path, "trust.folders", "must be a list of folders")
+
+
+def _check_values(settings: Fields, path: str) -> None:
+    enforced = settings.get("enforce", [])
+    if not isinstance(enforced, list) or not all(name in ENFORCEABLE for name in enforced):
+        raise BadSettings(path, "enforce", f"must be a list of {', '.join(ENFORCEABLE)}")
+    memory = settings.get("memory", "off")
+    if not isinstance(memory, str) or not memory or not memory.isprintable():
+        raise BadSettings(path, "memory", "must be the path of a file, or off")
+    for key in _PATHS:
+        place = settings.get(key, MILESTONES)
+        if not isinstance(place, str) or not place.strip("/.") or not place.isprintable():
+            raise BadSettings(path, key, "must be a path from the workspace's root")
+    lines = settings.get("memory_lines", MEMORY_LINES)
+    if not isinstance(lines, int) or isinstance(lines, bool) or not 5 <= lines <= 200:
+        raise BadSettings(path, "memory_lines", "must be a number from 5 to 200")
+    _check_graph(settings.get("graph", EMBEDDED), path, "graph")
+
+
+def _check_gate(gate: Json, path: str, key: str) -> None:
+    if not isinstance(gate, dict):
+        raise BadSettings(path, key, "must be a table")
+    _only(gate, ("command", "timeout"), path, f"{key}.")
+    if "command" in gate and (why := bad_command(gate["command"])):
+        raise BadSettings(path, f"{key}.command", why)
+    if "timeout" in gate:
+        _check_duration(gate["timeout"], path, f"{key}.timeout")
+
+
+def bad_command(value: Json) -> str | None:
+    """Why this cannot be a command that a person approves by reading it; ``None`` when it can."""
+    if not isinstance(value, str) or not value.strip():
+        return "must be text"
+    if len(value) > MAX_COMMAND:
+        return f"has {len(value)} characters, at most {MAX_COMMAND} are possible"
+    if not value.isprintable():
+        return "must be one line without characters that cannot be seen"
+    if _GAP in value:
+        return "must not have a gap behind which the rest of it can be overlooked"
+    return None
+
+
+def _check_graph(value: Json, path: str, key: str) -> None:
+    is_named = isinstance(value, str) and value.startswith("mcp:") and value.isprintable()
+    if value not in (EMBEDDED, "off") and not (is_named and 4 < len(value) <= 100):
+        raise BadSettings(path, key, "must be embedded, off, or mcp:NAME of a server in .mcp.json")
+
+
+def _check_duration(value: Json, path: str, key: str) -> None:
+    if not isinstance(value, str) or not duration_s(value):
+        raise BadSettings(path, key, "must be a duration such as 30s, 90m, 24h or 7d")
+
+
+def _only(table: Fields, known: tuple[str, ...], path: str, prefix: str) -> None:
+    for key in table:
+        if key not in known:
+            why = f"is unknown; known are {', '.join(known)}"
+            newer = "if it is for a newer Holdfast: git pull in its checkout, then pip install ."
+            hint = f"edit {path}; {newer}"
+            raise BadSettings(path, f"{prefix}{key}"[:100], why, hint)
