@@ -104,8 +104,7 @@ class Keeper(Evidence, Beside):
             plain(context or {}), branch, ttl, initiative, milestone,
         )  # fmt: skip
         wanted = start.prepare(self._session, request)
-        asked = fingerprint("start", {"recipe": recipe, "subject": subject, "title": title,
-                                      "tasks": list(tasks), "phases": list(phases)})  # fmt: skip
+        asked = fingerprint("start", {"recipe": recipe, "subject": subject})
         with self._session.transaction() as tx:
             repeated = self._session.repeat(tx, id, asked=asked)
             if repeated is not None:
