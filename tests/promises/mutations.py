@@ -24,11 +24,11 @@ _TRANSACTION = "holdfast.keeper.transaction:Transaction."
 
 
 def _commit_after_the_layers(original):
-    def commit_once(self, touched, *, is_asked):
+    def commit_once(self, changed, *, is_asked):
         ledger, requests = self.store.ledger, []
         ledger.commit = requests.append
         try:
-            saved = original(self, touched, is_asked=is_asked)
+            saved = original(self, changed, is_asked=is_asked)
         finally:
             del ledger.commit
         for request in requests:
@@ -178,11 +178,11 @@ MUTATIONS = [
         f"{_WRITERS}test_many_writers_lose_nothing_and_agree_on_one_order[1]",
     ),
     Mutation(
-        7, "no id check", "holdfast.keeper.transaction:find_repeat", answer([]),
+        7, "no id check", "holdfast.keeper.repeats:find_repeat", answer([]),
         f"{_RETRY}test_every_command_twice_is_every_command_once[dev]",
     ),
     Mutation(
-        7, "an id of another workflow is answered", "holdfast.keeper.transaction:find_repeat",
+        7, "an id of another workflow is answered", "holdfast.keeper.repeats:find_repeat",
         lambda original: lambda store, request, log=None, **_about: original(
             store, request, log=log
         ),

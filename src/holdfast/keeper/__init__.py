@@ -12,9 +12,9 @@ from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
 from holdfast.keeper.beside import Beside
 from holdfast.keeper.evidence import Evidence, plain
+from holdfast.keeper.repeats import fingerprint
 from holdfast.keeper.session import Receipt, Session
 from holdfast.keeper.store import Store
-from holdfast.keeper.transaction import fingerprint
 from holdfast.system.disk import Disk
 from holdfast.workspace import location
 

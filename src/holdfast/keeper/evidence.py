@@ -10,8 +10,8 @@ from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import evidence
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import HoldfastError, Refused
+from holdfast.keeper.repeats import fingerprint
 from holdfast.keeper.session import Receipt
-from holdfast.keeper.transaction import fingerprint
 from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
