@@ -188,7 +188,7 @@ RecordStore._see_to = lambda self, spare, path, data: os.unlink(spare)
 """,
     "there is no transaction": """
 from holdfast.storage.database import Database
-Database.begin = lambda self: None
+Database._begin = lambda self: None
 Database.commit = lambda self, request, written_bytes: None
 """,
     "an edit is overwritten": """
@@ -216,8 +216,8 @@ from holdfast.core.workflow import lifecycle
 lifecycle.pending = lambda state: {}
 """,
     "a gate is taken at its word": """
-from holdfast.keeper.evidence import Evidence
-Evidence.run_gate = lambda self, gate, words, **_: self.record_gate(gate, passed=True)
+from holdfast import Keeper
+Keeper.run_gate = lambda self, gate, words, **_: self.record_gate(gate, passed=True)
 """,
 }
 FOUND_OUT_BY = {

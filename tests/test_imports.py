@@ -81,7 +81,7 @@ PACKAGES = {
     "holdfast.formats": (
         *("aggregates", "leftover_state", "phase_fields", "schema", "signature", "skill"),
     ),
-    "holdfast.keeper": ("beside", "evidence", "session", "store", "transaction"),
+    "holdfast.keeper": ("marks", "record_writer", "repeats", "session", "store", "transaction"),
     "holdfast.storage": (
         *("database", "event_codec", "ledger", "record_files", "skill_index", "skill_indexes"),
     ),

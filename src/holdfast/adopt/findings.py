@@ -32,10 +32,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.adopt.interfaces import Store
     from holdfast.core.types import Change, Fields
     from holdfast.formats.aggregates import Log, Workflows
     from holdfast.formats.signature import Sealed
-    from holdfast.keeper.store import Store
 
 STALE, FOREIGN, REPLACED, EDITED = "stale", "foreign", "replaced", "edited"
 REFUSED, GONE, COMPLETED, COPY = "refused", "gone", "completed", "copy"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.adopt.findings import Finding, Subject
-    from holdfast.keeper.transaction import Transaction
+    from holdfast.adopt.interfaces import Transaction
 
 
 def settle(tx: Transaction, subject: Subject) -> None:

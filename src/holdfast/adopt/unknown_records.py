@@ -17,10 +17,9 @@ from holdfast.workspace.location import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.adopt.interfaces import Store, Transaction
     from holdfast.core.types import Workflow
     from holdfast.formats.signature import Sealed
-    from holdfast.keeper.store import Store
-    from holdfast.keeper.transaction import Transaction
 
 _SHARED = [spec.active for spec in FORMATS.values() if spec.is_slot]
 """The places that workflows have one after the other."""

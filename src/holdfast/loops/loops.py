@@ -12,8 +12,7 @@ from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import units
 from holdfast.core.workflow.state import find_task, is_active
 from holdfast.errors import Fault, HoldfastError, Refused
-from holdfast.keeper import overview, start
-from holdfast.keeper.evidence import plain
+from holdfast.keeper import overview, plain, start
 from holdfast.keeper.session import Receipt
 from holdfast.loops import archive, new_loop, page_edits, page_files
 from holdfast.loops.slugs import check_slug, unit_of

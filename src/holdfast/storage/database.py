@@ -187,13 +187,13 @@ class Database:
         try:
             self.acquire_lock()
             self._for_writing()
-            self.execute("BEGIN IMMEDIATE")
+            self._begin()
             if self._read_version() != SCHEMA_VERSION:
                 # Another process brought a newer schema while this connection was open.
                 self._roll_back()
                 self._forget()
                 self._for_writing()
-                self.execute("BEGIN IMMEDIATE")
+                self._begin()
         except OSError as error:
             self.release()
             raise self._not_writable(error) from error
@@ -225,7 +225,10 @@ class Database:
         if not self._is_current():
             raise moved(self.folder)
         if not self._connection.in_transaction:
-            self.execute("BEGIN IMMEDIATE")
+            self._begin()
+
+    def _begin(self) -> None:
+        self.execute("BEGIN IMMEDIATE")
 
     def execute(self, statement: str, values: tuple[object, ...] = ()) -> Cursor:
         """Run a statement of the open transaction."""
