@@ -7,14 +7,14 @@ import os
 
 import pytest
 
-from holdfast.system import disk
+from holdfast.system import disk, kernel
 
 FULL = 51
 
 
 @pytest.fixture
 def elsewhere(monkeypatch, tmp_path):
-    """``disk`` as it is on a system without ``fdatasync``, and the calls that it made."""
+    """Return a disk as it is on a system without ``fdatasync``, and the calls that it made."""
     called = []
     monkeypatch.delattr(os, "fdatasync")
     monkeypatch.setattr(os, "fsync", lambda _fd: called.append("fsync"))
@@ -23,10 +23,11 @@ def elsewhere(monkeypatch, tmp_path):
         if answer is not None:
             monkeypatch.setattr(fcntl, "F_FULLFSYNC", FULL, raising=False)
             monkeypatch.setattr(fcntl, "fcntl", lambda _fd, what: answer(called, what))
-        spec = importlib.util.spec_from_file_location("disk_elsewhere", disk.__file__)
+        spec = importlib.util.spec_from_file_location("kernel_elsewhere", kernel.__file__)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        return module.Disk(), called
+        monkeypatch.setattr(disk, "kernel", module)
+        return disk.Disk(), called
 
     return load
 

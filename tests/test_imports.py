@@ -82,10 +82,8 @@ PACKAGES = {
         *("aggregates", "leftover_state", "phase_fields", "schema", "signature", "skill"),
     ),
     "holdfast.keeper": ("marks", "record_writer", "repeats", "session", "store", "transaction"),
-    "holdfast.storage": (
-        *("database", "event_codec", "ledger", "record_files", "skill_index", "skill_indexes"),
-    ),
-    "holdfast.system": ("disk", "lock"),
+    "holdfast.storage": (*("database", "event_codec", "ledger", "record_files", "skill_index"),),
+    "holdfast.system": ("disk", "kernel", "lock"),
     "holdfast.workspace": ("location",),
 }
 COMMON = ["holdfast", *(f"{pack}.{name}" for pack, names in PACKAGES.items() for name in names)]

@@ -49,8 +49,7 @@ SQLITE = {
 
 MAY_WRITE = {
     "system/disk.py": "it is the one place that does",
-    "system/lock_wait.py": "it waits for the disk's lock",
-    "system/copying.py": "it moves for the disk what a rename cannot",
+    "system/kernel.py": "it waits for the disk's lock",
     "cli/demo.py": "it plays the user, the hand that edits and the writer that dies",
     **{
         name: f"SQLite writes the files of {what}; where, when and how is decided there alone"

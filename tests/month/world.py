@@ -19,7 +19,7 @@ import shutil
 import threading
 from collections import Counter
 
-from holdfast.system import lock_wait
+from holdfast.system import kernel
 from holdfast.system.disk import Disk
 from promises.disks import CALLS, READS, Died, Node, RecordingDisk
 from promises.power import Cut, materialise, ways
@@ -300,7 +300,7 @@ class AgentDisk(RecordingDisk):
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if wait_s <= 0 or not self.world.waits(self.runner):
-                    lock_wait.wait(fd, path, 0)
+                    kernel.lock(fd, path, 0)
             else:
                 return
 

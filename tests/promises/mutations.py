@@ -211,12 +211,12 @@ MUTATIONS = [
         f"{_LOCK}test_a_killed_writer_leaves_no_lock_behind",
     ),
     Mutation(
-        11, "a wait that is over counts as the lock", "holdfast.system.lock_wait:_flock_with_timer",
+        11, "a wait that is over counts as the lock", "holdfast.system.kernel:_lock_with_timer",
         lambda original: lambda *arguments: original(*arguments) or True,
         f"{_LOCK}test_a_stopped_holder_is_named_when_the_time_is_over[0.1-directly]",
     ),
     Mutation(
-        11, "the same in a thread", "holdfast.system.lock_wait:_flock_in_thread",
+        11, "the same in a thread", "holdfast.system.kernel:_lock_in_thread",
         lambda original: lambda *arguments: original(*arguments) or True,
         f"{_LOCK}test_a_stopped_holder_is_named_when_the_time_is_over[0.1-in_thread]",
     ),

@@ -684,15 +684,15 @@ class Keeper:
 
     def recipes(self) -> list[Fields]:
         """A row for each recipe that a workflow can be opened from; ``bad`` says why one cannot."""
-        from holdfast.workspace import recipe_shelf
+        from holdfast.workspace import recipes
 
-        return recipe_shelf.rows(self.workspace.root)
+        return recipes.list_rows(self.workspace.root)
 
     def recipe(self, name: str) -> tuple[Recipe, str]:
         """One recipe whole, and where it comes from; a broken one is refused."""
-        from holdfast.workspace import recipe_shelf
+        from holdfast.workspace import recipes
 
-        return recipe_shelf.one(name, self.workspace.root)
+        return recipes.load_with_source(name, self.workspace.root)
 
     # What a workspace keeps beside its workflows
 

@@ -19,7 +19,7 @@ from holdfast.formats.aggregates import aggregate_of, is_workflow
 from holdfast.storage.database import damaged
 from holdfast.storage.ledger import ACTIVE, Ledger
 from holdfast.storage.record_files import RecordStore
-from holdfast.storage.skill_indexes import Indexes
+from holdfast.storage.skill_index import Indexes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,17 +6,12 @@ renamed, and replay every order in which a power cut could have left it.
 
 from __future__ import annotations
 
-import fcntl
 import os
-from errno import EAGAIN, EFBIG, EINVAL, ELOOP, ENOSYS, ENOTSUP, ENOTTY, ENXIO, EOPNOTSUPP, EXDEV
+from errno import EFBIG, EINVAL, ELOOP, ENXIO, EXDEV
 from stat import S_ISDIR, S_ISREG
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from holdfast.system import kernel
 
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
 _PIECE = 64 * 1024
 _TO_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -34,9 +29,6 @@ aside whole."""
 
 class Disk:
     """Files as Holdfast needs them. Paths are absolute."""
-
-    def __init__(self) -> None:
-        self._renameat2: Callable[[bytes, bytes], int] | None = None
 
     def read(self, path: str, most: int | None = None) -> bytes | None:
         """The whole file, or its first bytes; ``None`` when there is none.
@@ -58,27 +50,15 @@ class Disk:
         raise OSError(EINVAL, "it is not an ordinary file", path)
 
     def is_being_written(self, path: str) -> bool:
-        """Whether a process has the file open for writing, as far as the kernel tells.
-
-        On such a file it grants no lease to a reader, and that is all we ask it for.
-        """
-        from _signal import SIGURG  # type: ignore[import-not-found]
-
+        """True if a process has the file open for writing, as far as the kernel tells."""
         try:
             fd = os.open(path, _TO_READ | os.O_NOFOLLOW)
         except OSError:
             return False
         try:
-            # A writer that comes at this instant is told to us by a signal that nobody minds.
-            fcntl.fcntl(fd, fcntl.F_SETSIG, SIGURG)
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        except OSError as error:
-            return error.errno == EAGAIN
-        except AttributeError:  # a system without leases
-            return False
+            return kernel.has_writer(fd)
         finally:
             os.close(fd)
-        return False
 
     def make_folder(self, path: str, mode: int = 0o777) -> None:
         """The folder and those above it; what is there stays as it is."""
@@ -123,13 +103,13 @@ class Disk:
         os.ftruncate(fd, size)
 
     def sync(self, fd: int) -> None:
-        _sync_content(fd)
+        kernel.sync_content(fd)
 
     def sync_folder(self, path: str) -> None:
         """Makes names in a folder durable: creations, renames, removals."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            _sync_names(fd)
+            kernel.sync_names(fd)
         finally:
             os.close(fd)
 
@@ -217,14 +197,9 @@ class Disk:
             self.close(fd)
 
     def exchange(self, one: str, other: str) -> None:
-        """Swaps two files in one step."""
-        if self._renameat2 is None:
-            self._renameat2 = _find_renameat2()
-        number = self._renameat2(os.fsencode(one), os.fsencode(other))
-        if number in (ENOSYS, EINVAL, EOPNOTSUPP):
+        """Swap two files in one step, where the file system can."""
+        if not kernel.exchange(one, other):
             self._exchange_by_link(one, other)
-        elif number:
-            raise OSError(number, os.strerror(number), other)
 
     def _exchange_by_link(self, one: str, other: str) -> None:
         """For file systems that cannot exchange: a second name keeps the old content."""
@@ -247,9 +222,7 @@ class Disk:
         except OSError as error:
             if error.errno != EXDEV:
                 raise
-            from holdfast.system import copying
-
-            copying.move(source, target)
+            _move_across(source, target)
 
     def remove(self, path: str) -> None:
         """The file is gone afterwards, also when it was not there."""
@@ -270,7 +243,7 @@ class Disk:
         while True:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
-                _flock_within(fd, path, wait_s)
+                kernel.lock(fd, path, wait_s)
             except BaseException:
                 os.close(fd)
                 raise
@@ -281,7 +254,7 @@ class Disk:
 
     def unlock(self, fd: int) -> None:
         """Give a lock back, also if a child that is just being started still has its descriptor."""
-        fcntl.flock(fd, fcntl.LOCK_UN)
+        kernel.unlock(fd)
         os.close(fd)
 
 
@@ -297,24 +270,6 @@ is_there = _has_name if _has_name("/") else os.path.lexists
 def old_of(spare: str) -> str:
     """The name that keeps the old content while a spare takes its place without an exchange."""
     return f"{spare}.old"
-
-
-def _fsync(fd: int) -> None:
-    os.fsync(fd)
-
-
-def _fullfsync(fd: int) -> None:
-    """macOS: an ordinary sync ends in the drive's own memory, this one on the disk."""
-    try:
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined, unused-ignore]
-    except OSError as error:
-        if error.errno not in (EINVAL, ENOTSUP, ENOTTY, EOPNOTSUPP):
-            raise
-        os.fsync(fd)  # The file system does not know the other.
-
-
-_sync_names = _fullfsync if hasattr(fcntl, "F_FULLFSYNC") else _fsync
-_sync_content = getattr(os, "fdatasync", _sync_names)
 
 
 def _read_from(path: str, flags: int, most: int | None) -> bytes | None:
@@ -351,42 +306,27 @@ def _read_all(fd: int, most: int | None) -> bytes:
     return b"".join(pieces)
 
 
-def _find_renameat2() -> Callable[[bytes, bytes], int]:
-    """The system call that swaps two names; it answers an error number, 0 when it is done.
+def _move_across(source: str, target: str) -> None:
+    """Move a file, a link or a folder to a free name on another file system.
 
-    The core of ``ctypes`` can call it. Only ``ctypes`` as a whole can say why it failed, and takes
-    two milliseconds to load.
+    The copy gets its name when it is whole and synced, so a killed process leaves nothing half
+    done under a name that is read.
     """
-    try:
-        import _ctypes
+    import shutil
 
-        own = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type]
-        address = _ctypes.dlsym(own, "renameat2")
-    except (ImportError, AttributeError, OSError):
-        return _exchange_and_explain
+    def remove(path: str) -> None:
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        elif os.path.lexists(path):
+            os.unlink(path)
 
-    def exchange(one: bytes, other: bytes) -> int:
-        wanted = (_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE)
-        done: bool = _ctypes.call_function(address, wanted) == 0
-        return 0 if done else _exchange_and_explain(one, other)
-
-    return exchange
-
-
-def _exchange_and_explain(one: bytes, other: bytes) -> int:
-    import ctypes
-
-    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if function is None:
-        return ENOSYS
-    done: bool = function(_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE) == 0
-    return 0 if done else ctypes.get_errno()
-
-
-def _flock_within(fd: int, path: str, wait_s: float) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        from holdfast.system.lock_wait import wait
-
-        wait(fd, path, wait_s)
+    folder, name = os.path.split(target)
+    spare = os.path.join(folder, f".{name}.holdfast-moving")
+    remove(spare)
+    if os.path.isdir(source) and not os.path.islink(source):
+        shutil.copytree(source, spare, symlinks=True)
+    else:
+        shutil.copy2(source, spare, follow_symlinks=False)
+    os.sync()
+    os.rename(spare, target)
+    remove(source)

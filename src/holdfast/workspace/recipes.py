@@ -385,3 +385,48 @@ _OPTIONAL: dict[str, Check] = {
     "context": _fields,
     "mode": _one_of(MODES),
 }
+
+
+# The list of recipes
+
+SHIPPED = "shipped"
+
+
+def list_rows(root: str) -> list[Fields]:
+    """Return a row for each recipe, and for each file that cannot be used with what is wrong."""
+    found = {**paths(root), **unnamed(root)}
+    return [_row(name, found[name], root) for name in sorted(found)]
+
+
+def load_with_source(name: str, root: str) -> tuple[Recipe, str]:
+    """Return a recipe and where it comes from; raise ``NoRecipe`` or ``BadRecipe``."""
+    path = path_of(name, root)
+    return load_file(name, path, root), _source(path, root)
+
+
+def _row(name: str, path: str, root: str) -> Fields:
+    row: Fields = {"name": _readable(name), "format": None, "title": None, "phases": []}
+    row["source"] = _source(path, root)
+    try:
+        recipe = load_file(name, path, root)
+    except BadRecipe as bad:
+        return {**row, "bad": {"key": bad.key, "why": bad.why}}
+    except Fault as fault:
+        return {**row, "bad": {"key": "file", "why": fault.message}}
+    phases = [phase["name"] for phase in recipe["phases"]]
+    return {
+        **row,
+        "format": recipe["format"],
+        "title": recipe.get("title"),
+        "phases": phases,
+    }
+
+
+def _source(path: str, root: str) -> str:
+    """Return ``shipped``, or the file's path from the workspace's root."""
+    return SHIPPED if is_shipped(path) else _readable(os.path.relpath(path, root))
+
+
+def _readable(name: str) -> str:
+    """Return a file's name, which may be any bytes, as text that can be shown and sent."""
+    return os.fsencode(name).decode(errors="replace")

@@ -1,0 +1,198 @@
+"""File operations that differ between operating systems: exchange, lease, sync and lock.
+
+Everything else about files is the same everywhere and lives in ``disk.py``. To support another
+system, implement these functions for it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from errno import EAGAIN, EINVAL, ENOSYS, ENOTSUP, ENOTTY, EOPNOTSUPP
+
+from holdfast.errors import Fault
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+_NOT_SUPPORTED = (ENOSYS, EINVAL, EOPNOTSUPP)
+
+
+# Exchange
+
+
+def exchange(one: str, other: str) -> bool:
+    """Swap two files in one step. Return False if the file system cannot; raise ``OSError``."""
+    if not _RENAMEAT2:
+        _RENAMEAT2.append(_find_renameat2())
+    number = _RENAMEAT2[0](os.fsencode(one), os.fsencode(other))
+    if number in _NOT_SUPPORTED:
+        return False
+    if number:
+        raise OSError(number, os.strerror(number), other)
+    return True
+
+
+_RENAMEAT2: list[Callable[[bytes, bytes], int]] = []
+"""The system call, once it was looked up."""
+
+
+def _find_renameat2() -> Callable[[bytes, bytes], int]:
+    """Return the system call that swaps two names. It returns an error number, 0 for success.
+
+    ``_ctypes`` can make the call. Only all of ``ctypes``, which takes two milliseconds to load, can
+    say why it failed.
+    """
+    try:
+        import _ctypes
+
+        own = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type]
+        address = _ctypes.dlsym(own, "renameat2")
+    except (ImportError, AttributeError, OSError):
+        return _exchange_and_explain
+
+    def call(one: bytes, other: bytes) -> int:
+        arguments = (_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE)
+        is_done: bool = _ctypes.call_function(address, arguments) == 0
+        return 0 if is_done else _exchange_and_explain(one, other)
+
+    return call
+
+
+def _exchange_and_explain(one: bytes, other: bytes) -> int:
+    import ctypes
+
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if function is None:
+        return ENOSYS
+    is_done: bool = function(_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE) == 0
+    return 0 if is_done else ctypes.get_errno()
+
+
+# Lease
+
+
+def has_writer(fd: int) -> bool:
+    """True if a process has the file open for writing, as far as the kernel tells.
+
+    The kernel grants a reader no lease on such a file.
+    """
+    from _signal import SIGURG  # type: ignore[import-not-found]
+
+    try:
+        # A writer that opens the file right now is announced by a signal that is ignored.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return error.errno == EAGAIN
+    except AttributeError:  # a system without leases
+        return False
+    return False
+
+
+# Sync
+
+
+def _fsync(fd: int) -> None:
+    os.fsync(fd)
+
+
+def _fullfsync(fd: int) -> None:
+    """Sync on macOS: ``fsync`` ends in the drive's cache, ``F_FULLFSYNC`` on the disk."""
+    try:
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined, unused-ignore]
+    except OSError as error:
+        if error.errno not in (EINVAL, ENOTSUP, ENOTTY, EOPNOTSUPP):
+            raise
+        os.fsync(fd)  # The file system does not know F_FULLFSYNC.
+
+
+sync_names = _fullfsync if hasattr(fcntl, "F_FULLFSYNC") else _fsync
+"""Make the names in a folder durable."""
+sync_content = getattr(os, "fdatasync", sync_names)
+"""Make the content of a file durable."""
+
+
+# Lock
+
+
+def lock(fd: int, path: str, wait_s: float) -> None:
+    """Take an exclusive lock on a file; raise ``Fault`` (busy) after ``wait_s`` seconds."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        _wait(fd, path, wait_s)
+
+
+def unlock(fd: int) -> None:
+    """Give the lock back, even if a child process that is just starting has the descriptor."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def _wait(fd: int, path: str, wait_s: float) -> None:
+    """Wait in the kernel's queue, which is fair; raise ``Fault`` that names the holder."""
+    import threading
+
+    if wait_s <= 0:
+        is_locked = False  # A timer of zero seconds would never ring.
+    elif threading.current_thread() is threading.main_thread():
+        is_locked = _lock_with_timer(fd, wait_s)
+    else:
+        is_locked = _lock_in_thread(fd, wait_s)
+    if not is_locked:
+        raise Fault(
+            "busy",
+            f"the workspace is locked by {_holder(fd)} for more than {wait_s:g} s",
+            "wait for that process or end it, then run the same command again",
+            path=path,
+        )
+
+
+def _lock_with_timer(fd: int, wait_s: float) -> bool:
+    """Sleep in the kernel until the lock is ours or the timer rings."""
+    import signal
+
+    def give_up(_signal: int, _frame: object) -> None:
+        raise TimeoutError
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, wait_s)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except TimeoutError:
+        return False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    return True
+
+
+def _lock_in_thread(fd: int, wait_s: float) -> bool:
+    """Let another thread sleep on a descriptor of its own: signals reach only the main thread."""
+    import threading
+
+    waiting = os.dup(fd)
+    is_locked = threading.Event()
+
+    def sleep() -> None:
+        fcntl.flock(waiting, fcntl.LOCK_EX)
+        is_locked.set()
+        os.close(waiting)
+
+    threading.Thread(target=sleep, daemon=True).start()
+    return is_locked.wait(wait_s)
+
+
+def _holder(fd: int) -> str:
+    """Return the process that holds the lock, as the kernel lists it."""
+    inode = f":{os.fstat(fd).st_ino} "
+    try:
+        with open("/proc/locks") as locks:
+            rows = [row.split() for row in locks if inode in row and "->" not in row]
+    except OSError:
+        rows = []
+    return f"process {rows[0][4]}" if rows else "another process"
