@@ -88,6 +88,9 @@ def test_a_ledger_that_git_has_already_is_not_overwritten(shop):
     assert not late.store.ledger.database.move_in(old)
     assert shop.keeper().log() == before
     assert os.path.exists(shop.path(PLAIN))
+    report = shop.keeper().verify()
+    assert report.ok
+    assert [line["level"] for line in report.lines if line["what"] == PLAIN] == ["behind"]
 
 
 def test_a_journal_in_the_new_place_is_not_played_into_the_ledger(shop):

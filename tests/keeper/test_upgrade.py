@@ -53,6 +53,16 @@ def check_taken_in_once(shop):
     assert shop.read(OLD) == b"".join(old_lines())
 
 
+def test_a_ledger_that_came_with_a_clone_is_not_believed(shop, tmp_path):
+    subprocess.run(["git", "-C", shop.root, "add", "-f", OLD], check=True)
+    rows, notes = shop.keeper().workflows()
+    assert rows == []
+    assert [note for note in notes if "came with the repository" in note]
+    assert shop.keeper().log() == []
+    shop.keeper().import_file(shop.path(OLD))
+    check_taken_in_once(shop)
+
+
 @pytest.mark.parametrize("line", COMMANDS)
 def test_the_first_command_takes_it_in_whatever_it_is(shop, line):
     words = [sys.executable, "-m", "holdfast", *line.split()]

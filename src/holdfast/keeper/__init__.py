@@ -81,7 +81,7 @@ class Keeper:
             self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who, wait, ledger
         )
         self._session = Session(self.store, self.session, pid)
-        if self.workspace.has_old_ledger():
+        if self.workspace.has_old_ledger() and not self.store.ledger.head_seq:
             from holdfast.keeper.upgrade import upgrade
 
             upgrade(self._session)

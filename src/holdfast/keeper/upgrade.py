@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import HoldfastError
+from holdfast.evidence import git
 from holdfast.keeper.transfer import take_in
 from holdfast.storage import version_0_1
 from holdfast.storage.database import NAME, Database
-from holdfast.workspace.location import is_own_ledger
+from holdfast.workspace.location import OLD_LEDGER, is_own_ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ def upgrade(session: Session) -> None:
     """Bring an earlier ledger to its place, once. A failure is noted, and the command goes on."""
     store = session.store
     try:
-        if store.ledger.head_seq:
-            return
         if not _move_into_git(store):
             _take_in_0_1(session)
     except (HoldfastError, OSError) as error:
@@ -63,6 +62,13 @@ def _take_in_0_1(session: Session) -> None:
     old = None if folder is None else version_0_1.OldLedger(folder, store.disk)
     if folder is None or old is None or not old.rows:
         return
+    shown = os.path.relpath(folder, store.workspace.root)
+    if store.workspace.git and git.ask(store.workspace.root, "ls-files", "--", folder):
+        store.note(
+            f"the ledger of version 0.1 in {shown} came with the repository and was not taken in; "
+            f"if it is yours: holdfast import {shown}/{OLD_LEDGER}"
+        )
+        return
     with session.transaction() as tx:
         if store.ledger.head_seq:
             return  # Another process was first.
@@ -71,8 +77,7 @@ def _take_in_0_1(session: Session) -> None:
         take_in(tx, old.rows, {}, None)
         store.note(
             f"the ledger of version 0.1 was taken in, {len(old.rows)} events; its files stay in "
-            f"{os.path.relpath(folder, store.workspace.root)}, and what was run then counts as a "
-            "claim now"
+            f"{shown}, and what was run then counts as a claim now"
         )
         if old.damaged:
             store.note(f"{old.damaged} of its lines are no events and were left out")

@@ -30,6 +30,7 @@ def verify(store: Store, *, everything: bool = False) -> Report:
         views.check_records(store, report)
         views.check_unknown(store, report)
         views.check_index(store, report)
+        views.check_other_ledger(store, report)
     except Fault as fault:
         if fault.code == "storage":
             raise  # It may be whole: no repair helps where it cannot be read.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from holdfast.adopt import findings, unknown_records
 from holdfast.errors import Fault, HoldfastError
 from holdfast.formats.aggregates import LOGS, aggregate_of, is_log, is_workflow, stream_of
 from holdfast.storage import skill_index
+from holdfast.storage.database import NAME
 from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
@@ -29,6 +32,15 @@ _MEANINGS = {
     findings.EXPIRED: ("ok", ""),
 }
 """How serious each finding is, and what becomes of it."""
+
+
+def check_other_ledger(store: Store, report: Report) -> None:
+    """Name a ledger in the work tree that is not this repository's."""
+    folder = os.path.join(store.workspace.root, ".claude", "holdfast")
+    path = os.path.join(folder, NAME)
+    if folder != store.workspace.home and os.path.lexists(path):
+        message = "it is not this repository's ledger, and what it has recorded is not used here"
+        report.say("behind", os.path.relpath(path, store.workspace.root), message)
 
 
 def check_streams(store: Store, chain: Chain, report: Report) -> None:
