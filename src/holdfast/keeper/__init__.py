@@ -47,7 +47,7 @@ MAX_LISTED = 200
 
 
 class Keeper:
-    """A workspace, opened by one caller. Methods raise ``Refused`` and ``Fault``."""
+    """Give one caller access to a workspace. Methods raise ``Refused`` and ``Fault``."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Keeper:
         workflow: str | None = None,
         id: str | None = None,
     ) -> Receipt:
-        """Opens a workflow, or resumes the active one of the same recipe and subject."""
+        """Open a workflow, or resume the active one of the same recipe and subject."""
         from holdfast.keeper import start
 
         if workflow is not None:
@@ -125,7 +125,7 @@ class Keeper:
             return start.carry_out(self._session, tx, wanted, replace=replace, id=id)
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
-        """Binds a workflow to this session and worktree, and brings back one that had ended."""
+        """Bind a workflow to this session and worktree; reopen it if it had ended."""
         from holdfast.keeper import cleanup
 
         asked = fingerprint("resume", {"workflow": workflow})
@@ -165,7 +165,7 @@ class Keeper:
         workflow: str | None = None,
         id: str | None = None,
     ) -> Receipt:
-        """Ends a workflow; refused while something is pending, unless forced with a reason."""
+        """Complete a workflow. Raise ``Refused`` if something is pending and it is not forced."""
         args: Fields = {"outcome": outcome, "force": force, "reason": reason}
         repeated = self._repeated(id, fingerprint("complete_workflow", args))
         if repeated is not None:
@@ -184,7 +184,7 @@ class Keeper:
     def abandon(
         self, reason: str | None = None, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Ends a workflow that will not be finished; ``resume`` brings it back."""
+        """End a workflow that will not be finished; ``resume`` reopens it."""
         return self.do("abandon_workflow", {"reason": reason}, workflow=workflow, id=id)
 
     # Phases, steps, tasks, notes
@@ -193,42 +193,42 @@ class Keeper:
         self, *, force: bool = False, reason: str | None = None,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Completes the current phase and starts the next; violations are passed by force alone."""
+        """Complete the current phase and start the next. Open violations need ``force``."""
         return self._phase("advance", None, None, workflow, id, force=force, reason=reason)
 
     def start_phase(
         self, name: str, fields: Fields | None = None, *, force: bool = False,
         reason: str | None = None, workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Enters a phase, or says more about the one in progress."""
+        """Start a phase, or add fields to the one in progress."""
         return self._phase("start_phase", name, fields, workflow, id, force=force, reason=reason)
 
     def complete_phase(
         self, name: str, fields: Fields | None = None, *, force: bool = False,
         reason: str | None = None, workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Completes the current phase by its name and starts the next."""
+        """Complete the current phase by its name and start the next."""
         return self._phase("complete_phase", name, fields, workflow, id, force=force, reason=reason)
 
     def block_phase(
         self, name: str, fields: Fields | None = None, *,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Says that the current phase cannot go on; ``fields`` may hold a ``reason``."""
+        """Block the current phase; ``fields`` may hold a ``reason``."""
         return self._phase("block_phase", name, fields, workflow, id)
 
     def unblock_phase(
         self, name: str, fields: Fields | None = None, *,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Says that the blocked phase goes on."""
+        """Unblock the blocked phase."""
         return self._phase("unblock_phase", name, fields, workflow, id)
 
     def approve_phase(
         self, name: str, fields: Fields | None = None, *,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Records a person's approval of a phase."""
+        """Record a person's approval of a phase."""
         return self._phase("approve_phase", name, fields, workflow, id)
 
     def _phase(
@@ -243,24 +243,24 @@ class Keeper:
     def start_step(
         self, name: str, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Enters a step of the current phase."""
+        """Start a step of the current phase."""
         return self.do("start_step", {"step": name}, workflow=workflow, id=id)
 
     def add_task(self, text: str, *, workflow: str | None = None, id: str | None = None) -> Receipt:
-        """Adds a task at the end."""
+        """Add a task at the end."""
         return self.do("add_task", {"description": text}, workflow=workflow, id=id)
 
     def start_task(
         self, task: int | str, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Starts a task, or a blocked one again."""
+        """Start a task, or a blocked one again."""
         return self.do("start_task", {"task": task}, workflow=workflow, id=id)
 
     def complete_task(
         self, task: int | str, commit: str | None = None, *,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Completes a task, with the commit that holds it; of a branch or HEAD, its commit now."""
+        """Complete a task with its commit. A branch or HEAD is resolved to a commit."""
         args: Fields = {"task": task, "commit": self.workspace.commit_named(commit)}
         receipt = self.do("complete_task", args, workflow=workflow, id=id)
         if commit and self.workspace.git and not location.is_commit(args["commit"]):
@@ -270,23 +270,23 @@ class Keeper:
     def start_task_phase(
         self, task: int | str, phase: str, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Enters a phase of a task (red, green, refactor); the earlier ones are completed."""
+        """Start a phase of a task (red, green, refactor) and complete the earlier ones."""
         return self.do("start_task_phase", {"task": task, "phase": phase}, workflow=workflow, id=id)
 
     def block_task(
         self, task: int | str, reason: str, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Says that a task cannot go on, and why."""
+        """Block a task, with a reason."""
         return self.do("block_task", {"task": task, "reason": reason}, workflow=workflow, id=id)
 
     def remind(self, text: str, *, workflow: str | None = None, id: str | None = None) -> Receipt:
-        """Adds a reminder that every briefing repeats."""
+        """Add a reminder that every briefing repeats."""
         return self.do("add_reminder", {"text": text}, workflow=workflow, id=id)
 
     def require_reading(
         self, path: str, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Adds a file, as ``@path``, that must be read first after a compaction."""
+        """Add a file, as ``@path``, that must be read first after a compaction."""
         from holdfast.keeper import start
 
         start.check_reading(self.store, [path])
@@ -295,13 +295,13 @@ class Keeper:
     def set_context(
         self, fields: Fields, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Sets context variables."""
+        """Set context variables."""
         return self.do("set_context", {"values": plain(fields)}, workflow=workflow, id=id)
 
     # Reading
 
     def briefing(self, *, workflow: str | None = None, state: Workflow | None = None) -> str:
-        """What a session that goes on with the workflow must know; of a receipt's state as well."""
+        """Return the briefing of a workflow, or of ``state``, for a session that resumes it."""
         from holdfast.core.briefing import briefing
 
         if state is None:
@@ -315,18 +315,18 @@ class Keeper:
         return briefing(told, self.store.now(), branch, pushed, outside, is_named=is_named)
 
     def workflows(self, *, every: bool = False) -> tuple[list[Fields], list[str]]:
-        """A row for each active workflow, newest activity first, and what was noticed."""
+        """Return a row for each active workflow, newest activity first, and the notes."""
         from holdfast.keeper import overview
 
         rows = overview.active(self.store, None if every else MAX_LISTED)
         return rows, self.store.take_notes()
 
     def log(self, *, workflow: str | None = None, limit: int | None = None) -> list[Event]:
-        """Events in order: of one workflow, or of the whole workspace; the newest ``limit``."""
+        """Return events in order, of one workflow or of the workspace; only the newest ``limit``."""
         return list(self.events(workflow=workflow, limit=limit))
 
     def events(self, *, workflow: str | None = None, limit: int | None = None) -> Iterator[Event]:
-        """The same one by one, however many there are."""
+        """Yield what ``log`` returns, without holding all of it in memory."""
         ledger = self.store.ledger
         if workflow is not None and ledger.stream(workflow) is None:
             self._session.look(workflow)
@@ -335,7 +335,7 @@ class Keeper:
         return iter(list(ledger.newest(workflow, limit))[::-1])
 
     def follow(self, *, workflow: str | None = None, after: int = 0) -> Iterator[Event]:
-        """Events after a seq, and then those to come, for ever."""
+        """Yield the events after a seq, then those to come, without end."""
         while True:
             for event in self.store.ledger.events(workflow, after=after):
                 after = event["seq"]
@@ -345,7 +345,7 @@ class Keeper:
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Carries out one command of the core on one workflow."""
+        """Run one command of the core on one workflow."""
         return self._session.do(kind, args, workflow=workflow, id=id)
 
     def _repeated(self, id: str | None, asked: str) -> Receipt | None:
@@ -360,24 +360,24 @@ class Keeper:
         return self._session.change(workflow, id=id)
 
     def show(self, *, workflow: str | None = None) -> Receipt:
-        """A workflow's state, and which of its gates are stale. Changes nothing."""
+        """Return a workflow's state with its stale gates marked. Change nothing."""
         state = self._session.look(workflow)
         return self._beside_tree(Receipt(state, [], self.store.take_notes()))
 
     def settle(self, *, workflow: str | None = None) -> Receipt:
-        """Takes in what was done to a workflow's record by hand, and changes nothing else."""
+        """Adopt what a person or a tool did to a workflow's record, and change nothing else."""
         with self._session.transaction() as tx:
             stream = self._session.select(tx, workflow)
             return Receipt(tx.state(stream), [], self._session.notes())
 
     def context(self) -> tuple[Fields, list[str]]:
-        """All that is known here, and which layers know it, as they were found; and notes."""
+        """Return everything known here, with the layer that knows it, and the notes."""
         from holdfast.keeper import recovery
 
         return recovery.found(self._session), self.store.take_notes()
 
     def _to_resume(self, tx: Transaction, workflow: str | None) -> str:
-        """The workflow to resume, loaded; a refusal tells what else there is to go on with."""
+        """Load the workflow to resume and return its stream. A refusal names alternatives."""
         try:
             if workflow is None and not self.store.ledger.head_seq:
                 from holdfast.keeper import recovery
@@ -392,7 +392,7 @@ class Keeper:
             raise instead(self._session, refused) from None
 
     def must_name(self, state: Workflow) -> bool:
-        """Whether a command of this caller must name the workflow that it just took up or opened.
+        """Return whether this caller's commands must name the workflow to reach it.
 
         A session has bound it, and nobody looks at any other workflow.
         """
@@ -407,7 +407,7 @@ class Keeper:
     # What hooks ask
 
     def mine(self) -> Workflow | Refusal:
-        """This session's workflow as it stands, or why there is none. Changes nothing."""
+        """Return this session's workflow, or why there is none. Change nothing."""
         state = self._session.peek()
         if isinstance(state, Refusal) or is_active(state):
             return state
@@ -415,12 +415,12 @@ class Keeper:
         return Refusal("ended", why, f"holdfast resume {state['id']}", candidates=[state["id"]])
 
     def held(self) -> list[str]:
-        """The active workflows that this session holds; none for a session that is nobody's."""
+        """Return the ids of the active workflows that this session holds."""
         held = self.store.ledger.active_of_session(self._session.id, None)
         return [one.row["id"] for one in held]
 
     def take_in_notes(self) -> list[str]:
-        """Takes in the workflows that an agent's own notes tell of; gives those that changed."""
+        """Adopt the workflows that an agent's own notes describe; return those that changed."""
         from holdfast.adopt import note_parser
         from holdfast.keeper import agent_notes
 
@@ -430,13 +430,13 @@ class Keeper:
             return agent_notes.take_in(self._session, tx)
 
     def enforced(self) -> list[str]:
-        """What the settings want enforced: ``reading``, ``stop``."""
+        """Return what the settings enforce: ``reading``, ``stop``."""
         from holdfast.workspace import settings
 
         return settings.load(self.workspace.root).enforced()
 
     def awaits_briefing(self, workflow: str, session: str, lost_at: str = "") -> bool:
-        """Whether this session has not had the briefing since the last compaction.
+        """Return whether this session has no briefing since the last compaction.
 
         ``lost_at`` is when its context lost the briefing by a compaction that nobody announced.
         """
@@ -449,13 +449,13 @@ class Keeper:
         return True
 
     def examine(self) -> list[Fields]:
-        """Tries everything that Holdfast needs here; a row each, with what mends it."""
+        """Check everything that Holdfast needs here; return a row for each check."""
         from holdfast.install import doctor
 
         return doctor.examine(self)
 
     def _pushed(self, state: Workflow, branch: str | None) -> str | None:
-        """The remote branch that has the work, where only the pull request is missing."""
+        """Return the remote branch that has the work, if only the pull request is missing."""
         from holdfast.core.next_step import PULL_REQUEST
         from holdfast.core.workflow.state import next_phases, pending_gates
 
@@ -476,7 +476,7 @@ class Keeper:
         is_cancelled: Callable[[], bool] = lambda: False,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Runs a gate's command and records what came of it, also that it was cancelled."""
+        """Run a gate's command and record its result, even if it was cancelled."""
         from holdfast.evidence import gates
 
         asked = fingerprint("run_gate", {"gate": gate, "words": list(words)})
@@ -498,7 +498,7 @@ class Keeper:
         self, gate: str, fields: Fields | None = None, *, passed: bool,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Records what somebody says about a gate: a claim, and shown as one."""
+        """Record a claim about a gate."""
         from holdfast.evidence import gates
 
         args = {"gate": gate, "passed": passed, "fields": plain(fields or {})}
@@ -511,14 +511,14 @@ class Keeper:
         self, code: str, severity: str, details: str, *,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Records what a review found; a grave one stands before the handing over of the work."""
+        """Record a violation that a review reported. A grave one blocks the handing over."""
         args = {"code": code, "severity": severity.upper(), "details": details}
         return self.do("add_violation", args, workflow=workflow, id=id)
 
     def clear_violation(
         self, code: str, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Says that it is mended."""
+        """Record that a violation is fixed."""
         return self.do("clear_violation", {"code": code}, workflow=workflow, id=id)
 
     def run_tests(
@@ -526,7 +526,7 @@ class Keeper:
         echo: Callable[[bytes], None] | None = None,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Runs a test command and records which tests failed and passed, where it tells."""
+        """Run a test command and record the failed and passed tests it reports."""
         from holdfast.evidence import gates
 
         asked = fingerprint("run_tests", {"words": list(words)})
@@ -543,7 +543,7 @@ class Keeper:
         self, ran: str, *, failing: Sequence[str] = (), passing: Sequence[str] = (),
         error: str | None = None, workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Records a test run that somebody else made."""
+        """Record a test run that Holdfast did not start, as a claim."""
         tests: Fields = {
             "test_command": ran,
             "last_result": "failed" if failing or error is not None else "passed",
@@ -559,7 +559,7 @@ class Keeper:
         self, path: str, phase: str | None = None, lines: int | None = None, *,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Records a file that was touched; in the current phase unless another one is named."""
+        """Record a file that was changed, in the current phase unless another is named."""
         from holdfast.evidence import gates
 
         if phase is None:
@@ -568,7 +568,7 @@ class Keeper:
         return self.do("record_files", {"files": [entry]}, workflow=workflow, id=id)
 
     def sync_files(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
-        """Records the files that git says were touched since the workflow began."""
+        """Record the files that changed since the workflow began, as git reports them."""
         from holdfast.evidence import gates
 
         state = self.show(workflow=workflow).state
@@ -576,7 +576,7 @@ class Keeper:
         return self.do("record_files", {"files": files}, workflow=state["id"], id=id)
 
     def _tree_of(self, state: Workflow) -> str | None:
-        """The working tree's digest, where a gate rests on one."""
+        """Return the work tree's digest; ``None`` if no gate depends on it."""
         if not is_active(state) or not evidence.was_run(state):
             return None
         from holdfast.evidence import tree
@@ -584,7 +584,7 @@ class Keeper:
         return tree.digest_of(tree.read(self.workspace))
 
     def _beside_tree(self, receipt: Receipt) -> Receipt:
-        """The receipt, with the gates that the working tree has left behind shown as stale."""
+        """Mark the gates in a receipt that are older than the work tree as stale."""
         state = receipt.state
         receipt.state = evidence.with_stale_gates(state, self._tree_of(state))
         return receipt
@@ -619,21 +619,21 @@ class Keeper:
         return transfer.import_file(self._session, path)
 
     def wishes(self) -> tuple[list[Wish], list[str]]:
-        """The commands that the repository wants to run, and what could not be read of them."""
+        """Return the commands that the repository wants to run, and what could not be read."""
         from holdfast.workspace import trust
 
         running = [one.state for one in self.store.ledger.states(ACTIVE)]
         return trust.wishes(self.workspace, running)
 
     def approve(self, commands: Sequence[str]) -> None:
-        """Remembers, in the person's own folder, that these commands may run here."""
+        """Store in the person's own folder that these commands may run here."""
         from holdfast.workspace import trust
 
         if commands:
             trust.approve(self.workspace, list(commands), self.store.now())
 
     def revoke_trust(self) -> int:
-        """Forgets every approval for this workspace; says how many there were."""
+        """Remove every approval for this workspace; return how many there were."""
         from holdfast.workspace import trust
 
         return trust.revoke(self.workspace)
@@ -641,7 +641,7 @@ class Keeper:
     def sync(
         self, *, everything: bool = False, foreground: bool = True
     ) -> tuple[list[Fields], list[str]]:
-        """Brings every layer beside the records up to date: a row each, and what was noticed.
+        """Bring every layer beside the records up to date; return a row for each, and notes.
 
         ``foreground``: whether a person or their agent asks, not an agent in the background.
         """
@@ -651,7 +651,7 @@ class Keeper:
         return rows, self.store.take_notes()
 
     def clean(self, *, dry_run: bool = False) -> tuple[list[Fields], list[str]]:
-        """Lets go what has expired and what ended long ago: ``id``, ``why`` and ``record`` each."""
+        """Remove the records of expired and long-ended workflows; return a row for each."""
         from holdfast.keeper import cleanup
 
         if dry_run:
@@ -660,36 +660,36 @@ class Keeper:
             return cleanup.clean(tx), self.store.take_notes()
 
     def overview(self) -> Overview:
-        """All that is active here, and what a command would be about. Changes nothing."""
+        """Return everything active here, and which workflow a command would get."""
         from holdfast.keeper.overview import overview
 
         return overview(self._session)
 
     def known(self, *, most: int, format: str | None = None) -> list[Fields]:
-        """Return a row for each workflow that can be named, active ones first. Changes nothing."""
+        """Return a row for each workflow that can be named, active ones first."""
         from holdfast.keeper import overview
 
         return overview.known(self.store, most, format)
 
     def watched(self, seen: Overview, *, workflow: str | None = None, limit: int = 20) -> Fields:
-        """What else ``watch`` shows of an overview: ``layers``, and the newest ``events``."""
+        """Return what ``watch`` shows beside an overview: ``layers`` and the newest ``events``."""
         from holdfast.keeper import overview
 
         events = list(self.store.ledger.newest(workflow, limit))[::-1]
         return {"layers": overview.layers(self._session, seen), "events": events}
 
     def peek(self, *, workflow: str | None = None) -> Workflow | Refusal:
-        """The state of the workflow that is meant, or why there is none. Changes nothing."""
+        """Return the workflow that a command would get, or why there is none."""
         return self._session.peek(workflow)
 
     def recipes(self) -> list[Fields]:
-        """A row for each recipe that a workflow can be opened from; ``bad`` says why one cannot."""
+        """Return a row for each recipe; ``bad`` explains one that cannot be used."""
         from holdfast.workspace import recipes
 
         return recipes.list_rows(self.workspace.root)
 
     def recipe(self, name: str) -> tuple[Recipe, str]:
-        """One recipe whole, and where it comes from; a broken one is refused."""
+        """Return one recipe, and where it comes from; raise ``Refused`` if it is broken."""
         from holdfast.workspace import recipes
 
         return recipes.load_with_source(name, self.workspace.root)
@@ -697,17 +697,17 @@ class Keeper:
     # What a workspace keeps beside its workflows
 
     def noticed(self) -> list[str]:
-        """What was noticed since the last answer: edits that were adopted or refused, and more."""
+        """Return the notes since the last answer, such as edits that were adopted or refused."""
         return self.store.take_notes()
 
     def interviews(self) -> Interviews:
-        """How sure the skills were of what they were asked to do."""
+        """Return the log of interviews."""
         from holdfast.keeper.interviews import Interviews
 
         return Interviews(self._session)
 
     def memory(self) -> Memory:
-        """The project's ``MEMORY.md``."""
+        """Return the project's ``MEMORY.md``."""
         from holdfast.layers.memory.memory_file import Memory
 
         return Memory(self._session)
@@ -716,45 +716,45 @@ class Keeper:
         self, text: str, *, kind: str | None = None, section: str | None = None,
         id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Keeps a pattern, a preference or an insight for all later sessions."""
+        """Record a pattern, a preference or an insight for all later sessions."""
         args = {"text": text, "kind": kind, "section": section}
         return self._session.do_log("learning", "remember", args, id=id)
 
     def note_forge(self, key: str, text: str, *, id: str | None = None) -> Receipt:
-        """One more line of the forge context."""
+        """Add a line to the forge context."""
         args = {"key": key, "text": text}
         return self._session.do_log("forge", "note_forge", args, id=id)
 
     def forge(self, *, key: str | None = None) -> list[Fields]:
-        """The forge context, oldest first; of one key or of all."""
+        """Return the forge context, oldest first, of one key or of all."""
         entries: list[Fields] = self._session.log_state("forge")["entries"]
         return [entry for entry in entries if key in (None, entry["key"])]
 
     def learnings(self) -> list[Fields]:
-        """What was learned, oldest first."""
+        """Return the learnings, oldest first."""
         learnings: list[Fields] = self._session.log_state("learning")["learnings"]
         return learnings
 
     def delegations(self) -> Delegations:
-        """Which agent was given what, and how that went."""
+        """Return the log of delegations."""
         from holdfast.keeper.delegations import Delegations
 
         return Delegations(self._session)
 
     def initiatives(self) -> Initiatives:
-        """Goals that last for months, with their milestones."""
+        """Return the initiatives of this workspace."""
         from holdfast.initiatives.initiatives import Initiatives
 
         return Initiatives(self._session)
 
     def initiative_line(self) -> str:
-        """The current initiative in two lines, for a session without a workflow."""
+        """Return the current initiative in two lines, for a session without a workflow."""
         from holdfast.initiatives.workflow_link import in_a_line
 
         return in_a_line(self._session)
 
     def resume_initiative(self) -> list[str]:
-        """Compares the sources of the current initiative, if there is one; what was noticed.
+        """Compare the sources of the current initiative, if there is one; return the notes.
 
         The workflow is resumed by then, so what cannot be read here is told and no more.
         """
@@ -768,14 +768,14 @@ class Keeper:
         return self.store.take_notes()
 
     def loops(self) -> Loops:
-        """The loops of this workspace: units in iterations, confirmed and verified."""
+        """Return the loops of this workspace."""
         from holdfast.loops.loops import Loops
 
         return Loops(self._session)
 
 
 def _checked_session(session: str | None) -> str | None:
-    """A session's id; an empty one is nobody's."""
+    """Return a session's id, ``None`` for an empty one; raise ``Refused`` if it is malformed."""
     if session and (len(session) > MAX_SESSION or not session.isprintable()):
         raise Refused(
             "invalid",
@@ -790,7 +790,7 @@ def _system_clock_ms() -> int:
 
 
 def plain(fields: Fields) -> Fields:
-    """Free fields as JSON holds them."""
+    """Return free fields as JSON stores them; raise ``Refused`` if they are not JSON."""
     try:
         found: Fields = json_text.loads(json_text.dumps(fields), strict=True)
     except (ValueError, TypeError) as error:
