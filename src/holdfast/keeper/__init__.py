@@ -322,7 +322,7 @@ class Keeper:
         return rows, self.store.take_notes()
 
     def log(self, *, workflow: str | None = None, limit: int | None = None) -> list[Event]:
-        """Return events in order, of one workflow or of the workspace; only the newest ``limit``."""
+        """Return events in order, of one workflow or of all; only the newest ``limit``."""
         return list(self.events(workflow=workflow, limit=limit))
 
     def events(self, *, workflow: str | None = None, limit: int | None = None) -> Iterator[Event]:
