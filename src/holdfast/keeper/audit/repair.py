@@ -191,6 +191,7 @@ def _mend(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -
     if given_up or chain.lost():
         tx.begin()
         _note_repair(store, store.ledger, give_up(chain.lost(), [], given_up))
+    tx.commit()  # Adopting looks for the rows of the streams that go on.
     store.mark_unread()
     unknown_records.adopt_all(tx)
     for kind in LOGS:
