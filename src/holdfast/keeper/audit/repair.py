@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from itertools import pairwise
 
 from holdfast import formats
 from holdfast.adopt import unknown_records
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.transaction import Transaction
 
 _FOLDER = "recovering"
+_MAX_NAMED = 20
 
 
 def repair(session: Session) -> Report:
@@ -66,16 +68,25 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, str]]:
         damaged = salvage.Damaged(database.path, folder, store.disk)
         try:
             states = damaged.states()
-            fresh = _copy_events(store, damaged, folder)
+            fresh, kept, lost = _copy_events(store, damaged, folder)
         finally:
             damaged.close()
-        kept = salvage.put_in_place(fresh, database.path, store.disk, store.stamp())
+        backup = salvage.put_in_place(fresh, database.path, store.disk, store.stamp())
         store.disk.remove_folder(os.path.dirname(fresh))
     finally:
         database.release()
-    message = f"was made anew from what could be read; the damaged one is {os.path.basename(kept)}"
-    report.say("repaired", LEDGER, message)
+    _say_kept(report, kept, lost, os.path.basename(backup))
     return states
+
+
+def _say_kept(report: Report, kept: list[int], lost: list[tuple[int, int]], name: str) -> None:
+    events = "1 event" if len(kept) == 1 else f"{len(kept)} events"
+    report.say("repaired", LEDGER, f"was made anew with {events}; the damaged one is {name}")
+    for first, last in lost[:_MAX_NAMED]:
+        which = f"event {first} is" if first == last else f"events {first} to {last} are"
+        report.say("repaired", LEDGER, f"{which} lost")
+    if len(lost) > _MAX_NAMED:
+        report.say("repaired", LEDGER, f"more are lost, in {len(lost) - _MAX_NAMED} other gaps")
 
 
 def _is_damaged(store: Store) -> bool:
@@ -83,15 +94,27 @@ def _is_damaged(store: Store) -> bool:
     try:
         chain = read_chain(store, is_careful=True)
         is_sound = store.ledger.identity() and not (chain.bad or chain.loose)
-        return not (is_sound and not store.ledger.damage() and store.ledger.has_whole_tables())
+        if not (is_sound and not store.ledger.damage() and store.ledger.has_whole_tables()):
+            return True
+        # Only SQLite may open the files of a sound ledger; a view that differs is a reason to look.
+        levels = {line["level"] for line in verify(store).lines}
+        path, head = store.ledger.database.path, store.ledger.head()
+        return levels != {"ok"} and (
+            salvage.journal_goes_on(path, store.disk, head, is_shown="error" in levels)
+        )
     except Fault as fault:
         if fault.code == "newer_ledger":
             raise
         return True
 
 
-def _copy_events(store: Store, damaged: salvage.Damaged, folder: str) -> str:
-    """Write the sound events of a damaged ledger into a new one; return its path."""
+def _copy_events(
+    store: Store, damaged: salvage.Damaged, folder: str
+) -> tuple[str, list[int], list[tuple[int, int]]]:
+    """Write the sound events of a damaged ledger into a new one.
+
+    Return its path, the seqs of the events, and the first and last seq of each gap between them.
+    """
     for end in ("", *BESIDE):
         store.disk.remove(os.path.join(folder, NAME) + end)  # A repair that was killed left it.
     fresh = Ledger(folder, store.disk, 1.0)
@@ -99,9 +122,11 @@ def _copy_events(store: Store, damaged: salvage.Damaged, folder: str) -> str:
     try:
         fresh.begin(damaged.fact("identity"))
         chain = Chain(is_careful=True)
+        kept = []
         for row in damaged.events():
             if chain.add(row):
                 fresh.keep_row(row)
+                kept.append(row[0])
         lost = [*chain.gaps, *((seq, seq) for seq in chain.bad)]
         if lost or chain.loose:
             _note_repair(store, fresh, give_up(sorted(lost), chain.loose, []))
@@ -111,7 +136,10 @@ def _copy_events(store: Store, damaged: salvage.Damaged, folder: str) -> str:
     finally:
         fresh.release()
     store.disk.remove(os.path.join(folder, "lock"))
-    return fresh.database.path
+    given_up = set(chain.gaps).difference(chain.lost())
+    ends = pairwise([0, *kept, max(damaged.last_seq(), *kept[-1:], 0) + 1])
+    gaps = [(before + 1, after - 1) for before, after in ends if after - before > 1]
+    return fresh.database.path, kept, [gap for gap in gaps if gap not in given_up]
 
 
 def _note_repair(store: Store, ledger: Ledger, data: Any) -> None:
@@ -163,6 +191,7 @@ def _mend(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -
     if given_up or chain.lost():
         tx.begin()
         _note_repair(store, store.ledger, give_up(chain.lost(), [], given_up))
+    tx.commit()  # Adopting looks for the rows of the streams that go on.
     store.mark_unread()
     unknown_records.adopt_all(tx)
     for kind in LOGS:
