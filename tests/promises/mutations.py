@@ -189,6 +189,11 @@ MUTATIONS = [
         f"{_RETRY}test_the_id_of_another_command_is_refused",
     ),
     Mutation(
+        7, "an id of another request is answered", "holdfast.keeper.repeats:refuse_other_request",
+        answer(),
+        "tests/keeper/test_repeat.py::test_another_request_with_the_same_id_is_refused",
+    ),
+    Mutation(
         8, "view keeps own state", "holdfast.formats.aggregates:Workflows.render", _own_moment,
         "tests/promises/test_p08_rebuild.py::test_deleted_views_come_back_byte_for_byte[0-removed]",
     ),

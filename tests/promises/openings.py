@@ -159,6 +159,44 @@ def _begun_anyway(_original):
     return begin
 
 
+def _moved_over(_original):
+    def move_in(self, old):
+        old.acquire()
+        old.close()
+        os.rename(old.path, self.path)
+        old.release()
+        return True
+
+    return move_in
+
+
+def _belongs_anywhere(original):
+    def init(self, folder, disk, wait_s, _belongs_here):
+        original(self, folder, disk, wait_s, lambda: True)
+
+    return init
+
+
+def _connected_anyway(original):
+    def connect(self, mode):
+        size = os.path.getsize
+        os.path.getsize = lambda path: size(path) or 1
+        try:
+            return original(self, mode)
+        finally:
+            os.path.getsize = size
+
+    return connect
+
+
+def _released_by_the_database_alone(original):
+    def release(self):
+        if self._head is not None:
+            original(self)
+
+    return release
+
+
 OPENINGS = [
     Mutation(
         3, "no inode comparison of the lock", "holdfast.system.lock:_is_at", answer(True),
@@ -250,6 +288,25 @@ OPENINGS = [
     Mutation(
         6, "a fork uses the connection of its parent", f"{_DATABASE}Database._is_current",
         _same_inode, f"{_TESTS}test_a_child_process_opens_a_connection_of_its_own",
+    ),
+    Mutation(
+        3, "move a ledger over another one", f"{_DATABASE}Database.move_in", _moved_over,
+        "tests/keeper/test_move_into_git.py::"
+        "test_a_ledger_that_git_has_already_is_not_overwritten",
+    ),
+    Mutation(
+        3, "make a second ledger beside the one in git", f"{_DATABASE}Database.__init__",
+        _belongs_anywhere,
+        "tests/keeper/test_move_into_git.py::test_a_keeper_from_before_git_makes_no_second_ledger",
+    ),
+    Mutation(
+        4, "let SQLite open an empty file", f"{_DATABASE}Database._connect", _connected_anyway,
+        f"{_TESTS}test_an_empty_file_is_damage_and_its_journal_is_kept",
+    ),
+    Mutation(
+        11, "keep the lock after a fault", "holdfast.storage.ledger:Ledger.release",
+        _released_by_the_database_alone,
+        f"{_TESTS}test_a_fault_while_the_ledger_is_opened_gives_the_lock_back",
     ),
     Mutation(
         4, "write a newer schema", f"{_DATABASE}SCHEMA_VERSION", value(1_000),

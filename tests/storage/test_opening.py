@@ -595,3 +595,19 @@ def test_a_keeper_whose_repository_moved_does_not_answer_that_nothing_is_there(s
         with pytest.raises(Fault) as caught:
             keeper.workflows()
         assert caught.value.code == "moved"
+
+
+def test_an_empty_file_is_damage_and_its_journal_is_kept(shop):
+    shop.keeper().start("dev", "a.md")
+    path = os.path.join(folder_of(shop), "ledger.db")
+    os.truncate(path, 0)
+    size = os.path.getsize(f"{path}-wal")
+    assert size
+    for command in (shop.keeper().workflows, lambda: shop.keeper().remind("x")):
+        with pytest.raises(Fault) as caught:
+            command()
+        assert caught.value.code == "ledger_damaged"
+    assert os.path.getsize(f"{path}-wal") == size
+    shop.keeper().repair()
+    assert shop.keeper().remind("x").state["reminders"] == ["x"]
+    assert shop.keeper().log()[0]["type"] == "workflow_started"

@@ -138,16 +138,20 @@ class Transaction:
             known = self.store.ledger.record(worktree, path)
             has_unmerged_save = self.store.files.has_left(full)
             is_settled = not os.path.lexists(full) if known is None else _is_file(full, known)
-            if not has_unmerged_save and is_settled:
+            is_elsewhere = not is_workflow(stream) and worktree != self.store.workspace.name
+            if not has_unmerged_save and (is_settled or is_elsewhere):
                 self._refresh_index(stream)
                 continue
-            if is_workflow(stream) and self.load(stream) is None:
+            try:
+                state = self.load(stream)
+            except Fault as fault:
+                if fault.code != "ledger_damaged":
+                    raise
+                continue  # Whoever needs this stream is told; ``repair`` must get past it.
+            if is_workflow(stream) and state is None:
                 continue  # The ledger lost the workflow; its record is all that remains.
             if has_unmerged_save:
-                self.load(stream)
                 adoption.settle_left(self, stream, full)
-            elif is_workflow(stream) or worktree == self.store.workspace.name:
-                self.load(stream)
             if known is None and is_workflow(stream):
                 self._remove_from_old_place(stream, worktree, path, full)
             self._refresh_index(stream)

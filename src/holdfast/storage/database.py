@@ -456,6 +456,9 @@ class Database:
         for end in ("", *BESIDE):
             if _is_odd(self.path + end):
                 raise _storage(self.path + end, "it is not an ordinary file")
+        if os.path.exists(self.path) and not os.path.getsize(self.path):
+            # SQLite would take it for a new database, and delete its journal.
+            raise damaged(self.path, "it is empty")
         if os.path.islink(self.path):
             raise Refused(
                 "outside",
