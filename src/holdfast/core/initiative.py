@@ -13,8 +13,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.log_types import Initiative, Milestone, MilestoneTask
-    from holdfast.core.types import Command, Draft, Event, Fields
+    from holdfast.core.types import (
+        Command,
+        Draft,
+        Event,
+        Fields,
+        Initiative,
+        Milestone,
+        MilestoneTask,
+    )
 
     Answer = list[Draft] | Refusal
 

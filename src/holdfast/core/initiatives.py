@@ -15,8 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.log_types import Initiative, Initiatives
-    from holdfast.core.types import Command, Draft, Event
+    from holdfast.core.types import Command, Draft, Event, Initiative, Initiatives
 
     Answer = list[Draft] | Refusal
 

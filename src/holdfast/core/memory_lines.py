@@ -6,8 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.core.log_types import LearningEntry
-    from holdfast.core.types import Fields, Workflow
+    from holdfast.core.types import Fields, LearningEntry, Workflow
 
 LONGEST = 200
 PREFERENCES = 5

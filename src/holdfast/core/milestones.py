@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.core.log_types import Initiative, Milestone, MilestoneTask
+    from holdfast.core.types import Initiative, Milestone, MilestoneTask
 
 LONGEST = 500
 

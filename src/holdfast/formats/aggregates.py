@@ -26,8 +26,14 @@ if TYPE_CHECKING:
     """Reads a stream's events in order; called again for a second pass."""
 
 WORKFLOW = "workflow"
-LOGS = ("interview", "delegation", "learning", "forge", "initiatives")
-"""Aggregates with one stream and one record each, of which every worktree has a copy."""
+LOGS = {
+    "interview": ".claude/interview-state.json",
+    "delegation": ".claude/delegation-log.json",
+    "learning": ".claude/learnings.json",
+    "forge": ".claude/forge-context.json",
+    "initiatives": ".claude/initiative.json",
+}
+"""Aggregates with one stream, and the path of their record, of which every worktree has a copy."""
 _MARK = "_"
 """What the streams of logs begin with; no workflow's id does."""
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
@@ -139,9 +145,19 @@ class Log:
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self._core = __import__(f"holdfast.core.{kind}", fromlist=("decide",))
-        self._record = __import__(f"holdfast.formats.{kind}", fromlist=("render",))
-        self.path: str = self._record.path()
+        self.path = LOGS[kind]
+        self._core: Any
+        self._record: Any
+        if kind == "initiatives":
+            from holdfast.core import initiatives as core
+            from holdfast.formats import initiatives as record
+
+            self._core, self._record = core, record
+        else:
+            from holdfast.core import logs
+            from holdfast.formats.logs import RECORDS
+
+            self._core, self._record = logs.LOGS[kind], RECORDS[kind]
 
     def blank(self) -> State:
         return self._core.blank()

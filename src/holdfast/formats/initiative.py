@@ -25,8 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from holdfast.core.log_types import Initiative, Milestone, MilestoneTask
-    from holdfast.core.types import Fields, Origin
+    from holdfast.core.types import Fields, Initiative, Milestone, MilestoneTask, Origin
     from holdfast.formats.schema import Path
 
 KEYS = ("name", "status", "currentMilestone", "lastUpdated", "progress")

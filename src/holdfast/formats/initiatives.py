@@ -12,14 +12,8 @@ from holdfast.formats.schema import PLACE, Invalid, check_object, named, table, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.log_types import Initiative, Initiatives
-    from holdfast.core.types import Fields, Origin
+    from holdfast.core.types import Fields, Initiative, Initiatives, Origin
     from holdfast.formats.schema import Path
-
-
-def path() -> str:
-    """Where the record stands, from the worktree's root."""
-    return ".claude/initiative.json"
 
 
 def render(state: Initiatives) -> tuple[Fields, Fields]:

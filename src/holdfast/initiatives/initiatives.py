@@ -17,9 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.core.log_types import Initiative
-    from holdfast.core.log_types import Initiatives as State
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative
+    from holdfast.core.types import Initiatives as State
     from holdfast.initiatives.sync import Layers
     from holdfast.keeper.session import Session
 

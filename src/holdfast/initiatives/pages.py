@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.core.log_types import Initiative, Milestone
+    from holdfast.core.types import Initiative, Milestone
     from holdfast.layers.markdown import Block
 
 MOST_BYTES = 1_000_000

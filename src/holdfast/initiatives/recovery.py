@@ -17,9 +17,8 @@ from holdfast.initiatives.status_yaml import NAME, BadStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.log_types import Initiative, Initiatives
     from holdfast.core.source_of_truth import Source
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative, Initiatives
     from holdfast.keeper.store import Store
 
 

@@ -16,8 +16,7 @@ from holdfast.workspace import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.log_types import Initiative
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative
     from holdfast.keeper.store import Store
     from holdfast.layers.graph.shapes import Entity
 

@@ -23,9 +23,8 @@ from holdfast.keeper.session import Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.log_types import Initiative, Initiatives
     from holdfast.core.source_of_truth import Verdict
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative, Initiatives
     from holdfast.initiatives.comparison import Comparison
     from holdfast.keeper.session import Session
 

@@ -13,8 +13,7 @@ from holdfast.formats.aggregates import stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.log_types import Initiative, Initiatives
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative, Initiatives
     from holdfast.keeper.session import Session
 
 _LOG = "initiatives"

@@ -21,7 +21,7 @@ from strategies import (
 )
 
 MODULES = {"verb": verb, "formal": formal, "skill": skill, "loop": loop}
-SAMPLES = os.path.join(os.path.dirname(__file__), "samples")
+SAMPLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "samples")
 PLACES = {
     "verb": ".claude/workflow-state.json",
     "formal": "untracked/workflow-state/some-process/state-some-process-20260217_060504.json",
