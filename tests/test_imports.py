@@ -96,7 +96,17 @@ SQLITE = {
 """``_sqlite3``, without the package around it, loads ``functools`` itself."""
 STANDARD = {
     *SQLITE,
-    *("__future__", "_blake2", "_collections_abc", "_ctypes", "_json", "_md5", "_stat", "errno"),
+    *(
+        "__future__",
+        "_blake2",
+        "_collections_abc",
+        "_ctypes",
+        "_datetime",
+        "_json",
+        "_md5",
+        "_stat",
+        "errno",
+    ),
     *("fcntl", "gc", "genericpath", "os", "os.path", "posixpath", "stat", "types"),
 }
 """``_ctypes``, without the package around it, is for the one call that exchanges two files."""

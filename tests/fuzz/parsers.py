@@ -11,11 +11,12 @@ import json
 from fuzz import ground
 from holdfast import HoldfastError, Keeper, formats
 from holdfast.adopt.note_parser import from_notes, from_plan
+from holdfast.core import json_positions
 from holdfast.core import json_text as core_json
 from holdfast.core import time as times
 from holdfast.core.digest import digest
 from holdfast.evidence import testlogs
-from holdfast.formats import json_paths, replay_check, signature
+from holdfast.formats import replay_check, signature
 from holdfast.formats.schema import Invalid
 from holdfast.hooks import transcripts
 from holdfast.layers.graph import memory, servers
@@ -152,7 +153,7 @@ def record(name, data):
         state = formats.parse(name, sealed, None, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
-        assert 1 <= json_paths.line_of(text, invalid.path) <= text.count("\n") + 1
+        assert 1 <= json_positions.line_of_path(text, invalid.path) <= text.count("\n") + 1
         raise
     if replay_check.flaw(state) is not None:
         return
@@ -185,7 +186,7 @@ def small_record(kind, data):
         state = module.parse(sealed.document, sealed.rest or {}, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
-        assert 1 <= json_paths.line_of(text, invalid.path) <= text.count("\n") + 1
+        assert 1 <= json_positions.line_of_path(text, invalid.path) <= text.count("\n") + 1
         raise
     again = signature.unseal(signature.seal(*module.render(state), "l" * 32, 7, "h" * 32))
     assert again.intact

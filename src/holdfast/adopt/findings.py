@@ -232,9 +232,9 @@ def _weigh(store: Store, subject: Subject, sealed: Sealed) -> Finding | None:
 
 
 def _where(raw: bytes, invalid: schema.Invalid) -> str:
-    from holdfast.formats.json_paths import line_of
+    from holdfast.core.json_positions import line_of_path
 
-    line = line_of(raw.decode(errors="replace"), invalid.path)
+    line = line_of_path(raw.decode(errors="replace"), invalid.path)
     return f"line {line}: {diff.path_text(invalid.path) or 'the record'} {invalid.why}"
 
 

@@ -107,9 +107,9 @@ def loads(text: str | bytes, *, strict: bool = False) -> Any:
     except BadJson as bad:
         if bad.line != _SOMEWHERE:
             raise
-        from holdfast.core.json_positions import line_of
+        from holdfast.core.json_positions import line_of_fault
 
-        raise BadJson(bad.why, line_of(text, bad.why)) from None
+        raise BadJson(bad.why, line_of_fault(text, bad.why)) from None
 
 
 def _loaded(text: str, *, strict: bool) -> Any:

@@ -6,7 +6,7 @@ of the number, the name, the status or the total is read against what the docume
 
 from __future__ import annotations
 
-from holdfast.core.time import SECONDS_PER_DAY, civil_from_days, epoch_ms
+from holdfast.core.time import epoch_ms, iso
 from holdfast.formats.leftover_state import (
     EVERYWHERE,
     both_names,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _SHOWN = EVERYWHERE | {"subject", "title", "required_reading", "context", "reminders"}
 _NESTED = ("phase",)
 _SHOWN_STATUS = {"pending": "not_started"}
+_IN_FILE_NAMES = str.maketrans("T", "_", "-:")
 _STATUS = {
     "not_started": "pending",
     "in_progress": "in_progress",
@@ -58,12 +59,7 @@ _STATUS = {
 
 def path(workflow_id: str, created_at: str) -> str:
     """Where the record stands, from the worktree's root."""
-    seconds = (epoch_ms(created_at) or 0) // 1_000
-    days, second_of_day = divmod(seconds, SECONDS_PER_DAY)
-    year, month, day = civil_from_days(days)
-    minutes, second = divmod(second_of_day, 60)
-    hour, minute = divmod(minutes, 60)
-    start = f"{year:04}{month:02}{day:02}_{hour:02}{minute:02}{second:02}"
+    start = iso(epoch_ms(created_at) or 0)[:19].translate(_IN_FILE_NAMES)
     return f"untracked/workflow-state/{workflow_id}/state-{workflow_id}-{start}.json"
 
 
