@@ -16,7 +16,8 @@ from holdfast.core import json_text as core_json
 from holdfast.core import time as times
 from holdfast.core.digest import digest
 from holdfast.evidence import testlogs
-from holdfast.formats import replay_check, signature
+from holdfast.formats import initiatives, replay_check, signature
+from holdfast.formats.logs import RECORDS
 from holdfast.formats.schema import Invalid
 from holdfast.hooks import transcripts
 from holdfast.layers.graph import memory, servers
@@ -178,7 +179,7 @@ def _recipe(name):
 
 def small_record(kind, data):
     """The same for what has one record in a workspace."""
-    module = __import__(f"holdfast.formats.{kind}", fromlist=("parse",))
+    module = initiatives if kind == "initiatives" else RECORDS[kind]
     data = _with_its_digest(data)
     sealed = signature.unseal(data)
     origin = {"at": AT, "path": "", "worktree": ".", "recipe": lambda _: None}
