@@ -148,7 +148,7 @@ def _completed(told, seq):
 def record(name, data):
     """A document is a state or is invalid at a line; its record gives the same state again."""
     data = _with_its_digest(data)
-    sealed = signature.unseal(data)
+    sealed = signature.parse_signed(data)
     origin = {"at": AT, "path": PLACES[name], "worktree": ".", "recipe": _recipe}
     try:
         state = formats.parse(name, sealed, None, origin)
@@ -159,10 +159,10 @@ def record(name, data):
     if replay_check.flaw(state) is not None:
         return
     raw = formats.render(state, "l" * 32, 7, "h" * 32)
-    again = signature.unseal(raw)
+    again = signature.parse_signed(raw)
     assert again.intact
     assert formats.parse(name, again, None, origin) == state
-    assert signature.unseal(json.dumps(json.loads(raw)).encode()).intact
+    assert signature.parse_signed(json.dumps(json.loads(raw)).encode()).intact
 
 
 def _with_its_digest(data):
@@ -181,7 +181,7 @@ def small_record(kind, data):
     """The same for what has one record in a workspace."""
     module = initiatives if kind == "initiatives" else RECORDS[kind]
     data = _with_its_digest(data)
-    sealed = signature.unseal(data)
+    sealed = signature.parse_signed(data)
     origin = {"at": AT, "path": "", "worktree": ".", "recipe": lambda _: None}
     try:
         state = module.parse(sealed.document, sealed.rest or {}, origin)
@@ -189,7 +189,7 @@ def small_record(kind, data):
         text = data.decode("utf-8-sig")
         assert 1 <= json_positions.line_of_path(text, invalid.path) <= text.count("\n") + 1
         raise
-    again = signature.unseal(signature.seal(*module.render(state), "l" * 32, 7, "h" * 32))
+    again = signature.parse_signed(signature.sign(*module.render(state), "l" * 32, 7, "h" * 32))
     assert again.intact
     assert module.parse(again.document, again.rest or {}, origin) == state
 

@@ -134,7 +134,7 @@ class Workflows:
         return rest
 
     def parse(
-        self, sealed: signature.Sealed, rest: Fields | None, path: str, origin: Origin
+        self, sealed: signature.SignedRecord, rest: Fields | None, path: str, origin: Origin
     ) -> State:
         """Return the state of a record; raise ``Invalid`` when it makes no sense."""
         return formats.parse(formats.format_of(path), sealed, rest, origin)
@@ -211,14 +211,14 @@ class Log:
 
     def render(self, state: State, ledger: str, seq: int, event_hash: str) -> bytes:
         document, rest = self._record.render(state)
-        return signature.seal(document, rest, ledger, seq, event_hash)
+        return signature.sign(document, rest, ledger, seq, event_hash)
 
     def rest(self, state: State) -> Fields:
         rest: Fields = self._record.render(state)[1]
         return rest
 
     def parse(
-        self, sealed: signature.Sealed, rest: Fields | None, _path: str, origin: Origin
+        self, sealed: signature.SignedRecord, rest: Fields | None, _path: str, origin: Origin
     ) -> State:
         held = sealed.rest if rest is None else rest
         return self._record.parse(sealed.document, held or {}, origin)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from holdfast.core import degradation, json_text
 from holdfast.core.source_of_truth import Source
 from holdfast.errors import HoldfastError
-from holdfast.formats import initiative as record
+from holdfast.formats import initiatives as record
 from holdfast.formats.schema import Invalid
 from holdfast.initiatives.status_yaml import NAME, BadStatus
 from holdfast.workspace import settings
@@ -91,12 +91,12 @@ def of_checkpoint(checkpoint: Fields) -> Source:
 
 def apply(one: Initiative, source: Source, store: Store) -> Initiative:
     """Return the initiative as a source has it; raise ``BadStatus`` if that makes no sense."""
-    document, rest = record.render(one)
+    document, rest = record.render_initiative(one)
     document["status"] = source.status or document["status"]
     document["progress"] = {**document["progress"], **source.progress}
     document["currentMilestone"] = source.milestone or document["currentMilestone"]
     try:
-        return record.parse(document, rest, store.origin(NAME, store.workspace.name))
+        return record.parse_initiative(document, rest, store.origin(NAME, store.workspace.name))
     except Invalid as invalid:
         where = ".".join(map(str, invalid.path)).replace("currentMilestone", "milestone")
         raise BadStatus(0, f"{where} {invalid.why}") from None

@@ -66,7 +66,7 @@ def standing(store: Store) -> Iterator[Workflow]:
     for record in places[-_MAX_OPENED:]:
         try:
             path = store.workspace.inside(store.workspace.root, record)
-            sealed = signature.unseal(store.files.read(path) or b"")
+            sealed = signature.parse_signed(store.files.read(path) or b"")
             origin = store.origin(record, store.workspace.name)
             state = formats.parse(formats.format_of(record), sealed, None, origin)
         except (json_text.BadJson, schema.Invalid, HoldfastError, OSError):
