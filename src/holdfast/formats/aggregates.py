@@ -58,12 +58,12 @@ def is_workflow(stream: str) -> bool:
     return not stream.startswith(_MARK)
 
 
-def aggregate_of(stream: str) -> Workflows | Log:
+def aggregate_of(stream: str) -> WorkflowAggregate | LogAggregate:
     """Return the aggregate that a stream belongs to."""
     return _WORKFLOWS if is_workflow(stream) else log_of(stream[len(_MARK) :])
 
 
-class Workflows:
+class WorkflowAggregate:
     """Workflows, whatever their format."""
 
     kind = WORKFLOW
@@ -140,7 +140,7 @@ class Workflows:
         return formats.parse(formats.format_of(path), sealed, rest, origin)
 
 
-class Log:
+class LogAggregate:
     """An aggregate with one stream, and a record of its own in every worktree."""
 
     def __init__(self, kind: str) -> None:
@@ -224,11 +224,11 @@ class Log:
         return self._record.parse(sealed.document, held or {}, origin)
 
 
-_WORKFLOWS = Workflows()
-_LOGS: dict[str, Log] = {}
+_WORKFLOWS = WorkflowAggregate()
+_LOGS: dict[str, LogAggregate] = {}
 
 
-def log_of(kind: str) -> Log:
+def log_of(kind: str) -> LogAggregate:
     if kind not in _LOGS:
-        _LOGS[kind] = Log(kind)
+        _LOGS[kind] = LogAggregate(kind)
     return _LOGS[kind]
