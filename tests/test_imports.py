@@ -70,13 +70,11 @@ PACKAGES = {
         "evidence",
         "folder_mode",
         "lifecycle",
-        "loop_phase",
         "notes",
         "phases",
         "state",
         "tasks",
         "units",
-        "validation",
     ),
     "holdfast.formats": (
         *("aggregates", "leftover_state", "phase_fields", "schema", "signature", "skill"),

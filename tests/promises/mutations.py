@@ -189,7 +189,8 @@ MUTATIONS = [
         f"{_RETRY}test_the_id_of_another_command_is_refused",
     ),
     Mutation(
-        8, "view keeps own state", "holdfast.formats.aggregates:WorkflowAggregate.render", _own_moment,
+        8, "view keeps own state", "holdfast.formats.aggregates:WorkflowAggregate.render",
+        _own_moment,
         "tests/promises/test_p08_rebuild.py::test_deleted_views_come_back_byte_for_byte[0-removed]",
     ),
     Mutation(

@@ -8,8 +8,7 @@ and stay in the ledger.
 from __future__ import annotations
 
 from holdfast.core import diff
-from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.validation import first_bad_text
+from holdfast.core.refusal import Refusal, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -182,8 +182,7 @@ def check_edit(base: Workflow, edited: Workflow) -> None:
     A unit is declared done, confirmed and verified by its commands, which the log tells of. What
     waits for itself or for nobody's unit would never get its turn.
     """
-    from holdfast.core.workflow.loop_phase import DECLARED
-    from holdfast.core.workflow.units import is_circular
+    from holdfast.core.workflow.units import DECLARED, is_circular
 
     units_key = UNITS[_mode(edited["recipe"])][0]
     before = {str(task["id"]): task for task in base["tasks"]}

@@ -80,7 +80,7 @@ def _carried(events: Iterable[Event], *, is_careful: bool) -> tuple[Workflow | N
     state: Workflow | None = None
     odd = []
     for event in events:
-        after = workflow.carried(state, event) if is_told(event) else state
+        after = workflow.evolve_leniently(state, event) if is_told(event) else state
         if after is None or after is state or (is_careful and flaw(after) is not None):
             odd.append(event)
         else:

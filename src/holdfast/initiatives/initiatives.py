@@ -168,7 +168,7 @@ class Initiatives:
         from holdfast.initiatives import overview
 
         state = self.all()
-        key = state["current"] if name is None else core.found(state, name)
+        key = state["current"] if name is None else core.find_key(state, name)
         if name is not None and key is None:
             no = core.no_such(state, "show", name)
             raise Refused(no.code, no.message, no.hint)

@@ -60,7 +60,7 @@ def read_server(store: Store) -> Fields | None:
     except HoldfastError as error:
         store.note(error.message)
         return None
-    return degradation.told(entities[0]["observations"]) if entities else None
+    return degradation.observed_values(entities[0]["observations"]) if entities else None
 
 
 def _ask(store: Store, server: str) -> list[Entity]:
