@@ -125,7 +125,7 @@ def events(data):
     """Events that nobody wrote: what makes no sense is left out, and the rest is a state."""
     told = core_json.loads(data, strict=True)
     listed = [_completed(one, n) for n, one in enumerate(told if isinstance(told, list) else [], 1)]
-    state, odd = replay_check.replayed(lambda: [one for one in listed if one is not None])
+    state, odd = replay_check.replay(lambda: [one for one in listed if one is not None])
     assert state is None or replay_check.flaw(state) is None
     assert len(odd) <= len(listed)
 

@@ -13,7 +13,7 @@ from holdfast.core.initiative import STATUSES
 from holdfast.core.initiatives import current_of, key_of
 from holdfast.formats.schema import (
     PHASE_STATUSES,
-    PLACE,
+    REST_PATH,
     Invalid,
     check_object,
     flag,
@@ -70,22 +70,22 @@ def render(state: Initiatives) -> tuple[Fields, Fields]:
 def parse(document: Fields, rest: Fields, origin: Origin) -> Initiatives:
     """Return the state; raise ``Invalid`` if a field has no valid value."""
     check_object(document, [])
-    check_object(rest, PLACE)
+    check_object(rest, REST_PATH)
     name = named(document, "name", [])
     initiatives: dict[str, Initiative] = {}
     own_rest: Fields = {}
     key = key_of(name)
-    for other_key, other in tables(rest, "others", PLACE).items():
-        path: Path = [*PLACE, "others", other_key]
+    for other_key, other in tables(rest, "others", REST_PATH).items():
+        path: Path = [*REST_PATH, "others", other_key]
         _check_key(other_key, path)
         other_rest = table(other, "rest", path)
         initiative = parse_initiative(table(other, "document", path), other_rest, origin)
         if initiative["name"] == name:
             key, own_rest = other_key, other_rest
         initiatives[other_key] = initiative
-    if text(rest, "name", PLACE, None) == name:
-        key, own_rest = text(rest, "key", PLACE, key), rest
-        _check_key(key, [*PLACE, "key"])
+    if text(rest, "name", REST_PATH, None) == name:
+        key, own_rest = text(rest, "key", REST_PATH, key), rest
+        _check_key(key, [*REST_PATH, "key"])
     initiatives[key] = parse_initiative(document, own_rest, origin)
     return {"current": key, "all": initiatives}
 
@@ -118,26 +118,26 @@ def render_initiative(state: Initiative) -> tuple[Fields, Fields]:
 def parse_initiative(document: Fields, rest: Fields, origin: Origin) -> Initiative:
     """Return the state of one initiative; raise ``Invalid`` if a field has no valid value."""
     check_object(document, [])
-    check_object(rest, PLACE)
+    check_object(rest, REST_PATH)
     status = one_of(document, "status", [], STATUSES)
     updated_at = when(document, "lastUpdated", [], origin["at"])
     milestones = _milestones(document, rest)
     state: Initiative = {
         "name": named(document, "name", []),
         "status": status,
-        "created_at": when(rest, "created_at", PLACE, updated_at),
+        "created_at": when(rest, "created_at", REST_PATH, updated_at),
         "updated_at": updated_at,
         "current_milestone": _current(document, milestones),
         "milestones": milestones,
         "extra": {key: value for key, value in document.items() if key not in KEYS},
     }
-    if flag(rest, "files", PLACE, default=False):
+    if flag(rest, "files", REST_PATH, default=False):
         state["files"] = True
-    if (folder := text(rest, "folder", PLACE, None)) is not None:
+    if (folder := text(rest, "folder", REST_PATH, None)) is not None:
         if folder in ("", ".", "..") or "/" in folder or not folder.isprintable():
-            raise Invalid([*PLACE, "folder"], "must be the name of a folder")
+            raise Invalid([*REST_PATH, "folder"], "must be the name of a folder")
         state["folder"] = folder
-    return {**state, **_notes(rest, PLACE, status, _STATUSES_WITH)}  # type: ignore[typeddict-item]
+    return {**state, **_notes(rest, REST_PATH, status, _STATUSES_WITH)}  # type: ignore[typeddict-item]
 
 
 def _notes(
@@ -162,8 +162,8 @@ def _milestones(document: Fields, rest: Fields) -> list[Milestone]:
     progress = table(document, "progress", [])
     current = text(document, "currentMilestone", [], None)
     known: dict[str, tuple[Fields, Path]] = {}
-    for position, entry in enumerate(rows(rest, "milestones", PLACE)):
-        path = [*PLACE, "milestones", position]
+    for position, entry in enumerate(rows(rest, "milestones", REST_PATH)):
+        path = [*REST_PATH, "milestones", position]
         known[named(entry, "id", path)] = (entry, path)
     if current and current not in progress:
         if known and current not in known:
@@ -171,7 +171,7 @@ def _milestones(document: Fields, rest: Fields) -> list[Milestone]:
         begun = document["status"] == "in_progress"
         progress = {**progress, current: "in_progress" if begun else "pending"}
     ordered = dict.fromkeys([*(name for name in known if name in progress), *progress])
-    return [_milestone(name, progress, *known.get(name, ({}, PLACE))) for name in ordered]
+    return [_milestone(name, progress, *known.get(name, ({}, REST_PATH))) for name in ordered]
 
 
 def _milestone(milestone_id: str, progress: Fields, entry: Fields, path: Path) -> Milestone:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from holdfast.core.logs import DELEGATION_FIELDS, LEARNING_KINDS
 from holdfast.formats.schema import (
-    PLACE,
+    REST_PATH,
     Invalid,
     check_object,
     count,
@@ -49,13 +49,13 @@ class LogRecord:
     def parse(self, document: Fields, rest: Fields, _origin: Origin) -> State:
         """Return the state; raise ``Invalid`` if a field has no valid value."""
         check_object(document, [])
-        check_object(rest, PLACE)
+        check_object(rest, REST_PATH)
         state: Fields = {}
         for name, (key, checks) in self.lists.items():
             state[name] = rows(document, key, [])
             for position, entry in enumerate(state[name]):
                 self.check_entry(entry, [key, position], checks)
-            state[f"{name}_earlier"] = count(rest, f"{name}_earlier", PLACE, 0)
+            state[f"{name}_earlier"] = count(rest, f"{name}_earlier", REST_PATH, 0)
         keys = [key for key, _ in self.lists.values()]
         state["extra"] = {key: value for key, value in document.items() if key not in keys}
         return state
