@@ -5,13 +5,12 @@ import os
 import subprocess
 
 import pytest
-from holdfast.keeper.logs import Delegations
-from holdfast.keeper.logs import Interviews
 
 from holdfast import Keeper, Refused
 from holdfast.cli.table import COMMANDS
 from holdfast.initiatives.initiatives import Initiatives
 from holdfast.keeper import session as sessions
+from holdfast.keeper.logs import Delegations, Interviews
 from holdfast.layers.memory.memory_file import Memory
 from holdfast.loops.loops import Loops
 

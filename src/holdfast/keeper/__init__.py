@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Event, Fields, Recipe, Workflow
     from holdfast.initiatives.initiatives import Initiatives
     from holdfast.keeper.audit.chain import Report
-    from holdfast.keeper.logs import Delegations
-    from holdfast.keeper.logs import Interviews
+    from holdfast.keeper.logs import Delegations, Interviews
     from holdfast.keeper.overview import Overview
     from holdfast.keeper.session import Change
     from holdfast.keeper.transaction import Transaction
