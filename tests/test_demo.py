@@ -182,9 +182,9 @@ def test_a_git_that_fails_is_a_fault_and_not_a_broken_promise(tmp_path):
 BROKEN = {
     "a torn write is thrown away": """
 import os
-from holdfast.storage.record_files import RecordStore
-RecordStore.has_left = lambda self, path: False
-RecordStore._see_to = lambda self, spare, path, data: os.unlink(spare)
+from holdfast.storage.record_files import RecordFiles
+RecordFiles.has_left = lambda self, path: False
+RecordFiles._see_to = lambda self, spare, path, data: os.unlink(spare)
 """,
     "there is no transaction": """
 from holdfast.storage.database import Database
@@ -197,14 +197,14 @@ diff.diff = lambda old, new: []
 """,
     "a refused edit is deleted": """
 import os
-from holdfast.storage.record_files import RecordStore
-keep = RecordStore.set_aside
+from holdfast.storage.record_files import RecordFiles
+keep = RecordFiles.set_aside
 def delete(self, source, data, path):
     if source != path:
         return keep(self, source, data, path)
     os.unlink(source)
     return path
-RecordStore.set_aside = delete
+RecordFiles.set_aside = delete
 """,
     "the briefing forgets": """
 from holdfast.core import briefing

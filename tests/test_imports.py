@@ -70,13 +70,11 @@ PACKAGES = {
         "evidence",
         "folder_mode",
         "lifecycle",
-        "loop_phase",
         "notes",
         "phases",
         "state",
         "tasks",
         "units",
-        "validation",
     ),
     "holdfast.formats": (
         *("aggregates", "leftover_state", "phase_fields", "schema", "signature", "skill"),
@@ -96,7 +94,17 @@ SQLITE = {
 """``_sqlite3``, without the package around it, loads ``functools`` itself."""
 STANDARD = {
     *SQLITE,
-    *("__future__", "_blake2", "_collections_abc", "_ctypes", "_json", "_md5", "_stat", "errno"),
+    *(
+        "__future__",
+        "_blake2",
+        "_collections_abc",
+        "_ctypes",
+        "_datetime",
+        "_json",
+        "_md5",
+        "_stat",
+        "errno",
+    ),
     *("fcntl", "gc", "genericpath", "os", "os.path", "posixpath", "stat", "types"),
 }
 """``_ctypes``, without the package around it, is for the one call that exchanges two files."""

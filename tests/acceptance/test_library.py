@@ -10,8 +10,7 @@ from holdfast import Keeper, Refused
 from holdfast.cli.table import COMMANDS
 from holdfast.initiatives.initiatives import Initiatives
 from holdfast.keeper import session as sessions
-from holdfast.keeper.delegations import Delegations
-from holdfast.keeper.interviews import Interviews
+from holdfast.keeper.logs import Delegations, Interviews
 from holdfast.layers.memory.memory_file import Memory
 from holdfast.loops.loops import Loops
 

@@ -11,11 +11,13 @@ import json
 from fuzz import ground
 from holdfast import HoldfastError, Keeper, formats
 from holdfast.adopt.note_parser import from_notes, from_plan
+from holdfast.core import json_positions
 from holdfast.core import json_text as core_json
 from holdfast.core import time as times
 from holdfast.core.digest import digest
 from holdfast.evidence import testlogs
-from holdfast.formats import json_paths, replay_check, signature
+from holdfast.formats import initiatives, replay_check, signature
+from holdfast.formats.logs import RECORDS
 from holdfast.formats.schema import Invalid
 from holdfast.hooks import transcripts
 from holdfast.layers.graph import memory, servers
@@ -123,7 +125,7 @@ def events(data):
     """Events that nobody wrote: what makes no sense is left out, and the rest is a state."""
     told = core_json.loads(data, strict=True)
     listed = [_completed(one, n) for n, one in enumerate(told if isinstance(told, list) else [], 1)]
-    state, odd = replay_check.replayed(lambda: [one for one in listed if one is not None])
+    state, odd = replay_check.replay(lambda: [one for one in listed if one is not None])
     assert state is None or replay_check.flaw(state) is None
     assert len(odd) <= len(listed)
 
@@ -146,21 +148,21 @@ def _completed(told, seq):
 def record(name, data):
     """A document is a state or is invalid at a line; its record gives the same state again."""
     data = _with_its_digest(data)
-    sealed = signature.unseal(data)
+    sealed = signature.parse_signed(data)
     origin = {"at": AT, "path": PLACES[name], "worktree": ".", "recipe": _recipe}
     try:
         state = formats.parse(name, sealed, None, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
-        assert 1 <= json_paths.line_of(text, invalid.path) <= text.count("\n") + 1
+        assert 1 <= json_positions.line_of_path(text, invalid.path) <= text.count("\n") + 1
         raise
     if replay_check.flaw(state) is not None:
         return
     raw = formats.render(state, "l" * 32, 7, "h" * 32)
-    again = signature.unseal(raw)
+    again = signature.parse_signed(raw)
     assert again.intact
     assert formats.parse(name, again, None, origin) == state
-    assert signature.unseal(json.dumps(json.loads(raw)).encode()).intact
+    assert signature.parse_signed(json.dumps(json.loads(raw)).encode()).intact
 
 
 def _with_its_digest(data):
@@ -177,17 +179,17 @@ def _recipe(name):
 
 def small_record(kind, data):
     """The same for what has one record in a workspace."""
-    module = __import__(f"holdfast.formats.{kind}", fromlist=("parse",))
+    module = initiatives if kind == "initiatives" else RECORDS[kind]
     data = _with_its_digest(data)
-    sealed = signature.unseal(data)
+    sealed = signature.parse_signed(data)
     origin = {"at": AT, "path": "", "worktree": ".", "recipe": lambda _: None}
     try:
         state = module.parse(sealed.document, sealed.rest or {}, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
-        assert 1 <= json_paths.line_of(text, invalid.path) <= text.count("\n") + 1
+        assert 1 <= json_positions.line_of_path(text, invalid.path) <= text.count("\n") + 1
         raise
-    again = signature.unseal(signature.seal(*module.render(state), "l" * 32, 7, "h" * 32))
+    again = signature.parse_signed(signature.sign(*module.render(state), "l" * 32, 7, "h" * 32))
     assert again.intact
     assert module.parse(again.document, again.rest or {}, origin) == state
 

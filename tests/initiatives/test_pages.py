@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.milestones import disagreements, rebuilt, taken
+from holdfast.core.milestones import apply_pages, disagreements, initiative_from_pages
 from holdfast.initiatives.pages import BadPage, Page, fresh, merged
 
 AT = "2026-04-01T10:00:00.000Z"
@@ -134,7 +134,7 @@ def one_with(**milestones):
     for name, (status, tasks) in milestones.items():
         listed = [{"text": text, "done": done} for text, done in tasks.items()]
         found.append({"id": name, "title": "", "status": status, "tasks": listed})
-    return {**rebuilt("Tidy", [], AT), "milestones": found}
+    return {**initiative_from_pages("Tidy", [], AT), "milestones": found}
 
 
 def test_a_tick_changes_one_letter_and_no_other_byte():
@@ -188,8 +188,8 @@ def test_any_page_is_read_or_refused_and_a_tick_only_ticks(text):
     except BadPage:
         return
     found = merged([("", page)])[1]
-    one = rebuilt("Tidy", found, AT)
-    done = taken(one, found)
+    one = initiative_from_pages("Tidy", found, AT)
+    done = apply_pages(one, found)
     assert page.ticked(one, is_ours=False) == raw
     everything = [
         {

@@ -194,7 +194,8 @@ MUTATIONS = [
         "tests/keeper/test_repeat.py::test_another_request_with_the_same_id_is_refused",
     ),
     Mutation(
-        8, "view keeps own state", "holdfast.formats.aggregates:Workflows.render", _own_moment,
+        8, "view keeps own state", "holdfast.formats.aggregates:WorkflowAggregate.render",
+        _own_moment,
         "tests/promises/test_p08_rebuild.py::test_deleted_views_come_back_byte_for_byte[0-removed]",
     ),
     Mutation(
@@ -203,7 +204,7 @@ MUTATIONS = [
     ),
     Mutation(
         9, "leave what was saved when a writer died",
-        "holdfast.storage.record_files:RecordStore.has_left", answer(False),
+        "holdfast.storage.record_files:RecordFiles.has_left", answer(False),
         f"{_EDIT}test_an_edit_that_stands_between_two_names_is_found_there",
     ),
     Mutation(

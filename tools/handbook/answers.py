@@ -27,7 +27,6 @@ from handbook.schemas import (
     words,
 )
 from holdfast import formats
-from holdfast.core import log_types
 from holdfast.core import types as core_types
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def _row() -> Schema:
 
 
 def _initiative() -> Schema:
-    found = of(log_types.Initiative)
+    found = of(core_types.Initiative)
     hidden = ("extra",)
     shown = {key: value for key, value in found["properties"].items() if key not in hidden}
     shown |= {"key": TEXT, "completed": COUNT, "total": COUNT, "next": TEXT}

@@ -21,8 +21,8 @@ HOMES = {
     "Keeper": ("holdfast.keeper", "`from holdfast import Keeper`; one for each folder and session"),
     "Loops": ("holdfast.loops.loops", "`keeper.loops()`"),
     "Initiatives": ("holdfast.initiatives.initiatives", "`keeper.initiatives()`"),
-    "Interviews": ("holdfast.keeper.interviews", "`keeper.interviews()`"),
-    "Delegations": ("holdfast.keeper.delegations", "`keeper.delegations()`"),
+    "Interviews": ("holdfast.keeper.logs", "`keeper.interviews()`"),
+    "Delegations": ("holdfast.keeper.logs", "`keeper.delegations()`"),
     "Memory": ("holdfast.layers.memory.memory_file", "`keeper.memory()`"),
 }
 _OF_ALL = ("workflow", "id")

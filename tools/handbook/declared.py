@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from handbook.pages import ROOT
 from holdfast import formats as records
 from holdfast.cli.grammar import COMMON
 from holdfast.cli.table import COMMANDS, GROUPS
-from holdfast.core import initiative, initiatives, workflow
-from holdfast.formats.aggregates import LOGS, log_of
+from holdfast.core import initiative, initiatives, logs, workflow
+from holdfast.formats.aggregates import LOGS
 from holdfast.hooks import handlers
 from holdfast.install.agents import AGENTS
 from holdfast.keeper.audit.chain import REPAIRED
@@ -54,9 +53,8 @@ def own_options(command: str) -> list[str]:
 def event_types() -> list[str]:
     """Every type that a line of the ledger can have."""
     found = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE, *initiative.EVOLVE, *initiatives.OTHERS}
-    for kind in LOGS:
-        found |= set(import_module(f"holdfast.core.{kind}").EVOLVE)
-    return sorted(found)
+    found |= set(initiatives.EVOLVE)
+    return sorted(found.union(*(log.event_types for log in logs.LOGS.values())))
 
 
 def hook_events() -> list[str]:
@@ -115,8 +113,7 @@ def formats() -> list[str]:
 
 def record_places() -> dict[str, str]:
     """The records beside workflows: what they are about, and where they stand."""
-    places = {kind: log_of(kind).path for kind in LOGS}
-    return {**places, "index": skill_index.NAME}
+    return {**LOGS, "index": skill_index.NAME}
 
 
 def recipes() -> dict[str, Any]:

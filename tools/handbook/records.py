@@ -19,9 +19,8 @@ from handbook.schemas import (
     words,
 )
 from holdfast.core import initiative as goal
-from holdfast.core import log_types
 from holdfast.core import types as core_types
-from holdfast.core.delegation import FIELDS
+from holdfast.core.logs import DELEGATION_FIELDS
 from holdfast.formats import formal as formal_code
 from holdfast.formats import loop as loop_code
 from holdfast.formats import schema as checks
@@ -175,7 +174,7 @@ def loop() -> Schema:
 
 
 def initiatives() -> Schema:
-    milestone = of(log_types.Milestone)["properties"]["status"]
+    milestone = of(core_types.Milestone)["properties"]["status"]
     return _record(
         "initiatives",
         declared.record_places()["initiatives"],
@@ -190,14 +189,14 @@ def initiatives() -> Schema:
 
 
 def interview() -> Schema:
-    entry = of(log_types.InterviewEntry)["properties"]
+    entry = of(core_types.InterviewEntry)["properties"]
     return _record(
         "interviews",
         declared.record_places()["interview"],
         {
             **entry,
-            "history": array(of(log_types.InterviewEntry)),
-            "skips": array(of(log_types.InterviewSkip)),
+            "history": array(of(core_types.InterviewEntry)),
+            "skips": array(of(core_types.InterviewSkip)),
         },
         *entry,
         "skips",
@@ -206,15 +205,19 @@ def interview() -> Schema:
 
 def delegation() -> Schema:
     kinds = {"duration_ms": COUNT, "resolved": FLAG}
-    entry = {name: nullable(kinds.get(name, TEXT)) for names in FIELDS.values() for name in names}
-    entry = {"kind": words(FIELDS), "timestamp": TIME, **entry}
+    entry = {
+        name: nullable(kinds.get(name, TEXT))
+        for names in DELEGATION_FIELDS.values()
+        for name in names
+    }
+    entry = {"kind": words(DELEGATION_FIELDS), "timestamp": TIME, **entry}
     rows = {"type": "object", "properties": entry}
     where = declared.record_places()["delegation"]
     return _record("delegations", where, {"delegations": array(rows)})
 
 
 def learning() -> Schema:
-    rows = {"learnings": array(of(log_types.LearningEntry))}
+    rows = {"learnings": array(of(core_types.LearningEntry))}
     return _record("learnings", declared.record_places()["learning"], rows)
 
 

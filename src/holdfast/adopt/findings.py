@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from holdfast.adopt.interfaces import Store
     from holdfast.core.types import Change, Fields
-    from holdfast.formats.aggregates import Log, Workflows
-    from holdfast.formats.signature import Sealed
+    from holdfast.formats.aggregates import LogAggregate, WorkflowAggregate
+    from holdfast.formats.signature import SignedRecord
 
 STALE, FOREIGN, REPLACED, EDITED = "stale", "foreign", "replaced", "edited"
 REFUSED, GONE, COMPLETED, COPY = "refused", "gone", "completed", "copy"
@@ -53,7 +53,7 @@ class Subject:
 
     def __init__(
         self,
-        aggregate: Workflows | Log,
+        aggregate: WorkflowAggregate | LogAggregate,
         stream: str,
         state: Any,
         *,
@@ -140,7 +140,7 @@ def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:
     """Look at what somebody saved at the instant when the record was replaced."""
     subject.raw = raw
     try:
-        return _weigh(store, subject, signature.unseal(raw))
+        return _weigh(store, subject, signature.parse_signed(raw))
     except json_text.BadJson as bad:
         why = f"line {bad.line}: {bad.why}"
         note = f"what was left of {subject.record} during a write is not whole ({why})"
@@ -159,7 +159,7 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
         if not subject.is_active:
             return _ended(store, subject, raw)
         try:
-            return _weigh(store, subject, signature.unseal(raw or b""))
+            return _weigh(store, subject, signature.parse_signed(raw or b""))
         except json_text.BadJson as error:
             bad = error
         if attempt == 0 and (raw is not None or _was_written(store, subject)):
@@ -187,7 +187,7 @@ def _is_last_written(store: Store, subject: Subject, raw: bytes) -> bool:
     )
 
 
-def _weigh(store: Store, subject: Subject, sealed: Sealed) -> Finding | None:
+def _weigh(store: Store, subject: Subject, sealed: SignedRecord) -> Finding | None:
     """Say what a JSON object in the record's place is: current, older, foreign or edited."""
     if not sealed.document:
         return _gone(store, subject)
@@ -232,9 +232,9 @@ def _weigh(store: Store, subject: Subject, sealed: Sealed) -> Finding | None:
 
 
 def _where(raw: bytes, invalid: schema.Invalid) -> str:
-    from holdfast.formats.json_paths import line_of
+    from holdfast.core.json_positions import line_of_path
 
-    line = line_of(raw.decode(errors="replace"), invalid.path)
+    line = line_of_path(raw.decode(errors="replace"), invalid.path)
     return f"line {line}: {diff.path_text(invalid.path) or 'the record'} {invalid.why}"
 
 
@@ -244,7 +244,7 @@ def _refused(subject: Subject, why: str) -> Finding:
     return Finding(REFUSED, f"an edit of {record} was refused ({why})", forecast=forecast)
 
 
-def _foreign(store: Store, subject: Subject, sealed: Sealed, parsed: Any) -> Finding:
+def _foreign(store: Store, subject: Subject, sealed: SignedRecord, parsed: Any) -> Finding:
     """A whole record of another ledger, or one that is ahead of this ledger."""
     record = subject.record
     is_own = sealed.intact and sealed.ledger == store.ledger.identity()
@@ -282,7 +282,7 @@ def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: in
     if clashes:
         where = ", ".join(diff.path_text(clash) for clash in clashes)
         return _refused(subject, f"{where} was changed since by someone else")
-    changes = diff.beyond([*since, *_adopted_before(store, subject, base_seq)], changes)
+    changes = diff.not_yet_applied([*since, *_adopted_before(store, subject, base_seq)], changes)
     # An edit of a copy from before a resume does not say that the workflow is completed again.
     is_completed = (
         subject.is_workflow
@@ -370,7 +370,7 @@ def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
     if raw is None:
         return None
     try:
-        sealed = signature.unseal(raw)
+        sealed = signature.parse_signed(raw)
     except json_text.BadJson:
         return None
     about = sealed.document.get("workflow")
@@ -406,7 +406,7 @@ def _completed_copy(store: Store, subject: Subject) -> Finding | None:
         return None
     path = _completed_path(store, subject)
     try:
-        sealed = signature.unseal(store.files.read(path) or b"")
+        sealed = signature.parse_signed(store.files.read(path) or b"")
     except json_text.BadJson:
         return None
     about = sealed.document.get("workflow")
@@ -418,7 +418,7 @@ def _completed_copy(store: Store, subject: Subject) -> Finding | None:
     return _moved_to_completed(store, subject)
 
 
-def _old_copy(store: Store, subject: Subject, path: str, sealed: Sealed) -> Finding | None:
+def _old_copy(store: Store, subject: Subject, path: str, sealed: SignedRecord) -> Finding | None:
     """A copy from before the workflow was opened again goes, if the ledger has what it shows."""
     event = store.ledger.event_at(sealed.seq, sealed.hash)
     if event is not None and event["stream"] == subject.stream:
@@ -427,7 +427,7 @@ def _old_copy(store: Store, subject: Subject, path: str, sealed: Sealed) -> Find
     return None
 
 
-def _is_of_this_run(store: Store, subject: Subject, sealed: Sealed) -> bool:
+def _is_of_this_run(store: Store, subject: Subject, sealed: SignedRecord) -> bool:
     """True if a copy shows an event since the workflow was last opened."""
     shown = False
     for event in store.ledger.events(subject.stream):
@@ -448,7 +448,7 @@ def _ended(store: Store, subject: Subject, raw: bytes | None) -> Finding | None:
     if raw is None:
         return None
     try:
-        sealed = signature.unseal(raw)
+        sealed = signature.parse_signed(raw)
     except json_text.BadJson:
         subject.raw = None
         return None

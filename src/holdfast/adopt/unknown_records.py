@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.adopt.interfaces import Store, Transaction
     from holdfast.core.types import Workflow
-    from holdfast.formats.signature import Sealed
+    from holdfast.formats.signature import SignedRecord
 
 _SHARED = [spec.active for spec in FORMATS.values() if spec.is_slot]
 """The places that workflows have one after the other."""
@@ -117,7 +117,7 @@ def _names(root: str, folder: str) -> list[str]:
     return sorted(name for name in os.listdir(full) if not name.startswith("."))
 
 
-def _read(store: Store, record: str) -> tuple[bytes, Workflow, Sealed] | None:
+def _read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | None:
     """Return a record's bytes, its state and its envelope.
 
     Return ``None`` when there is none, and say so of a file that is not a record.
@@ -131,7 +131,7 @@ def _read(store: Store, record: str) -> tuple[bytes, Workflow, Sealed] | None:
     origin = store.origin(record, store.workspace.name)
     try:
         json_text.loads(raw, strict=True)
-        sealed = signature.unseal(raw)
+        sealed = signature.parse_signed(raw)
         if not sealed.document:
             return None
         return raw, formats.parse(format_of(record), sealed, None, origin), sealed

@@ -13,7 +13,7 @@ from holdfast.cli.main import open_keeper
 from holdfast.cli.parser import Reader, Usage
 from holdfast.cli.table import COMMANDS, GROUPS
 from holdfast.cli.terminal_text import cells, clean, padded, shortened
-from holdfast.core.learning import KINDS
+from holdfast.core.logs import LEARNING_KINDS
 from holdfast.core.refusal import Refusal
 from holdfast.core.selection import ACTIVE
 from holdfast.core.workflow.evidence import SEVERITIES
@@ -262,7 +262,7 @@ def _severities(_reader: Reader, _current: str) -> Found:
 
 
 def _kinds(_reader: Reader, _current: str) -> Found:
-    return [(kind, "") for kind in KINDS]
+    return [(kind, "") for kind in LEARNING_KINDS]
 
 
 def _violations(reader: Reader, _current: str) -> Found:

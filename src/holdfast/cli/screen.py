@@ -286,13 +286,13 @@ def _demo(_screen: Screen, _data: Any) -> Iterable[str]:
 
 
 def _failure(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.core.selection import NAMED, listed
+    from holdfast.core.selection import MAX_NAMED, listed
 
     yield f"{screen.paint('holdfast:', 'bad')} {clean(data['message'])}"
     said = f"{data['message']} {data['hint']}"
     for name, value in data.get("details", {}).items():
         items = [str(item) for item in _leaves(value)]
-        most = NAMED if name == "candidates" else len(items)
+        most = MAX_NAMED if name == "candidates" else len(items)
         if not all(item in said for item in items[:most]):
             yield f"  {clean(name)}: {clean(listed(items, most))}"
     if data["hint"]:
@@ -322,9 +322,9 @@ def progress(state: Workflow) -> list[str]:
 
 def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]:
     """What comes next; a workflow that must be named, or was by the user, is named."""
-    from holdfast.core.next_step import ahead
+    from holdfast.core.next_step import next_step
 
-    following = ahead(state, is_named=aimed)
+    following = next_step(state, is_named=aimed)
     if following is None:
         return
     about, words = following

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from holdfast.cli import completion
 from holdfast.cli.parser import Reader, Usage
-from holdfast.cli.usage_errors import line_of
-from holdfast.core.near_matches import nearest
+from holdfast.cli.usage_errors import line_of, nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

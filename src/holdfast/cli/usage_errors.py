@@ -8,7 +8,6 @@ from __future__ import annotations
 from holdfast.cli.parser import Usage
 from holdfast.cli.table import COMMANDS, GROUPS
 from holdfast.cli.terminal_text import clean, shortened
-from holdfast.core.near_matches import nearest
 from holdfast.core.refusal import word as quote
 
 TYPE_CHECKING = False
@@ -24,6 +23,17 @@ _ELSEWHERE_CALLED = {
     "list": "status", "ls": "status", "version": _VERSION, "-V": _VERSION, "-v": _VERSION,
 }  # fmt: skip
 """What other programs call it."""
+
+
+def nearest(word: str, names: list[str]) -> str | None:
+    """Return the name that was probably meant; ``None`` if none is close."""
+    from difflib import get_close_matches
+
+    folded, known = word.casefold(), {name.casefold(): name for name in names}
+    close = get_close_matches(folded, known, 1)
+    if not close and len(word.strip("-")) > 2:
+        close = [name for name in known if name.startswith(folded)]
+    return known[close[0]] if close else None
 
 
 def missing_command(group: str) -> Usage:

@@ -1,14 +1,14 @@
-"""The briefing: what a new context must know to go on, in the order in which it matters.
+"""The briefing: what a new context must know to continue, in order of importance.
 
-Stored text is data: it is quoted on one line, and what could close a tag or drive a terminal is
-taken out. When everything does not fit, the least important part is shortened first, and a line
-says what was left out and which command shows it.
+Stored text is data: it is quoted on one line, without anything that could close a tag or drive a
+terminal. A text that is too long loses the end of its least important parts first, and a line says
+how much was left out and which command shows it.
 """
 
 from __future__ import annotations
 
 from holdfast.core import time as times
-from holdfast.core.next_step import PULL_REQUEST, ahead, current_task, inner_phase
+from holdfast.core.next_step import PULL_REQUEST, current_task, inner_phase, next_step
 from holdfast.core.refusal import word
 from holdfast.core.workflow import folder_mode
 from holdfast.core.workflow.lifecycle import pending
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 MAX_BYTES = 9_500
 """One client hands on 10,000 units of UTF-16, another 10,000 bytes; this is whole in both."""
 _LINE = 300
-_SEEN = 20
-"""So many times what is shown is looked at: the rest of a text without end is not even read."""
+_READ_FACTOR = 20
+"""Characters of a text that are read, per character that is shown."""
 
 
 def briefing(
@@ -34,11 +34,11 @@ def briefing(
     *,
     is_named: bool = False,
 ) -> str:
-    """The text for a session that resumes this workflow.
+    """Return the text for a session that resumes this workflow.
 
-    ``pushed`` is the remote branch that has the work already, where a pull request is due;
-    ``outside`` counts the required reading that is not in ``state`` because it is not told of;
-    ``is_named``: a command that names no workflow would be about another one, or about none.
+    ``branch`` is the one that is checked out. ``pushed`` is the remote branch that has all commits,
+    if a pull request is due. ``outside`` is the number of required files that ``state`` leaves out
+    because they lie outside the workspace. ``is_named``: commands must name the workflow.
     """
     parts = [
         ("position", _position(state, now, branch)),
@@ -46,7 +46,7 @@ def briefing(
         ("next", _next(state, is_named=is_named)),
         ("pending", [*_pushed(state, pushed), *_pending(state)]),
         ("failed", _failed(state, now)),
-        ("reading", [*_reading(state), *_not_told(state, outside)]),
+        ("reading", [*_reading(state), *_outside(state, outside)]),
         ("guardrails", _guardrails(state)),
         ("reminders", _listed("KEY REMINDERS", state["reminders"])),
         ("context", _listed("CONTEXT", _pairs(folder_mode.other_context(state)))),
@@ -77,12 +77,12 @@ def _length(lines: list[str]) -> int:
 
 
 def quoted(text: object, most: int = _LINE) -> str:
-    """Stored text on one line, harmless in a context: no control characters, no tags, no fences."""
-    said = str(text)
-    seen = said[: _SEEN * most]
-    flat = "".join(_harmless(character) for character in seen)
+    """Return stored text on one line without control characters, tags or fences."""
+    whole = str(text)
+    start = whole[: _READ_FACTOR * most]
+    flat = "".join(_harmless(character) for character in start)
     flat = " ".join(flat.split()).replace("~~~", "~ ~ ~")
-    if len(flat) > most or len(seen) < len(said):
+    if len(flat) > most or len(start) < len(whole):
         flat = flat[: most - 1] + "…"
     # A script whose characters take more bytes gets fewer of them.
     raw = flat.encode()
@@ -90,25 +90,25 @@ def quoted(text: object, most: int = _LINE) -> str:
 
 
 _HARMLESS = {"<": "\u2039", ">": "\u203a", "`": "'"}
-"""What could close a tag or a fence, and the look-alike that cannot."""
+"""Characters that could close a tag or a fence, and harmless ones that look alike."""
 
 
 def _harmless(character: str) -> str:
     if character in _HARMLESS:
         return _HARMLESS[character]
     if "\ufe00" <= character <= "\ufe0f" or character >= "\U000e0000":
-        # Nobody sees them, and a model reads what is spelled with them.
+        # Variation selectors and tags: invisible to people, readable for models.
         return ""
     return character if character.isprintable() else " "
 
 
 def _command(*words: object) -> str:
-    """A command that can be pasted: a stored name is one word of it, whatever it holds."""
+    """Return a command that can be pasted; each stored name is one shell word."""
     return " ".join(word(quoted(part)) for part in words)
 
 
 def place_of(state: Workflow) -> tuple[int, int]:
-    """The current phase's number and how many there are."""
+    """Return the number of the current phase, and the number of phases."""
     names = [phase["name"] for phase in state["phases"]]
     return (names.index(state["phase"]) + 1 if state["phase"] in names else 0), len(names)
 
@@ -134,7 +134,7 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
         lines.append(f"PHASE {number}/{total}: {quoted(state['phase'])} ({status}{cycle}{step})")
     task = current_task(state)
     if task is not None:
-        ids = [one["id"] for one in state["tasks"]]
+        ids = [other["id"] for other in state["tasks"]]
         inner = inner_phase(task)
         where = f", {quoted(inner).upper()} phase" if inner else ""
         lines.append(
@@ -150,16 +150,16 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
 
 
 def _initiative(state: Workflow) -> list[str]:
-    """What larger goal the work belongs to."""
-    told = state.get("initiative")
-    if not told:
+    initiative = state.get("initiative")
+    if not initiative:
         return []
-    milestone = f", milestone {quoted(told['milestone'])}" if told.get("milestone") else ""
-    return [f"INITIATIVE: {quoted(told['name'])}{milestone} (holdfast initiative show)"]
+    name, milestone = quoted(initiative["name"]), initiative.get("milestone")
+    at = f", milestone {quoted(milestone)}" if milestone else ""
+    return [f"INITIATIVE: {name}{at} (holdfast initiative show)"]
 
 
 def _resuming(state: Workflow) -> list[str]:
-    """Where the work was interrupted, in one sentence to say aloud."""
+    """Return one sentence on where the work was interrupted."""
     done = [task["status"] == "completed" for task in state["tasks"]]
     task = current_task(state)
     if task is not None and task["status"] == "in_progress":
@@ -176,18 +176,18 @@ def _resuming(state: Workflow) -> list[str]:
 def _pushed(state: Workflow, pushed: str | None) -> list[str]:
     if pushed is None:
         return []
-    found = f"PULL REQUEST: {quoted(pushed)} has the whole branch, and no pull request is recorded."
+    due = f"PULL REQUEST: {quoted(pushed)} has the whole branch, and no pull request is recorded."
     record = _command("holdfast", "gate", "record", PULL_REQUEST, "-w", state["id"])
-    return [f"{found} Create it if there is none, then: {record} --passed pr_number=N pr_url=URL"]
+    return [f"{due} Create it if there is none, then: {record} --passed pr_number=N pr_url=URL"]
 
 
 def _unit(state: Workflow) -> list[str]:
-    """Of a loop: its unit, the iteration, what remains of it and what is in the way."""
+    """Return the lines about a loop's unit: its iteration, what remains, what is in the way."""
     if state["recipe"]["format"] != "loop" or not is_active(state):
         return []
-    from holdfast.core.loop_turn import told
+    from holdfast.core.loop_turn import unit_lines
 
-    return [quoted(line) for line in told(state)]
+    return [quoted(line) for line in unit_lines(state)]
 
 
 def _guardrails(state: Workflow) -> list[str]:
@@ -199,7 +199,7 @@ def _guardrails(state: Workflow) -> list[str]:
 
 
 def _next(state: Workflow, *, is_named: bool) -> list[str]:
-    following = ahead(state, is_named=is_named)
+    following = next_step(state, is_named=is_named)
     if following is None:
         return [f"NEXT: nothing; the workflow is {state['status']}"]
     about, words = following
@@ -207,9 +207,9 @@ def _next(state: Workflow, *, is_named: bool) -> list[str]:
 
 
 def _pending(state: Workflow) -> list[str]:
-    left = pending(state)
     lines = [
-        f"PENDING {kind}: {quoted(', '.join(map(str, items)))}" for kind, items in left.items()
+        f"PENDING {kind}: {quoted(', '.join(map(str, items)))}"
+        for kind, items in pending(state).items()
     ]
     lines += [
         f"TIMEOUT {quoted(t['id'])}: it has used its {t.get('max_iterations')} iterations"
@@ -239,18 +239,15 @@ def _failed(state: Workflow, now: str) -> list[str]:
     tests = state["tests"]
     failing = tests.get("failing_tests") or []
     if tests.get("last_result") == "failed" or failing:
-        age = f" ({times.age(now, tests['last_run'])})" if _is_text(tests.get("last_run")) else ""
+        last_run = tests.get("last_run")
+        age = f" ({times.age(now, last_run)})" if isinstance(last_run, str) else ""
         named = ", ".join(map(str, failing)) or tests.get("last_error", "")
         lines.append(f"FAILING TESTS{age}: {quoted(named)}")
     return lines
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 def _outcome(gate: Fields) -> str:
-    """What a failed gate came to: the end of its output, else what was said about it."""
+    """Return how a failed gate ended: the end of its output, else its other fields."""
     tail = str(gate.get("output_tail") or "").strip().rpartition("\n")[2]
     if gate.get("evidence") == "run":
         ended = f"exit code {gate.get('exit_code')}"
@@ -269,10 +266,12 @@ def _reading(state: Workflow) -> list[str]:
     return ["REQUIRED READING (read each of these files now):", *(quoted(path) for path in paths)]
 
 
-def _not_told(state: Workflow, outside: int) -> list[str]:
-    """A stranger's record may require what is none of its business."""
-    said = f"({outside} more lead out of the workspace and are not named here: holdfast show "
-    return [f"{said}{state['id']})"] if outside else []
+def _outside(state: Workflow, outside: int) -> list[str]:
+    # A record that came with a repository may require a file that is none of its business.
+    if not outside:
+        return []
+    why = "more lead out of the workspace and are not named here"
+    return [f"({outside} {why}: holdfast show {state['id']})"]
 
 
 def _listed(title: str, items: list[str]) -> list[str]:
@@ -284,7 +283,7 @@ def _pairs(fields: Fields) -> list[str]:
 
 
 def _plain(value: object) -> str:
-    """A value in the words of JSON, without its brackets."""
+    """Return a value in the words of JSON, without brackets."""
     if isinstance(value, dict):
         return "; ".join(_pairs(value))
     if isinstance(value, list):

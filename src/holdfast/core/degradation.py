@@ -1,4 +1,4 @@
-"""What can be resumed from which layers: the eight ways in which they can be there or not."""
+"""Degradation tiers: what can be resumed from each combination of available layers."""
 
 from __future__ import annotations
 
@@ -43,29 +43,29 @@ _ROWS = {
 
 
 def tier(*, record: bool, memory: bool, graph: bool) -> Fields:
-    """The name of the tier, whether one can resume, and what from."""
+    """Return the name of the tier, whether a workflow can be resumed, and from what."""
     name, resume, behaviour = _ROWS[record, memory, graph]
     return {"tier": name, "resume": resume, "behaviour": behaviour}
 
 
-def told(observations: list[str]) -> dict[str, str]:
-    """What an entity's observations say, by their names."""
+def observed_values(observations: list[str]) -> dict[str, str]:
+    """Return the values of an entity's observations by their names."""
     pairs = (observation.partition(": ") for observation in observations)
-    return {name: value for name, found, value in pairs if found}
+    return {name: value for name, separator, value in pairs if separator}
 
 
 def phases_at(
     recipe: Recipe, phase: str, at: str, known: list[Phase] | None = None
 ) -> list[Phase] | None:
-    """The phases of a workflow that stands in this one; ``None`` where the recipe has no such.
+    """Return the phases of a workflow that is in ``phase``; ``None`` if the recipe lacks it.
 
-    Of what is ``known`` already, a phase stays as it is where that agrees.
+    A ``known`` phase is kept as it is if it has the same status.
     """
     way = _way_to(recipe, phase)
     if way is None:
         return None
-    before = {(one["name"], one["status"]): one for one in known or []}
-    found: list[Phase] = []
+    before = {(entry["name"], entry["status"]): entry for entry in known or []}
+    phases: list[Phase] = []
     for declared in recipe["phases"]:
         name = declared["name"]
         entry: Phase = {"name": name, "status": "completed" if name in way else "pending"}
@@ -73,12 +73,12 @@ def phases_at(
             entry = {"name": name, "status": "in_progress", "started_at": at}
         elif name in way and declared.get("approval"):
             entry["approved"] = True
-        found.append(before.get((name, entry["status"]), entry))
-    return found
+        phases.append(before.get((name, entry["status"]), entry))
+    return phases
 
 
 def _way_to(recipe: Recipe, phase: str) -> list[str] | None:
-    """The phases on the shortest way from the first one to this, both with it."""
+    """Return the phases on the shortest way from the first to this one, inclusive."""
     names = [declared["name"] for declared in recipe["phases"]]
     following = {
         declared["name"]: declared.get("next", names[number + 1 : number + 2])

@@ -1,6 +1,6 @@
-"""Short names for bytes, from the interpreter's built-in hashes.
+"""Digests from the interpreter's built-in hashes.
 
-``hashlib`` offers the same functions and loads OpenSSL first, at every start.
+``hashlib`` has the same functions, but loads OpenSSL at every start.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ HEX_DIGITS = 32
 
 
 def digest(data: bytes) -> str:
-    """32 hexadecimal digits: enough to notice any accident, not meant against a forger."""
+    """Return 32 hexadecimal digits: enough to detect accidents, not forgery."""
     return blake2b(data, digest_size=HEX_DIGITS // 2).hexdigest()
 
 
 def md5_of(text: str) -> str:
-    """MD5 in hexadecimal, where a record's name is defined by it."""
+    """Return the MD5 of a text in hexadecimal, for record names that are defined by it."""
     return md5(text.encode(errors="replace"), usedforsecurity=False).hexdigest()

@@ -1,37 +1,42 @@
-"""The initiative: a goal that lasts for months, and its milestones one after the other.
+"""An initiative: a goal that lasts for months, and its milestones in order.
 
-``decide`` answers a command with what happened or with a refusal, ``evolve`` takes one event into
-the state; both are pure. The status only goes forward, except from blocked back to in progress.
+Pure. The status only moves forward, except from blocked back to in progress.
 """
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal, word
-from holdfast.core.workflow.validation import first_bad_text
+from holdfast.core.refusal import Refusal, first_bad_text, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.log_types import Initiative, Milestone, MilestoneTask
-    from holdfast.core.types import Command, Draft, Event, Fields
+    from holdfast.core.types import (
+        Command,
+        Draft,
+        Event,
+        Fields,
+        Initiative,
+        Milestone,
+        MilestoneTask,
+    )
 
     Answer = list[Draft] | Refusal
 
 STATUSES = {"created": 0, "in_progress": 1, "blocked": 1, "completed": 2, "archived": 3}
-"""How far along each one is: an edit by hand may skip one, never go back."""
+"""The order of the statuses: an edit by hand may skip one, never go back."""
 STEPS = {
     "block_initiative": ("in_progress", "blocked"),
     "unblock_initiative": ("blocked", "in_progress"),
     "finish_initiative": ("in_progress", "completed"),
     "archive_initiative": ("completed", "archived"),
 }
-NAME_LIMIT = 200
+MAX_NAME_CHARACTERS = 200
 CREATE = 'holdfast initiative create NAME --milestone "M1: TITLE"'
 
 
 def decide(state: Initiative | None, command: Command) -> list[Draft] | Refusal:
-    """What happens when this is asked of that initiative."""
+    """Return the events of a command, or a refusal."""
     if command["type"] == "create_initiative":
         return create(state, command)
     if state is None:
@@ -41,7 +46,7 @@ def decide(state: Initiative | None, command: Command) -> list[Draft] | Refusal:
 
 
 def evolve(state: Initiative | None, event: Event) -> Initiative:
-    """The initiative after this event."""
+    """Return the initiative after an event; raise ``ValueError`` if it cannot be the first."""
     data, at = event["data"], event["at"]
     if event["type"] == "initiative_created":
         return _created(data, at)
@@ -55,7 +60,7 @@ def find_milestone(state: Initiative, milestone_id: str | None) -> Milestone | N
 
 
 def next_command(state: Initiative) -> str:
-    """What carries the initiative on from where it is."""
+    """Return the command that continues the initiative."""
     current = find_milestone(state, state["current_milestone"])
     if state["status"] == "blocked":
         return "holdfast initiative unblock"
@@ -68,17 +73,17 @@ def next_command(state: Initiative) -> str:
 
 
 def create(state: Initiative | None, command: Command) -> Answer:
-    name, given = command["args"]["name"], command["args"]["milestones"]
-    ids = [milestone["id"] for milestone in given]
-    bad = first_bad_text(name=name, title=[m["title"] for m in given if m["title"]])
+    name, milestones = command["args"]["name"], command["args"]["milestones"]
+    ids = [milestone["id"] for milestone in milestones]
+    bad = first_bad_text(name=name, title=[m["title"] for m in milestones if m["title"]])
     why = bad.message if bad else None
     if state is not None:
         why = f"{state['name']} exists already and is {state['status']}"
-    elif not name.isprintable() or len(name) > NAME_LIMIT:
-        why = f"a name is one line of at most {NAME_LIMIT} printable characters"
-    elif not ids or not all(each.isprintable() and each.split() == [each] for each in ids):
+    elif not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
+        why = f"a name is one line of at most {MAX_NAME_CHARACTERS} printable characters"
+    elif not ids or not all(own.isprintable() and own.split() == [own] for own in ids):
         why = f"{name} needs milestones, and each of them an id that is one word"
-    elif len(set(alike := [each.casefold() for each in ids])) < len(ids):
+    elif len(set(alike := [own.casefold() for own in ids])) < len(ids):
         twice = ids[alike.index(max(alike, key=alike.count))]
         why = f"{name} has milestone {twice} twice"
     elif (behind := out_of_order(ids)) is not None:
@@ -87,26 +92,28 @@ def create(state: Initiative | None, command: Command) -> Answer:
         is_open = state is not None and state["status"] not in ("completed", "archived")
         hint = f"holdfast initiative use {word(state['name'])}" if state and is_open else CREATE
         return Refusal("already" if state else "invalid", f"initiative create: {why}", hint)
-    milestones = [{"id": milestone["id"], "title": milestone["title"]} for milestone in given]
-    data: Fields = {"name": name, "milestones": milestones}
+    data: Fields = {
+        "name": name,
+        "milestones": [{"id": m["id"], "title": m["title"]} for m in milestones],
+    }
     if command["args"].get("files"):
         data["files"] = True
     return [{"type": "initiative_created", "data": data}]
 
 
 def out_of_order(ids: list[str]) -> tuple[str, str] | None:
-    """The first two neighbours that are numbered the wrong way round."""
-    numbered = [each for each in ids if each[:1] in "Mm" and each[1:].isdecimal()]
-    for place, other in enumerate(numbered[1:]):
-        if int(other[1:]) < int(numbered[place][1:]):
-            return numbered[place], other
+    """Return the first two neighbours whose numbers are in the wrong order."""
+    numbered = [name for name in ids if name[:1] in "Mm" and name[1:].isdecimal()]
+    for position, following in enumerate(numbered[1:]):
+        if int(following[1:]) < int(numbered[position][1:]):
+            return numbered[position], following
     return None
 
 
 def _created(data: Fields, at: str) -> Initiative:
     milestones: list[Milestone] = [
-        {"id": given["id"], "title": given["title"], "status": "pending", "tasks": []}
-        for given in data["milestones"]
+        {"id": planned["id"], "title": planned["title"], "status": "pending", "tasks": []}
+        for planned in data["milestones"]
     ]
     created: Initiative = {
         "name": data["name"],
@@ -125,20 +132,20 @@ def _refused(state: Initiative, code: str, message: str) -> Refusal:
 
 
 def _open_milestone(state: Initiative, command: Command, verb: str) -> Milestone | Refusal:
-    """The milestone that a command names, when it can be worked on."""
+    """Return the milestone that a command names, or a refusal if it cannot be worked on."""
     milestone_id = command["args"]["milestone"]
-    found = find_milestone(state, milestone_id)
+    milestone = find_milestone(state, milestone_id)
     if state["status"] in ("completed", "archived"):
         return _refused(state, "ended", f"{verb}: {state['name']} is {state['status']} for good")
-    if found is None:
+    if milestone is None:
         known = ", ".join(milestone["id"] for milestone in state["milestones"]) or "none"
         why = f"{state['name']} has no milestone {milestone_id!r}; it has {known}"
         return _refused(state, "not_found", f"{verb}: {why}")
-    if found["status"] == "completed":
+    if milestone["status"] == "completed":
         return _refused(state, "already", f"{verb}: {milestone_id} is completed already")
     if state["status"] == "blocked" and verb != "task":
         return _refused(state, "blocked", f"{verb}: {state['name']} is blocked")
-    return found
+    return milestone
 
 
 def start(state: Initiative, command: Command) -> Answer:
@@ -198,7 +205,7 @@ def complete(state: Initiative, command: Command) -> Answer:
 
 
 def _following(state: Initiative, completed_id: str) -> str | None:
-    """The milestone to go on with: the current one while it is open, else the next in order."""
+    """Return the next milestone: the current one while it is open, else the next in order."""
     behind = [milestone["id"] for milestone in state["milestones"]].index(completed_id)
     ahead = [*state["milestones"][behind + 1 :], *state["milestones"][:behind]]
     open_ids = [milestone["id"] for milestone in ahead if milestone["status"] != "completed"]
@@ -227,7 +234,7 @@ def _with(
 
 
 def change_status(state: Initiative, command: Command) -> Answer:
-    """Blocks, unblocks, finishes or archives."""
+    """Block, unblock, finish or archive an initiative."""
     verb, args = command["type"].removesuffix("_initiative"), command["args"]
     needed, status = STEPS[command["type"]]
     data: Fields = {"status": status}
@@ -260,15 +267,15 @@ def _status_changed(state: Initiative, data: Fields, at: str) -> Initiative:
     return after
 
 
-def with_those_left_out(before: Initiative, after: Initiative) -> list[Milestone]:
-    """All milestones, in the order they had: one that is not spoken of stays as it was."""
-    told = {milestone["id"]: milestone for milestone in after["milestones"]}
-    known = [told.pop(each["id"], each) for each in before["milestones"]]
-    return [*known, *told.values()]
+def merge_milestones(before: Initiative, after: Initiative) -> list[Milestone]:
+    """Return all milestones in their order; those that ``after`` omits are kept."""
+    changed = {milestone["id"]: milestone for milestone in after["milestones"]}
+    known = [changed.pop(milestone["id"], milestone) for milestone in before["milestones"]]
+    return [*known, *changed.values()]
 
 
-def gone_back(state: Initiative | None, status: str) -> Refusal | None:
-    """A refusal where this status lies behind the one that was reached."""
+def refuse_going_back(state: Initiative | None, status: str) -> Refusal | None:
+    """Return a refusal if a status lies behind the one that was reached."""
     if state is None or STATUSES[status] >= STATUSES[state["status"]]:
         return None
     why = f"{state['name']} is {state['status']} and cannot be {status} again"

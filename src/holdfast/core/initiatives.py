@@ -1,7 +1,7 @@
-"""All initiatives of a workspace, and which of them is current: one aggregate, one record.
+"""All initiatives of a workspace and which of them is current: one aggregate, one record.
 
-What happens within an initiative is ``core.initiative``'s to decide; here it is found by its key,
-which is also the name of its folder. An initiative never leaves: it is archived at most.
+``core.initiative`` decides and evolves a single initiative; this module finds it by its key, which
+is also the name of its folder. An initiative is never removed, only archived.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.log_types import Initiative, Initiatives
-    from holdfast.core.types import Command, Draft, Event
+    from holdfast.core.types import Command, Draft, Event, Initiative, Initiatives
 
     Answer = list[Draft] | Refusal
 
-LONGEST_KEY = 48
+MAX_KEY_CHARACTERS = 48
 _NAMELESS = "initiative"
 
 
@@ -29,13 +28,13 @@ def blank() -> Initiatives:
 
 
 def key_of(name: str) -> str:
-    """What an initiative's folder is called: two names that only look alike never share one."""
+    """Return the key and folder name of an initiative; two different names never share one."""
     plain = "".join([c if c.isascii() and c.isalnum() else "-" for c in name.lower()])
     joined = "-".join([part for part in plain.split("-") if part])
-    is_told = bool(joined) and all(c.isascii() for c in name if c.isalnum())
-    if is_told and len(joined) <= LONGEST_KEY:
+    is_whole = bool(joined) and all(c.isascii() for c in name if c.isalnum())
+    if is_whole and len(joined) <= MAX_KEY_CHARACTERS:
         return joined
-    kept = joined[: LONGEST_KEY - 9].rstrip("-") or _NAMELESS
+    kept = joined[: MAX_KEY_CHARACTERS - 9].rstrip("-") or _NAMELESS
     return f"{kept}-{crc32(name.encode(errors='replace')):08x}"
 
 
@@ -43,19 +42,19 @@ def current_of(state: Initiatives) -> Initiative | None:
     return state["all"].get(state["current"] or "")
 
 
-def found(state: Initiatives, name: str) -> str | None:
-    """The key of the initiative that is called so, by its name or by its key."""
+def find_key(state: Initiatives, name: str) -> str | None:
+    """Return the key of the initiative with this name or key."""
     named = [key for key, one in state["all"].items() if one["name"] == name]
     return named[0] if named else (name if name in state["all"] else None)
 
 
 def decide(state: Initiatives | None, command: Command) -> list[Draft] | Refusal:
-    """What happens when this is asked of one of them; of the current one unless it is named."""
+    """Return the events of a command, or a refusal. Without a name it is for the current one."""
     return DECIDE.get(command["type"], _of_one)(state or blank(), command)
 
 
 def evolve(state: Initiatives | None, event: Event) -> Initiatives:
-    """All of them after this event."""
+    """Return all initiatives after an event."""
     return EVOLVE.get(event["type"], _one_evolved)(state or blank(), event)
 
 
@@ -87,7 +86,7 @@ def _opened(state: Initiatives, event: Event) -> Initiatives:
 
 def _use(state: Initiatives, command: Command) -> Answer:
     name = command["args"]["name"]
-    key = found(state, name)
+    key = find_key(state, name)
     if key is None:
         return no_such(state, "use", name)
     if key == state["current"]:
@@ -107,26 +106,26 @@ def _used(state: Initiatives, event: Event) -> Initiatives:
 
 
 def _adopt_record(state: Initiatives, command: Command) -> Answer:
-    told: Initiatives = command["args"]["state"]
-    for key, one in told["all"].items():
-        back = initiative.gone_back(state["all"].get(key), one["status"])
+    adopted: Initiatives = command["args"]["state"]
+    for key, one in adopted["all"].items():
+        back = initiative.refuse_going_back(state["all"].get(key), one["status"])
         if back is not None:
             return back
-    kept = {"state": {**told, "all": _kept(state["all"], told["all"])}}
+    kept = {"state": {**adopted, "all": _kept(state["all"], adopted["all"])}}
     return [{"type": "record_adopted", "data": {**command["args"], **kept}}]
 
 
 def _adopted(state: Initiatives, event: Event) -> Initiatives:
-    # Each keeps the time it tells: which of several sources is the newest is decided by that.
-    told: Initiatives = event["data"]["state"]
-    return {"current": told["current"], "all": {**state["all"], **told["all"]}}
+    # Each keeps its own time, which decides which of several sources is the newest.
+    adopted: Initiatives = event["data"]["state"]
+    return {"current": adopted["current"], "all": {**state["all"], **adopted["all"]}}
 
 
 def _adopt_edit(state: Initiatives, command: Command) -> Answer:
-    told = [change for change in command["args"]["changes"] if not _takes_away(change)]
-    after: Initiatives = diff.apply(dict(state), told)  # type: ignore[assignment]
+    kept = [change for change in command["args"]["changes"] if not _is_removal(change)]
+    after: Initiatives = diff.apply(dict(state), kept)  # type: ignore[assignment]
     for key, one in after["all"].items():
-        back = initiative.gone_back(state["all"].get(key), one["status"])
+        back = initiative.refuse_going_back(state["all"].get(key), one["status"])
         if back is not None:
             return back
     after = {**after, "all": _kept(state["all"], after["all"])}
@@ -136,17 +135,17 @@ def _adopt_edit(state: Initiatives, command: Command) -> Answer:
 
 
 def _kept(before: dict[str, Initiative], after: dict[str, Initiative]) -> dict[str, Initiative]:
-    """The same with the milestones that a record left out: many tools list only what is begun."""
+    """Add the milestones that a record omits: many tools list only those that were begun."""
     return {
-        key: {**one, "milestones": initiative.with_those_left_out(before[key], one)}
+        key: {**one, "milestones": initiative.merge_milestones(before[key], one)}
         if key in before
         else one
         for key, one in after.items()
     }
 
 
-def _takes_away(change: list[object]) -> bool:
-    """Whether an initiative would be gone: a record that names another one says nothing of it."""
+def _is_removal(change: list[object]) -> bool:
+    """Return whether a change removes an initiative, which a record cannot do."""
     path, _, now = change
     is_one = isinstance(path, list) and len(path) == 2 and path[0] == "all"
     return is_one and now == diff.ABSENT
@@ -156,9 +155,9 @@ def _edited(state: Initiatives, event: Event) -> Initiatives:
     changes = event["data"]["changes"]
     after: Initiatives = diff.apply(dict(state), changes)  # type: ignore[assignment]
     paths = [change[0] for change in changes]
-    told = {path[1] for path in paths if path[0] == "all" and path[2:] in ([], ["updated_at"])}
-    changed = {path[1] for path in paths if path[0] == "all"} - told
-    # An edit that tells no time of its own is as new as the moment in which it was seen.
+    timed = {path[1] for path in paths if path[0] == "all" and path[2:] in ([], ["updated_at"])}
+    changed = {path[1] for path in paths if path[0] == "all"} - timed
+    # An edit without a time of its own is as new as the moment in which it was read.
     stamped: dict[str, Initiative] = {key: after["all"][key] for key in after["all"]}
     for key in changed:
         stamped[key] = {**stamped[key], "updated_at": event["at"]}
@@ -166,14 +165,14 @@ def _edited(state: Initiatives, event: Event) -> Initiatives:
 
 
 def _correct(state: Initiatives, command: Command) -> Answer:
-    """One source was right, and others follow it; what they said is kept in the event."""
+    """Make stale sources follow the right one; the event keeps what they said."""
     args = dict(command["args"])
     one = state["all"].get(args["initiative"])
     if one is None or args.pop("seen") != one["updated_at"]:
-        # Somebody was faster: the next look weighs the sources again.
+        # Another process changed it since: the next check compares the sources again.
         return []
     if "state" in args:
-        back = initiative.gone_back(one, args["state"]["status"])
+        back = initiative.refuse_going_back(one, args["state"]["status"])
         if back is not None:
             return back
     return [{"type": "initiative_sync_corrected", "data": args}]
@@ -200,8 +199,8 @@ def _recover(state: Initiatives, command: Command) -> Answer:
 
 def _recovered(state: Initiatives, event: Event) -> Initiatives:
     data = event["data"]
-    told: Initiative = data["state"]
-    one: Initiative = {**told, "updated_at": event["at"]}
+    recovered: Initiative = data["state"]
+    one: Initiative = {**recovered, "updated_at": event["at"]}
     return {"current": data["initiative"], "all": {**state["all"], data["initiative"]: one}}
 
 
@@ -223,4 +222,4 @@ EVOLVE: dict[str, Callable[[Initiatives, Event], Initiatives]] = {
 }
 OTHERS = ("milestone_started", "milestone_task_recorded", "milestone_completed",
           "initiative_status_changed")  # fmt: skip
-"""Events of one initiative, which ``core.initiative`` knows."""
+"""Events of a single initiative, which ``core.initiative`` evolves."""

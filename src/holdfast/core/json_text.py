@@ -1,8 +1,8 @@
 """JSON as Holdfast reads and writes it, over the interpreter's own C scanner and encoder.
 
-The ``json`` package spends most of its start on regular expressions that these two don't need.
-It is imported only to explain a syntax error. Numbers are normalised while they are read (``2.0``
-is ``2``), so that tools which print numbers their own way do not look like an edit.
+The ``json`` package spends most of its import on regular expressions that these two do not need; it
+is imported only to explain a syntax error. Numbers are normalised while they are read (``2.0`` is
+``2``), so that another tool's way to print them is not an edit.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ MAX_DIGITS = 64
 TOO_DEEP = "it is nested too deeply"
 HALF_A_PAIR = "it has half of a surrogate pair"
 _WHITESPACE = " \t\n\r"
-_SOMEWHERE = 0
-"""The line of a fault that the C scanner met: it does not tell where."""
+_UNKNOWN_LINE = 0
+"""The line of a fault that the C scanner reports without a position."""
 
 
 class BadJson(ValueError):
-    """Text that is not the JSON Holdfast takes; ``line`` is where."""
+    """Text that is not JSON as Holdfast takes it; ``line`` is the line of the fault."""
 
     def __init__(self, why: str, line: int = 1) -> None:
         super().__init__(why)
@@ -39,33 +39,33 @@ class BadJson(ValueError):
 def _number(text: str) -> int | float:
     value = float(text)
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124
-        raise BadJson(f"the number {text[:20]} is too large", _SOMEWHERE)
+        raise BadJson(f"the number {text[:20]} is too large", _UNKNOWN_LINE)
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 def _integer(text: str) -> int:
     if len(text) > MAX_DIGITS:
-        raise BadJson(f"a number of {len(text)} digits is too large", _SOMEWHERE)
+        raise BadJson(f"a number of {len(text)} digits is too large", _UNKNOWN_LINE)
     return int(text)
 
 
 def _constant(text: str) -> object:
-    raise BadJson(f"{text} is not JSON", _SOMEWHERE)
+    raise BadJson(f"{text} is not JSON", _UNKNOWN_LINE)
 
 
 def number(text: str) -> object:
-    """The number, or the word in place of one, that stands in a JSON text."""
+    """Return the value of a number in a JSON text; raise ``BadJson`` for what is not one."""
     if text.endswith(("NaN", "Infinity")):
         return _constant(text)
     return _integer(text) if text.removeprefix("-").isdigit() else _number(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise BadJson(twice(next(key for key in keys if keys.count(key) > 1)), _SOMEWHERE)
-    return found
+        raise BadJson(twice(next(key for key in keys if keys.count(key) > 1)), _UNKNOWN_LINE)
+    return fields
 
 
 def twice(key: str) -> str:
@@ -73,7 +73,7 @@ def twice(key: str) -> str:
 
 
 class _Context:
-    """What the C scanner asks of its caller."""
+    """The settings that the C scanner asks for."""
 
     strict = True
     object_hook = None
@@ -95,21 +95,21 @@ _scan_strict = make_scanner(_StrictContext())  # type: ignore[arg-type]
 
 
 def loads(text: str | bytes, *, strict: bool = False) -> Any:
-    """The value of a JSON text; ``BadJson`` otherwise.
+    """Return the value of a JSON text; raise ``BadJson`` if it is not JSON.
 
-    ``strict`` is for text from outside: it also refuses a key that stands twice, deep nesting
-    and lone surrogates.
+    ``strict`` is for text from outside: it also refuses repeated keys, deep nesting and lone
+    surrogates.
     """
     if isinstance(text, bytes):
         text = _decoded(text)
     try:
         return _loaded(text, strict=strict)
     except BadJson as bad:
-        if bad.line != _SOMEWHERE:
+        if bad.line != _UNKNOWN_LINE:
             raise
-        from holdfast.core.json_positions import line_of
+        from holdfast.core.json_positions import line_of_fault
 
-        raise BadJson(bad.why, line_of(text, bad.why)) from None
+        raise BadJson(bad.why, line_of_fault(text, bad.why)) from None
 
 
 def _loaded(text: str, *, strict: bool) -> Any:
@@ -122,7 +122,7 @@ def _loaded(text: str, *, strict: bool) -> Any:
     except BadJson:
         raise
     except RecursionError:
-        raise BadJson(TOO_DEEP, _SOMEWHERE) from None
+        raise BadJson(TOO_DEEP, _UNKNOWN_LINE) from None
     except (StopIteration, SystemError, ValueError):
         raise _explained(text) from None
     if text[end:].strip(_WHITESPACE):
@@ -141,9 +141,10 @@ def _decoded(raw: bytes) -> str:
 
 
 def _explained(text: str) -> BadJson:
-    """Why the text is not JSON, in the words of the ``json`` package.
+    """Return the syntax error in the words of the ``json`` package.
 
-    Without that package loaded the C scanner has no exception to raise, and says ``SystemError``.
+    Unless that package is loaded, the C scanner has no exception to raise and gives
+    ``SystemError``.
     """
     if not text.strip(_WHITESPACE):
         return BadJson("it is empty")
@@ -158,10 +159,10 @@ def _explained(text: str) -> BadJson:
 
 def _check(value: object, depth: int) -> None:
     if depth == 0:
-        raise BadJson(TOO_DEEP, _SOMEWHERE)
+        raise BadJson(TOO_DEEP, _UNKNOWN_LINE)
     if isinstance(value, str):
         if not is_encodable(value):
-            raise BadJson(HALF_A_PAIR, _SOMEWHERE)
+            raise BadJson(HALF_A_PAIR, _UNKNOWN_LINE)
     elif isinstance(value, dict):
         for key, inner in value.items():
             _check(key, depth)
@@ -180,7 +181,7 @@ def is_encodable(text: str) -> bool:
 
 
 def refuse(value: object) -> object:
-    """What an encoder does with a value that is none."""
+    """Raise ``TypeError`` for a value that JSON does not have."""
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
@@ -188,7 +189,7 @@ _encode = _make_encoder(None, refuse, encode_basestring, None, ":", ",", False, 
 
 
 def dumps(value: object) -> str:
-    """Compact JSON, keys in their order."""
+    """Return compact JSON, with the keys in their order."""
     return "".join(_encode(value, 0))
 
 
@@ -199,9 +200,9 @@ _WIDTH = 96
 
 
 def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
-    """The value for people: each field on a line of its own, and each entry of a list.
+    """Return JSON for people: each field and each entry of a list of objects on its own line.
 
-    An object that fits on a line, and has no list of objects in it, stands on one.
+    An object that fits on a line and has no list of objects in it is on one line.
     """
     if levels and value and isinstance(value, dict):
         if indent and levels > 1:
@@ -229,19 +230,19 @@ def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
 
 
 def pretty(value: object) -> str:
-    """JSON for people."""
+    """Return JSON for people."""
     return laid_out(value)
 
 
 def line_of(value: object) -> str:
-    """The value on one line, with spaces."""
+    """Return JSON on one line, with spaces."""
     return "".join(_encode_spaced(value, 0))
 
 
 class Memo:
     """The results of a function for objects that are never changed in place.
 
-    State never is, so most entries of a record are the very objects that they were one event
+    State is never changed in place, so most entries of a record are the same objects as one event
     before. Each object is kept, so that no other object can get its id.
     """
 
@@ -275,7 +276,7 @@ _dumps = Memo(dumps)
 
 
 class FieldTexts:
-    """Compact JSON of a state that is replaced again and again with few of its fields changed."""
+    """Compact JSON of a state that is replaced often with few of its fields changed."""
 
     def __init__(self) -> None:
         self._keys: list[str] = []
@@ -283,7 +284,7 @@ class FieldTexts:
         self._texts: list[str] = []
 
     def dumps(self, state: Any) -> str:
-        """Return what ``dumps`` does, but encode only what is not the same object as last time."""
+        """Return what ``dumps`` returns, but encode only fields that are new objects."""
         if not isinstance(state, dict):
             return dumps(state)
         keys, values = list(state), list(state.values())

@@ -1,7 +1,7 @@
-"""Whose turn it is in a loop: the unit that is due, what is due for it, and what that needs.
+"""The turn of a loop: the unit that is due, what is due for it, and what that needs.
 
-Units that are nearly done come first, so that work is finished before more is begun; units that are
-blocked or out of iterations wait for a person and free the next.
+Units that are nearly done come first, so that work is finished before more is begun. Units that are
+blocked or out of iterations wait for a person, and the next unit is due.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 STUCK = ("blocked", "timeout")
 _ORDER = ("verifying", "confirming", "in_progress", "pending")
 _TURNS = {"confirming": "confirm", "verifying": "verify"}
-_SAID = ("criteria", "files", "output", "remaining", "blockers", "verify", "model")
+_UNIT_FIELDS = ("criteria", "files", "output", "remaining", "blockers", "verify", "model")
 
 
 def turn_of(state: Workflow) -> tuple[Task | None, str]:
-    """The unit that is due and its turn, iterate, confirm, verify or timeout; if one is ready."""
+    """Return the unit that is due and its turn: iterate, confirm, verify or timeout."""
     for status in _ORDER:
         for task in state["tasks"]:
             if task["status"] == status and not units.waits_for(state, task):
@@ -35,13 +35,13 @@ def _turn(task: Task) -> str:
 
 
 def current_unit(state: Workflow) -> Task | None:
-    """The unit that is due, else the first that waits for a person."""
+    """Return the unit that is due, else the first that waits for a person."""
     held = [task for task in state["tasks"] if task["status"] in STUCK]
     return turn_of(state)[0] or next(iter(held), None)
 
 
 def stuck(state: Workflow) -> dict[str, str]:
-    """The units that wait for a person, and why."""
+    """Return the units that wait for a person, and why."""
     return {str(task["id"]): _why(task) for task in state["tasks"] if task["status"] in STUCK}
 
 
@@ -52,18 +52,21 @@ def _why(task: Task) -> str:
     return f"timeout: it has used {units.allowed(task)}"
 
 
-def ahead(state: Workflow, *, is_named: bool = False) -> Fields:
-    """What to do now, with everything that the doing needs; a loop that was named is so again."""
+def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
+    """Return what to do now and everything needed to do it.
+
+    ``is_named``: the commands name the loop.
+    """
     task, turn = turn_of(state)
     aim = f" -w {word(state['id'])}" if is_named else ""
-    found: Fields = {"loop": state["id"], "phase": state["phase"], "stuck": stuck(state)}
+    answer: Fields = {"loop": state["id"], "phase": state["phase"], "stuck": stuck(state)}
     if task is None:
-        found["turn"] = _turn_without(state)
-        words = map(word, _without_unit(state, found["turn"])[1])
-        found["command"] = " ".join(["holdfast", *words]) + aim
-        return found
+        answer["turn"] = _turn_without(state)
+        words = map(word, _without_unit(state, answer["turn"])[1])
+        answer["command"] = " ".join(["holdfast", *words]) + aim
+        return answer
     used = task.get("iterations_used", 0)
-    found |= {
+    answer |= {
         "turn": turn,
         "unit": task["id"],
         "title": task["description"],
@@ -73,17 +76,17 @@ def ahead(state: Workflow, *, is_named: bool = False) -> Fields:
         "signal": units.signal_of(task),
         "guardrails": state.get("guardrails", []),
     }
-    found["command"], *others = _commands(task, turn, aim)
+    answer["command"], *others = _commands(task, turn, aim)
     if others:
-        found["or"] = others
-    found |= {key: task.get(key) for key in _SAID if task.get(key)}
+        answer["or"] = others
+    answer |= {key: task.get(key) for key in _UNIT_FIELDS if task.get(key)}
     if turn == "timeout":
-        found["choices"] = units.CHOICES
-    return found
+        answer["choices"] = units.CHOICES
+    return answer
 
 
 def _commands(task: Task, turn: str, aim: str) -> list[str]:
-    """The commands that can end the turn, each whole: people and agents paste them."""
+    """Return the commands that can end the turn, ready to paste."""
     verb, ways = {
         "confirm": ("confirm", ["--clean", "--issues TEXT"]),
         "verify": ("verify", ["--passed", "--failed TEXT", "--run -- COMMAND"]),
@@ -97,7 +100,7 @@ def _commands(task: Task, turn: str, aim: str) -> list[str]:
 
 
 def next_words(state: Workflow) -> tuple[str, list[str]]:
-    """The next step of an active loop: what it is about, and the words after ``holdfast``."""
+    """Return what the next step is about, and the words of its command after ``holdfast``."""
     task, turn = turn_of(state)
     if task is None:
         return _without_unit(state, _turn_without(state))
@@ -120,10 +123,10 @@ def next_words(state: Workflow) -> tuple[str, list[str]]:
 
 
 def _turn_without(state: Workflow) -> str:
-    """What is due when no unit is."""
+    """Return what is due if no unit is."""
     if not state["tasks"]:
         return "plan"
-    return "archive" if all(one["status"] == "completed" for one in state["tasks"]) else "wait"
+    return "archive" if all(task["status"] == "completed" for task in state["tasks"]) else "wait"
 
 
 def _without_unit(state: Workflow, turn: str) -> tuple[str, list[str]]:
@@ -146,8 +149,8 @@ def _mark(state: Workflow) -> str:
     return "R" if state["recipe"].get("mode") == "knowledge" else "T"
 
 
-def told(state: Workflow) -> list[str]:
-    """What a briefing tells of the unit that is due, unquoted: a name and a text each line."""
+def unit_lines(state: Workflow) -> list[str]:
+    """Return the lines of a briefing about the unit that is due, not yet quoted."""
     task, turn = turn_of(state)
     if task is None:
         return []
@@ -159,8 +162,8 @@ def told(state: Workflow) -> list[str]:
 
 
 def lessons(state: Workflow) -> list[str]:
-    """The guardrails, a line each."""
+    """Return the guardrails, one line each."""
     return [
-        f"when {one.get('when')}: {one.get('problem')}; instead: {one.get('solution')}"
-        for one in state.get("guardrails", [])
+        f"when {rule.get('when')}: {rule.get('problem')}; instead: {rule.get('solution')}"
+        for rule in state.get("guardrails", [])
     ]

@@ -1,4 +1,4 @@
-"""What a workflow leaves in the memory of a project: one sentence each, in fixed words."""
+"""The lines that workflows and logs leave in a project's memory file."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.core.log_types import LearningEntry
-    from holdfast.core.types import Fields, Workflow
+    from holdfast.core.types import Fields, LearningEntry, Workflow
 
-LONGEST = 200
-PREFERENCES = 5
+MAX_CHARACTERS = 200
+MAX_PREFERENCES = 5
 _REACHED = {
     ("apex", "plan"): "analyze completed, planning",
     ("apex", "implement"): "plan approved, implementing",
@@ -19,26 +18,26 @@ _REACHED = {
     ("debug", "implement"): "root cause found, fixing",
     ("brainstorm", "design"): "exploring → designing",
 }
-"""What is said when a workflow of this recipe has reached this phase."""
+"""The words for a recipe and the phase that was reached."""
 BEGINNINGS = ("Active ", "Completed ", "Expired workflow: ", "The user chose ", "The user wanted ")
-"""How sentences begin that change with time: one of them that is not wanted any more was ours."""
+"""How lines begin that Holdfast replaces when they are outdated."""
 
 
 def position(recipe: str, title: str, begun: Sequence[str]) -> str | None:
-    """Where an active workflow is, by the phases that were begun; nothing before the first."""
+    """Return where an active workflow is, by its begun phases; ``None`` before the first."""
     for phase in reversed(begun):
         if (recipe, phase) in _REACHED:
-            said = _REACHED[recipe, phase]
-            return f"Active {recipe.upper()} workflow: {said} {one_line(title)}"
+            reached = _REACHED[recipe, phase]
+            return f"Active {recipe.upper()} workflow: {reached} {one_line(title)}"
     return None
 
 
 def completion(recipe: str, title: str, ending: Fields) -> str:
-    """How it ended, by the event that says so; by force it is not simply done."""
-    said = str(ending.get("outcome") or "done")
+    """Return how a workflow ended, by its last event; an end by force is said to be one."""
+    outcome = str(ending.get("outcome") or "done")
     if ending.get("skipped"):
-        said = f"{ending.get('outcome') or 'ended'}, by force: {ending.get('reason')}"
-    return f"Completed {recipe.upper()} for {one_line(title)}: {one_line(said)}"
+        outcome = f"{ending.get('outcome') or 'ended'}, by force: {ending.get('reason')}"
+    return f"Completed {recipe.upper()} for {one_line(title)}: {one_line(outcome)}"
 
 
 def expiry(recipe: str, title: str, phase: str | None) -> str:
@@ -51,31 +50,31 @@ def learned(entry: LearningEntry) -> str:
 
 
 def preferences(delegations: Fields, interviews: Fields) -> list[str]:
-    """What people did otherwise than was suggested, the most frequent first."""
+    """Return what people chose instead of what was suggested, most frequent first."""
     counts: dict[str, int] = {}
     for entry in delegations["entries"]:
         if entry.get("kind") in ("override", "routing"):
-            said = f"chose {one_line(entry['chosen'])} instead of {one_line(entry['suggested'])}"
+            act = f"chose {one_line(entry['chosen'])} instead of {one_line(entry['suggested'])}"
             intent = entry.get("intent")
-            said += f" for {one_line(intent)}" if intent else ""
-            counts[said] = counts.get(said, 0) + 1
+            act += f" for {one_line(intent)}" if intent else ""
+            counts[act] = counts.get(act, 0) + 1
     for entry in interviews["skips"]:
-        said = f"wanted no interview for {one_line(entry['skill'])}"
-        counts[said] = counts.get(said, 0) + 1
+        act = f"wanted no interview for {one_line(entry['skill'])}"
+        counts[act] = counts.get(act, 0) + 1
     ranked = sorted(counts.items(), key=lambda pair: -pair[1])
     return [
-        f"The user {said}{f' ({times} times)' if times > 1 else ''}"
-        for said, times in ranked[:PREFERENCES]
+        f"The user {act}{f' ({times} times)' if times > 1 else ''}"
+        for act, times in ranked[:MAX_PREFERENCES]
     ]
 
 
 def begun(state: Workflow) -> list[str]:
-    """The phases that were begun, as far as the workflow has come now."""
+    """Return the names of the phases that were begun."""
     return [phase["name"] for phase in state["phases"] if phase["status"] != "pending"]
 
 
 def one_line(text: str) -> str:
-    """Stored text as a part of one line of somebody else's document."""
+    """Return stored text as a part of one line of another document."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     words = words.replace("<!--", "<! --").replace("-->", "-- >").replace("</", "\u2039/")
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+    return words if len(words) <= MAX_CHARACTERS else f"{words[: MAX_CHARACTERS - 1]}…"

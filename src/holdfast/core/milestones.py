@@ -1,7 +1,7 @@
-"""What milestone pages say, against what an initiative says. Pure.
+"""Milestone pages compared with an initiative. Pure.
 
-A page tells of a milestone whether it is completed, and which of its tasks are done; that one is
-in progress, or blocked, it cannot say, so it does not disagree with that.
+A page states whether a milestone is completed and which of its tasks are done. It cannot state that
+a milestone is in progress or blocked, so it does not disagree with that.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.core.log_types import Initiative, Milestone, MilestoneTask
+    from holdfast.core.types import Initiative, Milestone, MilestoneTask
 
-LONGEST = 500
+MAX_CHARACTERS = 500
 
 
 def plain(text: str) -> str:
-    """A text on one line, as a page can hold it and a record can keep it."""
+    """Return a text on one line, as pages and records hold it."""
     kept = "".join([c if c.isprintable() else " " for c in text])
-    return " ".join(kept.strip(" *_`#").split())[:LONGEST]
+    return " ".join(kept.strip(" *_`#").split())[:MAX_CHARACTERS]
 
 
-class Told:
-    """One milestone as pages tell of it."""
+class PageMilestone:
+    """A milestone as its pages state it."""
 
     __slots__ = ("checked", "id", "tasks", "title")
 
@@ -30,7 +30,7 @@ class Told:
         self.id = milestone_id
         self.title = title
         self.checked: bool | None = None
-        """Whether its own box is ticked; ``None`` where it has none."""
+        """Whether its own box is ticked; ``None`` without a box."""
         self.tasks: dict[str, bool] = {}
 
     @property
@@ -46,9 +46,9 @@ class Told:
         return "in_progress" if any(self.tasks.values()) else "pending"
 
 
-def rebuilt(name: str, told: Sequence[Told], at: str) -> Initiative:
-    """An initiative from nothing but its pages."""
-    milestones: list[Milestone] = [_fresh(one) for one in told]
+def initiative_from_pages(name: str, pages: Sequence[PageMilestone], at: str) -> Initiative:
+    """Return an initiative made from its pages alone."""
+    milestones: list[Milestone] = [_fresh(page) for page in pages]
     blank: Initiative = {
         "name": name,
         "status": "created",
@@ -61,62 +61,62 @@ def rebuilt(name: str, told: Sequence[Told], at: str) -> Initiative:
     return _positioned(blank)
 
 
-def taken(one: Initiative, told: Sequence[Told]) -> Initiative:
-    """The initiative with what its pages say in it; what they do not tell of stays."""
-    pages = {each.id: each for each in told}
-    known = [milestone["id"] for milestone in one["milestones"]]
+def apply_pages(initiative: Initiative, pages: Sequence[PageMilestone]) -> Initiative:
+    """Return the initiative with what its pages state; the rest is kept."""
+    by_id = {page.id: page for page in pages}
+    known = [milestone["id"] for milestone in initiative["milestones"]]
     milestones = [
-        _merged(milestone, pages[milestone["id"]]) if milestone["id"] in pages else milestone
-        for milestone in one["milestones"]
+        _merged(milestone, by_id[milestone["id"]]) if milestone["id"] in by_id else milestone
+        for milestone in initiative["milestones"]
     ]
-    milestones += [_fresh(each) for each in told if each.id not in known]
-    return _positioned({**one, "milestones": milestones})
+    milestones += [_fresh(page) for page in pages if page.id not in known]
+    return _positioned({**initiative, "milestones": milestones})
 
 
-def disagreements(one: Initiative, told: Sequence[Told]) -> list[str]:
-    """Where pages say something else, in sentences."""
-    found = []
-    known = {milestone["id"]: milestone for milestone in one["milestones"]}
-    for each in told:
-        milestone = known.get(each.id)
+def disagreements(initiative: Initiative, pages: Sequence[PageMilestone]) -> list[str]:
+    """Return one sentence for each difference between pages and initiative."""
+    sentences = []
+    known = {milestone["id"]: milestone for milestone in initiative["milestones"]}
+    for page in pages:
+        milestone = known.get(page.id)
         if milestone is None:
-            found.append(f"{each.id} stands in the milestone files only")
+            sentences.append(f"{page.id} stands in the milestone files only")
             continue
-        if each.is_completed != (milestone["status"] == "completed"):
-            page = "completed" if each.is_completed else "open"
-            found.append(
-                f"{each.id} is {milestone['status']} in initiative.json and {page} in the files"
+        if page.is_completed != (milestone["status"] == "completed"):
+            status = "completed" if page.is_completed else "open"
+            sentences.append(
+                f"{page.id} is {milestone['status']} in initiative.json and {status} in the files"
             )
         open_tasks = [plain(task["text"]) for task in milestone["tasks"] if not task["done"]]
-        ticked = [text for text in open_tasks if each.tasks.get(text)]
+        ticked = [text for text in open_tasks if page.tasks.get(text)]
         if ticked:
-            found.append(f"{each.id}: {len(ticked)} open tasks are ticked in the files")
-    return found
+            sentences.append(f"{page.id}: {len(ticked)} open tasks are ticked in the files")
+    return sentences
 
 
-def in_a_note(found: Sequence[str]) -> str:
+def in_a_note(sentences: Sequence[str]) -> str:
     return (
-        f"the milestone files disagree with initiative.json ({found[0]}): "
+        f"the milestone files disagree with initiative.json ({sentences[0]}): "
         "holdfast initiative sync --from files takes them"
     )
 
 
-def _fresh(told: Told) -> Milestone:
-    tasks: list[MilestoneTask] = [{"text": text, "done": done} for text, done in told.tasks.items()]
-    return {"id": told.id, "title": told.title, "status": told.status, "tasks": tasks}  # type: ignore[typeddict-item]
+def _fresh(page: PageMilestone) -> Milestone:
+    tasks: list[MilestoneTask] = [{"text": text, "done": done} for text, done in page.tasks.items()]
+    return {"id": page.id, "title": page.title, "status": page.status, "tasks": tasks}  # type: ignore[typeddict-item]
 
 
-def _merged(milestone: Milestone, told: Told) -> Milestone:
-    after = _fresh(told)
-    is_known = told.is_completed == (milestone["status"] == "completed")
-    begun = milestone["status"] == "pending" and told.status == "in_progress"
+def _merged(milestone: Milestone, page: PageMilestone) -> Milestone:
+    after = _fresh(page)
+    is_known = page.is_completed == (milestone["status"] == "completed")
+    begun = milestone["status"] == "pending" and page.status == "in_progress"
     if is_known and not begun:
         after["status"] = milestone["status"]
     if after["status"] != "completed" and not is_known and "started_at" in milestone:
         after["status"] = "in_progress"
-    others = [task for task in milestone["tasks"] if plain(task["text"]) not in told.tasks]
+    others = [task for task in milestone["tasks"] if plain(task["text"]) not in page.tasks]
     after["tasks"] = [*after["tasks"], *others]
-    after["title"] = told.title or milestone["title"]
+    after["title"] = page.title or milestone["title"]
     kept = {"started_at": ("in_progress", "blocked", "completed"), "completed_at": ("completed",)}
     for name, statuses in kept.items():
         if name in milestone and after["status"] in statuses:
@@ -124,23 +124,22 @@ def _merged(milestone: Milestone, told: Told) -> Milestone:
     return after
 
 
-def _positioned(one: Initiative) -> Initiative:
-    """The same with a current milestone that is open, and a status that fits what was begun."""
-    open_ids = [each["id"] for each in one["milestones"] if each["status"] != "completed"]
-    begun = [each for each in one["milestones"] if each["status"] != "pending"]
-    current = one["current_milestone"]
+def _positioned(initiative: Initiative) -> Initiative:
+    """Choose an open current milestone, and a status that fits the begun milestones."""
+    milestones = initiative["milestones"]
+    open_ids = [m["id"] for m in milestones if m["status"] != "completed"]
+    begun = [m["id"] for m in milestones if m["status"] != "pending"]
+    current = initiative["current_milestone"]
     if current not in open_ids:
-        last = one["milestones"][-1]["id"] if one["milestones"] else None
-        going = [each["id"] for each in one["milestones"] if each["status"] == "in_progress"]
+        last = milestones[-1]["id"] if milestones else None
+        going = [m["id"] for m in milestones if m["status"] == "in_progress"]
         current = next(iter([*going, *open_ids]), last)
-    after: Initiative = {**one, "current_milestone": current}
-    if one["status"] == "created" and begun:
+    after: Initiative = {**initiative, "current_milestone": current}
+    if initiative["status"] == "created" and begun:
         after["status"] = "in_progress"
     if after["status"] == "in_progress" and begun:
         after["milestones"] = [
-            {**each, "status": "in_progress"}
-            if each["id"] == current and each["status"] == "pending"
-            else each
-            for each in after["milestones"]
+            {**m, "status": "in_progress"} if m["id"] == current and m["status"] == "pending" else m
+            for m in milestones
         ]
     return after

@@ -1,4 +1,4 @@
-"""What comes next in a workflow: what it is about, and the command."""
+"""The next step of a workflow: what it is about, and the command."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from holdfast.core.types import Json, Phase, Task, Workflow
 
 Next = tuple[str, list[str]]
-"""What it is about, and the words of the command after ``holdfast``."""
+"""A text about the step, and the words of its command after ``holdfast``."""
 
 PULL_REQUEST = "pr_created"
-"""The gate that is passed when the pull request is there."""
+"""The gate that is passed when the pull request exists."""
 _WAITING = ("pending", "completed", "blocked")
 _BY_WORD = "or say so: holdfast gate record"
 
 
-def ahead(state: Workflow, *, is_named: bool = False) -> Next | None:
-    """The next step, or ``None`` after the end; with the workflow's name in it, where asked."""
-    following = _ahead(state)
+def next_step(state: Workflow, *, is_named: bool = False) -> Next | None:
+    """Return the next step; ``None`` after the end. If ``is_named``, it names the workflow."""
+    following = _next_step(state)
     if following is None or not is_named or following[1][0] == "resume":
         return following
     about, words = following
-    # What stands after `--` is a command of its own.
+    # The words after `--` are another command.
     end = words.index("--") if "--" in words else len(words)
     named = [*words[:end], "-w", state["id"], *words[end:]]
     return about.replace(_BY_WORD, f"{_BY_WORD} -w {word(state['id'])}"), named
 
 
-def _ahead(state: Workflow) -> Next | None:
+def _next_step(state: Workflow) -> Next | None:
     if not is_active(state):
         if state["status"] == "completed":
             return None
@@ -63,7 +63,7 @@ def _unblocking(state: Workflow) -> Next | None:
 
 
 def current_task(state: Workflow) -> Task | None:
-    """The task being worked on, else the first that can be begun, else one that is blocked."""
+    """Return the task in progress, else the first that can start, else one that is blocked."""
     if state["recipe"]["format"] == "loop":
         from holdfast.core.loop_turn import current_unit
 
@@ -83,14 +83,14 @@ def current_task(state: Workflow) -> Task | None:
 
 
 def inner_phase(task: Task) -> str | None:
-    """The phase of the task that is in progress: red, green, refactor."""
+    """Return the phase of a task that is in progress: red, green, refactor."""
     return next(
         (n for n, status in task.get("phases", {}).items() if status == "in_progress"), None
     )
 
 
 def _gate_ahead(state: Workflow, phase: Phase | None) -> Next | None:
-    """The gate that is due: one that the phase has a step for; at the end, any."""
+    """Return how to pass the gate that is due: a step of the phase, or any in the last phase."""
     steps = phase.get("steps", []) if phase is not None else []
     is_last = phase is not None and not next_phases(state, phase["name"])
     for name in pending_gates(state):
@@ -100,7 +100,7 @@ def _gate_ahead(state: Workflow, phase: Phase | None) -> Next | None:
 
 
 def _passing(state: Workflow, name: str) -> Next:
-    """How a gate is passed: by its own command, by the one that was run last, or by word."""
+    """Return how to pass a gate: with its command, the one that ran last, or a claim."""
     gate = state["gates"][name]
     status = gate.get("status", "pending")
     about = f"gate {name} has failed" if status == "completed" else f"gate {name} is {status}"
@@ -116,7 +116,7 @@ def _passing(state: Workflow, name: str) -> Next:
 
 
 def _words(command: Json) -> list[str] | None:
-    """The words that were run, if it was words and no line for a shell."""
+    """Return the words of a command; ``None`` if it needs a shell."""
     if not isinstance(command, str):
         return None
     import shlex

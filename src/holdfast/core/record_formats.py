@@ -1,5 +1,6 @@
-"""All that is known about each record format but its document: where records stand, and how they
-end. A new format is one line here and one module in ``formats`` that parses and renders it.
+"""Everything about each record format but its document: paths, and what happens at the end.
+
+A new format is one entry here and one module in ``formats`` that renders and parses it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class FormatSpec:
-    """One format. Paths are from the worktree's root; ``*`` stands for a name in them."""
+    """A record format. Paths are relative to the worktree's root; ``*`` is a name in them."""
 
     __slots__ = (
         "active", "archive", "completed", "ends_when_removed", "has_own_folder", "ignored",
@@ -36,31 +37,31 @@ class FormatSpec:
         self.active = active
         """The record of an active workflow."""
         self.ignored = ignored
-        """The line that keeps records out of git."""
+        """The line that makes git ignore the records."""
         self.completed = completed
-        """Where the record moves when the workflow ends; ``*`` is its id."""
+        """The path of the record of an ended workflow; ``*`` is the id."""
         self.archive = archive
-        """Where whole folders go at the end; nothing is taken away from there."""
+        """The folder to which whole folders move at the end; nothing is removed from it."""
         self.mark = mark
-        """A file beside the records: where it is gone too, a tool cleaned the work tree."""
+        """A file beside the records. If it is missing too, a tool cleaned the work tree."""
         self.is_slot = is_slot
-        """A worktree has one place for such a record."""
+        """A worktree has at most one such record."""
         self.is_kept = is_kept
-        """The record of an ended workflow stays."""
+        """The record of an ended workflow is kept."""
         self.is_indexed = is_indexed
         """Active workflows are listed in ``index.json``."""
         self.is_named_by_digest = is_named_by_digest
         """A workflow's id is its recipe and a digest of its subject, not a readable name."""
         self.has_own_folder = has_own_folder
-        """The record's folder goes with it."""
+        """The record's folder is removed with it."""
         self.leaves_empty = leaves_empty
-        """An expired workflow leaves an empty object in its place."""
+        """The record of an expired workflow becomes an empty object."""
         self.ends_when_removed = ends_when_removed
         """Removing the record in the last phase completes the workflow."""
 
     @property
     def prefix(self) -> str:
-        """What the path of every active record begins with."""
+        """Return the fixed beginning of the path of every active record."""
         return self.active.partition("*")[0]
 
     def completed_path(self, workflow_id: str) -> str | None:

@@ -1,12 +1,20 @@
-"""An expected no, as a value: the core returns it, surfaces print it; and the words of its hint."""
+"""Refusals: an expected no as a value. The core returns it, the surfaces print it.
+
+Also the checks of text that people and agents hand in, and the quoting of words in a hint.
+"""
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.types import Fields
+
+MAX_CHARACTERS = 4_000
 _PLAIN = "@%+=:,./-_"
 
 
 class Refusal:
-    """What was attempted and why not (``message``), and the next command to run (``hint``)."""
+    """What was attempted and why it was refused (``message``), and the next command (``hint``)."""
 
     __slots__ = ("code", "details", "hint", "message")
 
@@ -20,9 +28,50 @@ class Refusal:
         return f"Refusal({self.code!r}, {self.message!r}, {self.hint!r})"
 
 
+def bad_text(what: str, text: object) -> Refusal | None:
+    """Return a refusal if a text cannot be kept."""
+    if not isinstance(text, str):
+        return Refusal("invalid", f"the {what} is not text", "give it as text")
+    if not text.strip():
+        return Refusal("invalid", f"the {what} is empty", f"say what the {what} is")
+    if len(text) > MAX_CHARACTERS:
+        return Refusal(
+            "invalid",
+            f"the {what} has {len(text)} characters; {MAX_CHARACTERS} are the most",
+            "shorten it, or put it into a file and name that: holdfast read @PATH",
+        )
+    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        return Refusal(
+            "invalid", f"the {what} has a NUL or an undecodable byte", "give it as UTF-8 text"
+        )
+    return None
+
+
+def bad_values(fields: Fields) -> Refusal | None:
+    """Return a refusal if a key or a value of free fields cannot be kept."""
+    for key, value in fields.items():
+        refusal = bad_text("key", key)
+        if refusal is None and isinstance(value, str) and value:
+            refusal = bad_text(f"value of {key}", value)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def first_bad_text(**texts: str | list[str]) -> Refusal | None:
+    """Return the first refusal among several texts, each named by its keyword."""
+    for what, value in texts.items():
+        for text in [value] if isinstance(value, str) else value:
+            refusal = bad_text(what, text)
+            if refusal is not None:
+                return refusal
+    return None
+
+
 def word(text: object) -> str:
-    """The text as one word of a command, as a shell takes it: people and agents paste hints, and
-    some of the names in them were chosen by somebody else.
+    """Return a text as one word of a shell command.
+
+    People and agents paste hints, and the names in them may have been chosen by a stranger.
     """
     plain = str(text)
     if plain and all(char.isalnum() or char in _PLAIN for char in plain):

@@ -1,7 +1,7 @@
-"""Which workflow is mine? A pure answer over the catalog's rows.
+"""The selection of a workflow: which row is the asker's? Pure.
 
-Only start and resume bind a session. Whoever is not bound gets the one workflow of this worktree
-and branch that no live session holds; what is merely the newest is named, never taken.
+A bound session gets its own workflow. A session that is not bound gets the one workflow of this
+worktree and branch that no live session holds; if there are several, it has to name one.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Workflow
 
 ACTIVE = ("in_progress", "blocked")
-NAMED = 5
-"""So many are named where one is to be chosen; the answer for programs has them all."""
+MAX_NAMED = 5
+"""The number of candidates in a message. The JSON answer has all of them."""
 
 
 def has_run_out(row: Fields | Workflow, now_ms: int) -> bool:
-    """Whether a workflow is active and has lain still for longer than its time to live."""
+    """Return whether a workflow is active and idle for longer than its time to live."""
     return (
         row["status"] in ACTIVE
         and row["ttl"] is not None
@@ -28,7 +28,7 @@ def has_run_out(row: Fields | Workflow, now_ms: int) -> bool:
 
 
 class Asker:
-    """Who asks, and from where."""
+    """The caller: its session, process, worktree and branch."""
 
     __slots__ = ("born", "branch", "pid", "session", "worktree")
 
@@ -46,8 +46,8 @@ class Asker:
         self.worktree = worktree
         self.branch = branch
 
-    def holds(self, row: Fields) -> bool:
-        """Whether the row's workflow is bound to the asker: same session, or same client."""
+    def owns(self, row: Fields) -> bool:
+        """Return whether a workflow is bound to the asker's session or client process."""
         held = row["session"]
         if not held:
             return False
@@ -58,26 +58,26 @@ class Asker:
         )
         return same_client or (bool(self.session) and held["id"] == self.session)
 
-    def stands_on(self, row: Fields) -> bool:
-        """Whether the asker is in the row's worktree, on its branch."""
+    def is_on_branch(self, row: Fields) -> bool:
+        """Return whether the asker is in a workflow's worktree, on its branch."""
         return row["worktree"] == self.worktree and (
             row["floating"] or row["branch"] is None or row["branch"] == self.branch
         )
 
 
 def may_be_same(born: int | None, other: int | None) -> bool:
-    """Whether two processes with one number may be the same, by when they were started."""
+    """Return whether two processes with one pid can be the same, by their birth times."""
     return born is None or other is None or born == other
 
 
 def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal:
-    """The row that is the asker's; ``live`` are the ids of the sessions that still run."""
+    """Return the asker's row, or a refusal. ``live`` has the ids of sessions that still run."""
     active = [row for row in rows if row["status"] in ACTIVE]
-    bound = [row for row in active if asker.holds(row)]
+    bound = [row for row in active if asker.owns(row)]
     if bound:
-        # One process has several sessions in turn, and a session that comes back has its own.
+        # A client process has several sessions in turn; a session that returns has its own row.
         return own(bound, asker.session) or _newest(bound)
-    here = [row for row in active if asker.stands_on(row)]
+    here = [row for row in active if asker.is_on_branch(row)]
     free = [row for row in here if not row["session"] or row["session"]["id"] not in live]
     if len(free) == 1:
         return free[0]
@@ -93,32 +93,32 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
 
 
 def own(rows: list[Fields], session: str | None) -> Fields | None:
-    """The row that is bound to the session itself: then no other row matters."""
+    """Return the newest active row that is bound to this session."""
     active = [row for row in rows if row["status"] in ACTIVE and row["session"]]
-    found = [row for row in active if row["session"]["id"] == session]
-    return _newest(found) if found else None
+    bound = [row for row in active if row["session"]["id"] == session]
+    return _newest(bound) if bound else None
 
 
 def _newest(rows: list[Fields]) -> Fields:
     return max(rows, key=lambda row: int(row["session"].get("seq", 0)))
 
 
-def listed(names: list[str], most: int = NAMED) -> str:
-    """The first few of them, and how many more there are."""
+def listed(names: list[str], most: int = MAX_NAMED) -> str:
+    """Return the first names, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def _which(rows: list[Fields], what: str, code: str, asker: Asker) -> Refusal:
     named = sorted(rows, key=lambda row: row["updated_at"], reverse=True)
-    said = [f"{row['id']} ({row['title'][:40]})" for row in named]
-    # Without a session, taking one up binds nobody; it only brings a workflow from elsewhere here.
+    labels = [f"{row['id']} ({row['title'][:40]})" for row in named]
+    # Without a session, resume binds nothing; it only moves a workflow from another worktree.
     can_take = asker.session or code != "ambiguous"
     take = f", or holdfast resume {named[0]['id']}" if can_take else ""
-    every = "; holdfast status lists them all" if len(named) > NAMED else ""
+    every = "; holdfast status lists them all" if len(named) > MAX_NAMED else ""
     return Refusal(
         code,
-        f"{what}: {listed(said)}",
+        f"{what}: {listed(labels)}",
         f"name one: -w {named[0]['id']}{take}{every}",
         candidates=[row["id"] for row in named],
     )
@@ -126,9 +126,9 @@ def _which(rows: list[Fields], what: str, code: str, asker: Asker) -> Refusal:
 
 def _held(rows: list[Fields], asker: Asker) -> Refusal:
     row = max(rows, key=lambda row: row["updated_at"])
-    # A client tells who is asking with every command; a plain terminal has to say it.
-    told = asker.session and asker.pid is not None
-    who = "" if told else f" --session {word(asker.session or 'NAME')}"
+    # A client passes its session with every command; in a plain terminal it must be given.
+    is_client = asker.session and asker.pid is not None
+    who = "" if is_client else f" --session {word(asker.session or 'NAME')}"
     return Refusal(
         "held",
         f"{row['id']} is held by the live session {row['session']['id'][:40]}",

@@ -1,7 +1,7 @@
-"""Which of several sources that tell of the same initiative is right. Pure.
+"""Which of several sources about the same initiative is right. Pure.
 
-The newest counts. Where times do not tell (one is missing, lies ahead, or two are the same), the
-graph breaks the tie: the source that says the same as it is right, else the first one is.
+The newest is. If the times do not decide (one is missing or in the future, or two are equal), the
+source that agrees with the graph is right, else the first one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields
 
 APART_MS = 5 * 60 * 1_000
-"""Sources whose times lie further apart than this are worth a warning."""
+"""A larger difference between the times of sources causes a warning."""
 
 
 class Source:
-    """What one place says. What it does not say is ``None``, and disagrees with nothing."""
+    """What one source states. A value that it does not state is ``None`` and never disagrees."""
 
     __slots__ = ("at", "initiative", "milestone", "name", "place", "progress", "status")
 
@@ -39,35 +39,36 @@ class Source:
         self.status = status
         self.progress = progress
         self.place = place
-        """The path of the file, where it is one."""
+        """The path of the source, if it is a file."""
         self.initiative = initiative
-        """Whom it speaks of, where that is another one."""
+        """The initiative that it is about, if it is another one."""
 
     def content(self) -> Fields:
-        """All that it says, for the event that keeps it."""
-        told = {
+        """Return the values that the source states, for an event."""
+        values = {
             "initiative": self.initiative,
             "milestone": self.milestone,
             "status": self.status,
             "updated": self.at,
         }
-        said: Fields = {name: value for name, value in told.items() if value is not None}
-        return {**said, "progress": self.progress} if self.progress else said
+        content: Fields = {name: value for name, value in values.items() if value is not None}
+        return {**content, "progress": self.progress} if self.progress else content
 
     def differs(self, other: Source) -> bool:
+        """Return whether both sources state a value that is not equal."""
         return (
             _apart(self.milestone, other.milestone)
             or _apart(self.status, other.status)
-            or any(_apart(other.progress.get(key), told) for key, told in self.progress.items())
+            or any(_apart(other.progress.get(key), own) for key, own in self.progress.items())
         )
 
 
-def _apart(one: str | None, other: str | None) -> bool:
-    return one is not None and other is not None and one != other
+def _apart(value: str | None, other: str | None) -> bool:
+    return value is not None and other is not None and value != other
 
 
 class Verdict:
-    """Who is right, who is stale, and a warning where that is long ago."""
+    """The right source, the stale ones, and a warning if the last update is long ago."""
 
     __slots__ = ("asked", "authoritative", "stale", "warning")
 
@@ -78,7 +79,7 @@ class Verdict:
         self.stale = stale
         self.warning = warning
         self.asked = asked
-        """All who were heard."""
+        """All sources that were compared."""
 
     @property
     def said(self) -> str:
@@ -91,7 +92,7 @@ def corrected(stale: Sequence[Source], authoritative: Source) -> str:
 
 
 def weigh(sources: Sequence[Source], graph: Source | None, now: str) -> Verdict | None:
-    """The verdict on sources, the first of which is the record; ``None`` when they agree."""
+    """Return the verdict on sources, the record first; ``None`` if they agree."""
     first = sources[0]
     others = [source for source in sources[1:] if source.differs(first)]
     if graph is not None and graph.differs(first) and _is_later(graph, first, now):
@@ -100,19 +101,19 @@ def weigh(sources: Sequence[Source], graph: Source | None, now: str) -> Verdict 
         return None
     asked = [first, *others]
     right = _newest(asked, now) or _by_the_graph(asked, graph)
-    everyone = [*sources, *(source for source in others if source is graph)]
-    stale = [source for source in everyone if source is not right and source.differs(right)]
-    return Verdict(right, stale, _warning(asked, now), everyone) if stale else None
+    compared = [*sources, *(source for source in others if source is graph)]
+    stale = [source for source in compared if source is not right and source.differs(right)]
+    return Verdict(right, stale, _warning(asked, now), compared) if stale else None
 
 
 def is_unclear(asked: list[Source], now: str) -> bool:
-    """Whether the times of sources that disagree do not tell who is right."""
+    """Return whether the times of sources that disagree do not show which is right."""
     others = [source for source in asked[1:] if source.differs(asked[0])]
     return bool(others) and _newest([asked[0], *others], now) is None
 
 
 def _time_of(source: Source, now: str) -> int | None:
-    """When it was written; a time that lies ahead tells nothing."""
+    """Return when a source was written; ``None`` if unknown or in the future."""
     at = None if source.at is None else epoch_ms(source.at)
     latest = epoch_ms(now)
     return None if at is None or latest is None or at > latest + APART_MS else at

@@ -1,7 +1,7 @@
-"""The shapes of everything that flows through Holdfast, for the type checker alone.
+"""The types of everything that flows through Holdfast, for the type checker alone.
 
-No module imports this one at run time (``tests/test_imports.py`` checks it): state, events and
-commands are plain dictionaries, so fields that nobody knows survive, and starting costs nothing.
+No module imports this one at run time (``tests/test_imports.py`` checks it). State, events and
+commands are plain dictionaries: unknown fields survive, and starting costs nothing.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Format = Literal["verb", "formal", "skill", "loop"]
 
 
 class RecipePhase(TypedDict):
-    """One phase as a recipe declares it."""
+    """A phase as a recipe declares it."""
 
     name: str
     steps: NotRequired[list[str]]
     next: NotRequired[list[str]]
-    """Where it may go from here; the first is what ``advance`` takes. Default: the phase below."""
+    """The phases that may follow; ``advance`` takes the first. Default: the next phase."""
     approval: NotRequired[bool]
     """A person must approve the phase before it can be completed."""
     sets_branch: NotRequired[bool]
-    """Until it is completed the workflow has no branch of its own; then it has the current one."""
+    """Its completion sets the workflow's branch to the current one."""
     shows_tests: NotRequired[bool]
-    """Its fields ``tests_passing`` and ``last_error`` say how the last test run went."""
+    """Its fields ``tests_passing`` and ``last_error`` show the last test run."""
 
 
 class Recipe(TypedDict):
-    """What a workflow is opened from; copied whole into its opening event."""
+    """What a workflow is opened from; copied into its opening event."""
 
     name: str
     format: Format
@@ -53,13 +53,13 @@ class Recipe(TypedDict):
     subject_key: NotRequired[str]
     """The field of the record's ``context`` that holds the subject (skill format)."""
     context: NotRequired[Fields]
-    """What ``context`` starts with."""
+    """The initial ``context``."""
     mode: NotRequired[str]
     """``development`` or ``knowledge`` (loop format)."""
 
 
 class Phase(TypedDict):
-    """A phase of a running workflow. Free fields of the user live beside these."""
+    """A phase of a running workflow. It may have free fields of the user."""
 
     name: str
     status: PhaseStatus
@@ -68,12 +68,12 @@ class Phase(TypedDict):
     approved: NotRequired[bool]
     reason: NotRequired[str]
     forced: NotRequired[str]
-    """Why it was entered although a violation stood in the way."""
+    """The reason for entering it in spite of a blocking violation."""
     steps: NotRequired[list[str]]
 
 
 class Task(TypedDict):
-    """A task, or in a loop a unit. Free fields of the user live beside these."""
+    """A task, or a unit of a loop. It may have free fields of the user."""
 
     id: int | str
     description: str
@@ -97,16 +97,16 @@ class Task(TypedDict):
 
 
 class Session(TypedDict):
-    """Who holds a workflow."""
+    """The session that holds a workflow."""
 
     id: str
     pid: NotRequired[int]
-    """The client's process, where the client tells it."""
+    """The client's process, if the client reports it."""
     born: NotRequired[int]
-    """When that process was started: its number goes to another one day."""
+    """When that process started, because pids are reused."""
     at: str
     seq: NotRequired[int]
-    """The event that bound it: which binding is the newest is not the clock's to say."""
+    """The event that bound it: the order of bindings does not depend on a clock."""
 
 
 class Violation(TypedDict):
@@ -129,14 +129,14 @@ class Workflow(TypedDict):
     outcome: NotRequired[str]
     reason: NotRequired[str]
     cleaned_at: NotRequired[str]
-    """When the record of an ended workflow left its folder."""
+    """When the record of an ended workflow was removed."""
     branch: str | None
     base: NotRequired[str]
-    """The commit that was checked out when it began, where git tells."""
+    """The commit that was checked out when it began, in a git repository."""
     initiative: NotRequired[Fields]
     """``name`` and ``milestone`` of the initiative it belongs to."""
     worktree: str
-    """``.`` is the main worktree; a linked one goes by its name in git."""
+    """``.`` is the main worktree; a linked one has its name in git."""
     record: str
     """The path of its L1 record from the worktree's root."""
     session: Session | None
@@ -156,9 +156,9 @@ class Workflow(TypedDict):
     reminders: list[str]
     context: Fields
     archived_from: NotRequired[str]
-    """Of an archived loop: where its record stood."""
+    """The former path of an archived loop's record."""
     guardrails: NotRequired[list[Fields]]
-    """Lessons of a loop, which every iteration is told."""
+    """Lessons of a loop, shown in every iteration."""
     tests: Fields
     files: list[Fields]
     commits: list[str]
@@ -166,18 +166,18 @@ class Workflow(TypedDict):
     """The newest 50 entries; all of them are in the ledger."""
     history_earlier: int
     extra: Fields
-    """What the record holds that Holdfast does not know, at its place in the record."""
+    """Fields of the record that Holdfast does not know, at their paths in the record."""
 
 
 class Draft(TypedDict):
-    """An event as the core says it: what happened, before the ledger gives it a place."""
+    """An event that the core decided on, before the ledger numbers it."""
 
     type: str
     data: Fields
 
 
 class Event(TypedDict):
-    """A line of the ledger."""
+    """An event in the ledger."""
 
     seq: int
     id: str
@@ -195,7 +195,7 @@ class Event(TypedDict):
 
 
 class Command(TypedDict):
-    """A request to the core. ``args`` depend on ``type``; time and place arrive with it."""
+    """A request to the core; ``args`` depend on ``type``."""
 
     type: str
     at: str
@@ -203,16 +203,132 @@ class Command(TypedDict):
 
 
 Change = list[Json]
-"""``[path, was, now]`` of an adopted edit; a missing value is ``None`` and its key left out."""
+"""``[path, was, now]`` of an adopted edit, as in ``core.diff``."""
 
 
 class Origin(TypedDict):
-    """Where a document was found, and what a parser may ask about that place."""
+    """Where a document was read, and what its parser may ask about that workspace."""
 
     at: str
-    """The time of reading, for a document that tells none."""
+    """The time of reading, for a document without a time."""
     path: str
     """From the worktree's root."""
     worktree: str
     recipe: Callable[[str], Recipe | None]
-    """The recipe of a name, as it stands here."""
+    """Returns the recipe of a name in this workspace."""
+
+
+# The aggregates beside workflows
+
+InitiativeStatus = Literal["created", "in_progress", "blocked", "completed", "archived"]
+MilestoneStatus = Literal["pending", "in_progress", "blocked", "completed"]
+
+
+class MilestoneTask(TypedDict):
+    text: str
+    done: bool
+
+
+class Milestone(TypedDict):
+    """A named outcome of an initiative."""
+
+    id: str
+    title: str
+    status: MilestoneStatus
+    started_at: NotRequired[str]
+    """Set by ``start``; a milestone that merely comes next is in progress without it."""
+    completed_at: NotRequired[str]
+    tasks: list[MilestoneTask]
+
+
+class Initiative(TypedDict):
+    """A lasting goal."""
+
+    name: str
+    status: InitiativeStatus
+    reason: NotRequired[str]
+    """Why it is blocked; removed when it no longer is."""
+    created_at: str
+    updated_at: str
+    completed_at: NotRequired[str]
+    archived_at: NotRequired[str]
+    current_milestone: str | None
+    """The last milestone when all are completed; ``None`` without milestones."""
+    milestones: list[Milestone]
+    files: NotRequired[bool]
+    """Whether Holdfast wrote its page, and so adds tasks to it."""
+    folder: NotRequired[str]
+    """The folder of its files, if it is not the key."""
+    extra: Fields
+    """Fields of the record that Holdfast does not know."""
+
+
+class Initiatives(TypedDict):
+    """All initiatives of a workspace, by their keys."""
+
+    current: str | None
+    all: dict[str, Initiative]
+
+
+class InterviewEntry(TypedDict):
+    """An interview. It may have free fields of the user."""
+
+    skill: str
+    confidence: NotRequired[float]
+    dimensions: NotRequired[dict[str, float]]
+    questions_asked: NotRequired[int]
+    timestamp: NotRequired[str]
+
+
+class InterviewSkip(TypedDict):
+    """An interview that the user declined. It may have free fields of the user."""
+
+    skill: str
+    reason: NotRequired[str]
+    timestamp: NotRequired[str]
+
+
+class Interview(TypedDict):
+    """The interview log: how confident skills were of what they were asked to do."""
+
+    interviews: list[InterviewEntry]
+    """The newest 50, oldest first; all of them are in the ledger."""
+    interviews_earlier: int
+    skips: list[InterviewSkip]
+    """The newest 50, oldest first."""
+    skips_earlier: int
+    extra: Fields
+
+
+class LearningEntry(TypedDict):
+    """A learning. It may have free fields of the user."""
+
+    text: str
+    section: NotRequired[str]
+    kind: NotRequired[str]
+    timestamp: NotRequired[str]
+
+
+class Learning(TypedDict):
+    """The learnings, which outlive the workflow they came from."""
+
+    learnings: list[LearningEntry]
+    """The newest 200, oldest first; all of them are in the ledger."""
+    learnings_earlier: int
+    extra: Fields
+
+
+DelegationEntry = Fields
+"""``timestamp`` and, by ``kind``, the fields of ``DELEGATION_FIELDS`` in ``core.logs``.
+
+Free fields of the user live beside these. An entry without a kind is a delegation.
+"""
+
+
+class Delegation(TypedDict):
+    """The delegation log: which agent was given what, and how it ended."""
+
+    entries: list[DelegationEntry]
+    """The newest 200, oldest first; all of them are in the ledger."""
+    entries_earlier: int
+    extra: Fields

@@ -81,7 +81,8 @@ def undeclared(workspace: Workspace, state: Workflow, gate: str) -> str | None:
     declared = state["recipe"].get("gates", {})
     if not declared or gate in declared:
         return None
-    from holdfast.core.near_matches import nearest
+    from difflib import get_close_matches
+
     from holdfast.workspace import settings
 
     try:
@@ -90,8 +91,8 @@ def undeclared(workspace: Workspace, state: Workflow, gate: str) -> str | None:
     except HoldfastError:
         # The result is recorded by now: settings that are bad are for a command that needs them.
         pass
-    meant = nearest(gate, list(declared))
-    asked = f"; did you mean {meant!r}?" if meant else ""
+    close = get_close_matches(gate, declared, 1)
+    asked = f"; did you mean {close[0]!r}?" if close else ""
     return f"the recipe {state['recipe']['name']} does not declare a gate {gate!r}{asked}"
 
 

@@ -1,7 +1,7 @@
 """L1: one JSON file per workflow, in the format of its recipe.
 
-Each module below knows one format: where its record stands, how a state becomes the document that
-people and other tools know, and how the document becomes a state again.
+Each format is a module with ``path``, ``render`` (state to document and rest) and ``parse`` (back).
+A new format is one entry of ``core.record_formats`` and one such module.
 """
 
 from __future__ import annotations
@@ -21,36 +21,74 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "format_of", "spec_of"]
 
 
-def module(name: str) -> ModuleType:
-    """The module of a format; only the one that is needed is loaded.
+_modules: dict[str, ModuleType] = {}
 
-    ``importlib`` would do the same, and import ``warnings`` for it.
-    """
-    loaded: ModuleType = __import__(f"holdfast.formats.{name}", fromlist=("render",))
-    return loaded
+
+def module(name: str) -> ModuleType:
+    """Return the module of a format; only those in use are imported."""
+    if name not in _modules:
+        _modules[name] = _IMPORTS[name]()
+    return _modules[name]
+
+
+def _import_verb() -> ModuleType:
+    from holdfast.formats import verb
+
+    return verb
+
+
+def _import_formal() -> ModuleType:
+    from holdfast.formats import formal
+
+    return formal
+
+
+def _import_skill() -> ModuleType:
+    from holdfast.formats import skill
+
+    return skill
+
+
+def _import_loop() -> ModuleType:
+    from holdfast.formats import loop
+
+    return loop
+
+
+_IMPORTS = {
+    "verb": _import_verb,
+    "formal": _import_formal,
+    "skill": _import_skill,
+    "loop": _import_loop,
+}
 
 
 def render(state: Workflow, ledger: str, seq: int, event_hash: str) -> bytes:
-    """The record of a state, as bytes."""
+    """Return the bytes of a workflow's record."""
     document, rest = module(state["recipe"]["format"]).render(state)
-    return signature.seal(document, rest, ledger, seq, event_hash)
+    return signature.sign(document, rest, ledger, seq, event_hash)
 
 
-def parse(name: str, sealed: signature.Sealed, rest: Fields | None, origin: Origin) -> Workflow:
-    """The state of a record; ``schema.Invalid`` when the document makes no sense."""
-    held = sealed.rest if rest is None else rest
-    parsed: Workflow = module(name).parse(sealed.document, held or {}, origin)
+def parse(
+    name: str, record: signature.SignedRecord, rest: Fields | None, origin: Origin
+) -> Workflow:
+    """Return the state of a record; raise ``schema.Invalid`` if a field has no valid value.
+
+    ``rest`` replaces the record's own.
+    """
+    kept = record.rest if rest is None else rest
+    parsed: Workflow = module(name).parse(record.document, kept or {}, origin)
     return parsed
 
 
 def check_edit(base: Workflow, edited: Workflow) -> None:
-    """``schema.Invalid`` where an edit of a record says what only a command may."""
+    """Raise ``schema.Invalid`` if an edit changes what only a command may change."""
     if base["recipe"]["format"] == edited["recipe"]["format"] == "loop":
         module("loop").check_edit(base, edited)
 
 
 def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
-    """The edited state; in its next cycle, if the edit began one."""
+    """Return the edited state, moved to its next cycle if the edit began one."""
     if "cycles_at" not in edited["recipe"]:
         return edited
     from holdfast.formats import phase_fields
@@ -59,13 +97,13 @@ def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
 
 
 def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
-    """Where an active workflow's record stands, from the worktree's root."""
+    """Return the path of an active workflow's record from the worktree's root."""
     path: str = module(format_name).path(workflow_id, created_at)
     return path
 
 
 def place(state: Workflow) -> str | None:
-    """Where the record of this state stands; ``None`` when it has none."""
+    """Return the path of the record from the worktree's root; ``None`` if there is none."""
     spec, status = spec_of(state), state["status"]
     if status in ("in_progress", "blocked"):
         return state["record"]
@@ -75,16 +113,16 @@ def place(state: Workflow) -> str | None:
 
 
 def is_reset(state: Workflow) -> bool:
-    """Whether an empty object stays in the place of the record that went."""
+    """Return whether an empty object replaces the removed record."""
     return spec_of(state).leaves_empty and state["status"] == "expired"
 
 
 def is_archived(record: str) -> bool:
-    """Whether a record stands in the archive of its format, which nothing is taken away from."""
+    """Return whether a path lies in its format's archive, from which nothing is removed."""
     return any(spec.archive and record.startswith(spec.archive) for spec in FORMATS.values())
 
 
 def has_completed_copy(state: Workflow, root: str) -> bool:
-    """Whether something stands where the completed record of an active workflow would."""
+    """Return whether a file is where the completed record of an active workflow would be."""
     path = spec_of(state).completed_path(state["id"])
     return path is not None and is_there(os.path.join(root, path))

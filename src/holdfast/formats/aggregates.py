@@ -1,7 +1,7 @@
-"""The kinds of things that have a history: workflows, and the logs beside them.
+"""The kinds of aggregates: workflows, and the logs beside them.
 
-An aggregate knows how its commands become events and its events a state (the core), which columns
-select it, and how its record is written and read. One store serves all of them.
+An aggregate knows how commands become events and events a state (the core), which columns select
+it, and how its record is rendered and parsed. One store serves all of them.
 """
 
 from __future__ import annotations
@@ -26,17 +26,23 @@ if TYPE_CHECKING:
     """Reads a stream's events in order; called again for a second pass."""
 
 WORKFLOW = "workflow"
-LOGS = ("interview", "delegation", "learning", "forge", "initiatives")
-"""Aggregates with one stream and one record each, of which every worktree has a copy."""
+LOGS = {
+    "interview": ".claude/interview-state.json",
+    "delegation": ".claude/delegation-log.json",
+    "learning": ".claude/learnings.json",
+    "forge": ".claude/forge-context.json",
+    "initiatives": ".claude/initiative.json",
+}
+"""Aggregates with one stream, and the path of their record, of which every worktree has a copy."""
 _MARK = "_"
-"""What the streams of logs begin with; no workflow's id does."""
-_NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
+"""The prefix of the streams of logs; no workflow's id has it."""
+_UNFIT = (LookupError, TypeError, ValueError, AttributeError)
 _NOWHERE: Origin = {"at": "", "path": "", "worktree": "", "recipe": lambda _: None}
 _NEWS = (
     "learning_recorded", "interview_skipped", "delegation_overridden", "routing_corrected",
     "record_adopted", "record_edited",
 )  # fmt: skip
-"""Events of logs that the project's memory should know of."""
+"""Events of logs that change the project's memory file."""
 
 
 def stream_of(kind: str) -> str:
@@ -52,13 +58,13 @@ def is_workflow(stream: str) -> bool:
     return not stream.startswith(_MARK)
 
 
-def aggregate_of(stream: str) -> Workflows | Log:
+def aggregate_of(stream: str) -> WorkflowAggregate | LogAggregate:
     """Return the aggregate that a stream belongs to."""
     return _WORKFLOWS if is_workflow(stream) else log_of(stream[len(_MARK) :])
 
 
-class Workflows:
-    """Workflows, whatever their format."""
+class WorkflowAggregate:
+    """Workflows, in any format."""
 
     kind = WORKFLOW
 
@@ -72,21 +78,21 @@ class Workflows:
         return workflow_core.evolve(state, event)
 
     def replay(self, read: Read) -> tuple[State | None, list[Event]]:
-        """Return the state that events give, and the events that make no sense."""
+        """Return the state of a stream's events, and the events that do not fit."""
         from holdfast.formats import replay_check
 
-        return replay_check.replayed(read)
+        return replay_check.replay(read)
 
     def is_news(self, event: Event, state: State) -> bool:
         return is_news(event, state)
 
     def columns(self, state: State) -> Fields:
-        """Return what selects and lists a workflow."""
+        """Return the columns that select and list a workflow."""
         names = [phase["name"] for phase in state["phases"]]
         current = find_phase(state, state["phase"])
         session = state["session"]
-        left = unread(state)
-        goal = state.get("initiative") or {}
+        reading = unread(state)
+        initiative = state.get("initiative") or {}
         return {
             "recipe": state["recipe"]["name"],
             "format": state["recipe"]["format"],
@@ -107,15 +113,15 @@ class Workflows:
             "session_id": session["id"] if session else None,
             "session_pid": session.get("pid") if session else None,
             "ttl": state["ttl"],
-            "unread": json_text.dumps(left) if left else None,
-            "initiative": goal.get("name"),
-            "milestone": goal.get("milestone"),
+            "unread": json_text.dumps(reading) if reading else None,
+            "initiative": initiative.get("name"),
+            "milestone": initiative.get("milestone"),
             "created_at": state["created_at"],
             "updated_at": state["updated_at"],
         }
 
     def place(self, state: State, _here: str) -> tuple[str, str] | None:
-        """Return worktree and path of the record that shows the state; ``None`` if none does."""
+        """Return worktree and path of the state's record; ``None`` if it has no record."""
         path = formats.place(state)
         return None if path is None else (state["worktree"], path)
 
@@ -128,20 +134,30 @@ class Workflows:
         return rest
 
     def parse(
-        self, sealed: signature.Sealed, rest: Fields | None, path: str, origin: Origin
+        self, record: signature.SignedRecord, rest: Fields | None, path: str, origin: Origin
     ) -> State:
-        """Return the state of a record; raise ``Invalid`` when it makes no sense."""
-        return formats.parse(formats.format_of(path), sealed, rest, origin)
+        """Return the state of a record; raise ``Invalid`` if a field has no valid value."""
+        return formats.parse(formats.format_of(path), record, rest, origin)
 
 
-class Log:
-    """An aggregate with one stream, and a record of its own in every worktree."""
+class LogAggregate:
+    """An aggregate with one stream, and a record in every worktree."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self._core = __import__(f"holdfast.core.{kind}", fromlist=("decide",))
-        self._record = __import__(f"holdfast.formats.{kind}", fromlist=("render",))
-        self.path: str = self._record.path()
+        self.path = LOGS[kind]
+        self._core: Any
+        self._record: Any
+        if kind == "initiatives":
+            from holdfast.core import initiatives as core
+            from holdfast.formats import initiatives as record
+
+            self._core, self._record = core, record
+        else:
+            from holdfast.core import logs
+            from holdfast.formats.logs import RECORDS
+
+            self._core, self._record = logs.LOGS[kind], RECORDS[kind]
 
     def blank(self) -> State:
         return self._core.blank()
@@ -154,7 +170,7 @@ class Log:
         return self._core.evolve(state, event)
 
     def replay(self, read: Read) -> tuple[State | None, list[Event]]:
-        """Return the state that events give, and the events that make no sense."""
+        """Return the state of a stream's events, and the events that do not fit."""
         state, odd = self._replay(read(), is_careful=False)
         if state is not None and not self._is_sound(state):
             state, odd = self._replay(read(), is_careful=True)
@@ -168,7 +184,7 @@ class Log:
         for event in events:
             try:
                 after = self._core.evolve(state, event)
-            except _NONSENSE:
+            except _UNFIT:
                 after = None
             if after is None or (is_careful and not self._is_sound(after)):
                 odd.append(event)
@@ -177,10 +193,10 @@ class Log:
         return state, odd
 
     def _is_sound(self, state: State) -> bool:
-        """True if a record can be made of the state, and read again."""
+        """Return whether a record can be rendered from the state and parsed again."""
         try:
             self._record.parse(*self._record.render(state), _NOWHERE)
-        except (*_NONSENSE, Invalid):
+        except (*_UNFIT, Invalid):
             return False
         return True
 
@@ -195,24 +211,24 @@ class Log:
 
     def render(self, state: State, ledger: str, seq: int, event_hash: str) -> bytes:
         document, rest = self._record.render(state)
-        return signature.seal(document, rest, ledger, seq, event_hash)
+        return signature.sign(document, rest, ledger, seq, event_hash)
 
     def rest(self, state: State) -> Fields:
         rest: Fields = self._record.render(state)[1]
         return rest
 
     def parse(
-        self, sealed: signature.Sealed, rest: Fields | None, _path: str, origin: Origin
+        self, record: signature.SignedRecord, rest: Fields | None, _path: str, origin: Origin
     ) -> State:
-        held = sealed.rest if rest is None else rest
-        return self._record.parse(sealed.document, held or {}, origin)
+        kept = record.rest if rest is None else rest
+        return self._record.parse(record.document, kept or {}, origin)
 
 
-_WORKFLOWS = Workflows()
-_LOGS: dict[str, Log] = {}
+_WORKFLOWS = WorkflowAggregate()
+_LOGS: dict[str, LogAggregate] = {}
 
 
-def log_of(kind: str) -> Log:
+def log_of(kind: str) -> LogAggregate:
     if kind not in _LOGS:
-        _LOGS[kind] = Log(kind)
+        _LOGS[kind] = LogAggregate(kind)
     return _LOGS[kind]

@@ -1,31 +1,37 @@
 """The formal format: a named process that survives compaction, with required reading.
 
-The document names only the current phase, by number and name; ``rest`` holds them all. So an edit
-of the number, the name, the status or the total is read against what the document showed before.
+The document names only the current phase, by number and name; ``rest`` has all of them. An edit of
+the number, name, status or total is interpreted against what the document showed before.
 """
 
 from __future__ import annotations
 
-from holdfast.core.time import SECONDS_PER_DAY, civil_from_days, epoch_ms
+from holdfast.core.time import epoch_ms, iso
 from holdfast.formats.leftover_state import (
     EVERYWHERE,
-    both_names,
-    composed,
-    fitted,
-    identity,
-    one_name,
-    put_back,
-    recipe_here,
-    relabelled,
-    remembered_recipe,
+    compose,
+    fit_recipe,
+    known_recipe,
+    local_recipe,
+    merge_extra,
+    rename_phases,
     rest_of,
-    unknown,
+    shared_name,
+    title_and_subject,
+    unknown_fields,
+    workflow_id_of,
 )
-from holdfast.formats.phase_fields import kept_in, moved, place_of, reached, with_status
+from holdfast.formats.phase_fields import (
+    complete_until,
+    index_to_show,
+    move_to,
+    position_in_rest,
+    with_status,
+)
 from holdfast.formats.schema import (
     MAX_PHASES,
-    PLACE,
     REQUIRED,
+    REST_PATH,
     Invalid,
     check_object,
     count,
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
 _SHOWN = EVERYWHERE | {"subject", "title", "required_reading", "context", "reminders"}
 _NESTED = ("phase",)
 _SHOWN_STATUS = {"pending": "not_started"}
+_IN_FILE_NAMES = str.maketrans("T", "_", "-:")
 _STATUS = {
     "not_started": "pending",
     "in_progress": "in_progress",
@@ -57,41 +64,36 @@ _STATUS = {
 
 
 def path(workflow_id: str, created_at: str) -> str:
-    """Where the record stands, from the worktree's root."""
-    seconds = (epoch_ms(created_at) or 0) // 1_000
-    days, second_of_day = divmod(seconds, SECONDS_PER_DAY)
-    year, month, day = civil_from_days(days)
-    minutes, second = divmod(second_of_day, 60)
-    hour, minute = divmod(minutes, 60)
-    start = f"{year:04}{month:02}{day:02}_{hour:02}{minute:02}{second:02}"
+    """Return the record's path from the worktree's root."""
+    start = iso(epoch_ms(created_at) or 0)[:19].translate(_IN_FILE_NAMES)
     return f"untracked/workflow-state/{workflow_id}/state-{workflow_id}-{start}.json"
 
 
 def render(state: Workflow) -> tuple[Fields, Fields]:
-    """The document, and the state that it cannot express."""
+    """Return the document, and the state that it cannot express."""
     rest = rest_of(state, _SHOWN)
     document: Fields = {
-        "workflow": one_name(state, rest),
+        "workflow": shared_name(state, rest),
         "workflow_type": state["recipe"]["name"],
-        "phase": _shown(state["phase"], state["phases"]),
+        "phase": _shown_phase(state["phase"], state["phases"]),
         "required_reading": state["required_reading"],
         "context": state["context"],
         "key_reminders": state["reminders"],
         "created_at": state["created_at"],
     }
     if state["extra"]:
-        put_back(document, rest, state["extra"], _NESTED)
+        merge_extra(document, rest, state["extra"], _NESTED)
     return document, rest
 
 
-def _shown(current: str | None, listed: list[Phase]) -> Fields:
-    """The one phase that the document names."""
+def _shown_phase(current: str | None, listed: list[Phase]) -> Fields:
+    """Return the one phase that the document names."""
     if not listed:
         return {"current": 0, "total": 0, "name": "", "status": "not_started"}
-    place = place_of(current, listed)
-    phase = listed[place]
+    index = index_to_show(current, listed)
+    phase = listed[index]
     return {
-        "current": place + 1,
+        "current": index + 1,
         "total": len(listed),
         "name": phase["name"],
         "status": _SHOWN_STATUS.get(phase["status"], phase["status"]),
@@ -99,29 +101,29 @@ def _shown(current: str | None, listed: list[Phase]) -> Fields:
 
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
-    """The state of a document; ``Invalid`` where it makes no sense."""
+    """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
     check_object(document, [])
-    check_object(rest, PLACE)
+    check_object(rest, REST_PATH)
     title = text(document, "workflow", [])
     kind = named(document, "workflow_type", [])
-    remembered = remembered_recipe(rest)
+    remembered = known_recipe(rest)
     recipe = remembered
     if recipe is None or recipe["name"] != kind:
-        recipe = recipe_here(kind, "formal", origin)
-    said = _said(document)
+        recipe = local_recipe(kind, "formal", origin)
+    stated = _parse_phase(document)
     if remembered is None:
-        phase, listed = _counted(said)
-        recipe = fitted(recipe, listed)
+        phase, listed = _number_phases(stated)
+        recipe = fit_recipe(recipe, listed)
     else:
-        was, before = kept_in(rest, remembered)
-        phase, listed = _moved(said, was, before)
+        was, before = position_in_rest(rest, remembered)
+        phase, listed = _apply_edit(stated, was, before)
         names = [(p["name"], q["name"]) for p, q in zip(before, listed, strict=False)]
-        recipe = relabelled(recipe, {old: new for old, new in names if old != new})
+        recipe = rename_phases(recipe, {old: new for old, new in names if old != new})
         if remembered is not recipe or len(before) != len(listed):
-            recipe = fitted(recipe, listed)
+            recipe = fit_recipe(recipe, listed)
     created_at = when(document, "created_at", [], None) or origin["at"]
     parts: Fields = {
-        **both_names(title, rest),
+        **title_and_subject(title, rest),
         "created_at": created_at,
         "phase": phase,
         "phases": listed,
@@ -129,9 +131,9 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         "context": table(document, "context", []),
         "reminders": texts(document, "key_reminders", []),
     }
-    workflow_id = identity(rest, folder(origin["path"]))
-    state = composed(workflow_id, recipe, parts, rest, origin)
-    state["extra"] = unknown(document, rest, render(state)[0], _NESTED)
+    workflow_id = workflow_id_of(rest, folder(origin["path"]))
+    state = compose(workflow_id, recipe, parts, rest, origin)
+    state["extra"] = unknown_fields(document, rest, render(state)[0], _NESTED)
     return state
 
 
@@ -143,8 +145,8 @@ def _reading(document: Fields) -> list[str]:
     return reading
 
 
-def _said(document: Fields) -> Fields:
-    """What the document says about its phases, in bounds and in its own words."""
+def _parse_phase(document: Fields) -> Fields:
+    """Return the document's phase, checked."""
     phase = table(document, "phase", [], REQUIRED)
     total = count(phase, "total", ["phase"])
     if total > MAX_PHASES:
@@ -160,18 +162,18 @@ def _said(document: Fields) -> Fields:
     }
 
 
-def _counted(said: Fields) -> Position:
-    """The phases of another tool's document: those it does not name are numbered."""
-    total, place = said["total"], said["current"] - 1
+def _number_phases(stated: Fields) -> Position:
+    """Return the phases of another tool's document; those without a name are numbered."""
+    total, index = stated["total"], stated["current"] - 1
     if total == 0:
         return None, []
-    own = said["name"] if said["name"].strip() else _numbered(place + 1, ())
+    own = stated["name"] if stated["name"].strip() else _numbered(index + 1, ())
     names = [_numbered(number, (own,)) for number in range(1, total + 1)]
-    names[place] = own
+    names[index] = own
     pending: list[Phase] = [{"name": name, "status": "pending"} for name in names]
-    listed = reached(pending, own)
-    listed[place] = with_status(listed[place], _STATUS[said["status"]])
-    return _unless_ahead(own, listed)
+    listed = complete_until(pending, own)
+    listed[index] = with_status(listed[index], _STATUS[stated["status"]])
+    return _unless_next(own, listed)
 
 
 def _numbered(number: int, taken: Collection[str]) -> str:
@@ -181,37 +183,37 @@ def _numbered(number: int, taken: Collection[str]) -> str:
     return name
 
 
-def _unless_ahead(current: str | None, listed: list[Phase]) -> Position:
-    """A phase that is next and not started is not the current one yet."""
-    shown = _shown(current, listed)
-    ahead = shown["status"] == "not_started" and shown == _shown(None, listed)
+def _unless_next(current: str | None, listed: list[Phase]) -> Position:
+    """Return no current phase if it is the next one and not started."""
+    shown = _shown_phase(current, listed)
+    ahead = shown["status"] == "not_started" and shown == _shown_phase(None, listed)
     return (None if ahead else current), listed
 
 
-def _moved(said: Fields, current: str | None, listed: list[Phase]) -> Position:
-    """The phases after the edit that made ``said`` of what the document showed."""
-    shown = _shown(current, listed)
-    edited = {key for key in shown if said[key] != shown[key]}
+def _apply_edit(stated: Fields, current: str | None, listed: list[Phase]) -> Position:
+    """Return the phases after the edit that turned the shown phase into ``stated``."""
+    shown = _shown_phase(current, listed)
+    edited = {key for key in shown if stated[key] != shown[key]}
     if not edited:
         return current, listed
-    if said["total"] == 0:
+    if stated["total"] == 0:
         raise Invalid(["phase", "total"], "must be 1 at least")
-    listed = _grown(listed, said["total"])
+    listed = _grown(listed, stated["total"])
     names = [phase["name"] for phase in listed]
-    place = said["current"] - 1
-    if "name" in edited and "current" not in edited and said["name"] in names:
-        place = names.index(said["name"])
-    if place != shown["current"] - 1:
-        current = names[place]
-        listed = moved(listed, current, names)
-    if "name" in edited and said["name"] != names[place]:
-        listed = _renamed(listed, place, said["name"])
-        current = said["name"] if current == names[place] else current
+    index = stated["current"] - 1
+    if "name" in edited and "current" not in edited and stated["name"] in names:
+        index = names.index(stated["name"])
+    if index != shown["current"] - 1:
+        current = names[index]
+        listed = move_to(listed, current, names)
+    if "name" in edited and stated["name"] != names[index]:
+        listed = _renamed(listed, index, stated["name"])
+        current = stated["name"] if current == names[index] else current
     if "status" in edited:
         listed = [*listed]
-        listed[place] = with_status(listed[place], _STATUS[said["status"]])
-        current, listed = _unless_ahead(listed[place]["name"], listed)
-    return current, _cut(listed, said["total"])
+        listed[index] = with_status(listed[index], _STATUS[stated["status"]])
+        current, listed = _unless_next(listed[index]["name"], listed)
+    return current, _cut(listed, stated["total"])
 
 
 def _grown(listed: list[Phase], total: int) -> list[Phase]:
@@ -222,12 +224,12 @@ def _grown(listed: list[Phase], total: int) -> list[Phase]:
     return [*listed, *added]
 
 
-def _renamed(listed: list[Phase], place: int, name: str) -> list[Phase]:
+def _renamed(listed: list[Phase], index: int, name: str) -> list[Phase]:
     if not name.strip():
         raise Invalid(["phase", "name"], "must not be empty")
     if any(phase["name"] == name for phase in listed):
         raise Invalid(["phase", "name"], "is the name of another phase")
-    return [*listed[:place], {**listed[place], "name": name}, *listed[place + 1 :]]
+    return [*listed[:index], {**listed[index], "name": name}, *listed[index + 1 :]]
 
 
 def _cut(listed: list[Phase], total: int) -> list[Phase]:

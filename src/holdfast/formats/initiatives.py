@@ -1,63 +1,193 @@
-"""The record of initiatives, ``.claude/initiative.json``: its document is the current one.
+"""The record of initiatives, ``.claude/initiative.json``: its document is the current initiative.
 
-The others are in the rest, each as the document and the rest of its own. A document that names
-another initiative than before makes that one current; what it does not speak of stays as it was.
+The other initiatives are in ``rest``, each as a document and a rest of its own. A document that
+names another initiative makes that one current, and changes nothing else of the others.
+
+The document of an initiative has the status of each milestone; titles, tasks and times are in its
+rest. A document of another tool needs a name and a status, and may list only begun milestones.
 """
 
 from __future__ import annotations
 
+from holdfast.core.initiative import STATUSES
 from holdfast.core.initiatives import current_of, key_of
-from holdfast.formats import initiative
-from holdfast.formats.schema import PLACE, Invalid, check_object, named, table, tables, text
+from holdfast.formats.schema import (
+    PHASE_STATUSES,
+    REST_PATH,
+    Invalid,
+    check_object,
+    flag,
+    named,
+    one_of,
+    rows,
+    table,
+    tables,
+    text,
+    when,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.log_types import Initiative, Initiatives
-    from holdfast.core.types import Fields, Origin
+    from collections.abc import Collection, Mapping
+
+    from holdfast.core.types import (
+        Fields,
+        Initiative,
+        Initiatives,
+        Milestone,
+        Origin,
+    )
     from holdfast.formats.schema import Path
 
+KEYS = ("name", "status", "currentMilestone", "lastUpdated", "progress")
 
-def path() -> str:
-    """Where the record stands, from the worktree's root."""
-    return ".claude/initiative.json"
+_STATUSES_WITH = {
+    "reason": ("blocked",),
+    "completed_at": ("completed", "archived"),
+    "archived_at": ("archived",),
+}
+"""Fields of an initiative that only these statuses have: an edit of the status drops the others."""
+_MILESTONE_STATUSES_WITH = {
+    "started_at": ("in_progress", "blocked", "completed"),
+    "completed_at": ("completed",),
+}
 
 
 def render(state: Initiatives) -> tuple[Fields, Fields]:
-    """The document, and the rest of the state."""
+    """Return the document, and the rest of the state."""
     current = current_of(state)
     others = {
-        key: dict(zip(("document", "rest"), initiative.render(one), strict=True))
-        for key, one in state["all"].items()
+        key: dict(zip(("document", "rest"), render_initiative(other), strict=True))
+        for key, other in state["all"].items()
         if key != state["current"]
     }
     if current is None:
         return {}, {"others": others}
-    document, rest = initiative.render(current)
+    document, rest = render_initiative(current)
     return document, {**rest, "key": state["current"], "name": current["name"], "others": others}
 
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Initiatives:
-    """The state; ``Invalid`` when the document makes no sense."""
+    """Return the state; raise ``Invalid`` if a field has no valid value."""
     check_object(document, [])
-    check_object(rest, PLACE)
+    check_object(rest, REST_PATH)
     name = named(document, "name", [])
-    found: dict[str, Initiative] = {}
-    own: Fields = {}
+    initiatives: dict[str, Initiative] = {}
+    own_rest: Fields = {}
     key = key_of(name)
-    for other, told in tables(rest, "others", PLACE).items():
-        place: Path = [*PLACE, "others", other]
-        _check_key(other, place)
-        one = initiative.parse(table(told, "document", place), table(told, "rest", place), origin)
-        if one["name"] == name:
-            key, own = other, table(told, "rest", place)
-        found[other] = one
-    if text(rest, "name", PLACE, None) == name:
-        key, own = text(rest, "key", PLACE, key), rest
-        _check_key(key, [*PLACE, "key"])
-    return {"current": key, "all": {**found, key: initiative.parse(document, own, origin)}}
+    for other_key, other in tables(rest, "others", REST_PATH).items():
+        path: Path = [*REST_PATH, "others", other_key]
+        _check_key(other_key, path)
+        other_rest = table(other, "rest", path)
+        initiative = parse_initiative(table(other, "document", path), other_rest, origin)
+        if initiative["name"] == name:
+            key, own_rest = other_key, other_rest
+        initiatives[other_key] = initiative
+    if text(rest, "name", REST_PATH, None) == name:
+        key, own_rest = text(rest, "key", REST_PATH, key), rest
+        _check_key(key, [*REST_PATH, "key"])
+    initiatives[key] = parse_initiative(document, own_rest, origin)
+    return {"current": key, "all": initiatives}
 
 
-def _check_key(key: str, place: Path) -> None:
-    """A key is the name of a folder, so it is nothing that leads anywhere else."""
+def _check_key(key: str, path: Path) -> None:
+    """Raise ``Invalid`` for a key that is not a safe folder name."""
     if key_of(key) != key:
-        raise Invalid(place, "must be lower case letters, digits and -")
+        raise Invalid(path, "must be lower case letters, digits and -")
+
+
+def render_initiative(state: Initiative) -> tuple[Fields, Fields]:
+    """Return the document of one initiative, and the rest of its state."""
+    document = {
+        "name": state["name"],
+        "status": state["status"],
+        "currentMilestone": state["current_milestone"],
+        "lastUpdated": state["updated_at"],
+        "progress": {milestone["id"]: milestone["status"] for milestone in state["milestones"]},
+        **state["extra"],
+    }
+    names = ("created_at", "files", "folder", *_STATUSES_WITH)
+    rest: Fields = {name: value for name, value in state.items() if name in names}
+    rest["milestones"] = [
+        {name: value for name, value in milestone.items() if name != "status"}
+        for milestone in state["milestones"]
+    ]
+    return document, rest
+
+
+def parse_initiative(document: Fields, rest: Fields, origin: Origin) -> Initiative:
+    """Return the state of one initiative; raise ``Invalid`` if a field has no valid value."""
+    check_object(document, [])
+    check_object(rest, REST_PATH)
+    status = one_of(document, "status", [], STATUSES)
+    updated_at = when(document, "lastUpdated", [], origin["at"])
+    milestones = _milestones(document, rest)
+    state: Initiative = {
+        "name": named(document, "name", []),
+        "status": status,
+        "created_at": when(rest, "created_at", REST_PATH, updated_at),
+        "updated_at": updated_at,
+        "current_milestone": _current(document, milestones),
+        "milestones": milestones,
+        "extra": {key: value for key, value in document.items() if key not in KEYS},
+    }
+    if flag(rest, "files", REST_PATH, default=False):
+        state["files"] = True
+    if (folder := text(rest, "folder", REST_PATH, None)) is not None:
+        if folder in ("", ".", "..") or "/" in folder or not folder.isprintable():
+            raise Invalid([*REST_PATH, "folder"], "must be the name of a folder")
+        state["folder"] = folder
+    return {**state, **_notes(rest, REST_PATH, status, _STATUSES_WITH)}  # type: ignore[typeddict-item]
+
+
+def _notes(
+    fields: Fields, path: Path, status: str, statuses_with: Mapping[str, Collection[str]]
+) -> Fields:
+    """Return the optional fields that a status can have."""
+    return {
+        name: (text if name == "reason" else when)(fields, name, path)
+        for name, statuses in statuses_with.items()
+        if name in fields and status in statuses
+    }
+
+
+def _current(document: Fields, milestones: list[Milestone]) -> str | None:
+    open_ids = [milestone["id"] for milestone in milestones if milestone["status"] != "completed"]
+    last = milestones[-1]["id"] if milestones else None
+    return text(document, "currentMilestone", [], None) or next(iter(open_ids), last)
+
+
+def _milestones(document: Fields, rest: Fields) -> list[Milestone]:
+    """Return the document's milestones in the order of the rest: tools sort keys of an object."""
+    progress = table(document, "progress", [])
+    current = text(document, "currentMilestone", [], None)
+    known: dict[str, tuple[Fields, Path]] = {}
+    for position, entry in enumerate(rows(rest, "milestones", REST_PATH)):
+        path = [*REST_PATH, "milestones", position]
+        known[named(entry, "id", path)] = (entry, path)
+    if current and current not in progress:
+        if known and current not in known:
+            raise Invalid(["currentMilestone"], "must be one of the milestones in progress")
+        begun = document["status"] == "in_progress"
+        progress = {**progress, current: "in_progress" if begun else "pending"}
+    ordered = dict.fromkeys([*(name for name in known if name in progress), *progress])
+    return [_milestone(name, progress, *known.get(name, ({}, REST_PATH))) for name in ordered]
+
+
+def _milestone(milestone_id: str, progress: Fields, entry: Fields, path: Path) -> Milestone:
+    status = one_of(progress, milestone_id, ["progress"], PHASE_STATUSES)
+    if not milestone_id.strip():
+        raise Invalid(["progress", milestone_id], "must have a name")
+    milestone: Milestone = {
+        "id": milestone_id,
+        "title": text(entry, "title", path, ""),
+        "status": status,
+        "tasks": [
+            {
+                "text": named(task, "text", [*path, "tasks", position]),
+                "done": flag(task, "done", [*path, "tasks", position]),
+            }
+            for position, task in enumerate(rows(entry, "tasks", path))
+        ],
+    }
+    return {**milestone, **_notes(entry, path, status, _MILESTONE_STATUSES_WITH)}  # type: ignore[typeddict-item]

@@ -1,9 +1,10 @@
-"""What a document cannot express, kept in ``rest``, and what Holdfast does not know, in ``extra``.
+"""State that a document cannot express (``rest``), and fields that Holdfast does not know
+(``extra``).
 
 ``rest`` is the difference between the state and a blank workflow of the same recipe, without what
-the document shows; a field that the aggregate gets one day is in it by itself. Formats add what
-they need to tell an edit from what they rendered: ``was``, ``under``, ``units``, and in ``extra``
-those unknown fields whose place a known one has taken.
+the document shows; a future field of the aggregate is in it automatically. Formats add what they
+need to detect edits: ``was``, ``under``, ``units``, and in ``extra`` the unknown fields that a
+known field hides.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from holdfast.core.workflow.state import blank
 from holdfast.formats import FORMATS
 from holdfast.formats.schema import (
-    PLACE,
+    REST_PATH,
     WORKFLOW_STATUSES,
     Invalid,
     count,
@@ -50,55 +51,55 @@ if TYPE_CHECKING:
     from holdfast.formats.schema import Check, Path
 
 EVERYWHERE = frozenset(("recipe", "record", "worktree", "created_at", "extra"))
-"""State that every document shows, or that the place where it stands tells."""
+"""State that every document shows, or that follows from the path of the record."""
 
 _NOT_STATE = EVERYWHERE | {"id", "was", "under", "units", "order"}
 _NAMES = ("title", "subject")
 
 
 def rest_of(state: Workflow, shown: Collection[str]) -> Fields:
-    """The state without what is ``shown`` and without what is as it was at the beginning."""
-    begun: Json = blank(state["id"], state["recipe"], state["created_at"])
+    """Return the state without the ``shown`` fields and without those of a blank workflow."""
+    initial: Json = blank(state["id"], state["recipe"], state["created_at"])
     rest: Fields = {"recipe": state["recipe"]}
     if "id" not in shown:
         rest["id"] = state["id"]
     for key, value in state.items():
-        if key not in shown and (key not in begun or begun[key] != value):
+        if key not in shown and (key not in initial or initial[key] != value):
             rest[key] = value
     return rest
 
 
-def composed(
+def compose(
     workflow_id: str, recipe: Recipe, parts: Fields, rest: Fields, origin: Origin
 ) -> Workflow:
-    """The state of a document: a blank one, then what ``rest`` keeps, then what is shown."""
+    """Return the state of a document: a blank one, then the rest, then the document's parts."""
     state: Json = blank(workflow_id, recipe, parts["created_at"])
     for key, value in rest.items():
         if key not in _NOT_STATE:
             check = _CHECKS.get(key)
-            state[key] = check(rest, key, PLACE) if check else value
+            state[key] = check(rest, key, REST_PATH) if check else value
     state.update(parts)
     state["worktree"] = origin["worktree"]
     state["record"] = origin["path"]
-    composed_state: Workflow = state
-    return composed_state
+    composed: Workflow = state
+    return composed
 
 
-def identity(rest: Fields, otherwise: str) -> str:
-    """The id that was remembered, else the safe name nearest to what the document is called."""
-    remembered: Json = rest.get("id")
-    return str(remembered) if is_safe(remembered) else sanitised(otherwise)
+def workflow_id_of(rest: Fields, otherwise: str) -> str:
+    """Return the id in ``rest``, else the nearest safe name to ``otherwise``."""
+    known: Json = rest.get("id")
+    return str(known) if is_safe(known) else sanitised(otherwise)
 
 
 def times(doc: Fields, created: str, updated: str, path: Path, origin: Origin) -> Fields:
-    """When it was created and changed, as far as the document tells."""
+    """Return the times of creation and change, as far as the document has them."""
     changed = when(doc, updated, path, None)
     begun = when(doc, created, path, None) or changed or origin["at"]
     return {"created_at": begun, "updated_at": changed or begun}
 
 
-def one_name(state: Workflow, rest: Fields) -> str:
-    """Title and subject where a document has room for one name; ``rest`` gets the other."""
+def shared_name(state: Workflow, rest: Fields) -> str:
+    """Return the one name that a document shows; ``rest`` gets title or subject if it differs."""
     name = state["title"] or state["subject"]
     for key in _NAMES:
         if state[key] != name:  # type: ignore[literal-required]
@@ -106,12 +107,13 @@ def one_name(state: Workflow, rest: Fields) -> str:
     return name
 
 
-def both_names(name: str, rest: Fields) -> Fields:
+def title_and_subject(name: str, rest: Fields) -> Fields:
+    """Return title and subject from a document's one name, without those in ``rest``."""
     return {key: name for key in _NAMES if key not in rest}
 
 
-def put_back(document: Fields, rest: Fields, extra: Fields, nested: Collection[str]) -> None:
-    """Merges the unknown fields into the document where their place is free."""
+def merge_extra(document: Fields, rest: Fields, extra: Fields, nested: Collection[str]) -> None:
+    """Merge the unknown fields into the document; ``rest`` gets those that a known one hides."""
     hidden: Fields = {}
     for key, value in extra.items():
         if key not in document:
@@ -128,8 +130,10 @@ def put_back(document: Fields, rest: Fields, extra: Fields, nested: Collection[s
         rest["extra"] = dict(sorted(hidden.items()))
 
 
-def unknown(document: Fields, rest: Fields, known: Fields, nested: Collection[str]) -> Fields:
-    """The fields of the document that a rendering of its state does not show."""
+def unknown_fields(
+    document: Fields, rest: Fields, known: Fields, nested: Collection[str]
+) -> Fields:
+    """Return the fields of the document that a rendering of its state does not have."""
     extra: Fields = {}
     for key, value in document.items():
         if key not in known:
@@ -138,7 +142,7 @@ def unknown(document: Fields, rest: Fields, known: Fields, nested: Collection[st
             below = {k: v for k, v in value.items() if k not in known[key]}
             if below:
                 extra[key] = below
-    for key, value in table(rest, "extra", PLACE).items():
+    for key, value in table(rest, "extra", REST_PATH).items():
         if key in nested and isinstance(value, dict) and isinstance(extra.get(key), dict):
             extra[key] = {**value, **extra[key]}
         else:
@@ -146,43 +150,43 @@ def unknown(document: Fields, rest: Fields, known: Fields, nested: Collection[st
     return extra
 
 
-def remembered_recipe(rest: Fields) -> Recipe | None:
-    """The recipe that the workflow was opened from; ``None`` for a document of someone else."""
+def known_recipe(rest: Fields) -> Recipe | None:
+    """Return the recipe in ``rest``; ``None`` for another tool's document."""
     if "recipe" not in rest:
         return None
-    found: Json = table(rest, "recipe", PLACE)
-    place: Path = [*PLACE, "recipe"]
-    named(found, "name", place)
-    one_of(found, "format", place, FORMATS)
+    recipe: Json = table(rest, "recipe", REST_PATH)
+    path: Path = [*REST_PATH, "recipe"]
+    named(recipe, "name", path)
+    one_of(recipe, "format", path, FORMATS)
     seen: set[str] = set()
-    declared = rows(found, "phases", place)
+    declared = rows(recipe, "phases", path)
     for position, phase in enumerate(declared):
-        below: Path = [*place, "phases", position]
+        below: Path = [*path, "phases", position]
         if named(phase, "name", below) in seen:
             raise Invalid([*below, "name"], "is the name of an earlier phase")
         seen.add(phase["name"])
         texts(phase, "steps", below, ())
         texts(phase, "next", below, ())
-    duration(found, "ttl", place, None)
+    duration(recipe, "ttl", path, None)
     for key in ("cycles_at", "subject_key", "mode"):
-        text(found, key, place, "")
-    texts(found, "task_phases", place, ())
-    tables(found, "gates", place, {})
-    table(found, "context", place, {})
-    found = {**found, "phases": declared}
-    recipe: Recipe = found
+        text(recipe, key, path, "")
+    texts(recipe, "task_phases", path, ())
+    tables(recipe, "gates", path, {})
+    table(recipe, "context", path, {})
+    recipe = {**recipe, "phases": declared}
+    checked: Recipe = recipe
+    return checked
+
+
+def local_recipe(name: str, record_format: Format, origin: Origin) -> Recipe:
+    """Return this workspace's recipe of that name, or an empty one."""
+    local = origin["recipe"](name) or {"name": name, "phases": []}
+    recipe: Recipe = {**local, "format": record_format}  # type: ignore[typeddict-item]
     return recipe
 
 
-def recipe_here(name: str, record_format: Format, origin: Origin) -> Recipe:
-    """The recipe of that name in this place; where there is none, one that says nothing."""
-    found = origin["recipe"](name) or {"name": name, "phases": []}
-    recipe: Recipe = {**found, "format": record_format}  # type: ignore[typeddict-item]
-    return recipe
-
-
-def relabelled(recipe: Recipe, names: dict[str, str]) -> Recipe:
-    """The recipe with some of its phases called by new names; what it declares of them stays."""
+def rename_phases(recipe: Recipe, names: dict[str, str]) -> Recipe:
+    """Return the recipe with some phases renamed."""
     if not names:
         return recipe
     declared: Json = []
@@ -197,8 +201,8 @@ def relabelled(recipe: Recipe, names: dict[str, str]) -> Recipe:
     return after  # type: ignore[no-any-return]
 
 
-def fitted(recipe: Recipe, listed: list[Phase]) -> Recipe:
-    """The recipe with exactly these phases."""
+def fit_recipe(recipe: Recipe, listed: list[Phase]) -> Recipe:
+    """Return the recipe with exactly these phases."""
     declared = {phase["name"]: phase for phase in recipe["phases"]}
     names = [phase["name"] for phase in listed]
     if names == list(declared):
@@ -209,10 +213,10 @@ def fitted(recipe: Recipe, listed: list[Phase]) -> Recipe:
 
 def _declaration(declared: RecipePhase | None, phase: Phase, names: list[str]) -> RecipePhase:
     if declared is None:
-        made: RecipePhase = {"name": phase["name"]}
+        new: RecipePhase = {"name": phase["name"]}
         if "steps" in phase:
-            made["steps"] = phase["steps"]
-        return made
+            new["steps"] = phase["steps"]
+        return new
     following = [name for name in declared.get("next", ()) if name in names]
     if following == declared.get("next", []):
         return declared
@@ -236,17 +240,17 @@ def _session(doc: Fields, key: str, path: Path) -> Fields | None:
 
 
 def _read(doc: Fields, key: str, path: Path) -> Fields:
-    found = table(doc, key, path)
-    for name in found:
-        when(found, name, [*path, key])
-    return found
+    read = table(doc, key, path)
+    for name in read:
+        when(read, name, [*path, key])
+    return read
 
 
 def _initiative(doc: Fields, key: str, path: Path) -> Fields:
-    found = table(doc, key, path)
-    named(found, "name", [*path, key])
-    text(found, "milestone", [*path, key], None)
-    return found
+    initiative = table(doc, key, path)
+    named(initiative, "name", [*path, key])
+    text(initiative, "milestone", [*path, key], None)
+    return initiative
 
 
 def _status(doc: Fields, key: str, path: Path) -> Json:

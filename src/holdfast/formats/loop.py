@@ -1,8 +1,8 @@
 """The loop format: units of work in bounded iterations, under a lifecycle.
 
-The units are the aggregate's tasks: ``tasks`` T1… in development, ``phases`` R1… in knowledge
-mode. The document's ``phase`` is the lifecycle, the aggregate's phases. What the units are about
-stands in Markdown beside the record, so here it is in ``rest``.
+The units are the aggregate's tasks: ``tasks`` T1… in development, ``phases`` R1… in knowledge mode.
+The document's ``phase`` is the lifecycle, the aggregate's phases. What the units are about is in
+Markdown beside the record, so it is in ``rest`` here.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 from holdfast.core.workflow.state import pending_phase
 from holdfast.formats.leftover_state import (
     EVERYWHERE,
-    composed,
-    fitted,
-    identity,
-    put_back,
-    recipe_here,
-    remembered_recipe,
+    compose,
+    fit_recipe,
+    known_recipe,
+    local_recipe,
+    merge_extra,
     rest_of,
     times,
-    unknown,
+    unknown_fields,
+    workflow_id_of,
 )
-from holdfast.formats.phase_fields import kept_in, moved, place_of, reached
+from holdfast.formats.phase_fields import complete_until, index_to_show, move_to, position_in_rest
 from holdfast.formats.schema import (
-    PLACE,
+    REST_PATH,
     TASK,
     TASK_STATUSES,
     Invalid,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 LIFECYCLE = ("discover", "plan", "execute", "verify", "deliver", "complete")
 UNITS = {"development": ("tasks", "current_task"), "knowledge": ("phases", "current_phase")}
-"""By mode: what the document calls its units, and the current one."""
+"""The document's keys of the units and of the current unit, by mode."""
 
 _SHOWN = EVERYWHERE | {
     "subject", "title", "updated_at", "tasks", "current_task", "context", "commits",
@@ -57,7 +57,7 @@ _IN_MARKDOWN = (
     "description", "criteria", "files", "output", "model", "verify", "remaining", "blockers",
 )  # fmt: skip
 _BEGUN = "iteration_begun"
-"""The number of an iteration that was begun and is not yet counted as used."""
+"""The number of an iteration that was begun but not recorded."""
 
 
 def _unit_status(doc: Fields, key: str, path: Path) -> Json:
@@ -68,12 +68,12 @@ _UNIT = {**TASK, "status": _unit_status}
 
 
 def path(workflow_id: str, _created_at: str) -> str:
-    """Where the record stands, from the worktree's root."""
+    """Return the record's path from the worktree's root."""
     return f".claude/iterative/{workflow_id}/state.json"
 
 
 def render(state: Workflow) -> tuple[Fields, Fields]:
-    """The document, and the state that it cannot express."""
+    """Return the document, and the state that it cannot express."""
     rest = rest_of(state, _SHOWN)
     mode = _mode(state["recipe"])
     units_key, current_key = UNITS[mode]
@@ -81,7 +81,7 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     document.update(_domain(state["context"], rest))
     document["created"] = state["created_at"]
     document["updated"] = state["updated_at"]
-    document["phase"] = _shown(state["phase"], state["phases"])
+    document["phase"] = _shown_phase(state["phase"], state["phases"])
     units = _units(state["tasks"], rest)
     current = state.get("current_task")
     if "current_task" in state:
@@ -91,7 +91,7 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     if state["commits"] or mode == "development":
         document["commits"] = state["commits"]
     if state["extra"]:
-        put_back(document, rest, state["extra"], ())
+        merge_extra(document, rest, state["extra"], ())
     return document, rest
 
 
@@ -99,12 +99,12 @@ def _mode(recipe: Recipe) -> str:
     return "knowledge" if recipe.get("mode") == "knowledge" else "development"
 
 
-def _shown(current: str | None, listed: list[Phase]) -> str | None:
-    return listed[place_of(current, listed)]["name"] if listed else None
+def _shown_phase(current: str | None, listed: list[Phase]) -> str | None:
+    return listed[index_to_show(current, listed)]["name"] if listed else None
 
 
 def _domain(context: Fields, rest: Fields) -> Fields:
-    """The domain, which is shown; ``rest`` gets the other context."""
+    """Return the domain, which is shown; put the other context into ``rest``."""
     shown = {"domain": context["domain"]} if isinstance(context.get("domain"), str) else {}
     hidden = {key: value for key, value in context.items() if key not in shown}
     if hidden:
@@ -125,7 +125,7 @@ def _units(tasks: list[Task], rest: Fields) -> dict[str, Fields]:
             hidden[name] = below
         entry["status"] = _WORDS[entry["status"]]
         if _BEGUN in entry:
-            # It comes last, as it does after parsing: the same state makes the same bytes.
+            # Last, as after parsing: equal states make equal bytes.
             entry[_BEGUN] = entry.pop(_BEGUN)
         units[name] = entry
     if hidden:
@@ -136,13 +136,13 @@ def _units(tasks: list[Task], rest: Fields) -> dict[str, Fields]:
 
 
 def _counted(name: str) -> tuple[int, str]:
-    """T2 comes before T10, whatever order a tool has written them in."""
+    """Return a sort key with which T2 comes before T10."""
     number = name.lstrip("TR")
     return (int(number) if number.isdecimal() else 0, name)
 
 
 def _iteration(unit: Fields) -> Fields:
-    """The current unit's iteration: the one that was begun, else the last that was used."""
+    """Return the current unit's iteration: the one that was begun, else the last one used."""
     begun, used = unit.get(_BEGUN), unit.get("iterations_used")
     if type(begun) is int and begun > (used or 0):
         return {"current_iteration": unit.pop(_BEGUN)}
@@ -150,15 +150,15 @@ def _iteration(unit: Fields) -> Fields:
 
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
-    """The state of a document; ``Invalid`` where it makes no sense."""
+    """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
     check_object(document, [])
-    check_object(rest, PLACE)
+    check_object(rest, REST_PATH)
     mode = one_of(document, "mode", [], UNITS)
     recipe, phase, listed = _lifecycle(document, rest, origin, mode)
     slug = text(document, "slug", [], None)
     subject = folder(origin["path"]) if slug is None else slug
     title = text(document, "task", [], None)
-    context = table(rest, "context", PLACE) if "recipe" in rest else recipe.get("context", {})
+    context = table(rest, "context", REST_PATH) if "recipe" in rest else recipe.get("context", {})
     domain = text(document, "domain", [], None)
     parts: Fields = {
         **times(document, "created", "updated", [], origin),
@@ -171,19 +171,18 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         "context": context if domain is None else {**context, "domain": domain},
         "commits": texts(document, "commits", []),
     }
-    state = composed(identity(rest, subject), recipe, parts, rest, origin)
-    state["extra"] = unknown(document, rest, render(state)[0], ())
+    state = compose(workflow_id_of(rest, subject), recipe, parts, rest, origin)
+    state["extra"] = unknown_fields(document, rest, render(state)[0], ())
     return state
 
 
 def check_edit(base: Workflow, edited: Workflow) -> None:
-    """Whether a record that somebody edited leaves to commands what is theirs.
+    """Raise ``Invalid`` if an edit changes what only commands may.
 
-    A unit is declared done, confirmed and verified by its commands, which the log tells of. What
-    waits for itself or for nobody's unit would never get its turn.
+    A unit is declared done, confirmed and verified by commands, which the log records. A unit that
+    waits for itself or for an unknown unit would never be due.
     """
-    from holdfast.core.workflow.loop_phase import DECLARED
-    from holdfast.core.workflow.units import is_circular
+    from holdfast.core.workflow.units import DECLARED, is_circular
 
     units_key = UNITS[_mode(edited["recipe"])][0]
     before = {str(task["id"]): task for task in base["tasks"]}
@@ -194,8 +193,8 @@ def check_edit(base: Workflow, edited: Workflow) -> None:
         if task["status"] in DECLARED and task["status"] != was["status"]:
             commands = "loop iterate, loop confirm and loop verify"
             raise Invalid([units_key, name, "status"], f"gets there by {commands} only")
-        depends = [str(one) for one in task.get("depends", [])]
-        if depends == [str(one) for one in was.get("depends", [])]:
+        depends = [str(other) for other in task.get("depends", [])]
+        if depends == [str(other) for other in was.get("depends", [])]:
             continue
         if not names.issuperset(depends) or is_circular(edited, name, depends):
             raise Invalid(
@@ -209,81 +208,81 @@ _NEW: Task = {"id": "", "description": "", "status": "pending"}
 def _lifecycle(
     document: Fields, rest: Fields, origin: Origin, mode: str
 ) -> tuple[Recipe, str | None, list[Phase]]:
-    """The recipe, and where in it the document says that the loop stands."""
-    remembered = remembered_recipe(rest)
+    """Return the recipe, and the position of the loop in it."""
+    remembered = known_recipe(rest)
     recipe = remembered
     if recipe is None or _mode(recipe) != mode:
-        recipe = {**recipe_here(f"loop-{mode}", "loop", origin), "mode": mode}
+        recipe = {**local_recipe(f"loop-{mode}", "loop", origin), "mode": mode}
     if not recipe["phases"] and remembered is None:
         recipe = {**recipe, "phases": [{"name": name} for name in LIFECYCLE]}
-    said: str | None = text(document, "phase", [], None)
+    stated: str | None = text(document, "phase", [], None)
     if remembered is None:
         before = [pending_phase(phase) for phase in recipe["phases"]]
-        phase, listed = said, reached(before, _known(said, before))
+        phase, listed = stated, complete_until(before, _known_phase(stated, before))
     else:
-        was, before = kept_in(rest, remembered)
-        phase, listed = _moved(said, was, before)
+        was, before = position_in_rest(rest, remembered)
+        phase, listed = _apply_edit(stated, was, before)
     if recipe is not remembered or len(listed) != len(before):
-        recipe = fitted(recipe, listed)
+        recipe = fit_recipe(recipe, listed)
     return recipe, phase, listed
 
 
 def _is_ended(document: Fields, rest: Fields) -> bool:
-    """Whether somebody set the last word of the lifecycle by hand: that completes the loop."""
+    """Return whether an editor set the last phase, which completes the loop."""
     if document.get("phase") != LIFECYCLE[-1]:
         return False
-    remembered = remembered_recipe(rest)
-    return remembered is None or _shown(*kept_in(rest, remembered)) != LIFECYCLE[-1]
+    remembered = known_recipe(rest)
+    return remembered is None or _shown_phase(*position_in_rest(rest, remembered)) != LIFECYCLE[-1]
 
 
-def _known(said: str | None, listed: list[Phase]) -> str | None:
+def _known_phase(stated: str | None, listed: list[Phase]) -> str | None:
     names = [phase["name"] for phase in listed]
-    if said is not None and said not in names and said not in LIFECYCLE:
+    if stated is not None and stated not in names and stated not in LIFECYCLE:
         raise Invalid(["phase"], f"must be one of {', '.join(names or LIFECYCLE)}")
-    return said
+    return stated
 
 
-def _moved(said: str | None, was: str | None, before: list[Phase]) -> Position:
-    if said == _shown(was, before):
+def _apply_edit(stated: str | None, was: str | None, before: list[Phase]) -> Position:
+    if stated == _shown_phase(was, before):
         return was, before
-    said = _known(said, before)
-    if said is None:
+    stated = _known_phase(stated, before)
+    if stated is None:
         return None, before
     names = [phase["name"] for phase in before]
-    if said not in names:
-        names.append(said)
-        before = [*before, {"name": said, "status": "pending"}]
-    return said, moved(before, said, names)
+    if stated not in names:
+        names.append(stated)
+        before = [*before, {"name": stated, "status": "pending"}]
+    return stated, move_to(before, stated, names)
 
 
 def _tasks(document: Fields, rest: Fields, mode: str) -> Fields:
-    """The units as tasks, and which of them is the current one."""
+    """Return the units as tasks, and the current one."""
     units_key, current_key = UNITS[mode]
-    hidden = tables(rest, "units", PLACE)
+    hidden = tables(rest, "units", REST_PATH)
     units = _ordered(tables(document, units_key, []), rest)
     tasks = {
         name: _task(name, unit, hidden.get(name, {}), units_key) for name, unit in units.items()
     }
-    found: Fields = {"tasks": list(tasks.values())}
+    fields: Fields = {"tasks": list(tasks.values())}
     iteration = count(document, "current_iteration", [], None)
     current = text(document, current_key, [], None)
     if current is not None and current not in tasks:
         raise Invalid([current_key], f"must be one of {units_key}")
     if current is not None:
         task = tasks[current]
-        found["current_task"] = task["id"]
+        fields["current_task"] = task["id"]
         if iteration is not None and iteration > task.get("iterations_used", 0):
             task[_BEGUN] = iteration
     elif current_key in document:
-        found["current_task"] = None
-    return found
+        fields["current_task"] = None
+    return fields
 
 
 def _ordered(units: dict[str, Fields], rest: Fields) -> dict[str, Fields]:
-    """The units in the order in which they were rendered; another tool's, as they stand there."""
+    """Return the units in their rendered order; another tool's as they are."""
     if "recipe" not in rest:
         return units
-    order = texts(rest, "order", PLACE)
+    order = texts(rest, "order", REST_PATH)
     names = [name for name in order if name in units]
     names += sorted(units.keys() - set(order), key=_counted)
     return {name: units[name] for name in names}
@@ -291,8 +290,8 @@ def _ordered(units: dict[str, Fields], rest: Fields) -> dict[str, Fields]:
 
 def _task(name: str, unit: Fields, hidden: Fields, units_key: str) -> Fields:
     check_entry(unit, [units_key, name], _UNIT)
-    text(hidden, "description", [*PLACE, "units", name], "")
-    task_id = label(hidden, "id", [*PLACE, "units", name], name)
+    text(hidden, "description", [*REST_PATH, "units", name], "")
+    task_id = label(hidden, "id", [*REST_PATH, "units", name], name)
     if not name or str(unit.get("id", name)) != name or str(task_id) != name:
         raise Invalid([units_key, name], "must have an id, and the same within")
     status = _STATUS[unit.get("status", "pending")]

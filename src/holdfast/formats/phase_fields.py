@@ -1,13 +1,13 @@
-"""Where a workflow stands, out of a document in which someone may have changed only half of it.
+"""The position of a workflow in a document of which an editor may have changed only half.
 
-A script that sets the current phase leaves the statuses behind, and the other way round. What was
-rendered is remembered in ``rest`` (``was``), so a change can be told from what merely stands there.
+A script that sets the current phase does not update the statuses, or the other way round. ``rest``
+has what was rendered (``was``), so that an edited value can be told from an old one.
 """
 
 from __future__ import annotations
 
 from holdfast.core.workflow.state import find_phase, pending_phase
-from holdfast.formats.schema import PLACE, SAME, Invalid, named, phases, table, text
+from holdfast.formats.schema import REST_PATH, SAME, Invalid, named, phases, table, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,50 +18,50 @@ if TYPE_CHECKING:
 
     Position = tuple[str | None, list[Phase]]
 
-_NO_LONGER = {
+_DROPPED_FIELDS = {
     "pending": ("started_at", "completed_at", "approved", "reason"),
     "in_progress": ("completed_at", "reason"),
 }
-"""What a phase that gets this status does not say any more."""
+"""Fields that a phase loses when it gets this status."""
 
 
-def place_of(current: str | None, listed: list[Phase]) -> int:
-    """The phase that a document names: the current one, else the next, else the last."""
+def index_to_show(current: str | None, listed: list[Phase]) -> int:
+    """Return the index of the phase to show: the current one, else the next, else the last."""
     following = len(listed) - 1
-    for place in range(len(listed) - 1, -1, -1):
-        if listed[place]["name"] == current:
-            return place
-        if listed[place]["status"] == "pending":
-            following = place
+    for index in range(len(listed) - 1, -1, -1):
+        if listed[index]["name"] == current:
+            return index
+        if listed[index]["status"] == "pending":
+            following = index
     return following
 
 
-def kept_in(rest: Fields, recipe: Recipe) -> Position:
-    """The position as it was rendered, where ``rest`` holds all of it."""
+def position_in_rest(rest: Fields, recipe: Recipe) -> Position:
+    """Return the position that was rendered, if ``rest`` has all of it."""
     if "phases" in rest:
-        listed = phases(rest, "phases", PLACE)
+        listed = phases(rest, "phases", REST_PATH)
     else:
         listed = [pending_phase(phase) for phase in recipe["phases"]]
-    current = text(rest, "phase", PLACE, None)
+    current = text(rest, "phase", REST_PATH, None)
     if current is not None and all(phase["name"] != current for phase in listed):
-        raise Invalid([*PLACE, "phase"], "is the name of no phase")
+        raise Invalid([*REST_PATH, "phase"], "is the name of no phase")
     return current, listed
 
 
-def remembered(state: Workflow) -> Fields:
-    """What tells an edit of the position from what was rendered."""
+def rendered_position(state: Workflow) -> Fields:
+    """Return the position as ``was``, from which a later parse detects edits."""
     statuses = {phase["name"]: phase["status"] for phase in state["phases"]}
     return {"phase": state["phase"], "statuses": statuses}
 
 
-def statuses_before(rest: Fields) -> dict[str, str] | None:
-    """The statuses that were rendered, by phase; ``None`` for a document of someone else."""
+def rendered_statuses(rest: Fields) -> dict[str, str] | None:
+    """Return the statuses that were rendered; ``None`` for another tool's document."""
     if "was" not in rest:
         return None
-    return table(table(rest, "was", PLACE), "statuses", [*PLACE, "was"])
+    return table(table(rest, "was", REST_PATH), "statuses", [*REST_PATH, "was"])
 
 
-def parsed(
+def parse_position(
     doc: Fields,
     key: str,
     path: Path,
@@ -70,38 +70,40 @@ def parsed(
     *,
     names: Mapping[str, str] = SAME,
 ) -> Position:
-    """The position in a document that lists its phases and names the current one under ``key``."""
+    """Return the position in a document that lists its phases, the current one under ``key``."""
     listed = phases(doc, "phases", path, names)
     current = None if doc.get(key) is None else named(doc, key, path)
-    before = statuses_before(rest)
+    before = rendered_statuses(rest)
     if not listed and before is None:
-        return current, reached([pending_phase(phase) for phase in recipe["phases"]], current)
+        return current, complete_until(
+            [pending_phase(phase) for phase in recipe["phases"]], current
+        )
     if current is not None and all(phase["name"] != current for phase in listed):
         raise Invalid([*path, key], "is the name of no phase")
     if key not in doc:
         return _in_progress(listed), listed
     if before is None:
-        return current, _caught_up(listed, current)
-    was = text(table(rest, "was", PLACE), "phase", [*PLACE, "was"], None)
-    return _settled(listed, current, was, before)
+        return current, _catch_up(listed, current)
+    was = text(table(rest, "was", REST_PATH), "phase", [*REST_PATH, "was"], None)
+    return _merge_edit(listed, current, was, before)
 
 
 def _in_progress(listed: list[Phase]) -> str | None:
     return next((phase["name"] for phase in listed if phase["status"] == "in_progress"), None)
 
 
-def _caught_up(listed: list[Phase], current: str | None) -> list[Phase]:
-    """Another tool's phases: if its statuses lag behind its current phase, they follow it."""
+def _catch_up(listed: list[Phase], current: str | None) -> list[Phase]:
+    """Return another tool's phases, whose statuses may lag behind its current phase."""
     statuses = {phase["name"]: phase["status"] for phase in listed}
     status = statuses.pop(current or "", "in_progress")
     lags = status == "pending" or (status == "completed" and "in_progress" in statuses.values())
-    return moved(listed, current, statuses.keys() | {current}) if current and lags else listed
+    return move_to(listed, current, statuses.keys() | {current}) if current and lags else listed
 
 
-def _settled(
+def _merge_edit(
     listed: list[Phase], current: str | None, was: str | None, before: dict[str, str]
 ) -> Position:
-    """An edited record: the statuses its author changed stand, the others follow the move."""
+    """Return the position of an edited record: edited statuses stay, the others follow the move."""
     changed = [p["name"] for p in listed if p["status"] != before.get(p["name"], "pending")]
     if current == was:
         begun = [
@@ -116,22 +118,22 @@ def _settled(
     if current is None:
         return None, listed
     following = {was, current}.difference(changed) if changed else {p["name"] for p in listed}
-    return current, moved(listed, current, following)
+    return current, move_to(listed, current, following)
 
 
-def moved(listed: list[Phase], current: str, following: Collection[str | None]) -> list[Phase]:
-    """The phases once ``current`` is: of those that ``following`` names, the statuses follow."""
-    place = [phase["name"] for phase in listed].index(current)
+def move_to(listed: list[Phase], current: str, following: Collection[str | None]) -> list[Phase]:
+    """Return the phases after a move to ``current``; only those in ``following`` change status."""
+    target = [phase["name"] for phase in listed].index(current)
     after: list[Phase] = []
     for position, phase in enumerate(listed):
         status = phase["status"]
         if phase["name"] not in following:
             after.append(phase)
-        elif position == place:
+        elif position == target:
             after.append(with_status(phase, "in_progress"))
-        elif position < place and status == "in_progress":
+        elif position < target and status == "in_progress":
             after.append(with_status(phase, "completed"))
-        elif position > place and status != "pending":
+        elif position > target and status != "pending":
             after.append(with_status(phase, "pending"))
         else:
             after.append(phase)
@@ -139,9 +141,9 @@ def moved(listed: list[Phase], current: str, following: Collection[str | None]) 
 
 
 def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
-    """An edit that goes back to where cycles begin has begun the next one, counted or not.
+    """Return the edited state; in its next cycle if the edit went back to where cycles begin.
 
-    Of the phases only what the edit wrote is kept: what ``base`` says was the last cycle's.
+    A phase keeps only what the edit wrote: the fields of ``base`` belong to the last cycle.
     """
     current = edited["phase"]
     before = find_phase(base, current)
@@ -154,28 +156,28 @@ def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
 
 
 def _begun(phase: Phase, was: Phase | None, current: str | None) -> Phase:
-    said: Json = {
+    edited: Json = {
         key: value for key, value in phase.items() if was is None or was.get(key) != value
     }
-    fresh: Json = {**pending_phase(phase), **said}  # type: ignore[arg-type]
+    fresh: Json = {**pending_phase(phase), **edited}  # type: ignore[arg-type]
     return with_status(fresh, phase["status"] if phase["name"] == current else "pending")
 
 
-def reached(listed: list[Phase], current: str | None) -> list[Phase]:
-    """Phases of which only the current one is known: those before it are completed."""
+def complete_until(listed: list[Phase], current: str | None) -> list[Phase]:
+    """Return phases of which only the current one is known: those before it are completed."""
     if current is None:
         return listed
     names = [phase["name"] for phase in listed]
     if current not in names:
         names.append(current)
         listed = [*listed, {"name": current, "status": "pending"}]
-    place = names.index(current)
-    done = [with_status(phase, "completed") for phase in listed[:place]]
-    return [*done, with_status(listed[place], "in_progress"), *listed[place + 1 :]]
+    index = names.index(current)
+    done = [with_status(phase, "completed") for phase in listed[:index]]
+    return [*done, with_status(listed[index], "in_progress"), *listed[index + 1 :]]
 
 
 def with_status(phase: Phase, status: str) -> Phase:
-    gone = _NO_LONGER.get(status, ())
+    gone = _DROPPED_FIELDS.get(status, ())
     changed: Json = {key: value for key, value in phase.items() if key not in gone}
     changed["status"] = status
     after: Phase = changed

@@ -1,8 +1,7 @@
-"""Whether a replayed state makes sense: if a record can be made of it, and read again.
+"""Whether a replayed state is sound: a record can be rendered from it and parsed again.
 
-A line of the ledger that has its hash may still say what no Holdfast ever wrote. The parsers of the
-formats know what a state has to be, so they are asked; an event that leads to a state which they
-refuse is left out.
+An event with a valid hash may still say what Holdfast never wrote. The parsers of the formats know
+what a state has to be; an event that leads to a state which they refuse is left out.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Event, Origin, Workflow
 
-_NO_TEXT = (str, type(None))
-_OWN_WORDS = ("workflow_", "phase_", "step_", "task_", "reminder_", "reading_", "gate_", "record_")
-"""How the types of events begin that say nothing in a client's words."""
+_TEXT_OR_NULL = (str, type(None))
+_OWN_EVENTS = ("workflow_", "phase_", "step_", "task_", "reminder_", "reading_", "gate_", "record_")
+"""Prefixes of event types whose fields Holdfast alone defines."""
 _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("phase", "step", "description", "text", "path", "gate", "record"), str),
     **dict.fromkeys(("subject", "title", "worktree"), str),
-    **dict.fromkeys(("reason", "commit", "outcome", "branch", "ttl"), _NO_TEXT),
+    **dict.fromkeys(("reason", "commit", "outcome", "branch", "ttl"), _TEXT_OR_NULL),
     **dict.fromkeys(("recipe", "state", "fields", "context"), dict),
     **dict.fromkeys(("changes", "depends", "reminders", "required_reading", "unapproved"), list),
     "task": (int, str),
@@ -32,7 +31,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 
 
 def flaw(state: Workflow) -> str | None:
-    """What is wrong with the state; ``None`` when it is one."""
+    """Return what is wrong with a state; ``None`` if it is sound."""
     try:
         return _flaw(state)
     except Invalid as invalid:
@@ -42,8 +41,8 @@ def flaw(state: Workflow) -> str | None:
 
 
 def _flaw(state: Workflow) -> str | None:
-    places = (state["record"], state["worktree"])
-    if not is_safe(state["id"]) or not all(isinstance(place, str) for place in places):
+    paths = (state["record"], state["worktree"])
+    if not is_safe(state["id"]) or not all(isinstance(path, str) for path in paths):
         return "it has no name, or no place"
     name = state["recipe"]["format"]
     if name not in formats.FORMATS:
@@ -60,29 +59,29 @@ def _flaw(state: Workflow) -> str | None:
     return None
 
 
-def is_told(event: Event) -> bool:
-    """Whether the fields of an event are of the kinds that its words have everywhere."""
+def has_valid_fields(event: Event) -> bool:
+    """Return whether the fields of an event have the types that their names have everywhere."""
     data = event["data"]
-    if not event["type"].startswith(_OWN_WORDS):
+    if not event["type"].startswith(_OWN_EVENTS):
         return True
     return all(isinstance(data[name], _KINDS[name]) for name in data if name in _KINDS)
 
 
-def replayed(read: Callable[[], Iterable[Event]]) -> tuple[Workflow | None, list[Event]]:
-    """Return the state that a stream's events give, and those that make no sense."""
-    state, odd = _carried(read(), is_careful=False)
+def replay(read: Callable[[], Iterable[Event]]) -> tuple[Workflow | None, list[Event]]:
+    """Return the state of a stream's events, and the events that do not fit."""
+    state, unfit = _replay(read(), is_careful=False)
     if state is not None and flaw(state) is not None:
-        state, odd = _carried(read(), is_careful=True)
-    return state, odd
+        state, unfit = _replay(read(), is_careful=True)
+    return state, unfit
 
 
-def _carried(events: Iterable[Event], *, is_careful: bool) -> tuple[Workflow | None, list[Event]]:
+def _replay(events: Iterable[Event], *, is_careful: bool) -> tuple[Workflow | None, list[Event]]:
     state: Workflow | None = None
-    odd = []
+    unfit = []
     for event in events:
-        after = workflow.carried(state, event) if is_told(event) else state
+        after = workflow.evolve_leniently(state, event) if has_valid_fields(event) else state
         if after is None or after is state or (is_careful and flaw(after) is not None):
-            odd.append(event)
+            unfit.append(event)
         else:
             state = after
-    return state, odd
+    return state, unfit

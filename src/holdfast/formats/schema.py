@@ -1,10 +1,10 @@
-"""Reading the fields of a document that anyone may have edited.
+"""Checked access to the fields of a document that anyone may have edited.
 
-The four formats parse through these checkers alone. A value of the wrong type, or a word outside
-its vocabulary, raises ``Invalid`` with its place in the document; no other exception comes out.
+All formats parse through these functions alone. A value of the wrong type, or a word outside its
+vocabulary, raises ``Invalid`` with its path in the document; no other exception is raised.
 
-Each checker takes the object, the key and the object's own path. Without a default the field must
-be there; with ``None`` as the default it may be null as well.
+Each function takes the object, the key and the object's own path. Without a default the field is
+required; with ``None`` as the default it may be null as well.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ TASK_STATUSES = (
 )  # fmt: skip
 MAX_PHASES = 1_000
 
-PLACE: Path = ["_holdfast", "rest"]
-"""Where a document keeps what it cannot express."""
+REST_PATH: Path = ["_holdfast", "rest"]
+"""The path of the state that a document cannot express."""
 
 REQUIRED: Json = object()
 SAME: Mapping[str, str] = {}
-"""The renaming of a format that calls everything as the aggregate does."""
+"""The renaming of a format with the aggregate's own names."""
 
-_CALLED: dict[Kind, str] = {
+_TYPE_NAMES: dict[Kind, str] = {
     str: "text",
     int: "a whole number",
     (int, str): "a number or text",
@@ -44,11 +44,11 @@ _CALLED: dict[Kind, str] = {
     list: "a list",
 }
 _ID_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-")
-_MAX_ID = 80
+_MAX_ID_CHARACTERS = 80
 
 
 class Invalid(Exception):
-    """A field that makes no sense: ``path`` is its place in the document, ``why`` what is wrong."""
+    """A field without a valid value: ``path`` is its path in the document, ``why`` the reason."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(f"{'.'.join(map(str, path)) or 'the document'}: {why}")
@@ -61,7 +61,7 @@ def text(doc: Fields, key: str, path: Path, default: Json = REQUIRED) -> Json:
 
 
 def named(doc: Fields, key: str, path: Path) -> str:
-    """Text that must say something."""
+    """Return a text that is not blank."""
     name: str = text(doc, key, path)
     if not name.strip():
         raise Invalid([*path, key], "must not be empty")
@@ -76,7 +76,7 @@ def when(doc: Fields, key: str, path: Path, default: Json = REQUIRED) -> Json:
 
 
 def duration(doc: Fields, key: str, path: Path, default: Json = REQUIRED) -> Json:
-    """A duration, or null for one that never runs out."""
+    """Return a duration, or ``None`` for one that never ends."""
     if key in doc and doc[key] is None:
         return None
     value = text(doc, key, path, default)
@@ -106,37 +106,37 @@ def flag(doc: Fields, key: str, path: Path, default: Json = REQUIRED) -> Json:
 
 
 def label(doc: Fields, key: str, path: Path, default: Json = REQUIRED) -> Json:
-    """What a task is called: a number or a word."""
+    """Return the id of a task: a number or a text."""
     return _typed(doc, key, path, default, (int, str))
 
 
 def table(doc: Fields, key: str, path: Path, default: Json = None) -> Fields:
-    """An object; unless another default is given, one that is null is empty too."""
-    found: Fields = _typed(doc, key, path, default, dict) or {}
-    return found
+    """Return an object; by default, null is an empty one."""
+    value: Fields = _typed(doc, key, path, default, dict) or {}
+    return value
 
 
 def tables(doc: Fields, key: str, path: Path, default: Json = None) -> dict[str, Fields]:
-    """An object of objects."""
-    found = table(doc, key, path, default)
-    for name in found:
-        _typed(found, name, [*path, key], REQUIRED, dict)
-    return found
+    """Return an object of objects."""
+    value = table(doc, key, path, default)
+    for name in value:
+        _typed(value, name, [*path, key], REQUIRED, dict)
+    return value
 
 
 def rows(doc: Fields, key: str, path: Path) -> list[Fields]:
-    """A list of objects; one that is null is empty."""
+    """Return a list of objects; null is an empty one."""
     return _items(doc, key, path, None, dict)
 
 
 def texts(doc: Fields, key: str, path: Path, default: Json = None) -> list[str]:
-    """A list of texts; unless another default is given, one that is null is empty too."""
+    """Return a list of texts; by default, null is an empty one."""
     return _items(doc, key, path, default, str)
 
 
 def check_object(document: Json, path: Path) -> None:
     if not isinstance(document, dict):
-        raise Invalid(path, f"must be an object, not {_shown(document)}")
+        raise Invalid(path, f"must be an object, not {_describe(document)}")
 
 
 def _typed(doc: Fields, key: str, path: Path, default: Json, kind: Kind) -> Json:
@@ -145,26 +145,28 @@ def _typed(doc: Fields, key: str, path: Path, default: Json, kind: Kind) -> Json
         raise Invalid([*path, key], "is missing")
     if value is default or _is(value, kind):
         return value
-    raise Invalid([*path, key], f"must be {_CALLED[kind]}, not {_shown(value)}")
+    raise Invalid([*path, key], f"must be {_TYPE_NAMES[kind]}, not {_describe(value)}")
 
 
 def _items(doc: Fields, key: str, path: Path, default: Json, kind: Kind) -> list[Json]:
-    found: list[Json] = _typed(doc, key, path, default, list) or []
-    for position, value in enumerate(found):
+    items: list[Json] = _typed(doc, key, path, default, list) or []
+    for position, value in enumerate(items):
         if not _is(value, kind):
-            raise Invalid([*path, key, position], f"must be {_CALLED[kind]}, not {_shown(value)}")
-    return found
+            raise Invalid(
+                [*path, key, position], f"must be {_TYPE_NAMES[kind]}, not {_describe(value)}"
+            )
+    return items
 
 
 def _is(value: Json, kind: Kind) -> bool:
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
-def _shown(value: Json) -> str:
-    """A wrong value in a few words; a long one would hide what is wrong with it."""
+def _describe(value: Json) -> str:
+    """Describe an invalid value in a few words."""
     if isinstance(value, str):
         return repr(value[:40])
-    return "null" if value is None else _CALLED.get(type(value), "a number")
+    return "null" if value is None else _TYPE_NAMES.get(type(value), "a number")
 
 
 def text_or_null(doc: Fields, key: str, path: Path) -> Json:
@@ -227,95 +229,95 @@ TASK: dict[str, Check] = {
 
 
 def check_entry(
-    entry: Fields, place: Path, checks: Mapping[str, Check], names: Mapping[str, str] = SAME
+    entry: Fields, entry_path: Path, checks: Mapping[str, Check], names: Mapping[str, str] = SAME
 ) -> None:
-    """Checks the fields of an entry that are there and known."""
+    """Check the known fields of an entry."""
     for key in entry:
         check = checks.get(names.get(key, key))
         if check is not None:
-            check(entry, key, place)
+            check(entry, key, entry_path)
 
 
 def renamed(entry: Json, names: Mapping[str, str]) -> Json:
-    """The entry with its keys renamed both ways, so that no key can hide another."""
+    """Return the entry with its keys renamed in both directions, so that no key hides another."""
     return {names.get(key, key): value for key, value in entry.items()}
 
 
 def both_ways(**names: str) -> dict[str, str]:
-    """A renaming that undoes itself."""
+    """Return a renaming that is its own inverse."""
     return {**names, **{theirs: ours for ours, theirs in names.items()}}
 
 
 def phases(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) -> list[Phase]:
-    """The phases of a record; ``names`` is what its format calls the aggregate's fields."""
-    found: list[Json] = []
+    """Return the phases of a record; ``names`` renames the aggregate's fields."""
+    entries: list[Json] = []
     seen: set[str] = set()
     for position, entry in enumerate(rows(doc, key, path)):
-        place: Path = [*path, key, position]
-        name = named(entry, "name", place)
-        check_entry(entry, place, PHASE, names)
+        entry_path: Path = [*path, key, position]
+        name = named(entry, "name", entry_path)
+        check_entry(entry, entry_path, PHASE, names)
         if name in seen:
-            raise Invalid([*place, "name"], "is the name of an earlier phase")
+            raise Invalid([*entry_path, "name"], "is the name of an earlier phase")
         seen.add(name)
-        found.append(renamed(entry, names))
-        found[-1].setdefault("status", "pending")
-    if len(found) > MAX_PHASES:
+        entries.append(renamed(entry, names))
+        entries[-1].setdefault("status", "pending")
+    if len(entries) > MAX_PHASES:
         raise Invalid([*path, key], f"must be {MAX_PHASES:,} at most")
-    return found
+    return entries
 
 
 def tasks(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) -> list[Task]:
-    """The tasks of a record; one without an id goes by its position."""
+    """Return the tasks of a record; one without an id gets its position."""
     own = names.get("id", "id")
-    found: list[Json] = []
+    entries: list[Json] = []
     seen: set[str] = set()
     for position, entry in enumerate(rows(doc, key, path)):
-        place: Path = [*path, key, position]
-        task_id = label(entry, own, place, position + 1)
-        check_entry(entry, place, TASK, names)
+        entry_path: Path = [*path, key, position]
+        task_id = label(entry, own, entry_path, position + 1)
+        check_entry(entry, entry_path, TASK, names)
         if str(task_id) in seen:
-            raise Invalid([*place, own], "is that of an earlier task")
+            raise Invalid([*entry_path, own], "is that of an earlier task")
         seen.add(str(task_id))
         task = renamed(entry, names)
         for field, default in (("id", task_id), ("description", ""), ("status", "pending")):
             task.setdefault(field, default)
-        found.append(task)
-    return found
+        entries.append(task)
+    return entries
 
 
 def violations(doc: Fields, key: str, path: Path) -> list[Violation]:
-    found: list[Json] = []
+    entries: list[Json] = []
     for position, entry in enumerate(rows(doc, key, path)):
-        place: Path = [*path, key, position]
-        named(entry, "code", place)
-        named(entry, "severity", place)
-        text(entry, "details", place, "")
-        found.append(entry if "details" in entry else {**entry, "details": ""})
-    return found
+        entry_path: Path = [*path, key, position]
+        named(entry, "code", entry_path)
+        named(entry, "severity", entry_path)
+        text(entry, "details", entry_path, "")
+        entries.append(entry if "details" in entry else {**entry, "details": ""})
+    return entries
 
 
 def is_safe(name: object) -> bool:
-    """Whether a name can be an id, and so a part of a path."""
+    """Return whether a name can be an id, and so a part of a path."""
     return (
         isinstance(name, str)
-        and 0 < len(name) <= _MAX_ID
+        and 0 < len(name) <= _MAX_ID_CHARACTERS
         and name[0] not in "._-"
         and _ID_CHARACTERS.issuperset(name)
     )
 
 
 def sanitised(name: str) -> str:
-    """The safe name that comes nearest."""
+    """Return the nearest safe name."""
     plain = "".join(c if c in _ID_CHARACTERS else "-" for c in name.lower())
     joined = "-".join(part for part in plain.split("-") if part)
-    return joined.lstrip("._-")[:_MAX_ID].rstrip("-") or "workflow"
+    return joined.lstrip("._-")[:_MAX_ID_CHARACTERS].rstrip("-") or "workflow"
 
 
 def stem(path: str) -> str:
-    """A file's name without its folders and its suffix."""
+    """Return a file's name without its folders and suffix."""
     return path.rpartition("/")[2].removesuffix(".json")
 
 
 def folder(path: str) -> str:
-    """The name of the folder that a file lies in; without one, the file's own."""
+    """Return the name of a file's folder; without one, of the file."""
     return path.rpartition("/")[0].rpartition("/")[2] or stem(path)

@@ -1,7 +1,7 @@
 """The skill format: a state machine that scripts read and change with jq.
 
-Scripts set ``current_phase`` and leave the statuses behind, or the other way round; both are read
-as what their author meant. ``checkpoints`` are the gates, ``test_state`` the tests.
+Scripts set ``current_phase`` without the statuses, or the other way round; both are interpreted.
+``checkpoints`` are the gates, ``test_state`` the tests.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from holdfast.core.json_text import Memo
 from holdfast.formats import phase_fields
 from holdfast.formats.leftover_state import (
     EVERYWHERE,
-    composed,
-    fitted,
-    put_back,
-    recipe_here,
-    remembered_recipe,
+    compose,
+    fit_recipe,
+    known_recipe,
+    local_recipe,
+    merge_extra,
     rest_of,
     times,
-    unknown,
+    unknown_fields,
 )
 from holdfast.formats.schema import (
-    PLACE,
+    REST_PATH,
     Invalid,
     both_ways,
     check_object,
@@ -59,19 +59,14 @@ _TITLE = "feature_title"
 
 
 def path(workflow_id: str, _created_at: str) -> str:
-    """Where the record stands, from the worktree's root."""
+    """Return the record's path from the worktree's root."""
     return f"{ACTIVE}{workflow_id}.json"
 
 
-def completed_path(workflow_id: str) -> str:
-    """Where the record of a workflow that has ended stands for a while."""
-    return f"{COMPLETED}{workflow_id}.json"
-
-
 def render(state: Workflow) -> tuple[Fields, Fields]:
-    """The document, and the state that it cannot express."""
+    """Return the document, and the state that it cannot express."""
     rest = rest_of(state, _SHOWN)
-    rest["was"] = phase_fields.remembered(state)
+    rest["was"] = phase_fields.rendered_position(state)
     document: Fields = {
         "_schema": {"version": VERSION, "skill": state["recipe"]["name"]},
         "workflow": _workflow(state, rest),
@@ -89,7 +84,7 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
         document["history_earlier"] = state["history_earlier"]
     document["history"] = state["history"]
     if state["extra"]:
-        put_back(document, rest, state["extra"], _NESTED)
+        merge_extra(document, rest, state["extra"], _NESTED)
     return document, rest
 
 
@@ -110,7 +105,7 @@ def _workflow(state: Workflow, rest: Fields) -> Fields:
 
 
 def _context(state: Workflow, rest: Fields) -> Fields:
-    """The context with subject and title in it; ``rest`` gets what they stand on (``under``)."""
+    """Return the context with subject and title; put the values that they hide into ``rest``."""
     context = state["context"]
     key = _subject_key(state["recipe"])
     shown: Fields = {}
@@ -146,9 +141,9 @@ def _machine(state: Workflow) -> Fields:
 
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
-    """The state of a document; ``Invalid`` where it makes no sense."""
+    """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
     check_object(document, [])
-    check_object(rest, PLACE)
+    check_object(rest, REST_PATH)
     schema = table(document, "_schema", [])
     about = table(document, "workflow", [])
     machine = table(document, "state_machine", [])
@@ -156,13 +151,15 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         why = f"must be {VERSION}: another version of Holdfast, or another tool, wrote it"
         raise Invalid(["_schema", "version"], why)
     skill = named(schema, "skill", ["_schema"])
-    recipe = remembered_recipe(rest)
+    recipe = known_recipe(rest)
     if recipe is None or recipe["name"] != skill:
-        recipe = recipe_here(skill, "skill", origin)
-    phase, phases = phase_fields.parsed(machine, "current_phase", ["state_machine"], recipe, rest)
-    before = phase_fields.statuses_before(rest)
-    if before is None or before.keys() != {one["name"] for one in phases}:
-        recipe = fitted(recipe, phases)
+        recipe = local_recipe(skill, "skill", origin)
+    phase, phases = phase_fields.parse_position(
+        machine, "current_phase", ["state_machine"], recipe, rest
+    )
+    before = phase_fields.rendered_statuses(rest)
+    if before is None or before.keys() != {entry["name"] for entry in phases}:
+        recipe = fit_recipe(recipe, phases)
     parts: Fields = {
         **_identity(about, origin),
         **_names(document, rest, recipe),
@@ -179,9 +176,9 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         "history": rows(document, "history", []),
         "history_earlier": count(document, "history_earlier", [], None) or 0,
     }
-    state = composed(parts["id"], recipe, parts, rest, origin)
+    state = compose(parts["id"], recipe, parts, rest, origin)
     state["record"] = origin["path"].replace(COMPLETED, ACTIVE, 1)
-    state["extra"] = unknown(document, rest, render(state)[0], _NESTED)
+    state["extra"] = unknown_fields(document, rest, render(state)[0], _NESTED)
     return state
 
 
@@ -189,9 +186,9 @@ def _identity(about: Fields, origin: Origin) -> Fields:
     workflow_id = text(about, "id", ["workflow"], None)
     if not is_safe(workflow_id):
         workflow_id = sanitised(stem(origin["path"]))
-    found = {"id": workflow_id, **times(about, "created_at", "updated_at", ["workflow"], origin)}
+    fields = {"id": workflow_id, **times(about, "created_at", "updated_at", ["workflow"], origin)}
     completed_at = when(about, "completed_at", ["workflow"], None)
-    return found if completed_at is None else {**found, "completed_at": completed_at}
+    return fields if completed_at is None else {**fields, "completed_at": completed_at}
 
 
 def _status(about: Fields, rest: Fields) -> str:
@@ -200,14 +197,14 @@ def _status(about: Fields, rest: Fields) -> str:
 
 
 def _names(document: Fields, rest: Fields, recipe: Recipe) -> Fields:
-    """Subject, title, and the context as it was before they were shown in it."""
+    """Return subject, title, and the context without them."""
     context = dict(table(document, "context", []))
     key = _subject_key(recipe)
-    found = {"subject": text(context, key, ["context"], None) or "", "context": context}
+    names = {"subject": text(context, key, ["context"], None) or "", "context": context}
     if key != _TITLE:
-        found["title"] = text(context, _TITLE, ["context"], None) or ""
-    for name, held in table(rest, "under", PLACE).items():
+        names["title"] = text(context, _TITLE, ["context"], None) or ""
+    for name, held in table(rest, "under", REST_PATH).items():
         context.pop(name, None)
         if isinstance(held, list) and held:
             context[name] = held[0]
-    return found
+    return names

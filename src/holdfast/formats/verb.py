@@ -1,29 +1,30 @@
-"""The verb format: one slot per worktree, camel case, a line of text as the context.
+"""The verb format: one record per worktree, camel case, a line of text as the context.
 
 The document is enough to resume: type, position, phases with their times, TTL, violations. Phases
-can be revisited, and a document that lists none has those of its type's recipe.
+can be revisited. A document without phases has those of its type's recipe.
 """
 
 from __future__ import annotations
 
+from holdfast.core.digest import md5_of
 from holdfast.core.workflow.evidence import enforcement
 from holdfast.formats import phase_fields
 from holdfast.formats.leftover_state import (
     EVERYWHERE,
-    both_names,
-    composed,
-    fitted,
-    identity,
-    one_name,
-    put_back,
-    recipe_here,
-    remembered_recipe,
+    compose,
+    fit_recipe,
+    known_recipe,
+    local_recipe,
+    merge_extra,
     rest_of,
+    shared_name,
     times,
-    unknown,
+    title_and_subject,
+    unknown_fields,
+    workflow_id_of,
 )
 from holdfast.formats.schema import (
-    PLACE,
+    REST_PATH,
     WORKFLOW_STATUSES,
     Invalid,
     both_ways,
@@ -53,14 +54,14 @@ _PHASE = both_ways(started_at="startedAt", completed_at="completedAt")
 
 
 def path(_workflow_id: str, _created_at: str) -> str:
-    """Where the record stands, from the worktree's root."""
+    """Return the record's path from the worktree's root."""
     return ".claude/workflow-state.json"
 
 
 def render(state: Workflow) -> tuple[Fields, Fields]:
-    """The document, and the state that it cannot express."""
+    """Return the document, and the state that it cannot express."""
     rest = rest_of(state, _SHOWN)
-    rest["was"] = phase_fields.remembered(state)
+    rest["was"] = phase_fields.rendered_position(state)
     document: Fields = {
         "type": state["recipe"]["name"].upper(),
         "phase": state["phase"],
@@ -68,7 +69,7 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
         "startedAt": state["created_at"],
         "lastUpdated": state["updated_at"],
         "ttl": state["ttl"],
-        "context": one_name(state, rest),
+        "context": shared_name(state, rest),
         "phases": [renamed(phase, _PHASE) for phase in state["phases"]],
     }
     if state["violations"]:
@@ -76,27 +77,27 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     if "completed_at" in state:
         document["completedAt"] = state["completed_at"]
     if state["extra"]:
-        put_back(document, rest, state["extra"], _NESTED)
+        merge_extra(document, rest, state["extra"], _NESTED)
     return document, rest
 
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
-    """The state of a document; ``Invalid`` where it makes no sense."""
+    """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
     check_object(document, [])
-    check_object(rest, PLACE)
+    check_object(rest, REST_PATH)
     if not document:
         raise Invalid([], "holds no workflow")
     kind = named(document, "type", [])
-    recipe = remembered_recipe(rest)
+    recipe = known_recipe(rest)
     if recipe is None or recipe["name"].upper() != kind:
-        recipe = recipe_here(kind.lower(), "verb", origin)
-    phase, phases = phase_fields.parsed(document, "phase", [], recipe, rest, names=_PHASE)
-    before = phase_fields.statuses_before(rest)
-    if before is None or before.keys() != {one["name"] for one in phases}:
-        recipe = fitted(recipe, phases)
+        recipe = local_recipe(kind.lower(), "verb", origin)
+    phase, phases = phase_fields.parse_position(document, "phase", [], recipe, rest, names=_PHASE)
+    before = phase_fields.rendered_statuses(rest)
+    if before is None or before.keys() != {entry["name"] for entry in phases}:
+        recipe = fit_recipe(recipe, phases)
     context = text(document, "context", [], "")
     parts: Fields = {
-        **both_names(context, rest),
+        **title_and_subject(context, rest),
         **times(document, "startedAt", "lastUpdated", [], origin),
         "status": one_of(document, "status", [], WORKFLOW_STATUSES, "in_progress"),
         "ttl": duration(document, "ttl", [], DEFAULT_TTL),
@@ -107,22 +108,12 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     completed_at = when(document, "completedAt", [], None)
     if completed_at is not None:
         parts["completed_at"] = completed_at
-    workflow_id = identity(rest, f"{kind}-{_digest(context)}")
-    state = composed(workflow_id, recipe, parts, rest, origin)
+    digest = md5_of(context + "\n")[:8]  # as `echo CONTEXT | md5sum | cut -c1-8` prints it
+    workflow_id = workflow_id_of(rest, f"{kind}-{digest}")
+    state = compose(workflow_id, recipe, parts, rest, origin)
     known = render(state)[0]
     if document.get("enforcement") is not None:
-        # What is derived from the violations must not outlive them as an unknown field.
+        # Derived from the violations, so it must not survive them as an unknown field.
         known["enforcement"] = enforcement(state["violations"])
-    state["extra"] = unknown(document, rest, known, _NESTED)
+    state["extra"] = unknown_fields(document, rest, known, _NESTED)
     return state
-
-
-def _digest(context: str) -> str:
-    """As ``echo CONTEXT | md5sum | cut -c1-8`` computes it."""
-    try:
-        from _md5 import md5  # type: ignore[import-not-found]
-    except ImportError:  # an interpreter that has it only behind hashlib
-        from hashlib import md5
-    data = f"{context}\n".encode("utf-8", "surrogatepass")
-    digest: str = md5(data, usedforsecurity=False).hexdigest()
-    return digest[:8]

@@ -12,7 +12,7 @@ from holdfast.initiatives.paths import parse_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.log_types import Initiative
+    from holdfast.core.types import Initiative
     from holdfast.initiatives.paths import Places
     from holdfast.keeper.store import Store
 

@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.log_types import Initiative
     from holdfast.core.source_of_truth import Source
+    from holdfast.core.types import Initiative
     from holdfast.initiatives.paths import Places
     from holdfast.keeper.store import Store
 

@@ -17,9 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.core.log_types import Initiative
-    from holdfast.core.log_types import Initiatives as State
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative
+    from holdfast.core.types import Initiatives as State
     from holdfast.initiatives.sync import Layers
     from holdfast.keeper.session import Session
 
@@ -169,7 +168,7 @@ class Initiatives:
         from holdfast.initiatives import overview
 
         state = self.all()
-        key = state["current"] if name is None else core.found(state, name)
+        key = state["current"] if name is None else core.find_key(state, name)
         if name is not None and key is None:
             no = core.no_such(state, "show", name)
             raise Refused(no.code, no.message, no.hint)

@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from holdfast.core.log_types import Initiative, Initiatives
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative, Initiatives
     from holdfast.initiatives.paths import Places
     from holdfast.keeper.store import Store
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 
 from holdfast.core.initiative import out_of_order
-from holdfast.core.milestones import Told, plain
+from holdfast.core.milestones import PageMilestone, plain
 from holdfast.layers.markdown import MOST_LINES, lines_of, newline_of, tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.core.log_types import Initiative, Milestone
+    from holdfast.core.types import Initiative, Milestone
     from holdfast.layers.markdown import Block
 
 MOST_BYTES = 1_000_000
@@ -211,13 +211,13 @@ def _tick(line: str) -> str:
     return f"{line[:box]}[x]{line[box + 3 :]}" if line.startswith("[ ]", box) else line
 
 
-def merged(pages: list[tuple[str, Page]]) -> tuple[str, list[Told]]:
+def merged(pages: list[tuple[str, Page]]) -> tuple[str, list[PageMilestone]]:
     """What several pages say together, the first of them first; ``BadPage`` where they clash."""
-    found: dict[str, Told] = {}
+    found: dict[str, PageMilestone] = {}
     title = next((page.title for _, page in pages if page.title), "")
     for _, page in pages:
         for spot in page.spots.values():
-            told = found.setdefault(spot.id, Told(spot.id, spot.title))
+            told = found.setdefault(spot.id, PageMilestone(spot.id, spot.title))
             told.title = told.title or spot.title
             if spot.checked is not None:
                 told.checked = spot.checked if told.checked is None else told.checked

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.core.log_types import Initiative
+    from holdfast.core.types import Initiative
     from holdfast.keeper.store import Store
 
 README = "README.md"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holdfast.core.initiative import CREATE, STATUSES
 from holdfast.core.initiatives import key_of
-from holdfast.core.milestones import rebuilt
+from holdfast.core.milestones import initiative_from_pages
 from holdfast.core.refusal import word
 from holdfast.errors import Refused
 from holdfast.initiatives import pages, sources
@@ -17,9 +17,8 @@ from holdfast.initiatives.status_yaml import NAME, BadStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.log_types import Initiative, Initiatives
     from holdfast.core.source_of_truth import Source
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative, Initiatives
     from holdfast.keeper.store import Store
 
 
@@ -40,7 +39,7 @@ def rebuild(store: Store, state: Initiatives, name: str | None) -> Fields:
     read = places.read_pages(folder, known=yaml.progress if yaml else ())
     title, milestones = pages.merged(read)
     called = title or (yaml.initiative if yaml else None) or folder
-    one = rebuilt(called, milestones, store.now())
+    one = initiative_from_pages(called, milestones, store.now())
     used = [each for each, page in read if page.spots]
     if yaml is not None and yaml.initiative in (None, called, folder):
         one = _with_status(store, one, yaml.source(NAME, place))
@@ -105,6 +104,6 @@ def _from_server(store: Store, state: Initiatives, name: str | None) -> Fields:
         hint = "holdfast initiative show" if state["all"] else CREATE
         raise Refused("not_found", f"initiative recover: there is no {what} to recover from", hint)
     source = sources.of_checkpoint(checkpoint)
-    one = sources.apply(rebuilt(called, [], store.now()), source, store)
+    one = sources.apply(initiative_from_pages(called, [], store.now()), source, store)
     store.note(f"rebuilt from the memory graph as of {source.at}; tasks and titles are lost")
     return {"initiative": key_of(called), "state": one, "sources": [sources.GRAPH]}

@@ -9,15 +9,14 @@ from __future__ import annotations
 from holdfast.core import degradation, json_text
 from holdfast.core.source_of_truth import Source
 from holdfast.errors import HoldfastError
-from holdfast.formats import initiative as record
+from holdfast.formats import initiatives as record
 from holdfast.formats.schema import Invalid
 from holdfast.initiatives.status_yaml import NAME, BadStatus
 from holdfast.workspace import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.log_types import Initiative
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative
     from holdfast.keeper.store import Store
     from holdfast.layers.graph.shapes import Entity
 
@@ -61,7 +60,7 @@ def read_server(store: Store) -> Fields | None:
     except HoldfastError as error:
         store.note(error.message)
         return None
-    return degradation.told(entities[0]["observations"]) if entities else None
+    return degradation.observed_values(entities[0]["observations"]) if entities else None
 
 
 def _ask(store: Store, server: str) -> list[Entity]:
@@ -92,12 +91,12 @@ def of_checkpoint(checkpoint: Fields) -> Source:
 
 def apply(one: Initiative, source: Source, store: Store) -> Initiative:
     """Return the initiative as a source has it; raise ``BadStatus`` if that makes no sense."""
-    document, rest = record.render(one)
+    document, rest = record.render_initiative(one)
     document["status"] = source.status or document["status"]
     document["progress"] = {**document["progress"], **source.progress}
     document["currentMilestone"] = source.milestone or document["currentMilestone"]
     try:
-        return record.parse(document, rest, store.origin(NAME, store.workspace.name))
+        return record.parse_initiative(document, rest, store.origin(NAME, store.workspace.name))
     except Invalid as invalid:
         where = ".".join(map(str, invalid.path)).replace("currentMilestone", "milestone")
         raise BadStatus(0, f"{where} {invalid.why}") from None

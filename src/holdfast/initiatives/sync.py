@@ -10,7 +10,7 @@ import os
 
 from holdfast.core import initiatives as core
 from holdfast.core import source_of_truth
-from holdfast.core.milestones import disagreements, in_a_note, taken
+from holdfast.core.milestones import apply_pages, disagreements, in_a_note
 from holdfast.core.source_of_truth import Source
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats.aggregates import stream_of
@@ -23,9 +23,8 @@ from holdfast.keeper.session import Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.log_types import Initiative, Initiatives
     from holdfast.core.source_of_truth import Verdict
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative, Initiatives
     from holdfast.initiatives.comparison import Comparison
     from holdfast.keeper.session import Session
 
@@ -96,7 +95,7 @@ class Layers:
         if command == "create_initiative":
             key = core.key_of(args["name"])
         elif command == "use_initiative":
-            key = core.found(state, args["name"])
+            key = core.find_key(state, args["name"])
         elif command == "recover_initiative":
             key = args["initiative"]
         if key is not None:
@@ -251,7 +250,7 @@ class Layers:
             where = self.places().folder(key, one)
             why = f"initiative sync: {where} has no page with milestones"
             raise Refused("not_found", why, "write headings such as '## M1: title' with boxes")
-        after = taken(one, milestones)
+        after = apply_pages(one, milestones)
         if after == one:
             return []
         right = Source(sources.FILES, None, None, None, {})

@@ -13,8 +13,7 @@ from holdfast.formats.aggregates import stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.log_types import Initiative, Initiatives
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative, Initiatives
     from holdfast.keeper.session import Session
 
 _LOG = "initiatives"
@@ -24,7 +23,7 @@ _FINAL = ("completed", "archived")
 def belonging(session: Session, name: str | None, milestone: str | None) -> Fields:
     """Return the initiative and the milestone that a workflow is started for; refuse others."""
     state: Initiatives = session.log_state(_LOG)
-    key = state["current"] if name is None else core.found(state, name)
+    key = state["current"] if name is None else core.find_key(state, name)
     if key is None:
         no = core.no_such(state, "of a workflow", name or "current initiative")
         raise Refused(no.code, no.message, no.hint)

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Event, Fields, Recipe, Workflow
     from holdfast.initiatives.initiatives import Initiatives
     from holdfast.keeper.audit.chain import Report
-    from holdfast.keeper.delegations import Delegations
-    from holdfast.keeper.interviews import Interviews
+    from holdfast.keeper.logs import Delegations, Interviews
     from holdfast.keeper.overview import Overview
     from holdfast.keeper.session import Change
     from holdfast.keeper.transaction import Transaction
@@ -702,7 +701,7 @@ class Keeper:
 
     def interviews(self) -> Interviews:
         """Return the log of interviews."""
-        from holdfast.keeper.interviews import Interviews
+        from holdfast.keeper.logs import Interviews
 
         return Interviews(self._session)
 
@@ -737,7 +736,7 @@ class Keeper:
 
     def delegations(self) -> Delegations:
         """Return the log of delegations."""
-        from holdfast.keeper.delegations import Delegations
+        from holdfast.keeper.logs import Delegations
 
         return Delegations(self._session)
 

@@ -17,7 +17,7 @@ from holdfast.core import diff
 from holdfast.core.workflow import OPENING
 from holdfast.core.workflow.state import is_active
 from holdfast.formats.schema import Invalid
-from holdfast.formats.signature import Sealed
+from holdfast.formats.signature import SignedRecord
 from holdfast.keeper import start
 from holdfast.storage.ledger import ACTIVE
 
@@ -98,7 +98,7 @@ def _adopt(tx: Transaction, stream: str, document: Fields, notes: Fields) -> Non
     now = store.now()
     record = formats.active_path("formal", stream, now)
     origin = store.origin(record, store.workspace.name)
-    sealed = Sealed({**document, "created_at": now}, None, intact=False)
+    sealed = SignedRecord({**document, "created_at": now}, None, intact=False)
     parsed = formats.parse("formal", sealed, None, origin)
     state = {**parsed, "branch": store.workspace.branch(), "record": record}
     args = {"state": state, "record": record, "notes": notes}
@@ -132,7 +132,9 @@ def _follow(tx: Transaction, state: Workflow, document: Fields, notes: Fields) -
     ):
         told["phase"] = phase
     origin = store.origin(state["record"], state["worktree"])
-    after = formats.parse("formal", Sealed({**shown, **told}, None, intact=False), rest, origin)
+    after = formats.parse(
+        "formal", SignedRecord({**shown, **told}, None, intact=False), rest, origin
+    )
     changes = [
         change
         for change in diff.diff(state, after)  # type: ignore[arg-type]

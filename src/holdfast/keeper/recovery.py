@@ -14,9 +14,9 @@ from holdfast.adopt import unknown_records
 from holdfast.core import degradation, json_text
 from holdfast.core.digest import md5_of
 from holdfast.core.memory_lines import one_line
+from holdfast.core.refusal import bad_text
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow.state import blank, is_active
-from holdfast.core.workflow.validation import bad_text
 from holdfast.errors import HoldfastError, Refused
 from holdfast.formats import schema, signature
 from holdfast.workspace import settings
@@ -66,7 +66,7 @@ def standing(store: Store) -> Iterator[Workflow]:
     for record in places[-_MAX_OPENED:]:
         try:
             path = store.workspace.inside(store.workspace.root, record)
-            sealed = signature.unseal(store.files.read(path) or b"")
+            sealed = signature.parse_signed(store.files.read(path) or b"")
             origin = store.origin(record, store.workspace.name)
             state = formats.parse(formats.format_of(record), sealed, None, origin)
         except (json_text.BadJson, schema.Invalid, HoldfastError, OSError):
@@ -140,7 +140,7 @@ def _entities(store: Store, kept_by: str) -> list[Fields]:
 
 
 def _told(entity: Entity) -> Fields:
-    return {"name": entity["name"], **degradation.told(entity["observations"])}
+    return {"name": entity["name"], **degradation.observed_values(entity["observations"])}
 
 
 def _newest(entities: list[Fields]) -> Fields | None:

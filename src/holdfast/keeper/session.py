@@ -288,7 +288,7 @@ class Session:
         """Return the workflow that this session holds, with its state, by one query."""
         asker = self.asker()
         streams = self.store.ledger.active_of_session(self.id, self.pid)
-        held = {stream.row["id"]: stream for stream in streams if asker.holds(stream.row)}
+        held = {stream.row["id"]: stream for stream in streams if asker.owns(stream.row)}
         if not held:
             return None
         chosen = self.chosen([stream.row for stream in held.values()])
@@ -341,10 +341,10 @@ class Session:
             return {}
         asker = self.asker()
         mine = self.store.ledger.active_of_session(self.id, self.pid)
-        others = [one for one in mine if one.row["id"] != state["id"] and asker.holds(one.row)]
+        others = [one for one in mine if one.row["id"] != state["id"] and asker.owns(one.row)]
         held = state["session"]
         row: Fields = {**state, "session": held}
-        if held and not asker.holds(row) and held["id"] in self.live([row]):
+        if held and not asker.owns(row) and held["id"] in self.live([row]):
             self.store.note(f"the live session {held['id'][:40]} held it; it is yours now")
         return {"session": self.bound(tx), "rebind": bool(others)}
 

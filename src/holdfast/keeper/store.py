@@ -15,10 +15,11 @@ from holdfast.core.record_formats import formats_with
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault
+from holdfast.formats import signature
 from holdfast.formats.aggregates import aggregate_of, is_workflow
 from holdfast.storage.database import damaged
 from holdfast.storage.ledger import ACTIVE, Ledger
-from holdfast.storage.record_files import RecordStore
+from holdfast.storage.record_files import RecordFiles
 from holdfast.storage.skill_index import Indexes
 
 TYPE_CHECKING = False
@@ -68,7 +69,7 @@ class Store:
         self.pause = sleep
         self.wait_s = wait_s
         self.ledger = ledger or Ledger(workspace.home, disk, wait_s, workspace.is_current)
-        self.files = RecordStore(disk, self.ledger.identity, self.note)
+        self.files = RecordFiles(disk, self._is_own, self.note)
         self.indexes = Indexes(workspace, disk, self.skill_rows, self.note)
         self.notes: list[str] = []
         """What was noticed since the last answer."""
@@ -79,6 +80,10 @@ class Store:
         self.open_transaction: Transaction | None = None
         self.settled: tuple[int, str] | None = None
         """The last event, if this process wrote it and put its files in place."""
+
+    def _is_own(self, raw: bytes) -> bool:
+        """Return whether the bytes are an unedited record of this ledger."""
+        return signature.is_own(raw, self.ledger.identity())
 
     def now(self) -> str:
         return times.iso(self.now_ms())

@@ -262,7 +262,7 @@ class Loops:
                 f"loop next: {receipt.state['id']} has ended ({receipt.state['status']})",
                 f"holdfast resume {receipt.state['id']}",
             )
-        return loop_turn.ahead(receipt.state, is_named=slug is not None), receipt.notes
+        return loop_turn.next_turn(receipt.state, is_named=slug is not None), receipt.notes
 
     def _look(self, stream: str) -> Workflow:
         state = self._session.look(stream)

@@ -10,10 +10,9 @@ import re
 
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import tasks
-from holdfast.core.workflow.loop_phase import phase_of
 from holdfast.core.workflow.state import blank
 from holdfast.core.workflow.units import EVOLVE as UNITS
-from holdfast.core.workflow.units import signal_of
+from holdfast.core.workflow.units import phase_of, signal_of
 from holdfast.formats import loop as record
 from holdfast.loops import page_reader, progress_log
 

@@ -14,7 +14,7 @@ from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
 from holdfast.evidence import git
 from holdfast.formats.schema import Invalid
-from holdfast.formats.signature import Sealed
+from holdfast.formats.signature import SignedRecord
 from holdfast.loops import page_files, page_reader, unit_item
 from holdfast.loops.rebuild import rebuilt
 
@@ -143,7 +143,7 @@ def _read_pages(
     )
     origin = store.origin(record, store.workspace.name)
     try:
-        parsed = formats.parse("loop", Sealed(document, None, intact=False), None, origin)
+        parsed = formats.parse("loop", SignedRecord(document, None, intact=False), None, origin)
     except Invalid as invalid:
         raise Refused(
             "invalid", f"loop rebuild: {slug}: {invalid}", f"look at {page_files.HOME}/{slug}/"

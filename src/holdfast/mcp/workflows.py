@@ -135,7 +135,7 @@ def changed(receipt: Receipt, **more: Json) -> Fields:
 
 def _position(receipt: Receipt) -> Fields:
     from holdfast.core.briefing import place_of, quoted
-    from holdfast.core.next_step import ahead, current_task, inner_phase
+    from holdfast.core.next_step import current_task, inner_phase, next_step
     from holdfast.core.workflow.lifecycle import pending
 
     state = receipt.state
@@ -152,7 +152,7 @@ def _position(receipt: Receipt) -> Fields:
         inner = inner_phase(task)
         if inner:
             found["task"]["phase"] = inner
-    following = ahead(state)
+    following = next_step(state)
     found["pending"] = pending(state)
     if following is not None:
         found["next"] = quoted(f"{following[0]}: {' '.join(following[1])}")

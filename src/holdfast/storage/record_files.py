@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.core import json_text
 from holdfast.core.digest import digest
-from holdfast.formats import signature
 from holdfast.system.disk import LARGEST, is_there, old_of
 
 TYPE_CHECKING = False
@@ -27,12 +25,15 @@ _EMPTY = b"{}"
 """A place for a record in which there is none."""
 
 
-class RecordStore:
+class RecordFiles:
     """The files of one workspace's records. Paths are absolute."""
 
-    def __init__(self, disk: Disk, ledger: Callable[[], str], note: Callable[[str], None]) -> None:
+    def __init__(
+        self, disk: Disk, is_own: Callable[[bytes], bool], note: Callable[[str], None]
+    ) -> None:
         self._disk = disk
-        self._ledger = ledger
+        self._is_own = is_own
+        """Returns whether bytes are an unedited record of this workspace's ledger."""
         self._note = note
         self._around: dict[str, tuple[list[str], tuple[str, str]]] = {}
         """The names beside a record that are looked for whenever it is loaded."""
@@ -99,7 +100,7 @@ class RecordStore:
     def was_on_its_way(self, path: str, event_hash: str) -> bool:
         """Whether a writer died between recording this event and putting its record here."""
         left = self.read(_spare(path))
-        return left is not None and signature.shows(left, event_hash) and self._is_ours(left)
+        return left is not None and event_hash.encode() in left and self._is_own(left)
 
     def was_set_aside(self, path: str) -> bool:
         """Whether something was moved out of the record's way: then nobody need have removed it."""
@@ -120,7 +121,7 @@ class RecordStore:
         stood = self._disk.replace(path, spare, is_new=expected is None, durable=durable)
         if stood is None:
             return None
-        if stood == expected or stood.strip() == _EMPTY or self._is_ours(stood):
+        if stood == expected or stood.strip() == _EMPTY or self._is_own(stood):
             return self._let_go(spare, path)
         return self._keep(spare, path)
 
@@ -154,7 +155,7 @@ class RecordStore:
             return True
         left = self.read(spare)
         is_nothing = left is None or left.strip(b"\0\n") in (b"", _EMPTY)
-        return not is_nothing and not self._is_ours(left or b"")
+        return not is_nothing and not self._is_own(left or b"")
 
     def take_left(self, path: str) -> list[str]:
         """The paths of what was saved here and is still to be taken in."""
@@ -187,14 +188,6 @@ class RecordStore:
         )
         return kept
 
-    def _is_ours(self, raw: bytes) -> bool:
-        """Whether the bytes are what Holdfast wrote, for this ledger."""
-        try:
-            sealed = signature.unseal(raw)
-        except json_text.BadJson:
-            return False
-        return sealed.intact and sealed.ledger == self._ledger()
-
     def set_aside(self, source: str, data: bytes, path: str) -> str:
         """Moves what cannot be taken in out of the record's way, by rename; gives its new path."""
         stem = f"{path}.rejected-{digest(data)[:8]}"
@@ -220,7 +213,7 @@ class RecordStore:
         except FileNotFoundError:
             return None
         found = self.read(spare)
-        if found is None or self._is_ours(found):
+        if found is None or self._is_own(found):
             return self._let_go(spare, path)
         return self._keep(spare, path)
 

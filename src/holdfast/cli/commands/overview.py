@@ -9,7 +9,7 @@ import os
 
 from holdfast.adopt.unknown_records import announcement
 from holdfast.cli.terminal_text import cells, clean, padded
-from holdfast.core.next_step import ahead
+from holdfast.core.next_step import next_step
 from holdfast.core.refusal import word
 
 TYPE_CHECKING = False
@@ -137,7 +137,7 @@ def _at_work(found: Overview, aimed: str | None) -> list[Next]:
         newest = word((_meant(found) or found.rows[0])["id"])
         take = (f"holdfast resume {newest}", "take this one up: its briefing")
         return [take, (f"holdfast show {newest}", "all about it"), *goal, _WATCH]
-    about, words = ahead(state, is_named=aimed is not None) or ("", ["show", state["id"]])
+    about, words = next_step(state, is_named=aimed is not None) or ("", ["show", state["id"]])
     step = " ".join(["holdfast", *[word(each) for each in words]])
     resume = "holdfast resume" + (f" {word(state['id'])}" if aimed else "")
     return [(step, about), (resume, "the briefing, in a new session"), *goal, _WATCH]

@@ -1,14 +1,14 @@
 """The workflow aggregate: ``decide(state, command) -> events``, ``evolve(state, event) -> state``.
 
-Pure: time, ids and places arrive in the command. Each room below holds the commands and the
-events of one matter side by side; this module only joins their tables.
+Pure: time and ids arrive in the command. Each module of this package has the commands of one
+subject beside their events; this one joins their tables.
 """
 
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import evidence, folder_mode, lifecycle, notes, phases, tasks, units
-from holdfast.core.workflow.state import is_active, remembered
+from holdfast.core.workflow.state import append_history, is_active
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     Decider = Callable[[Workflow, Command], list[Draft] | Refusal]
     Evolver = Callable[[Workflow, Fields, str], Workflow]
 
-_ROOMS = (lifecycle, phases, tasks, units, notes, evidence)
+_MODULES = (lifecycle, phases, tasks, units, notes, evidence)
 
-DECIDE: dict[str, Decider] = {name: made for room in _ROOMS for name, made in room.DECIDE.items()}
+DECIDE: dict[str, Decider] = {k: v for module in _MODULES for k, v in module.DECIDE.items()}
 EVOLVE: dict[str, Evolver] = {
-    name: made for room in (*_ROOMS, folder_mode) for name, made in room.EVOLVE.items()
+    k: v for module in (*_MODULES, folder_mode) for k, v in module.EVOLVE.items()
 }
 
 OPENING = ("workflow_started", "record_adopted")
-"""The events that begin a workflow, whatever stood in its stream before."""
+"""The events that begin a workflow, whatever is in its stream before."""
 
 
 def decide(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
-    """What happens when the command meets the state: events, or a refusal."""
+    """Return the events of a command, or a refusal."""
     if command["type"] in lifecycle.OPEN:
         return lifecycle.OPEN[command["type"]](state, command)
     if state is None:
@@ -42,7 +42,7 @@ def decide(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
 
 
 def evolve(state: Workflow | None, event: Event) -> Workflow:
-    """The state after the event."""
+    """Return the state after an event; raise ``ValueError`` if it cannot be the first one."""
     data, at = event["data"], event["at"]
     if event["type"] in OPENING:
         state = lifecycle.opened(event)
@@ -51,13 +51,13 @@ def evolve(state: Workflow | None, event: Event) -> Workflow:
     if state is None:
         raise ValueError(f"the stream {event['stream']} does not begin with an opening event")
     after: Workflow = {**EVOLVE[event["type"]](state, data, at), "updated_at": at}
-    entry = {"at": at, "event": event["type"], **_told(event["type"], data)}
-    after["history"], after["history_earlier"] = remembered(after, entry)
+    entry = {"at": at, "event": event["type"], **_history_fields(event["type"], data)}
+    after["history"], after["history_earlier"] = append_history(after, entry)
     return after
 
 
-def carried(state: Workflow | None, event: Event) -> Workflow | None:
-    """The state after an event of a history that may miss some: what does not fit is left out."""
+def evolve_leniently(state: Workflow | None, event: Event) -> Workflow | None:
+    """Return the state after an event of an incomplete history; ignore what does not fit."""
     if state is None and event["type"] not in OPENING:
         return None
     try:
@@ -67,31 +67,32 @@ def carried(state: Workflow | None, event: Event) -> Workflow | None:
 
 
 def replay(events: list[Event]) -> Workflow | None:
-    """The state that a stream's events give, from the first that opens it."""
+    """Return the state of a stream's events, from the first that opens it."""
     state: Workflow | None = None
     for event in events:
-        state = carried(state, event)
+        state = evolve_leniently(state, event)
     return state
 
 
-_TOLD = (
+_REPEATED = (
     "phase", "step", "task", "commit", "reason", "gate", "passed", "outcome", "note", "path",
     "feature", "next", "trigger", "iteration", "clean",
 )  # fmt: skip
 
 
-def _told(event_type: str, data: Fields) -> Fields:
-    """The few fields of an event that its line in the history repeats."""
-    told = {key: data[key] for key in _TOLD if key in data and data[key] is not None}
+def _history_fields(event_type: str, data: Fields) -> Fields:
+    """Return the fields of an event that its entry in the history repeats."""
+    fields = {key: data[key] for key in _REPEATED if key in data and data[key] is not None}
     if event_type == "workflow_started":
-        told["task"] = data["title"] or data["subject"]
-    if event_type in _TOLD_OF_TESTS:
-        ours, theirs = _TOLD_OF_TESTS[event_type]
-        told = {**told, theirs: data["fields"][ours]} if ours in data["fields"] else told
-    return told
+        fields["task"] = data["title"] or data["subject"]
+    if event_type in _TEST_FIELDS:
+        source, name = _TEST_FIELDS[event_type]
+        if source in data["fields"]:
+            fields[name] = data["fields"][source]
+    return fields
 
 
-_TOLD_OF_TESTS = {
+_TEST_FIELDS = {
     "test_written": ("test_file", "file"),
     "failure_confirmed": ("failure_reason", "reason"),
 }

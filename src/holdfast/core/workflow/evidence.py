@@ -1,10 +1,9 @@
-"""Evidence: gates, violations, test runs and the files that were touched."""
+"""Evidence: gates, violations, test runs and touched files."""
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal
+from holdfast.core.refusal import Refusal, bad_values, first_bad_text
 from holdfast.core.workflow.state import BLOCKING, declared_phase, find_phase, with_phase
-from holdfast.core.workflow.validation import bad_values, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 RUN, CLAIM = "run", "claim"
-"""What a gate's result rests on: Holdfast ran the command, or somebody says so."""
+"""What a gate's result rests on: Holdfast ran the command, or a caller stated it."""
 _OF_ONE_RUN = (
     "evidence", "command", "exit_code", "signal", "timed_out", "cancelled", "duration_ms",
     "output_tail", "commit", "tree",
@@ -26,7 +25,7 @@ _OF_ONE_TEST_RUN = (
 
 
 def record_gate(_state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """A gate's result, run or claimed; a gate nobody declared begins with its first result."""
+    """Record a gate's result, run or claimed. An undeclared gate begins with its first result."""
     args = command["args"]
     fields = args.get("fields", {})
     refusal = first_bad_text(gate=args["gate"])
@@ -55,7 +54,7 @@ def _bad_claim(fields: Fields) -> Refusal | None:
 
 
 def with_stale_gates(state: Workflow, tree: str | None) -> Workflow:
-    """The state as it looks beside the working tree: what was run on another one is stale."""
+    """Return the state with every gate stale that ran on another working tree."""
     stale = {
         name: {**gate, "status": "stale"}
         for name, gate in state["gates"].items()
@@ -65,14 +64,14 @@ def with_stale_gates(state: Workflow, tree: str | None) -> Workflow:
 
 
 def was_run(state: Workflow) -> bool:
-    """Whether some gate rests on a run, so that a later edit can make it stale."""
+    """Return whether a gate rests on a run, which a later edit can make stale."""
     return any(gate.get("tree") is not None for gate in state["gates"].values())
 
 
 def with_claims(before: Workflow | None, edited: Workflow) -> Workflow:
-    """A state that somebody else wrote: what it tells anew of gates and tests is a claim.
+    """Return a state that another writer made, with its new results of gates and tests as claims.
 
-    Only Holdfast itself can say that it ran something; a record that says so may be anyone's.
+    Only Holdfast can state that it ran something; anyone can write so into a record.
     """
     known = before["gates"] if before is not None else {}
     gates = {
@@ -115,23 +114,23 @@ def add_violation(_state: Workflow, command: Command) -> list[Draft] | Refusal:
 
 def clear_violation(state: Workflow, command: Command) -> list[Draft] | Refusal:
     code = command["args"]["code"]
-    if all(found["code"] != code for found in state["violations"]):
+    if all(known["code"] != code for known in state["violations"]):
         return Refusal(
             "not_found", f"violation: {state['id']} has no {code}", f"holdfast show {state['id']}"
         )
     return [{"type": "violation_cleared", "data": {"code": code}}]
 
 
-def enforcement(found: list[Violation]) -> Fields:
-    """The violations, whether they block, and both in one line."""
-    severities = [violation["severity"] for violation in found]
+def enforcement(violations: list[Violation]) -> Fields:
+    """Return the violations, whether they block, and a summary line."""
+    severities = [violation["severity"] for violation in violations]
     blocking = any(severity.upper() in BLOCKING for severity in severities)
     counted = ", ".join(
-        f"{severities.count(one)} {one}" for one in sorted(set(severities), key=_rank)
+        f"{severities.count(name)} {name}" for name in sorted(set(severities), key=_rank)
     )
-    noun = "violation" if len(found) == 1 else "violations"
+    noun = "violation" if len(violations) == 1 else "violations"
     summary = f"{counted} {noun}{' (blocking)' if blocking else ''}"
-    return {"violations": found, "blocking": blocking, "summary": summary}
+    return {"violations": violations, "blocking": blocking, "summary": summary}
 
 
 def _rank(severity: str) -> tuple[int, str]:
@@ -162,17 +161,17 @@ def _gate_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
 
 
 def _violation_found(state: Workflow, data: Fields, _at: str) -> Workflow:
-    others = [found for found in state["violations"] if found["code"] != data["code"]]
+    others = [known for known in state["violations"] if known["code"] != data["code"]]
     after: Workflow = {**state, "violations": [*others, dict(data)]}  # type: ignore[list-item]
     if data["severity"].upper() in BLOCKING and data not in state["violations"]:
-        # Whoever went on by force knew nothing of this one.
+        # The phase was forced before this violation was known.
         after["phases"] = with_phase(state, state["phase"] or "", {"forced": None})
     return after
 
 
 def _violation_cleared(state: Workflow, data: Fields, _at: str) -> Workflow:
-    left = [found for found in state["violations"] if found["code"] != data["code"]]
-    return {**state, "violations": left}
+    others = [known for known in state["violations"] if known["code"] != data["code"]]
+    return {**state, "violations": others}
 
 
 def _tests_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
@@ -182,16 +181,16 @@ def _tests_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
 
 
 def _phases_with_tests(state: Workflow, tests: Fields) -> list[Phase]:
-    """Where the recipe says so, the phase in progress shows how its tests went last."""
+    """Return the phases; the current one has the last test result if the recipe asks for it."""
     declared = declared_phase(state, state["phase"])
     current = find_phase(state, state["phase"])
     if current is None or declared is None or not declared.get("shows_tests"):
         return state["phases"]
-    shown = {
+    fields = {
         "tests_passing": tests.get("last_result") == "passed",
         "last_error": tests.get("last_error"),
     }
-    return with_phase(state, current["name"], shown)
+    return with_phase(state, current["name"], fields)
 
 
 def _files_recorded(state: Workflow, data: Fields, _at: str) -> Workflow:

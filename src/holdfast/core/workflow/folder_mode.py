@@ -1,6 +1,6 @@
-"""Features: what a workflow that takes up a whole folder does one after the other.
+"""Folder mode: a workflow that works through the features of a folder, one after the other.
 
-``context`` says it all, as its scripts read it: ``folder_mode``, ``folder_path``,
+``context`` has the position, as scripts read it: ``folder_mode``, ``folder_path``,
 ``folder_features`` (every file, in order), ``folder_done`` and ``feature_file``, the current one.
 """
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def following(state: Workflow) -> str | None:
-    """The feature that comes after the current one; ``None`` when there is none."""
+    """Return the feature after the current one; ``None`` after the last."""
     context = state["context"]
     if context.get("folder_mode") is not True:
         return None
@@ -23,7 +23,7 @@ def following(state: Workflow) -> str | None:
 
 
 def place_of(state: Workflow) -> tuple[int, int]:
-    """Which feature of the folder this is, from 1, and of how many; 0 of 0 without a folder."""
+    """Return the current feature's number, and how many there are; 0, 0 without a folder."""
     if state["context"].get("folder_mode") is not True:
         return 0, 0
     listed = _listed(state["context"], "folder_features")
@@ -31,13 +31,13 @@ def place_of(state: Workflow) -> tuple[int, int]:
 
 
 def other_context(state: Workflow) -> Fields:
-    """The context without what the workflow's names and its place in a folder say already."""
-    said = (state["subject"], state["title"])
+    """Return the context without what names and the folder position already show."""
+    names = (state["subject"], state["title"])
     in_folder = state["context"].get("folder_mode") is True
     return {
         key: value
         for key, value in state["context"].items()
-        if key not in _OF_FOLDER and not (key in _OF_FEATURE and (in_folder or value in said))
+        if key not in _OF_FOLDER and not (key in _OF_FEATURE and (in_folder or value in names))
     }
 
 
@@ -46,14 +46,14 @@ _OF_FEATURE = ("feature_file", "feature_title")
 
 
 def _listed(context: Fields, key: str) -> list[str]:
-    found = context.get(key)
-    return [path for path in found if isinstance(path, str)] if isinstance(found, list) else []
+    paths = context.get(key)
+    return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
 
 
 def go_on(state: Workflow, path: str, title: str, data: Fields) -> list[Draft]:
-    """Completes the current feature and begins with the next."""
-    told = {**data, "feature": state["context"].get("feature_file"), "next": path, "title": title}
-    drafts: list[Draft] = [{"type": "feature_completed", "data": told}]
+    """Complete the current feature and begin the next."""
+    data = {**data, "feature": state["context"].get("feature_file"), "next": path, "title": title}
+    drafts: list[Draft] = [{"type": "feature_completed", "data": data}]
     declared = state["recipe"]["phases"]
     if declared:
         drafts.append({"type": "phase_started", "data": {"phase": declared[0]["name"]}})
@@ -61,7 +61,7 @@ def go_on(state: Workflow, path: str, title: str, data: Fields) -> list[Draft]:
 
 
 def signal(state: Workflow) -> str:
-    """What a script that waits for the end looks for: ``DEV_COMPLETE: event infrastructure``."""
+    """Return the line that scripts wait for: ``DEV_COMPLETE: event infrastructure``."""
     context, subject = state["context"], state["subject"]
     path = context.get("feature_file") if following(state) or place_of(state)[1] else subject
     stem = str(path).rstrip("/").rpartition("/")[2].removesuffix(".md")

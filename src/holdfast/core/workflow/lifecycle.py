@@ -1,13 +1,12 @@
-"""Opening, resuming and ending a workflow, and taking edits of its record in."""
+"""Opening, resuming and ending a workflow, and adopting its record and edits of it."""
 
 from __future__ import annotations
 
 from holdfast.core import diff
-from holdfast.core.refusal import Refusal, word
+from holdfast.core.refusal import Refusal, bad_values, first_bad_text, word
 from holdfast.core.time import duration_s
 from holdfast.core.workflow import folder_mode
 from holdfast.core.workflow.evidence import with_claims, with_stale_gates
-from holdfast.core.workflow.loop_phase import move
 from holdfast.core.workflow.state import (
     awaits_approval,
     blank,
@@ -18,7 +17,7 @@ from holdfast.core.workflow.state import (
     remaining_phases,
     unit_mark,
 )
-from holdfast.core.workflow.validation import bad_values, first_bad_text
+from holdfast.core.workflow.units import move_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +32,11 @@ ALWAYS = (
     "archive_loop",
     "note_rebuild",
 )
-"""Commands that make sense, or have an answer of their own, in any status."""
+"""Commands that are allowed, or refused on their own terms, in any status."""
 
 
 def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
-    """Opens a workflow; one of the same id that has ended makes room for the new run."""
+    """Open a workflow. An ended one with the same id is replaced."""
     args = command["args"]
     recipe: Recipe = args["recipe"]
     if state is not None and is_active(state):
@@ -79,7 +78,7 @@ def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
 
 
 def bad_reading(path: str) -> Refusal | None:
-    """A refusal when the path is not ``@`` and a name."""
+    """Return a refusal if a path of required reading is not ``@`` and a name."""
     if path.startswith("@") and path[1:].strip():
         return None
     if path.startswith("@"):
@@ -92,7 +91,7 @@ def bad_reading(path: str) -> Refusal | None:
 
 
 def opened(event: Event) -> Workflow:
-    """The state with which an opening event begins."""
+    """Return the first state of an opening event."""
     data = event["data"]
     if event["type"] == "record_adopted":
         adopted: Workflow = data["state"]
@@ -113,7 +112,7 @@ def _started(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 
 def ended(state: Workflow, command: Command) -> Refusal:
-    """The answer to a command that comes too late."""
+    """Return the refusal of a command for an ended workflow."""
     how = {"expired": "has expired", "abandoned": "was abandoned"}
     return Refusal(
         "ended",
@@ -124,7 +123,7 @@ def ended(state: Workflow, command: Command) -> Refusal:
 
 
 def resume(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Binds the session, and brings back what had ended."""
+    """Bind the session, and reopen a workflow that ended."""
     args = command["args"]
     data: Fields = {}
     if not is_active(state):
@@ -161,25 +160,25 @@ def _resumed(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 
 def pending(state: Workflow) -> Fields:
-    """What stands between the workflow and its completion."""
-    found: Fields = {
+    """Return what has to be done before the workflow can be completed, by kind."""
+    items: Fields = {
         "tasks": [t["id"] for t in state["tasks"] if t["status"] != "completed"],
         "phases": remaining_phases(state),
         "gates": pending_gates(state),
     }
     current = find_phase(state, state["phase"])
     if current is None or not current.get("forced"):
-        found["violations"] = blocking(state)
+        items["violations"] = blocking(state)
     if current is not None and (
         current["status"] == "blocked"
         or (current["status"] == "in_progress" and awaits_approval(state, current))
     ):
-        found["phases"] = [current["name"], *found["phases"]]
-    return {kind: items for kind, items in found.items() if items}
+        items["phases"] = [current["name"], *items["phases"]]
+    return {kind: names for kind, names in items.items() if names}
 
 
 def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Ends the workflow, or one feature of its folder, when nothing is pending; or by force."""
+    """End the workflow, or one feature of its folder, if nothing is pending or by force."""
     args = command["args"]
     if not is_active(state):
         return Refusal(
@@ -188,13 +187,13 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
             f"holdfast show {state['id']}",
         )
     seen = with_stale_gates(state, args.get("tree"))
-    left = pending(seen)
-    if left and not args.get("force"):
+    items = pending(seen)
+    if items and not args.get("force"):
         return Refusal(
             "pending",
-            f"complete: {state['id']} still has pending {listed(left)}{_why_stale(seen)}",
+            f"complete: {state['id']} still has pending {listed(items)}{_why_stale(seen)}",
             "finish them, or: holdfast complete --force --reason TEXT",
-            pending=left,
+            pending=items,
         )
     wrong = _bad_words(args)
     if wrong is not None:
@@ -207,20 +206,20 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
         )
     drafts: list[Draft] = []
     current = find_phase(state, state["phase"])
-    if current is not None and current["status"] == "in_progress" and not left.get("phases"):
+    if current is not None and current["status"] == "in_progress" and not items.get("phases"):
         drafts.append({"type": "phase_completed", "data": {"phase": current["name"]}})
     data: Fields = {k: args[k] for k in ("outcome", "reason") if args.get(k) is not None}
-    if left:
-        data["skipped"] = left
+    if items:
+        data["skipped"] = items
     path = folder_mode.following(state)
     if path is not None:
         return [*drafts, *folder_mode.go_on(state, path, args.get("next_title") or path, data)]
     return [*drafts, {"type": "workflow_completed", "data": data}]
 
 
-def listed(left: Fields) -> str:
-    """What is pending, in words: ``tasks 1, 2; phases verify``."""
-    return "; ".join(f"{kind} {', '.join(map(str, left[kind]))}" for kind in left)
+def listed(items: Fields) -> str:
+    """Return pending items in words: ``tasks 1, 2; phases verify``."""
+    return "; ".join(f"{kind} {', '.join(map(str, names))}" for kind, names in items.items())
 
 
 def _why_stale(seen: Workflow) -> str:
@@ -229,13 +228,13 @@ def _why_stale(seen: Workflow) -> str:
 
 
 def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
-    said = {k: data[k] for k in ("outcome", "reason") if k in data}
-    return {**state, "status": "completed", "completed_at": at, **said}  # type: ignore[typeddict-item]
+    words = {k: data[k] for k in ("outcome", "reason") if k in data}
+    return {**state, "status": "completed", "completed_at": at, **words}  # type: ignore[typeddict-item]
 
 
 def _bad_words(args: Fields) -> Refusal | None:
-    given = {name: args[name] for name in ("outcome", "reason") if args.get(name) is not None}
-    return first_bad_text(**given)
+    words = {name: args[name] for name in ("outcome", "reason") if args.get(name) is not None}
+    return first_bad_text(**words)
 
 
 def abandon(_state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -251,14 +250,16 @@ def _abandoned(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 
 def archive(state: Workflow, command: Command) -> list[Draft]:
-    """A loop's folder goes into the archive; a loop that still runs ends with it."""
-    left = [str(task["id"]) for task in state["tasks"] if task["status"] != "completed"]
+    """Archive a loop's folder; a loop that is active ends."""
+    open_ids = [str(task["id"]) for task in state["tasks"] if task["status"] != "completed"]
     drafts: list[Draft] = []
-    if is_active(state) and (left or not state["tasks"]):
-        reason = f"archived unfinished: {', '.join(left)}"[:1_000] if left else "archived unplanned"
+    if is_active(state) and (open_ids or not state["tasks"]):
+        reason = "archived unplanned"
+        if open_ids:
+            reason = f"archived unfinished: {', '.join(open_ids)}"[:1_000]
         drafts = [{"type": "workflow_abandoned", "data": {"reason": reason}}]
     elif is_active(state):
-        drafts = [*move(state, "complete"), {"type": "workflow_completed", "data": {}}]
+        drafts = [*move_phase(state, "complete"), {"type": "workflow_completed", "data": {}}]
     return [
         *drafts,
         {"type": "workflow_archived", "data": {"record": command["args"]["record"]}},
@@ -270,7 +271,7 @@ def _archived(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 
 def note_rebuild(_state: Workflow, command: Command) -> list[Draft]:
-    """That a loop's state was made anew from its pages, and what did not agree."""
+    """Record that a loop was rebuilt from its pages, and what did not agree."""
     return [{"type": "loop_rebuilt", "data": {"found": list(command["args"]["found"])}}]
 
 
@@ -287,7 +288,7 @@ def _expired(state: Workflow, _data: Fields, _at: str) -> Workflow:
 
 
 def clean_record(state: Workflow, _command: Command) -> list[Draft]:
-    """The record of a workflow that ended leaves the folder."""
+    """Record that the record of an ended workflow was removed."""
     return [] if is_active(state) else [{"type": "record_cleaned", "data": {}}]
 
 
@@ -296,7 +297,7 @@ def _cleaned(state: Workflow, _data: Fields, at: str) -> Workflow:
 
 
 def adopt_edit(state: Workflow, command: Command) -> list[Draft]:
-    """The changes as they were made; and those that make claims of the evidence they bring."""
+    """Adopt an edit of the record; evidence that it brings becomes a claim."""
     args = command["args"]
     edited: Workflow = diff.apply(state, args["changes"])  # type: ignore[arg-type, assignment]
     claims = diff.diff(edited, with_claims(state, edited))  # type: ignore[arg-type]

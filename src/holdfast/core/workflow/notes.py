@@ -1,10 +1,9 @@
-"""What a workflow must carry through a compaction: reading, reminders, lessons, context."""
+"""What a workflow carries through a compaction: reading, reminders, lessons, context."""
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal
+from holdfast.core.refusal import Refusal, bad_text, bad_values, first_bad_text
 from holdfast.core.workflow.lifecycle import bad_reading
-from holdfast.core.workflow.validation import bad_text, bad_values, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def require_reading(state: Workflow, command: Command) -> list[Draft] | Refusal:
 
 
 def confirm_reading(state: Workflow, command: Command) -> list[Draft]:
-    """Ticks required reading that was really read; anything else is nothing to tell."""
+    """Record that required reading was read; return no event for other files."""
     path = command["args"]["path"]
     if path not in state["required_reading"] or path in state["read"]:
         return []
@@ -59,27 +58,27 @@ def set_context(_state: Workflow, command: Command) -> list[Draft] | Refusal:
 
 
 def add_guardrail(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """A lesson for every iteration to come; ``replace`` says that it is a known one, told anew."""
+    """Add a lesson for every later iteration. ``replace`` replaces the one of the same name."""
     args = command["args"]
-    given = {key: args[key] for key in _LESSON if args.get(key) is not None}
-    wrong = first_bad_text(**given)
+    lesson = {key: args[key] for key in _LESSON if args.get(key) is not None}
+    wrong = first_bad_text(**lesson)
     if wrong is not None:
         return wrong
-    known = {one.get("name"): one for one in state.get("guardrails", [])}
-    if known.get(given["name"]) == given:
+    known = {rule.get("name"): rule for rule in state.get("guardrails", [])}
+    if known.get(lesson["name"]) == lesson:
         return []
     if not args.get("replace"):
-        name, number = given["name"], 2
-        while given["name"] in known:
-            given["name"], number = f"{name} ({number})", number + 1
-    return [{"type": "guardrail_added", "data": given}]
+        name, number = lesson["name"], 2
+        while lesson["name"] in known:
+            lesson["name"], number = f"{name} ({number})", number + 1
+    return [{"type": "guardrail_added", "data": lesson}]
 
 
 _LESSON = ("name", "when", "problem", "solution", "learned")
 
 
 def note_compaction(state: Workflow, command: Command) -> list[Draft]:
-    """A compaction; said twice with nothing in between, it is the same one."""
+    """Record a compaction; return no event if the last event was one."""
     last = state["history"][-1:]
     if last and last[0].get("event") == "context_compacted":
         return []
@@ -87,7 +86,7 @@ def note_compaction(state: Workflow, command: Command) -> list[Draft]:
 
 
 def end_session(state: Workflow, command: Command) -> list[Draft]:
-    """Lets go of the workflow that an ending session holds."""
+    """Release the workflow if the ending session holds it."""
     session, held = command["args"]["session"], state["session"]
     if not session or held is None or held["id"] != session:
         return []
@@ -116,10 +115,10 @@ def _context_set(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 def _guardrail(state: Workflow, data: Fields, _at: str) -> Workflow:
     known = state.get("guardrails", [])
-    if data["name"] not in [one.get("name") for one in known]:
+    if data["name"] not in [rule.get("name") for rule in known]:
         return {**state, "guardrails": [*known, dict(data)]}
-    told = [dict(data) if one.get("name") == data["name"] else one for one in known]
-    return {**state, "guardrails": told}
+    rules = [dict(data) if rule.get("name") == data["name"] else rule for rule in known]
+    return {**state, "guardrails": rules}
 
 
 def _compacted(state: Workflow, _data: Fields, _at: str) -> Workflow:

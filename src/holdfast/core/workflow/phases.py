@@ -1,8 +1,8 @@
-"""Phases and steps: where the workflow stands, and how it moves on or back."""
+"""Phases and steps: the position of a workflow, and how it moves forward or back."""
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal, word
+from holdfast.core.refusal import Refusal, bad_text, bad_values, word
 from holdfast.core.workflow.state import (
     awaits_approval,
     blocking,
@@ -13,7 +13,6 @@ from holdfast.core.workflow.state import (
     pending_phase,
     with_phase,
 )
-from holdfast.core.workflow.validation import bad_text, bad_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,14 +24,14 @@ _OWN_FIELDS = (
 
 
 def advance(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Completes the current phase and starts the next."""
+    """Complete the current phase and start the next."""
     if state["phase"] is None:
         return Refusal("no_phase", f"advance: {state['id']} has no phases", "holdfast complete")
     return _complete_current(state, command, "advance")
 
 
 def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Enters a phase: the next one, one that was there before, or says more about this one."""
+    """Start the next phase or an earlier one, or add fields to the current one."""
     name, fields = command["args"]["phase"], command["args"].get("fields", {})
     phase = find_phase(state, name)
     if phase is None:
@@ -71,7 +70,7 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
 
 
 def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Completes the current phase by name, and starts the next."""
+    """Complete the current phase by name, and start the next."""
     name = command["args"]["phase"]
     phase = find_phase(state, name)
     if phase is None:
@@ -114,18 +113,18 @@ def _complete_current(state: Workflow, command: Command, tried: str) -> list[Dra
 
 
 def _held_back(state: Workflow, name: str, command: Command, tried: str) -> Refusal | None:
-    """A grave violation stands before the handing over of the work."""
+    """Return a refusal if a blocking violation prevents a phase that hands over the work."""
     args = command["args"]
-    found = blocking(state) if is_terminal(name) else []
-    if not found:
+    codes = blocking(state) if is_terminal(name) else []
+    if not codes:
         return bad_text("reason", args["reason"]) if args.get("reason") else None
     if not args.get("force"):
         return Refusal(
             "blocking",
-            f"{tried}: {name} of {state['id']} waits for violations: {', '.join(found)}",
-            f"mend it, then: holdfast violation clear {word(found[0])}; or go on all the same: "
+            f"{tried}: {name} of {state['id']} waits for violations: {', '.join(codes)}",
+            f"mend it, then: holdfast violation clear {word(codes[0])}; or go on all the same: "
             "--force --reason TEXT",
-            violations=found,
+            violations=codes,
         )
     if not args.get("reason"):
         return Refusal("invalid", f"{tried}: force needs a reason", "--force --reason TEXT")
@@ -149,11 +148,11 @@ def _begun(state: Workflow, name: str, fields: Fields, command: Command) -> list
     if is_terminal(name) and blocking(state):
         data["forced"] = command["args"]["reason"]
     if state["phase"] is not None and _comes_before(state, name, state["phase"]):
-        # What was approved is done again, and what will come of it nobody has seen.
+        # The approved work is done again, so its approval is void.
         approved = [phase["name"] for phase in state["phases"] if phase.get("approved")]
-        ends = [each for each in approved if not _comes_before(state, each, name)]
-        data |= {"unapproved": ends} if ends else {}
-    return [{"type": "phase_started", "data": data}, *_told(name, fields)]
+        void = [other for other in approved if not _comes_before(state, other, name)]
+        data |= {"unapproved": void} if void else {}
+    return [{"type": "phase_started", "data": data}, *_field_events(name, fields)]
 
 
 def _noted(name: str, fields: Fields) -> list[Draft] | Refusal:
@@ -163,26 +162,26 @@ def _noted(name: str, fields: Fields) -> list[Draft] | Refusal:
             f"phase start: {name} is in progress already",
             f"holdfast phase complete {word(name)}",
         )
-    return _told(name, fields)
+    return _field_events(name, fields)
 
 
-def _told(name: str, fields: Fields) -> list[Draft]:
-    """What is said about a phase, under the name that says it best."""
+def _field_events(name: str, fields: Fields) -> list[Draft]:
+    """Return the events of fields of a phase: test_written, failure_confirmed, phase_noted."""
     drafts: list[Draft] = []
     rest = dict(fields)
     if "test_file" in rest:
-        drafts.append(_said("test_written", name, rest, ("test_file", "test_name")))
+        drafts.append(_split_event("test_written", name, rest, ("test_file", "test_name")))
     if rest.get("failure_confirmed") is True:
         keys = ("failure_confirmed", "failure_reason")
-        drafts.append(_said("failure_confirmed", name, rest, keys))
+        drafts.append(_split_event("failure_confirmed", name, rest, keys))
     if rest:
         drafts.append({"type": "phase_noted", "data": {"phase": name, "fields": rest}})
     return drafts
 
 
-def _said(kind: str, name: str, rest: Fields, keys: tuple[str, ...]) -> Draft:
-    found = {key: rest.pop(key) for key in keys if key in rest}
-    return {"type": kind, "data": {"phase": name, "fields": found}}
+def _split_event(kind: str, name: str, rest: Fields, keys: tuple[str, ...]) -> Draft:
+    fields = {key: rest.pop(key) for key in keys if key in rest}
+    return {"type": kind, "data": {"phase": name, "fields": fields}}
 
 
 def _comes_before(state: Workflow, name: str, other: str) -> bool:
@@ -206,7 +205,7 @@ def block(state: Workflow, command: Command) -> list[Draft] | Refusal:
         refusal = refusal or bad_text("reason", data["reason"])
     if refusal is not None:
         return refusal
-    return [{"type": "phase_blocked", "data": data}, *_told(phase["name"], fields)]
+    return [{"type": "phase_blocked", "data": data}, *_field_events(phase["name"], fields)]
 
 
 def unblock(state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -222,7 +221,7 @@ def unblock(state: Workflow, command: Command) -> list[Draft] | Refusal:
         )
     fields = command["args"].get("fields", {})
     drafts: list[Draft] = [{"type": "phase_unblocked", "data": {"phase": name}}]
-    return _bad_fields(fields) or [*drafts, *_told(name, fields)]
+    return _bad_fields(fields) or [*drafts, *_field_events(name, fields)]
 
 
 def approve(state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -236,7 +235,7 @@ def approve(state: Workflow, command: Command) -> list[Draft] | Refusal:
         )
     fields = command["args"].get("fields", {})
     drafts: list[Draft] = [{"type": "phase_approved", "data": {"phase": name}}]
-    return _bad_fields(fields) or [*drafts, *_told(name, fields)]
+    return _bad_fields(fields) or [*drafts, *_field_events(name, fields)]
 
 
 def step(state: Workflow, command: Command) -> list[Draft] | Refusal:
@@ -319,13 +318,13 @@ def _started(state: Workflow, data: Fields, at: str) -> Workflow:
     begun: Fields = {"status": "in_progress", "started_at": at}
     begun |= {"completed_at": None, "reason": None, "forced": data.get("forced")}
     after["phases"] = with_phase(after, name, begun)
-    for each in data.get("unapproved", ()):
-        after["phases"] = with_phase(after, each, {"approved": None})
+    for other in data.get("unapproved", ()):
+        after["phases"] = with_phase(after, other, {"approved": None})
     return after
 
 
 def _reopened(state: Workflow, name: str) -> list[Phase]:
-    """Going back: what comes after the phase has to be done again."""
+    """Return the phases with this one and all later ones pending again."""
     cleared = dict.fromkeys(("started_at", "completed_at", "approved", "reason", "forced"))
     after: Workflow = state
     for phase in state["phases"]:

@@ -1,4 +1,4 @@
-"""The workflow's state: how it begins, and the small questions that everyone asks of it."""
+"""The state of a workflow: its beginning, and the questions that all modules ask."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Event, Fields, Phase, Recipe, RecipePhase, Task, Workflow
 
-HISTORY_KEPT = 50
+MAX_HISTORY = 50
 ENDED = ("completed", "abandoned", "expired")
 TERMINAL = ("git-commit", "x-archive")
-"""The phases in which the work of a workflow is handed over, by their names."""
+"""The phases in which the work of a workflow is handed over."""
 BLOCKING = ("CRITICAL", "HIGH")
 _MOVES = (
     "phase_started", "workflow_abandoned", "workflow_resumed", "record_adopted", "record_edited",
 )  # fmt: skip
-"""What can change where a workflow stands, or whether it is active."""
+"""Events that can change the phase of a workflow, or whether it is active."""
 
 
 def blank(workflow_id: str, recipe: Recipe, at: str) -> Workflow:
-    """A workflow in which nothing has happened yet."""
+    """Return a workflow without any progress."""
     return {
         "id": workflow_id,
         "recipe": recipe,
@@ -64,7 +64,7 @@ def is_active(state: Workflow) -> bool:
 
 
 def unread(state: Workflow) -> list[str]:
-    """Required reading that nobody has read since the last compaction."""
+    """Return the required reading that was not read since the last compaction."""
     return [path for path in state["required_reading"] if path not in state["read"]]
 
 
@@ -77,7 +77,7 @@ def declared_phase(state: Workflow, name: str | None) -> RecipePhase | None:
 
 
 def next_phases(state: Workflow, name: str) -> list[str]:
-    """Where the workflow may go after this phase; what ``advance`` takes comes first."""
+    """Return the phases that may follow this one; ``advance`` takes the first."""
     declared = declared_phase(state, name)
     if declared is not None and "next" in declared:
         return list(declared["next"])
@@ -87,7 +87,7 @@ def next_phases(state: Workflow, name: str) -> list[str]:
 
 
 def remaining_phases(state: Workflow) -> list[str]:
-    """The phases still ahead, along the way that ``advance`` takes, without the current one."""
+    """Return the phases after the current one, along the way that ``advance`` takes."""
     names = [phase["name"] for phase in state["phases"]]
     current = state["phase"]
     if current is None:
@@ -101,7 +101,7 @@ def remaining_phases(state: Workflow) -> list[str]:
 
 
 def pending_gates(state: Workflow) -> list[str]:
-    """The gates that have not been passed, or no longer are."""
+    """Return the gates that are not passed."""
     return [name for name, gate in state["gates"].items() if not is_passed(gate)]
 
 
@@ -110,31 +110,30 @@ def is_passed(gate: Fields) -> bool:
 
 
 def is_terminal(name: str | None) -> bool:
-    """Whether a phase is the one in which a workflow's work is handed over."""
+    """Return whether the work is handed over in this phase."""
     return name in TERMINAL
 
 
 def blocking(state: Workflow) -> list[str]:
-    """The codes of the violations with which no work is handed over."""
-    grave = [found for found in state["violations"] if found["severity"].upper() in BLOCKING]
-    return [found["code"] for found in grave]
+    """Return the codes of the violations that prevent the hand-over."""
+    return [v["code"] for v in state["violations"] if v["severity"].upper() in BLOCKING]
 
 
 def is_news(event: Event, state: Workflow) -> bool:
-    """Whether the project's memory should know of it, whatever becomes of the other layers."""
+    """Return whether the project's memory should know of the event."""
     if event["type"] in ("workflow_completed", "workflow_expired"):
         return True
     return event["type"] in _MOVES and state["recipe"]["format"] == "verb"
 
 
 def awaits_approval(state: Workflow, phase: Phase) -> bool:
-    """Whether a person has yet to approve the phase before it can be completed."""
+    """Return whether a person has yet to approve the phase before it can be completed."""
     declared = declared_phase(state, phase["name"])
     return declared is not None and declared.get("approval", False) and not phase.get("approved")
 
 
 def is_floating(state: Workflow) -> bool:
-    """Whether the phase that settles the workflow's branch is still ahead."""
+    """Return whether the phase that sets the workflow's branch is not completed."""
     settling = [p["name"] for p in state["recipe"]["phases"] if p.get("sets_branch")]
     return any(
         phase["name"] in settling and phase["status"] != "completed" for phase in state["phases"]
@@ -142,19 +141,19 @@ def is_floating(state: Workflow) -> bool:
 
 
 def find_task(state: Workflow, task_id: object) -> Task | None:
-    wanted = str(task_id)
-    return next((task for task in state["tasks"] if str(task["id"]) == wanted), None)
+    own_id = str(task_id)
+    return next((task for task in state["tasks"] if str(task["id"]) == own_id), None)
 
 
 def unit_mark(recipe: Recipe) -> str:
-    """What a task's id begins with: loops count T1 or R1, everyone else just counts."""
+    """Return what a task's id begins with: T or R in a loop, else nothing."""
     if recipe["format"] != "loop":
         return ""
     return "R" if recipe.get("mode") == "knowledge" else "T"
 
 
 def with_phase(state: Workflow, name: str, fields: Fields) -> list[Phase]:
-    """The phases with one of them changed; a field given as ``None`` goes."""
+    """Return the phases with one of them changed; a field of ``None`` is removed."""
     return [
         phase if phase["name"] != name else _merged(phase, fields)  # type: ignore[arg-type, misc]
         for phase in state["phases"]
@@ -162,10 +161,10 @@ def with_phase(state: Workflow, name: str, fields: Fields) -> list[Phase]:
 
 
 def with_task(state: Workflow, task_id: object, fields: Fields) -> list[Task]:
-    """The tasks with one of them changed; a field given as ``None`` goes."""
-    wanted = str(task_id)
+    """Return the tasks with one of them changed; a field of ``None`` is removed."""
+    own_id = str(task_id)
     return [
-        task if str(task["id"]) != wanted else _merged(task, fields)  # type: ignore[arg-type, misc]
+        task if str(task["id"]) != own_id else _merged(task, fields)  # type: ignore[arg-type, misc]
         for task in state["tasks"]
     ]
 
@@ -175,8 +174,8 @@ def _merged(item: Fields, fields: Fields) -> Fields:
     return {key: value for key, value in merged.items() if value is not None or key not in fields}
 
 
-def remembered(state: Workflow, entry: Fields) -> tuple[list[Fields], int]:
-    """History with one more entry, and the count of those it no longer holds."""
+def append_history(state: Workflow, entry: Fields) -> tuple[list[Fields], int]:
+    """Return the history with one more entry, and the number of entries that it dropped."""
     history = [*state["history"], entry]
-    overflow = max(0, len(history) - HISTORY_KEPT)
+    overflow = max(0, len(history) - MAX_HISTORY)
     return history[overflow:], state["history_earlier"] + overflow

@@ -1,11 +1,10 @@
-"""Tasks: added, started, done, blocked, each with the answer to what does not fit."""
+"""Tasks: add, start, complete, block."""
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal, word
-from holdfast.core.workflow import loop_phase
+from holdfast.core.refusal import Refusal, bad_text, word
 from holdfast.core.workflow.state import find_task, unit_mark, with_task
-from holdfast.core.workflow.validation import bad_text
+from holdfast.core.workflow.units import REVIEWED, move_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def add(state: Workflow, command: Command) -> list[Draft] | Refusal:
     data: Fields = {"task": _next_id(state), "description": text}
     depends = command["args"].get("depends")
     if depends:
-        unknown = [one for one in depends if find_task(state, one) is None]
+        unknown = [name for name in depends if find_task(state, name) is None]
         if unknown:
             return _no_such_task(state, "add", unknown[0])
         data["depends"] = depends
@@ -48,7 +47,7 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
         return _no_such_task(state, "start", command["args"]["task"])
     if task["status"] in ("in_progress", "completed"):
         return _already(state, "start", task)
-    waiting = [one for one in task.get("depends", []) if not _is_done(state, one)]
+    waiting = [name for name in task.get("depends", []) if not _is_done(state, name)]
     if waiting:
         return Refusal(
             "wrong_order",
@@ -59,7 +58,7 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
 
 
 def start_phase(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Enters a sub-phase of a task; the earlier ones are completed by it."""
+    """Enter a sub-phase of a task; the earlier ones are completed."""
     name = command["args"]["phase"]
     task = find_task(state, command["args"]["task"])
     if task is None:
@@ -118,7 +117,7 @@ def block(state: Workflow, command: Command) -> list[Draft] | Refusal:
     data = {"task": task["id"], "reason": command["args"]["reason"]}
     drafts: list[Draft] = [{"type": "task_blocked", "data": data}]
     if state["recipe"]["format"] == "loop":
-        drafts += loop_phase.move(state, "execute", only_from=loop_phase.REVIEWED)
+        drafts += move_phase(state, "execute", only_from=REVIEWED)
     return drafts
 
 

@@ -1,4 +1,4 @@
-"""Units of a loop: bounded iterations, one more pass to confirm, then verification; only then done.
+"""Units of a loop: bounded iterations, one pass to confirm, then verification; then done.
 
 pending -> in_progress -> confirming -> verifying -> completed
                ^              |             |
@@ -7,17 +7,20 @@ pending -> in_progress -> confirming -> verifying -> completed
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal, word
-from holdfast.core.workflow.loop_phase import DECLARED, REVIEWED, move, phase_of
+from holdfast.core.refusal import Refusal, bad_text, first_bad_text, word
 from holdfast.core.workflow.state import find_task, with_task
-from holdfast.core.workflow.validation import bad_text, first_bad_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Command, Draft, Fields, Task, Workflow
 
 MAX_ITERATIONS = 5
-_MOST = 1_000
+"""The default of a unit."""
+_MAX_LIMIT = 1_000
+DECLARED = ("confirming", "verifying", "completed")
+"""Statuses of a unit that was declared done."""
+REVIEWED = ("verify", "deliver")
+"""Phases of a loop in which no unit is worked on."""
 CHOICES = (
     "allow more (loop extend), simplify its criteria (loop plan --criteria --max), "
     "or see to it yourself"
@@ -25,7 +28,7 @@ CHOICES = (
 
 
 def signal_of(task: Task) -> str:
-    """What a worker says when a unit is done: ``T1_DONE``."""
+    """Return the signal of a worker that a unit is done: ``T1_DONE``."""
     return f"{task['id']}_DONE"
 
 
@@ -34,12 +37,39 @@ def limit_of(task: Task) -> int:
 
 
 def allowed(task: Task) -> str:
-    """How many iterations a unit may take, in words."""
+    """Return the number of iterations that a unit may take, in words."""
     return "its one iteration" if limit_of(task) == 1 else f"its {limit_of(task)} iterations"
 
 
+def phase_of(units: list[Task]) -> str:
+    """Return the phase of a loop with these units: it follows them from discover to deliver."""
+    if not units:
+        return "discover"
+    statuses = {unit["status"] for unit in units}
+    if statuses == {"completed"}:
+        return "deliver"
+    if statuses.issubset(DECLARED):
+        return "verify"
+    return "execute" if any(unit.get("iterations_used") for unit in units) else "plan"
+
+
+def move_phase(state: Workflow, to: str, only_from: tuple[str, ...] = ()) -> list[Draft]:
+    """Return the events that move the loop's own phase, forward step by step or straight back."""
+    names = [phase["name"] for phase in state["phases"]]
+    current = state["phase"]
+    if to not in names or current == to or (only_from and current not in only_from):
+        return []
+    if current not in names or names.index(to) < names.index(str(current)):
+        return [{"type": "phase_started", "data": {"phase": to}}]
+    drafts: list[Draft] = []
+    for number in range(names.index(str(current)), names.index(to)):
+        drafts.append({"type": "phase_completed", "data": {"phase": names[number]}})
+        drafts.append({"type": "phase_started", "data": {"phase": names[number + 1]}})
+    return drafts
+
+
 def plan(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Adds a unit, or says anew what a unit is about."""
+    """Add a unit, or change what a unit is about."""
     args = command["args"]
     refusal = _bad_plan(state, args)
     if refusal is not None:
@@ -47,24 +77,24 @@ def plan(state: Workflow, command: Command) -> list[Draft] | Refusal:
     fields = {key: args[key] for key in _PLANNED if args.get(key) is not None}
     known = find_task(state, args["task"])
     if known is not None:
-        # What was never said can still be; what was said is what was confirmed.
+        # A field that was confirmed cannot change; one that was never set still can.
         if known["status"] in DECLARED and any(known.get(key) for key in fields):
             return _wrong(state, "plan", known, f"it is {known['status']}", "loop status")
         planned: Draft = {"type": "unit_planned", "data": {"task": known["id"], **fields}}
         return [planned, *_more_allowed(known, fields)]
     data = {"task": args["task"], "description": args.get("description") or ""}
     drafts: list[Draft] = [{"type": "task_added", "data": data}]
-    told = {"task": args["task"], "max_iterations": MAX_ITERATIONS, **fields}
-    drafts.append({"type": "unit_planned", "data": told})
-    # There is work again where all of it was to be reviewed or delivered.
-    moves = move(state, "plan", only_from=("discover",)) or move(
+    planned_data = {"task": args["task"], "max_iterations": MAX_ITERATIONS, **fields}
+    drafts.append({"type": "unit_planned", "data": planned_data})
+    # A loop that was under review or delivered has work again.
+    moves = move_phase(state, "plan", only_from=("discover",)) or move_phase(
         state, "execute", only_from=REVIEWED
     )
     return [*moves, *drafts]
 
 
 def _more_allowed(task: Task, fields: Fields) -> list[Draft]:
-    """That a unit goes on which had run out of iterations: it stands in the log as well."""
+    """Return the event that a timed-out unit continues; it is shown in the log as well."""
     most = fields.get("max_iterations", 0)
     if task["status"] != "timeout" or most <= task.get("iterations_used", 0):
         return []
@@ -83,9 +113,11 @@ def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
     if refusal is not None:
         return refusal
     most = args.get("max_iterations")
-    if most is not None and not (isinstance(most, int) and 1 <= most <= _MOST):
+    if most is not None and not (isinstance(most, int) and 1 <= most <= _MAX_LIMIT):
         return Refusal(
-            "invalid", f"loop plan: the maximum must be 1 to {_MOST}", "loop plan --max 5"
+            "invalid",
+            f"loop plan: the maximum must be 1 to {_MAX_LIMIT}",
+            "loop plan --max 5",
         )
     depends = [str(name) for name in args.get("depends") or []]
     for name in depends:
@@ -105,27 +137,27 @@ def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
 
 
 def is_circular(state: Workflow, name: str, depends: list[str]) -> bool:
-    """Whether a unit that waits for these would wait for itself."""
+    """Return whether a unit with these dependencies would wait for itself."""
     waiting, seen = list(depends), set()
     while waiting:
-        found = waiting.pop()
-        if found == name:
+        other = waiting.pop()
+        if other == name:
             return True
-        if found not in seen:
-            seen.add(found)
-            task = find_task(state, found)
+        if other not in seen:
+            seen.add(other)
+            task = find_task(state, other)
             waiting += map(str, task.get("depends", []) if task is not None else [])
     return False
 
 
 def waits_for(state: Workflow, task: Task) -> list[str]:
-    """The units that have to be done before this one."""
-    done = {str(one["id"]) for one in state["tasks"] if one["status"] == "completed"}
+    """Return the units that have to be done before this one."""
+    done = {str(other["id"]) for other in state["tasks"] if other["status"] == "completed"}
     return [str(name) for name in task.get("depends", []) if str(name) not in done]
 
 
 def iterate(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """An iteration of work; the one after the last that is allowed runs out of time."""
+    """Record an iteration; one beyond the limit times the unit out."""
     args = command["args"]
     task = find_task(state, args["task"])
     if task is None:
@@ -141,7 +173,7 @@ def iterate(state: Workflow, command: Command) -> list[Draft] | Refusal:
             f"that is {signal_of(task)}",
             f"holdfast loop iterate {word(task['id'])} --did TEXT --signal {signal_of(task)}",
         )
-    data = {key: args[key] for key in _SAID if args.get(key) is not None}
+    data = {key: args[key] for key in _REPORT if args.get(key) is not None}
     number = task.get("iterations_used", 0) + 1
     kind = "iteration_recorded" if number <= limit_of(task) else "task_timed_out"
     drafts: list[Draft] = [
@@ -152,27 +184,27 @@ def iterate(state: Workflow, command: Command) -> list[Draft] | Refusal:
         drafts.append({"type": "task_blocked", "data": {"task": task["id"], "reason": reason}})
     is_declared = signal is not None and len(drafts) == 1 and number <= limit_of(task)
     status = "confirming" if is_declared else "in_progress"
-    return [*move(state, _phase_after(state, task, status, number)), *drafts]
+    return [*move_phase(state, _phase_after(state, task, status, number)), *drafts]
 
 
-_SAID = ("did", "remaining", "blockers", "commit", "signal")
+_REPORT = ("did", "remaining", "blockers", "commit", "signal")
 
 
 def _bad_words(args: Fields) -> Refusal | None:
-    given = {key: args[key] for key in _SAID if args.get(key) is not None}
-    if not given.get("did"):
+    report = {key: args[key] for key in _REPORT if args.get(key) is not None}
+    if not report.get("did"):
         return Refusal(
             "invalid", "loop iterate: what was done is missing", "loop iterate --did TEXT"
         )
-    if not given.get("remaining") and not given.get("signal"):
+    if not report.get("remaining") and not report.get("signal"):
         return Refusal(
             "invalid",
             "loop iterate: say what remains, or give the unit's signal when nothing does",
             "loop iterate --did TEXT --remaining TEXT",
         )
     if args.get("blocked") is not None:
-        given["reason"] = args["blocked"]
-    return first_bad_text(**given)
+        report["reason"] = args["blocked"]
+    return first_bad_text(**report)
 
 
 def _cannot_iterate(state: Workflow, task: Task) -> Refusal | None:
@@ -199,12 +231,12 @@ def _cannot_iterate(state: Workflow, task: Task) -> Refusal | None:
 
 
 def confirm(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """One more pass over work that was declared done: clean, or with what it found."""
+    """Record one more pass over work that was declared done: clean, or with what it found."""
     return _judged(state, command, "confirm", "confirming", "confirmation_recorded")
 
 
 def verify(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """The last gate of a unit; only what passes it is done."""
+    """Record the verification of a unit; only a unit that passes is done."""
     return _judged(state, command, "verify", "verifying", "verification_recorded")
 
 
@@ -227,7 +259,7 @@ def _judged(
     data |= {key: args[key] for key in ("found", "evidence") if args.get(key) is not None}
     drafts: list[Draft] = [{"type": kind, "data": data}]
     after = _status_after(kind, clean=found is None)
-    return [*drafts, *move(state, _phase_after(state, task, after))]
+    return [*drafts, *move_phase(state, _phase_after(state, task, after))]
 
 
 def _status_after(kind: str, *, clean: bool) -> str:
@@ -237,7 +269,7 @@ def _status_after(kind: str, *, clean: bool) -> str:
 
 
 def _phase_after(state: Workflow, task: Task, status: str, used: int | None = None) -> str:
-    """Where in its life the loop stands, once a unit has this status and used so many."""
+    """Return the loop's phase after a unit gets this status and number of iterations."""
     number = task.get("iterations_used", 0) if used is None else used
     return phase_of(with_task(state, task["id"], {"status": status, "iterations_used": number}))
 
@@ -252,16 +284,16 @@ def unblock(state: Workflow, command: Command) -> list[Draft] | Refusal:
 
 
 def extend(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Allows more iterations; what had run out of them goes on."""
+    """Allow more iterations; a timed-out unit continues."""
     task = find_task(state, command["args"]["task"])
     most = command["args"]["max_iterations"]
     if task is None:
         return _no_such_unit(state, "extend", command["args"]["task"])
-    if not task.get("iterations_used", 0) < most <= _MOST:
+    if not task.get("iterations_used", 0) < most <= _MAX_LIMIT:
         return Refusal(
             "invalid",
             f"loop extend: {task['id']} has used {task.get('iterations_used', 0)} iterations; "
-            f"the maximum must be more, up to {_MOST}",
+            f"the maximum must be more, up to {_MAX_LIMIT}",
             f"holdfast loop extend {word(task['id'])} --max {limit_of(task) + 5}",
         )
     return [{"type": "task_extended", "data": {"task": task["id"], "max_iterations": most}}]
@@ -282,13 +314,13 @@ def _wrong(state: Workflow, tried: str, task: Task, why: str, hint: str) -> Refu
 
 
 def _planned(state: Workflow, data: Fields, _at: str) -> Workflow:
-    # A list that is empty is left out, as it is where nobody ever gave one.
-    said = {key: value if value != [] else None for key, value in data.items() if key != "task"}
-    return {**state, "tasks": with_task(state, data["task"], {**said, **_goes_on(state, data)})}
+    # An empty list is left out, as if it had never been set.
+    fields = {key: value if value != [] else None for key, value in data.items() if key != "task"}
+    return {**state, "tasks": with_task(state, data["task"], {**fields, **_goes_on(state, data)})}
 
 
 def _goes_on(state: Workflow, data: Fields) -> Fields:
-    """What had run out of iterations goes on when it is allowed more."""
+    """Return the status of a timed-out unit that is allowed more iterations."""
     task = find_task(state, data["task"])
     if task is None or task["status"] != "timeout":
         return {}
@@ -327,8 +359,8 @@ def _with_commit(state: Workflow, data: Fields) -> Workflow:
         return state
     task = find_task(state, data["task"])
     about = task["description"] if task is not None else ""
-    said = data["did"].strip().splitlines() or [about]
-    line = f"{data['commit']}: {said[0][:80]}"
+    lines = data["did"].strip().splitlines() or [about]
+    line = f"{data['commit']}: {lines[0][:80]}"
     return {**state, "commits": [*state["commits"], line]}
 
 

@@ -225,7 +225,7 @@ def _state_of(store: Store, stream: str, states: dict[str, tuple[str, str]]) -> 
 def _shown(store: Store, subject: Any, raw: bytes, seq: int) -> Any:
     """Return the state that a record shows, if it is whole and not older than the ledger."""
     try:
-        sealed = signature.unseal(raw)
+        sealed = signature.parse_signed(raw)
         if not sealed.intact or sealed.ledger != store.ledger.identity() or sealed.seq < seq:
             return None
         origin = store.origin(subject.record, subject.worktree)

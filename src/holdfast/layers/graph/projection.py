@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from holdfast.core import json_text
 from holdfast.core.workflow.state import is_active
-from holdfast.formats.phase_fields import place_of
+from holdfast.formats.phase_fields import index_to_show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def of_workflow(state: Workflow, *, is_holder: bool) -> Operation:
     """Return the entity of one workflow."""
     values = {"type": state["recipe"]["name"].upper()}
     if state["phases"]:
-        place = place_of(state["phase"], state["phases"])
+        place = index_to_show(state["phase"], state["phases"])
         values["phase"] = state["phases"][place]["name"]
         values["phase_index"] = f"{place + 1}/{len(state['phases'])}"
     values["started"] = state["created_at"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from errno import EFBIG
 
-from holdfast.core import json_text, learning, memory_lines
+from holdfast.core import json_text, logs, memory_lines
 from holdfast.core.digest import digest
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import is_active
@@ -160,7 +160,7 @@ class Memory:
         state = self._session.log_state("learning")
         learned: dict[str, list[str]] = {}
         for entry in state["learnings"]:
-            heading = memory_lines.one_line(entry.get("section", learning.SECTION))
+            heading = memory_lines.one_line(entry.get("section", logs.DEFAULT_SECTION))
             learned.setdefault(heading, []).insert(0, memory_lines.learned(entry))
         yield from learned.items()
         delegations = self._session.log_state("delegation")

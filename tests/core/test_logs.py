@@ -1,4 +1,4 @@
-"""The laws that the three small aggregates share; then interviews and delegations alone."""
+"""The laws that logs and initiatives share; then interviews and delegations alone."""
 
 import copy
 import json
@@ -7,20 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import delegation, diff, initiative, initiatives, interview
+from holdfast.core import diff, initiative, initiatives
+from holdfast.core.logs import LOGS
 from holdfast.core.refusal import Refusal
-from holdfast.formats import delegation as delegation_record
 from holdfast.formats import initiatives as initiatives_record
-from holdfast.formats import interview as interview_record
+from holdfast.formats.logs import RECORDS
 from holdfast.formats.schema import Invalid
 from initiatives.wishes import WISHES, command
 
 NOON = "2026-04-02T12:00:00.000Z"
 ORIGIN = {"at": NOON, "path": "", "worktree": ".", "recipe": lambda _name: None}
+interview, delegation, learning, forge = LOGS.values()
+interview_record, delegation_record = RECORDS["interview"], RECORDS["delegation"]
 PAIRS = [
     pytest.param(initiatives, initiatives_record, id="initiatives"),
-    pytest.param(interview, interview_record, id="interview"),
-    pytest.param(delegation, delegation_record, id="delegation"),
+    *(pytest.param(log, RECORDS[kind], id=kind) for kind, log in LOGS.items()),
 ]
 each_pair = pytest.mark.parametrize(("core", "record"), PAIRS)
 
@@ -65,6 +66,11 @@ COMMANDS = {
         command("override_delegation", suggested=words, chosen=words),
         command("correct_routing", suggested=words, chosen=words, intent=words),
     ),
+    learning: st.one_of(
+        command("remember", text=words),
+        command("remember", text=words, section=words),
+    ),
+    forge: command("note_forge", key=words, text=words),
 }
 
 
@@ -114,7 +120,7 @@ def reachable(draw, core):
     return {**state, "all": {**state["all"], state["current"]: current}}
 
 
-# Laws of all three
+# Laws of all
 
 
 @each_pair
@@ -211,7 +217,7 @@ def test_an_edit_by_hand_becomes_the_state(core, record, data):
 @given(data=st.data())
 def test_a_record_from_elsewhere_is_adopted_whole(core, record, data):
     state = data.draw(reachable(core))
-    adopt = asked("adopt_record", state=state, path=record.path())
+    adopt = asked("adopt_record", state=state, path="")
     after, events, _ = run(core, None, [adopt])
     assert after == state
     assert [event["type"] for event in events] == ["record_adopted"]

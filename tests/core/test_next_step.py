@@ -2,7 +2,7 @@
 
 from holdfast.cli import screen
 from holdfast.cli.screen import Screen
-from holdfast.core.next_step import ahead
+from holdfast.core.next_step import next_step
 from holdfast.core.refusal import word as quote
 from holdfast.core.workflow.state import blank
 
@@ -25,7 +25,7 @@ def workflow(name):
 def after(**changes):
     state = workflow("build")
     state.update(changes)
-    following = ahead(state)
+    following = next_step(state)
     return " ".join(following[1]) if following else None
 
 

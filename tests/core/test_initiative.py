@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core import initiative
 from holdfast.core.refusal import Refusal
-from holdfast.formats import initiative as initiative_record
+from holdfast.formats.initiatives import parse_initiative, render_initiative
 from holdfast.formats.schema import Invalid
 
 NOON = "2026-04-02T12:00:00.000Z"
@@ -52,7 +52,7 @@ def test_creating_makes_created_and_starting_a_milestone_in_progress():
 def test_completing_a_milestone_moves_to_the_next_and_after_the_last_finish_is_offered():
     work = [asked("start_milestone", milestone="M1"), asked("complete_milestone", milestone="M1")]
     state = through(*work)[0]
-    progress = initiative_record.render(state)[0]["progress"]
+    progress = render_initiative(state)[0]["progress"]
     assert progress == {"M1": "completed", "M2": "in_progress", "M3": "pending"}
     assert state["current_milestone"] == "M2"
     assert initiative.next_command(state) == "holdfast initiative complete M2"
@@ -173,16 +173,16 @@ def test_a_checkpoint_of_another_tool_renders_back_with_the_same_values(status):
         "lastUpdated": "2026-03-09T17:20:00Z",
         "progress": {"M1": "completed", "M2": "in_progress"},
     }
-    state = initiative_record.parse(document, {}, ORIGIN)
-    written, rest = initiative_record.render(state)
+    state = parse_initiative(document, {}, ORIGIN)
+    written, rest = render_initiative(state)
     assert written == document
     assert list(written) == list(document)
-    assert initiative_record.parse(written, rest, ORIGIN) == state
+    assert parse_initiative(written, rest, ORIGIN) == state
 
 
 def test_a_milestone_that_only_is_current_is_listed_too():
     document = {"name": "Move", "status": "in_progress", "currentMilestone": "M2"}
-    state = initiative_record.parse({**document, "progress": {"M1": "completed"}}, {}, ORIGIN)
+    state = parse_initiative({**document, "progress": {"M1": "completed"}}, {}, ORIGIN)
     assert [each["status"] for each in state["milestones"]] == ["completed", "in_progress"]
     assert state["updated_at"] == NOON
 
@@ -193,25 +193,23 @@ def test_a_document_that_names_no_current_milestone_goes_on_with_the_first_open_
         "status": "in_progress",
         "progress": {"M1": "completed", "M2": "pending"},
     }
-    assert initiative_record.parse(document, {}, ORIGIN)["current_milestone"] == "M2"
+    assert parse_initiative(document, {}, ORIGIN)["current_milestone"] == "M2"
 
 
 def test_sorted_keys_do_not_disturb_the_order_of_milestones():
     titles = [f"Part {n}" for n in range(1, 12)]
     state = run(None, create("Long", *titles))[0]
-    document, rest = json.loads(json.dumps(initiative_record.render(state), sort_keys=True))
+    document, rest = json.loads(json.dumps(render_initiative(state), sort_keys=True))
     assert list(document["progress"])[1] == "M10"
-    assert initiative_record.parse(document, rest, ORIGIN) == state
+    assert parse_initiative(document, rest, ORIGIN) == state
 
 
 def test_a_status_changed_by_hand_leaves_the_old_reason_behind():
     state = through(
         asked("start_milestone", milestone="M1"), asked("block_initiative", reason="no key")
     )[0]
-    document, rest = initiative_record.render(state)
-    assert "reason" not in initiative_record.parse(
-        {**document, "status": "in_progress"}, rest, ORIGIN
-    )
+    document, rest = render_initiative(state)
+    assert "reason" not in parse_initiative({**document, "status": "in_progress"}, rest, ORIGIN)
 
 
 @pytest.mark.parametrize(
@@ -226,10 +224,10 @@ def test_a_status_changed_by_hand_leaves_the_old_reason_behind():
     ],
 )
 def test_an_invalid_edit_of_an_initiative_is_named_by_its_place(key, value, path):
-    document, rest = initiative_record.render(through()[0])
+    document, rest = render_initiative(through()[0])
     changed = {**document, key: value}
     if path == ["progress", "M1"]:
         changed["currentMilestone"] = "M1"
     with pytest.raises(Invalid) as caught:
-        initiative_record.parse(changed, rest, ORIGIN)
+        parse_initiative(changed, rest, ORIGIN)
     assert caught.value.path == path

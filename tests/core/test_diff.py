@@ -112,8 +112,8 @@ def test_edits_of_different_places_commute(three):
     ours, others = diff.diff(base, mine), diff.diff(base, theirs)
     if diff.conflicts(ours, others) or both_add(ours, others):
         return
-    one = diff.apply(mine, diff.beyond(ours, others))
-    other = diff.apply(theirs, diff.beyond(others, ours))
+    one = diff.apply(mine, diff.not_yet_applied(ours, others))
+    other = diff.apply(theirs, diff.not_yet_applied(others, ours))
     assert same(one, other)
 
 
@@ -128,7 +128,7 @@ def test_a_merge_keeps_every_change_of_both_sides(three):
     ours, others = diff.diff(base, mine), diff.diff(base, theirs)
     if diff.conflicts(ours, others) or both_add(ours, others):
         return
-    merged = diff.apply(mine, diff.beyond(ours, others))
+    merged = diff.apply(mine, diff.not_yet_applied(ours, others))
     left = diff.diff(base, merged)
     for change in [*ours, *others]:
         assert any(same(change, kept) for kept in left)
@@ -139,14 +139,14 @@ def test_an_edit_is_never_in_the_way_of_itself(three):
     base, mine, _ = three
     ours = diff.diff(base, mine)
     assert diff.conflicts(ours, copy.deepcopy(ours)) == []
-    assert diff.beyond(ours, copy.deepcopy(ours)) == []
+    assert diff.not_yet_applied(ours, copy.deepcopy(ours)) == []
 
 
 def test_the_same_value_set_twice_is_one_change():
     base, now = {"status": "a", "tasks": []}, {"status": "b", "tasks": [{"id": 1}]}
     ours = diff.diff(base, now)
     assert diff.conflicts(ours, diff.diff(base, now)) == []
-    assert diff.apply(now, diff.beyond(ours, diff.diff(base, now))) == now
+    assert diff.apply(now, diff.not_yet_applied(ours, diff.diff(base, now))) == now
 
 
 def test_two_values_for_one_place_are_a_conflict():

@@ -1,6 +1,6 @@
-"""Time as arithmetic, against ``datetime``."""
+"""Times as text and as numbers."""
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import example, given
@@ -16,17 +16,6 @@ aware = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=offset
 
 def ms_of(then):
     return (then - EPOCH) // MILLISECOND
-
-
-@given(st.dates())
-@example(date(1, 1, 1))
-@example(date(2000, 2, 29))
-@example(date(1900, 2, 28))
-@example(date(9999, 12, 31))
-def test_days_and_dates_are_the_calendars(day):
-    days = times.days_from_civil(day.year, day.month, day.day)
-    assert days == (day - EPOCH.date()).days
-    assert times.civil_from_days(days) == (day.year, day.month, day.day)
 
 
 @given(st.integers(ms_of(datetime(1, 1, 1, tzinfo=UTC)), ms_of(datetime(9999, 12, 31, tzinfo=UTC))))

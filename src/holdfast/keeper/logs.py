@@ -1,15 +1,48 @@
-"""Delegations, for the library: which agent was given what, and what can be learned from it."""
+"""The interview and delegation logs, for the library."""
 
 from __future__ import annotations
 
-from holdfast.core.delegation import summary
+from holdfast.core.logs import summarize_delegations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Delegation, Fields, Interview
     from holdfast.keeper.session import Receipt, Session
 
-_LOG = "delegation"
+
+class Interviews:
+    """The interviews of a workspace."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def record(
+        self,
+        skill: str,
+        confidence: float,
+        *,
+        dimensions: dict[str, float] | None = None,
+        questions: int = 0,
+        id: str | None = None,
+    ) -> Receipt:
+        """Record how sure a skill was in the end, all in all and in each dimension."""
+        args = {
+            "skill": skill,
+            "confidence": confidence,
+            "dimensions": dimensions or {},
+            "questions_asked": questions,
+        }
+        return self._session.do_log("interview", "record_interview", args, id=id)
+
+    def skip(self, skill: str, reason: str, *, id: str | None = None) -> Receipt:
+        """Record that the user did not want to be asked."""
+        args = {"skill": skill, "reason": reason}
+        return self._session.do_log("interview", "skip_interview", args, id=id)
+
+    def show(self) -> Interview:
+        """Return the newest interviews, and those that nobody wanted."""
+        state: Interview = self._session.log_state("interview")
+        return state
 
 
 class Delegations:
@@ -66,19 +99,17 @@ class Delegations:
 
     def list(self, *, agent: str | None = None) -> Fields:
         """Return the newest entries, oldest first, and a summary; of one agent or of all."""
-        state = self._session.log_state(_LOG)
-        entries = [entry for entry in state["entries"] if agent in (None, *_agents(entry))]
+        state: Delegation = self._session.log_state("delegation")
+        entries = state["entries"]
+        if agent is not None:
+            names = ("agent", "from", "to", "suggested", "chosen")
+            entries = [entry for entry in entries if agent in map(entry.get, names)]
         return {
             "entries": entries,
             "earlier": state["entries_earlier"],
-            "summary": summary(entries),
+            "summary": summarize_delegations(entries),
         }
 
     def _do(self, command: str, args: Fields, id: str | None) -> Receipt:
         known = {name: value for name, value in args.items() if value is not None}
-        return self._session.do_log(_LOG, command, known, id=id)
-
-
-def _agents(entry: Fields) -> list[object]:
-    """Return everyone whom an entry is about."""
-    return [entry.get(name) for name in ("agent", "from", "to", "suggested", "chosen")]
+        return self._session.do_log("delegation", command, known, id=id)

