@@ -34,10 +34,20 @@ def busy(what: str, path: str, *, holder: str = "another process", wait: str = "
     return Fault("busy", message, f"wait for that process or end it, {_AGAIN}", path=path)
 
 
-def damaged(kind: str, path: str, why: str, hint: str) -> Fault:
-    """Return the fault of a database that SQLite cannot read; ``kind`` is "ledger" or "graph"."""
-    message = f"the {kind} {path} is damaged: {why}; nothing of it was changed"
-    return Fault(f"{kind}_damaged", message, hint, path=path)
+def damaged_ledger(path: str, why: str) -> Fault:
+    """Return the fault of a ledger that SQLite cannot read."""
+    hint = "holdfast repair recovers what it still has, beside the damaged file"
+    return Fault("ledger_damaged", f"the ledger {path} is {_damaged(why)}", hint, path=path)
+
+
+def damaged_graph(path: str, why: str) -> Fault:
+    """Return the fault of a memory graph that SQLite cannot read."""
+    hint = f"keep it for a look and begin anew: mv {path} {path}.damaged"
+    return Fault("graph_damaged", f"the graph {path} is {_damaged(why)}", hint, path=path)
+
+
+def _damaged(why: str) -> str:
+    return f"damaged: {why}; nothing of it was changed"
 
 
 def not_written(what: str, why: object, remedy: str) -> Fault:

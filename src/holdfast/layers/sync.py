@@ -6,7 +6,7 @@ keep the others from being updated.
 
 from __future__ import annotations
 
-from holdfast.errors import HoldfastError, system_refused
+from holdfast.errors import Fault, HoldfastError, system_refused
 from holdfast.workspace import settings
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ def _sync_memory(source: LayerSource) -> Fields:
     warnings = [note for note in source.notes if note.startswith(memory_file.UNAVAILABLE)]
     if warnings:
         hint = "make the file and its folder writable, then run the same command again"
-        row |= _unavailable(HoldfastError("memory_unavailable", warnings[0], hint))
+        row |= _unavailable(Fault("memory_unavailable", warnings[0], hint))
     return row
 
 
@@ -73,7 +73,7 @@ def _sync_graph(source: LayerSource, target: str, *, everything: bool, foregroun
         return _progress(0, 0, seq)
     if not foreground:
         message = "an agent in the background never writes L3"
-        return _unavailable(HoldfastError("background", message, "holdfast sync"))
+        return _unavailable(Fault("background", message, "holdfast sync"))
     if not seq:
         return _progress(0, 0, 0)
     from holdfast.layers.graph import mcp_delivery
@@ -83,7 +83,7 @@ def _sync_graph(source: LayerSource, target: str, *, everything: bool, foregroun
     if delivery.why:
         message = f"{mcp_delivery.WARNING}: {delivery.why}"
         hint = f"holdfast sync, when it is back; it is left alone until {delivery.until}"
-        error = HoldfastError("graph_unavailable", message, hint)
+        error = Fault("graph_unavailable", message, hint)
         row |= {"behind": delivery.behind, **_unavailable(error)}
     return row
 

@@ -18,16 +18,10 @@ from holdfast.mcp.server import App
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from holdfast.core.types import Fields
     from holdfast.layers.graph.memory_graph import MemoryGraph
     from holdfast.layers.graph.store import GraphStore
-    from holdfast.layers.graph.types import Graph
     from holdfast.mcp.server import RequestContext
-
-    Answer = tuple[str, Fields | RawJson]
-    """The text and the structured content of a tool's result."""
 
 URI = RESOURCE["uri"]
 _BY_NAME = {tool["name"]: tool for tool in TOOLS}
@@ -57,7 +51,7 @@ class MemoryApp(App):
         if errors:
             return _failed(f"{_NOT_VALID} {name}: " + "\n".join(errors))
         try:
-            text, content = _CALLS[name](self._store(), arguments)
+            text, content = _call(self._store(), name, arguments)
         except (HoldfastError, OSError) as error:
             fields = failure_fields(error)
             is_of_reference = fields["code"] == "not_found"
@@ -98,71 +92,34 @@ def _failed(text: str) -> Fields:
     return {**text_result(text), "isError": True}
 
 
-# Tools
-
-
-def _create_entities(store: GraphStore, args: Fields) -> Answer:
-    created = store.create_entities(args["entities"])
-    return graph_json.render_entities(created), {"entities": created}
-
-
-def _create_relations(store: GraphStore, args: Fields) -> Answer:
-    created = store.create_relations(args["relations"])
-    return graph_json.render_relations(created), {"relations": created}
-
-
-def _add_observations(store: GraphStore, args: Fields) -> Answer:
-    added = store.add_observations(args["observations"])
-    return graph_json.render_added(added), {"results": added}
-
-
-def _delete_entities(store: GraphStore, args: Fields) -> Answer:
-    store.delete_entities(args["entityNames"])
-    return _deleted("Entities")
-
-
-def _delete_observations(store: GraphStore, args: Fields) -> Answer:
-    store.delete_observations(args["deletions"])
-    return _deleted("Observations")
-
-
-def _delete_relations(store: GraphStore, args: Fields) -> Answer:
-    store.delete_relations(args["relations"])
-    return _deleted("Relations")
-
-
-def _deleted(what: str) -> Answer:
-    message = f"{what} deleted successfully"
+def _call(store: GraphStore, tool: str, args: Fields) -> tuple[str, Fields | RawJson]:
+    """Call a tool; return the text and the structured content of its result."""
+    match tool:
+        case "create_entities":
+            entities = store.create_entities(args["entities"])
+            return graph_json.render_entities(entities), {"entities": entities}
+        case "create_relations":
+            relations = store.create_relations(args["relations"])
+            return graph_json.render_relations(relations), {"relations": relations}
+        case "add_observations":
+            results = store.add_observations(args["observations"])
+            return graph_json.render_added(results), {"results": results}
+        case "delete_entities":
+            store.delete_entities(args["entityNames"])
+        case "delete_observations":
+            store.delete_observations(args["deletions"])
+        case "delete_relations":
+            store.delete_relations(args["relations"])
+        case "read_graph":
+            text, line = graph_json.render_rows(*store.read_rows())
+            return text, RawJson(line)
+        case "search_nodes":
+            limit = None if args.get("limit") is None else max(args["limit"], 0)
+            ranked = args.get("ranked", False)
+            graph = store.search_nodes(args["query"], ranked=ranked, limit=limit)
+            return graph_json.render_graph(graph), {**graph}
+        case "open_nodes":
+            graph = store.open_nodes(args["names"])
+            return graph_json.render_graph(graph), {**graph}
+    message = f"{tool.removeprefix('delete_').title()} deleted successfully"
     return message, {"success": True, "message": message}
-
-
-def _read_graph(store: GraphStore, _args: Fields) -> Answer:
-    text, line = graph_json.render_rows(*store.read_rows())
-    return text, RawJson(line)
-
-
-def _search_nodes(store: GraphStore, args: Fields) -> Answer:
-    limit = None if args.get("limit") is None else max(args["limit"], 0)
-    ranked = args.get("ranked", False)
-    return _graph(store.search_nodes(args["query"], ranked=ranked, limit=limit))
-
-
-def _open_nodes(store: GraphStore, args: Fields) -> Answer:
-    return _graph(store.open_nodes(args["names"]))
-
-
-def _graph(graph: Graph) -> Answer:
-    return graph_json.render_graph(graph), {**graph}
-
-
-_CALLS: dict[str, Callable[[GraphStore, Fields], Answer]] = {
-    "create_entities": _create_entities,
-    "create_relations": _create_relations,
-    "add_observations": _add_observations,
-    "delete_entities": _delete_entities,
-    "delete_observations": _delete_observations,
-    "delete_relations": _delete_relations,
-    "read_graph": _read_graph,
-    "search_nodes": _search_nodes,
-    "open_nodes": _open_nodes,
-}

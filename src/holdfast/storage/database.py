@@ -459,7 +459,7 @@ class Database:
                 raise _storage(self.path + end, "it is not an ordinary file")
         if os.path.exists(self.path) and not os.path.getsize(self.path):
             # SQLite would take it for a new database, and delete its journal.
-            raise damaged(self.path, "it is empty")
+            raise errors.damaged_ledger(self.path, "it is empty")
         if os.path.islink(self.path):
             raise errors.symbolic_link("ledger", self.path)
         try:
@@ -477,7 +477,7 @@ class Database:
         """Raise ``Fault`` if the file is not a ledger; return its schema's version."""
         number = connection.execute("PRAGMA application_id").fetchone()[0]
         if number != APPLICATION_ID:
-            raise damaged(self.path, "it is not a ledger that Holdfast made")
+            raise errors.damaged_ledger(self.path, "it is not a ledger that Holdfast made")
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         return version
@@ -560,7 +560,7 @@ class Database:
             return moved(self.folder)
         code = _code(error)
         if code in _DAMAGED or code == 0:  # 0: text that is no UTF-8
-            return damaged(self.path, str(error))
+            return errors.damaged_ledger(self.path, str(error))
         if code in _BUSY:
             return errors.busy(f"the ledger {self.path}", self.path)
         if code == _FULL:
@@ -623,11 +623,6 @@ def _pattern() -> Connection:
 
 _KEPT: list[Connection] = []
 """Connections of a parent process, which a child must not close."""
-
-
-def damaged(path: str, why: str) -> Fault:
-    hint = "holdfast repair recovers what it still has, beside the damaged file"
-    return errors.damaged("ledger", path, why, hint)
 
 
 def not_writable(folder: str, why: str) -> Fault:

@@ -117,7 +117,7 @@ class Database:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if application != sql.APPLICATION_ID:
-            raise _damaged(self.path, "it is not a graph that Holdfast made")
+            raise errors.damaged_graph(self.path, "it is not a graph that Holdfast made")
         if version > sql.VERSION:
             raise Fault(
                 "newer_graph",
@@ -293,16 +293,11 @@ def _not_written(path: str, why: str) -> Fault:
     return errors.not_written(f"the graph {path}", why, remedy)
 
 
-def _damaged(path: str, why: str) -> Fault:
-    hint = f"keep it for a look and begin anew: mv {path} {path}.damaged"
-    return errors.damaged("graph", path, why, hint)
-
-
 def _fault(error: sqlite3.Error, path: str, doing: str) -> Fault:
     """Return the fault for an SQLite error."""
     code = _primary_code(error)
     if code in _DAMAGED:
-        return _damaged(path, str(error))
+        return errors.damaged_graph(path, str(error))
     if code in _BUSY:
         return errors.busy(f"the graph {path}", path)
     if code in _NOT_WRITABLE:

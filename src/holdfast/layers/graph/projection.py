@@ -11,6 +11,8 @@ one path for verb workflows there. Every other workflow is ``workflow-state:ID``
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from holdfast.core import json_text
 from holdfast.core.workflow.state import is_active
 from holdfast.formats.phase_fields import place_of
@@ -192,20 +194,13 @@ def _entry(kind: str, entry: Fields) -> EntityUpdate:
     if kind == "forge":
         text = f"{entry['key']}: {entry.get('text', '')}"
         return _history("forge-context", "ForgeContext", text)
-    fields = _UnknownFields(entry)
+    fields: Fields = defaultdict(lambda: "unknown", entry)
     lines = [_SENTENCES[kind].format_map(fields)]
     resolved = entry.get("resolved")
     if kind == "escalation" and isinstance(resolved, bool):
         fields["resolved"] = "true" if resolved else "false"
         lines.append(_ESCALATION_OUTCOME.format_map(fields))
     return _history("delegation-log", "DelegationRecord", *lines)
-
-
-class _UnknownFields(dict[str, object]):
-    """Fields for a sentence; a missing one is "unknown"."""
-
-    def __missing__(self, _name: str) -> str:
-        return "unknown"
 
 
 def _current(name: str, kind: str, keys: tuple[str, ...], values: Fields) -> EntityUpdate:
