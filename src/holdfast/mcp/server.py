@@ -189,8 +189,8 @@ class Server:
         return {}
 
     def _listen(self, request: Message) -> None:
-        wanted = request.params.get("notifications")
-        uris = wanted.get("resourceSubscriptions") if isinstance(wanted, dict) else None
+        filters = request.params.get("notifications")
+        uris = filters.get("resourceSubscriptions") if isinstance(filters, dict) else None
         uris = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
         self._listening[request.id] = set(uris)
         accepted = {"resourceSubscriptions": uris} if uris else {}

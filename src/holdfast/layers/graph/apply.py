@@ -42,12 +42,12 @@ def _plan(updates: list[EntityUpdate], current: Graph) -> PlannedCalls:
     calls: PlannedCalls = {"create": [], "delete": [], "add": []}
     for update in updates:
         name = update["name"]
-        wanted = list(dict.fromkeys(update["observations"]))
+        target = list(dict.fromkeys(update["observations"]))
         if name not in known:
             kind = update["entityType"]
-            calls["create"].append({"name": name, "entityType": kind, "observations": wanted})
+            calls["create"].append({"name": name, "entityType": kind, "observations": target})
             continue
-        stale, missing = _difference(wanted, update["replaces"], known[name]["observations"])
+        stale, missing = _difference(target, update["replaces"], known[name]["observations"])
         if stale:
             calls["delete"].append({"entityName": name, "observations": stale})
         if missing:
@@ -56,13 +56,13 @@ def _plan(updates: list[EntityUpdate], current: Graph) -> PlannedCalls:
 
 
 def _difference(
-    wanted: list[str], replaces: tuple[str, ...], known: list[str]
+    target: list[str], replaces: tuple[str, ...], known: list[str]
 ) -> tuple[list[str], list[str]]:
     """Return what to delete and what to add: all after the first difference, to keep the order."""
     if not replaces:
-        return [], [text for text in wanted if text not in known]
+        return [], [text for text in target if text not in known]
     current = [text for text in known if text.startswith(replaces)]
     equal = 0
-    while equal < min(len(current), len(wanted)) and current[equal] == wanted[equal]:
+    while equal < min(len(current), len(target)) and current[equal] == target[equal]:
         equal += 1
-    return current[equal:], wanted[equal:]
+    return current[equal:], target[equal:]

@@ -115,7 +115,7 @@ class MemoryGraph:
         store = GraphStore(self.database, database=InMemoryDatabase(self.database))
         self._import(store)
         store.database.is_read_only = True
-        self.notes.append(f"{self.database} cannot be made: {self.path} is read, and not added to")
+        self.notes.append(f"{self.database} cannot be created: {self.path} is served read-only")
         return store
 
     def _can_retry(self) -> bool:
@@ -131,9 +131,9 @@ class MemoryGraph:
         if mark is not None:
             if json_text.loads(mark)["seen"] != list(_stat(self.path)[1:]):
                 self.notes.append(
-                    f"{self.path} was changed since it was taken over; {self.database} is what "
-                    "counts: holdfast memory export writes the file anew; to have the file taken "
-                    "over instead, move the database away"
+                    f"{self.path} was changed since it was imported, and {self.database} is used; "
+                    "holdfast memory export writes the file again; to import the file again, move "
+                    "the database away"
                 )
             return
         with store.database.writing():
@@ -150,7 +150,7 @@ class MemoryGraph:
             self.notes.append(f"{self.path}, line {line}: {why}; it was left out")
         if len(bad) > _MAX_LISTED:
             more = len(bad) - _MAX_LISTED
-            self.notes.append(f"{self.path}: {more} more lines are no good and were left out")
+            self.notes.append(f"{self.path}: {more} more lines are not valid and were left out")
         return len(bad)
 
     def _mark(self, store: GraphStore, **more: int) -> None:
@@ -167,8 +167,8 @@ class MemoryGraph:
             self._sleep(_READ_PAUSE_S)
         raise Fault(
             "busy",
-            f"another process is writing {self.path}; it is taken over when that is done",
-            "end that process, then call again",
+            f"another process is writing {self.path}; it is imported when that is done",
+            "wait for that process or end it, then call again",
             path=self.path,
         )
 

@@ -123,44 +123,44 @@ def render(parts: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
 
 
 def merge(
-    current: list[str] | None, wanted: Parts, last: Fields, room: int
+    current: list[str] | None, parts: Parts, last: Fields, room: int
 ) -> tuple[list[str], list[str], Fields]:
     """Return our next lines, the lines of other writers, and what to remember for the next merge.
 
     ``last`` is what was remembered: the lines of ours that were ``written``, and the sentences
     that an editor removed and that stay out (``dropped``).
     """
-    ours = {sentence for _, sentences in wanted for sentence in sentences}
+    all_ours = {sentence for _, sentences in parts for sentence in sentences}
     present = bullets(current or [])
     missing = [sentence for sentence in bullets(last["written"]) if sentence not in present]
     removed = missing if current is not None else []
-    dropped = [text for text in dict.fromkeys([*last["dropped"], *removed]) if text in ours]
-    others = _lines_of_others(current or [], last["written"], wanted)
+    dropped = [text for text in dict.fromkeys([*last["dropped"], *removed]) if text in all_ours]
+    others = _lines_of_others(current or [], last["written"], parts)
     taken = set(dropped)
-    parts: Parts = []
-    for heading, sentences in wanted:
+    kept: Parts = []
+    for heading, sentences in parts:
         fresh = [text for text in dict.fromkeys(sentences) if text not in taken]
         taken.update(fresh)
-        parts.append((heading, fresh))
-    lines = render(_fit(parts, room - len(others)))
+        kept.append((heading, fresh))
+    lines = render(_fit(kept, room - len(others)))
     return lines, others, {"written": lines, "dropped": dropped}
 
 
-def _lines_of_others(current: list[str], written: list[str], wanted: Parts) -> list[str]:
+def _lines_of_others(current: list[str], written: list[str], parts: Parts) -> list[str]:
     """Return the lines that other writers put into the section, with the blank lines between."""
     others: list[str] = []
     for line in current:
         if line.strip():
-            if not is_ours(line.strip(), written, wanted):
+            if not is_ours(line.strip(), written, parts):
                 others.append(line)
         elif others and others[-1]:
             others.append("")
     return others if not others or others[-1] else others[:-1]
 
 
-def is_ours(line: str, written: list[str], wanted: Parts) -> bool:
+def is_ours(line: str, written: list[str], parts: Parts) -> bool:
     """Return True if a line is, or was, one that Holdfast writes."""
-    if line in written or line in _HEADINGS or line in render(wanted):
+    if line in written or line in _HEADINGS or line in render(parts):
         return True
     return any(text.startswith(memory_lines.BEGINNINGS) for text in bullets([line]))
 
