@@ -259,7 +259,7 @@ def servers_file(data):
     here = location.find(f"{ground.folder()}/servers")
     one = mcp_servers.find(here, "memory")
     assert one.text.encode()
-    one.filled({"HOME": "/nowhere"})
+    one.expand({"HOME": "/nowhere"})
 
 
 # Other people's documents

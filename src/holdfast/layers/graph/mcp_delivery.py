@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.core.types import Fields
-    from holdfast.layers.types import LayerSource
+    from holdfast.layers.interfaces import LayerSource
     from holdfast.workspace.mcp_servers import ConfiguredServer
 
     Work = Callable[[mcp_client.RemoteGraph], Any]

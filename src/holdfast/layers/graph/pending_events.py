@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Event
     from holdfast.layers.graph.types import Entity, EntityUpdate
-    from holdfast.layers.types import LayerSource
+    from holdfast.layers.interfaces import LayerSource
     from holdfast.storage.ledger import Stream
 
 _LOGS = tuple(stream_of(kind) for kind in ("interview", "delegation", "learning", "forge"))
