@@ -12,7 +12,7 @@ from fixtures import ROOT
 from measure import interleaved, middle, ratio, timed
 from results import Missing, Row
 
-from holdfast.layers.graph.memory import END
+from holdfast.layers.graph.memory_graph import DATABASE_SUFFIX
 from holdfast.layers.graph.store import GraphStore
 
 sys.path.append(os.path.join(ROOT, "e2e"))
@@ -99,12 +99,15 @@ def _filled(folder: str, number: int) -> dict[str, Server]:
         {"from": f"entity-{one}", "to": f"entity-{one // 2}", "relationType": "follows"}
         for one in range(0, number, 10)
     ]
-    theirs, ours = os.path.join(folder, "theirs.jsonl"), os.path.join(folder, f"ours{END}")
+    theirs, ours = (
+        os.path.join(folder, "theirs.jsonl"),
+        os.path.join(folder, f"ours{DATABASE_SUFFIX}"),
+    )
     with open(theirs, "w", encoding="utf-8") as file:
         lines = [{"type": "entity", **one} for one in entities]
         lines += [{"type": "relation", **one} for one in relations]
         file.write("\n".join(json.dumps(line) for line in lines))
-    with GraphStore(ours, durable=False) as store:
+    with GraphStore(ours) as store:
         store.create_entities(entities)
         store.create_relations(relations)
     return {"reference": reference(theirs), "ours": _ours(ours)}
@@ -113,7 +116,7 @@ def _filled(folder: str, number: int) -> dict[str, Server]:
 def _ours(path: str) -> Server:
     """Our server on the database beside a file that is not there."""
     environment = {**os.environ, "PYTHONPATH": os.path.join(ROOT, "src")}
-    environment["MEMORY_FILE_PATH"] = path.removesuffix(END)
+    environment["MEMORY_FILE_PATH"] = path.removesuffix(DATABASE_SUFFIX)
     return Server([sys.executable, "-m", "holdfast", "mcp", "memory"], environment)
 
 
@@ -123,7 +126,7 @@ def _started(folder: str, rounds: int) -> Row:
         server.close()
     makers = {
         "reference": lambda: reference(os.path.join(folder, "theirs.jsonl")),
-        "ours": lambda: _ours(os.path.join(folder, f"ours{END}")),
+        "ours": lambda: _ours(os.path.join(folder, f"ours{DATABASE_SUFFIX}")),
     }
 
     def sample(make: Callable[[], Server]) -> float:

@@ -16,6 +16,7 @@ import charts
 import results
 from commands import measure_commands, measure_jq, measure_lookups, measure_memory
 from fixtures import ROOT, Workshop
+from graph import measure_graph
 from growth import measure_history, measure_many
 from hookruns import measure_hooks
 from sizes import FULL, QUICK, TINY
@@ -23,7 +24,6 @@ from transitions import measure_transitions
 from trees import measure_trees
 from writers import measure_writers
 
-from graph import measure_graph
 from servers import measure_server
 
 TYPE_CHECKING = False

@@ -1,6 +1,12 @@
-"""The two exceptions that the library raises. Both carry what was tried and the next step."""
+"""The two exceptions that the library raises, and the faults that several rooms share.
+
+Both exceptions carry what was tried and the next step. Each function below builds one fault of
+storage, so that the same trouble has the same code and the same words wherever it happens.
+"""
 
 from __future__ import annotations
+
+_AGAIN = "then run the same command again"
 
 
 class HoldfastError(Exception):
@@ -22,10 +28,54 @@ class Fault(HoldfastError):
     """Trouble with storage: the request may fit, the disk, the lock or a file did not."""
 
 
-def newer_file(path: str, version: object) -> Fault:
-    return Fault(
-        "newer_file",
-        f"a newer Holdfast wrote {path} (version {version}); this one would lose what it says",
-        "install the newer Holdfast: git pull in its checkout, then pip install .",
-        path=path,
+def busy(what: str, path: str, *, holder: str = "another process", wait: str = "too long") -> Fault:
+    """Return the fault of a lock that another process did not release in time."""
+    message = f"{what} is locked by {holder} for {wait}"
+    return Fault("busy", message, f"wait for that process or end it, {_AGAIN}", path=path)
+
+
+def damaged_ledger(path: str, why: str) -> Fault:
+    """Return the fault of a ledger that SQLite cannot read."""
+    hint = "holdfast repair recovers what it still has, beside the damaged file"
+    return Fault("ledger_damaged", f"the ledger {path} is {_damaged(why)}", hint, path=path)
+
+
+def damaged_graph(path: str, why: str) -> Fault:
+    """Return the fault of a memory graph that SQLite cannot read."""
+    hint = f"keep it for a look and begin anew: mv {path} {path}.damaged"
+    return Fault("graph_damaged", f"the graph {path} is {_damaged(why)}", hint, path=path)
+
+
+def _damaged(why: str) -> str:
+    return f"damaged: {why}; nothing of it was changed"
+
+
+def not_written(what: str, why: object, remedy: str) -> Fault:
+    """Return the fault of a write that failed before anything was committed."""
+    message = f"{what} cannot be written ({why}): nothing was recorded"
+    return Fault("not_written", message, f"{remedy}, {_AGAIN}")
+
+
+def symbolic_link(kind: str, path: str) -> Refused:
+    """Return the refusal to open a database through a link."""
+    return Refused(
+        "outside",
+        f"the {kind} {path} is a symbolic link; it has to be a file of its own",
+        f"replace the link by the file it names: {path}",
     )
+
+
+def system_refused(error: OSError, remedy: str = "see to that") -> Fault:
+    """Return the fault of a call that the operating system refused."""
+    path = f" ({error.filename})" if error.filename else ""
+    message = f"the system refused: {error.strerror or error}{path}"
+    return Fault("storage", message, f"{remedy}, {_AGAIN}")
+
+
+def newer_file(path: str, version: object) -> Fault:
+    """Return the fault of a file that a newer version of Holdfast wrote."""
+    message = f"a newer Holdfast wrote {path} (version {version}); this one would lose what it says"
+    return Fault("newer_file", message, INSTALL_NEWER, path=path)
+
+
+INSTALL_NEWER = "install the newer Holdfast: git pull in its checkout, then pip install ."

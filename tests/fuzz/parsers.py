@@ -20,13 +20,12 @@ from holdfast.formats import initiatives, replay_check, signature
 from holdfast.formats.logs import RECORDS
 from holdfast.formats.schema import Invalid
 from holdfast.hooks import transcripts
-from holdfast.layers.graph import memory, servers
-from holdfast.layers.memory import merge
-from holdfast.layers.memory.section import Section
+from holdfast.layers.graph import memory_graph
+from holdfast.layers.memory.section import ACTIVE, Section, merge
 from holdfast.storage import event_codec, skill_index
 from holdfast.storage.version_0_1 import OldLedger
 from holdfast.system.disk import Disk
-from holdfast.workspace import location, recipes, settings, trust
+from holdfast.workspace import location, mcp_servers, recipes, settings, trust
 from promises.hostile import is_allowed
 
 AT = "2026-07-08T09:10:11.000Z"
@@ -260,9 +259,9 @@ def servers_file(data):
     """Servers of a project: what a person reads is all that would be run."""
     ground.written("servers/.mcp.json", data)
     here = location.find(f"{ground.folder()}/servers")
-    one = servers.find(here, "memory")
+    one = mcp_servers.find(here, "memory")
     assert one.text.encode()
-    one.filled({"HOME": "/nowhere"})
+    one.expand({"HOME": "/nowhere"})
 
 
 # Other people's documents
@@ -277,9 +276,9 @@ def memory_section(data):
     assert Section(after, "k").with_lines([]).strip() == kept.strip()
     if section.lines is None:
         assert data in (kept, after[-len(data) :] or data) or after.startswith(data)
-    wanted = [(merge.ACTIVE, ["one", "two"])]
+    wanted = [(ACTIVE, ["one", "two"])]
     last = {"written": ["- one"], "dropped": []}
-    written, theirs, _ = merge.merged(section.lines, wanted, last, 10)
+    written, theirs, _ = merge(section.lines, wanted, last, 10)
     assert len(written) <= 10 or theirs
 
 
@@ -313,7 +312,7 @@ def test_log(data):
 
 def memory_file(data):
     """What is an entity or a relation comes back; every other line is named."""
-    entities, relations, bad = memory.parsed(data)
+    entities, relations, bad = memory_graph.parse(data)
     assert all(1 <= number <= data.count(b"\n") + 1 for number, _ in bad)
-    again = memory.parsed(memory.rendered(entities, relations))
+    again = memory_graph.parse(memory_graph.render(entities, relations))
     assert again == (entities, relations, [])

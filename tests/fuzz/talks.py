@@ -13,10 +13,10 @@ from holdfast.cli.table import COMMANDS
 from holdfast.core import json_text
 from holdfast.hooks import quick_check
 from holdfast.hooks.handlers import Call, plan_for
-from holdfast.mcp.memory import Memory
+from holdfast.mcp.memory import MemoryApp
 from holdfast.mcp.server import Server
-from holdfast.mcp.stdio import MAX_LINE
-from holdfast.mcp.workflows import Workflows
+from holdfast.mcp.stdio import MAX_LINE_BYTES
+from holdfast.mcp.workflows import WorkflowApp
 from holdfast.workspace.location import find
 from workshop import Clock
 
@@ -54,14 +54,14 @@ class _Pipe:
         except UnicodeEncodeError:
             raw = text.encode(errors="backslashreplace")
         assert b"\n" not in raw
-        assert len(raw) < MAX_LINE
+        assert len(raw) < MAX_LINE_BYTES
 
 
-class _NoRuns(Workflows):
+class _NoRuns(WorkflowApp):
     """The server of workflows, which runs no command here."""
 
-    def _run_gate(self, _arguments, talk):
-        talk.answer({"content": []})
+    def _run_gate(self, _arguments, context):
+        context.answer({"content": []})
 
 
 def mcp_workflows(data):
@@ -75,7 +75,7 @@ def mcp_memory(data):
     place = os.path.join(ground.folder(), "memory")
     shutil.rmtree(place, ignore_errors=True)
     os.mkdir(place)
-    _served(Memory(os.path.join(place, "memory.jsonl"), place), data)
+    _served(MemoryApp(os.path.join(place, "memory.jsonl"), place), data)
 
 
 def _served(app, data):

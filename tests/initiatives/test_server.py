@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.test_remote import Memory
+from layers.graph.test_mcp_delivery import Memory
 
 CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.json"
 TAKEN = "Sync corrected: initiative.json updated to match WORKFLOW-STATUS.yaml"

@@ -11,7 +11,7 @@ from holdfast import Keeper, Refused
 from holdfast.cli.parser import parse
 from holdfast.cli.table import COMMANDS
 from holdfast.errors import Fault, HoldfastError
-from holdfast.mcp.workflows import Workflows
+from holdfast.mcp.workflows import WorkflowApp
 from month.effects import must
 from month.model import CERTAINLY_NOT, Sent
 from month.world import AgentDisk
@@ -87,7 +87,7 @@ class Agent:
     def _answered(self, runner, sent):
         call = as_tool(sent) if self.surface == "mcp" else None
         if call is not None:
-            server = Workflows(lambda _share: self.keeper(runner))
+            server = WorkflowApp(lambda _share: self.keeper(runner))
             result = server.call(*call, None)["structuredContent"]
             if not result["ok"]:
                 code, message = result["error"]["code"], result["error"]["message"]

@@ -9,8 +9,8 @@ import types
 
 from holdfast import Keeper
 from holdfast.hooks import handlers, log, quick_check
-from holdfast.layers.graph import mcp_client, mcp_delivery, servers
-from holdfast.workspace import location, trust
+from holdfast.layers.graph import mcp_client, mcp_delivery
+from holdfast.workspace import location, mcp_servers, trust
 from month.world import AgentDisk
 
 WORKTREES = 4
@@ -50,7 +50,7 @@ def approve(month):
     """The person approved the server, long ago."""
     for root in month.roots:
         found = location.find(root)
-        server = servers.find(found, "memory")
+        server = mcp_servers.find(found, "memory")
         trust.approve(found, [server.text], "2026-01-01T00:00:00.000Z")
 
 
@@ -87,7 +87,7 @@ def inhabited(month):
         (quick_check, "_print", printed),
         (os, "urandom", chance.randbytes),
         *[(f, "__kwdefaults__", {**f.__kwdefaults__, "reach": reach})
-          for f in (mcp_delivery.deliver, mcp_delivery.search, mcp_delivery.reached)],
+          for f in (mcp_delivery.deliver, mcp_delivery.call)],
     ]  # fmt: skip
     before = [getattr(where, name) for where, name, _ in places]
     environment = dict(os.environ)

@@ -160,7 +160,7 @@ def test_a_clock_that_is_set_back_does_not_leave_a_server_alone_for_a_year(shop,
 
     shop.keeper().remember("something")
     server = SimpleNamespace(name="memory", text="memory-server")
-    monkeypatch.setattr(mcp_delivery, "_approved", lambda _store, _name: server)
+    monkeypatch.setattr(mcp_delivery, "_approved_server", lambda _store, _name: server)
 
     def down(*_):
         raise mcp_client.Unreachable("it is down")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import holdfast
 from holdfast.hooks.handlers import EVENTS
-from holdfast.mcp.tools import TOOLS
+from holdfast.mcp.workflow_tools import TOOLS
 from mcp_client import STATELESS
 from promises import zygote
 from promises.journeys import INDEX, told

@@ -6,9 +6,8 @@ import pytest
 
 from holdfast.core import json_text
 from holdfast.mcp.messages import HANDSHAKE, VERSIONS
-from holdfast.mcp.resources import TEMPLATES
-from holdfast.mcp.tools import TOOLS
-from holdfast.mcp.workflows import INSTRUCTIONS
+from holdfast.mcp.workflow_tools import TOOLS
+from holdfast.mcp.workflows import INSTRUCTIONS, TEMPLATES
 
 MOST_CHARACTERS = 10_000
 both = pytest.mark.parametrize("words", [(), ("memory",)], ids=["workflows", "memory"])

@@ -33,7 +33,7 @@ def test_a_file_is_taken_over_once_and_never_changed(shop):
     path.write_text(jsonl(entity("other")))
     changed = shop.memory()
     assert len(changed.call("read_graph")["entities"]) == 4
-    assert "changed since it was taken over" in changed.err
+    assert "changed since it was imported" in changed.err
 
 
 def test_each_path_has_a_graph_of_its_own(shop):
@@ -192,7 +192,7 @@ def test_a_file_in_a_folder_that_cannot_be_written_is_read_until_it_can(shop):
         assert found["entities"] == [entity("a", "x")]
     told = asked(reader, "create_entities", [entity("b")])
     assert (told["isError"], "cannot be written" in told["content"][0]["text"]) == (True, True)
-    assert reader.err.count("is read, and not added to") == 1
+    assert reader.err.count("is served read-only") == 1
     path.write_text(jsonl(entity("a", "x"), entity("c")))
     assert len(reader.call("read_graph")["entities"]) == 2
     none = shop.memory("sealed/none.jsonl", rights=False)

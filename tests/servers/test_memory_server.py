@@ -11,7 +11,7 @@ from memory_model import Model, NotThere
 
 pytestmark = pytest.mark.promise(1, 6)
 
-TALK = Path(__file__).parent.parent / "graph" / "memory-talk.json"
+TALK = Path(__file__).parents[1] / "layers" / "graph" / "memory-talk.json"
 DONE = {
     "delete_entities": "Entities deleted successfully",
     "delete_observations": "Observations deleted successfully",

@@ -16,7 +16,7 @@ from holdfast.formats.aggregates import LOGS
 from holdfast.hooks import handlers
 from holdfast.install.agents import AGENTS
 from holdfast.keeper.audit.chain import REPAIRED
-from holdfast.mcp import memory_tools, tools
+from holdfast.mcp import memory_tools, workflow_tools
 from holdfast.storage import skill_index
 from holdfast.workspace import recipes as shelf
 from holdfast.workspace import settings
@@ -65,7 +65,9 @@ def hook_events() -> list[str]:
 
 def tool_words() -> dict[str, list[str]]:
     """The tools of ``holdfast mcp``, each with the words that choose what it does."""
-    return {tool["name"]: _enums(tool["inputSchema"]["properties"]) for tool in tools.TOOLS}
+    return {
+        tool["name"]: _enums(tool["inputSchema"]["properties"]) for tool in workflow_tools.TOOLS
+    }
 
 
 def _enums(properties: dict[str, Any]) -> list[str]:

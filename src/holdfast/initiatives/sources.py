@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Initiative
     from holdfast.keeper.store import Store
-    from holdfast.layers.graph.shapes import Entity
+    from holdfast.layers.graph.types import Entity
 
 RECORD = "initiative.json"
 GRAPH = "memory graph"
@@ -67,7 +67,7 @@ def _ask(store: Store, server: str) -> list[Entity]:
     """Ask within a time limit; a server that fails is left alone for a while, as in a sync."""
     from holdfast.layers.graph import mcp_delivery
 
-    entities: list[Entity] = mcp_delivery.reached(
+    entities: list[Entity] = mcp_delivery.call(
         store, server, lambda graph: graph.open_nodes([ENTITY])["entities"]
     )
     return [one for one in entities if one["name"] == ENTITY]

@@ -646,7 +646,7 @@ class Keeper:
         """
         from holdfast.layers import sync
 
-        rows = sync.sync(self._session, everything=everything, foreground=foreground)
+        rows = sync.sync(self.store, everything=everything, foreground=foreground)
         return rows, self.store.take_notes()
 
     def clean(self, *, dry_run: bool = False) -> tuple[list[Fields], list[str]]:
@@ -709,7 +709,7 @@ class Keeper:
         """Return the project's ``MEMORY.md``."""
         from holdfast.layers.memory.memory_file import Memory
 
-        return Memory(self._session)
+        return Memory(self.store)
 
     def remember(
         self, text: str, *, kind: str | None = None, section: str | None = None,

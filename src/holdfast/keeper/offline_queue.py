@@ -58,10 +58,10 @@ def carry_out(
         after = _done(session, after, wanted)
         if all(one["id"] != wanted["id"] for one in pending):
             _keep(session, graph, [*pending, wanted])
-        _show(session, graph, after)
+        _show(graph, after)
         return after
 
-    after: Workflow = mcp_delivery.reached(session.store, server, work)
+    after: Workflow = mcp_delivery.call(session.store, server, work)
     _mark(session, server)
     session.store.note(WARNING)
     session.store.note(f"kept on the server mcp:{server} until the folder can be written again")
@@ -99,11 +99,11 @@ def bring_home(session: Session) -> None:
     from holdfast.layers.graph import mcp_delivery
 
     try:
-        pending: list[Fields] = mcp_delivery.reached(
+        pending: list[Fields] = mcp_delivery.call(
             session.store, server, lambda graph: _pending(session, graph)
         )
         said = [note for one in pending for note in _once(session, one)]
-        mcp_delivery.reached(
+        mcp_delivery.call(
             session.store, server, lambda graph: graph.delete_entities([_name(session)])
         )
     except HoldfastError as error:
@@ -148,11 +148,11 @@ def _keep(session: Session, graph: RemoteGraph, commands: list[Fields]) -> None:
     graph.add_observations([{"entityName": _name(session), "contents": [line]}])
 
 
-def _show(session: Session, graph: RemoteGraph, state: Workflow) -> None:
+def _show(graph: RemoteGraph, state: Workflow) -> None:
     from holdfast.layers.graph import apply, projection
 
-    is_holder = projection.Seen(state, session.store.ledger.head_seq).has_place
-    apply.apply(graph, [projection.of_workflow(state, is_holder=is_holder)], [])
+    in_slot = projection.fits_slot(state)
+    apply.apply(graph, [projection.workflow_update(state, in_slot=in_slot)], [])
 
 
 def _name(session: Session) -> str:

@@ -252,7 +252,7 @@ def layers(session: Session, seen: Overview) -> list[Fields]:
 def _memory(session: Session, _seen: Overview) -> Fields:
     from holdfast.layers.memory.memory_file import Memory
 
-    memory = Memory(session)
+    memory = Memory(session.store)
     if memory.path is None:
         return {"target": "MEMORY.md", "status": "off"}
     name = os.path.basename(memory.path)
@@ -270,6 +270,6 @@ def _graph(session: Session, seen: Overview) -> Fields:
         return {"target": "graph", "status": status, "seq": seen.seq}
     from holdfast.layers.graph import mcp_delivery
 
-    seq = mcp_delivery.remembered_seq(session.store)
+    seq = mcp_delivery.delivered_seq(session.store)
     status = "empty" if not seq else "behind" if seen.seq > seq else "current"
     return {"target": kept_by, "status": status, "seq": seq}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
-    from holdfast.layers.graph.shapes import Entity
+    from holdfast.layers.graph.types import Entity
 
 _MAX_OPENED = 20
 _SLOT = "workflow-state"
@@ -100,7 +100,7 @@ def _memory(session: Session) -> Fields:
 
     layer: Fields = {"layer": "L2", "available": False, "target": None, "position": None}
     try:
-        memory = Memory(session)
+        memory = Memory(session.store)
         layer["target"] = memory.path
         lines = memory.sentences()
     except (HoldfastError, OSError) as error:
@@ -129,13 +129,14 @@ def _entities(store: Store, kept_by: str) -> list[Fields]:
     if kept_by == "off":
         return []
     if kept_by == "embedded":
-        from holdfast.layers.graph import embedded
+        from holdfast.layers.graph import pending_events
 
-        entity = embedded.newest(store)
+        entity = pending_events.newest_workflow(store)
         return [] if entity is None else [_told(entity)]
     from holdfast.layers.graph import mcp_delivery
 
-    graph = mcp_delivery.search(store, kept_by.removeprefix("mcp:"), _SLOT)
+    server = kept_by.removeprefix("mcp:")
+    graph = mcp_delivery.call(store, server, lambda graph: graph.search_nodes(_SLOT))
     return [_told(entity) for entity in graph["entities"] if entity["entityType"] == _KIND]
 
 

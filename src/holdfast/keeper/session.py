@@ -177,7 +177,7 @@ class Session:
 
             self._is_spreading = True
             try:
-                Memory(self).write()
+                Memory(self.store).write()
             finally:
                 self.store.has_news = self._is_spreading = False
                 self.store.forecasts = []

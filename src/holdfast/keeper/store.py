@@ -14,10 +14,9 @@ from holdfast.core import time as times
 from holdfast.core.record_formats import formats_with
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import is_active
-from holdfast.errors import Fault
+from holdfast.errors import Fault, damaged_ledger
 from holdfast.formats import signature
 from holdfast.formats.aggregates import aggregate_of, is_workflow
-from holdfast.storage.database import damaged
 from holdfast.storage.ledger import ACTIVE, Ledger
 from holdfast.storage.record_files import RecordFiles
 from holdfast.storage.skill_index import Indexes
@@ -131,7 +130,7 @@ class Store:
         if held is None and self.ledger.last_version(name):
             state, _ = aggregate_of(name).replay(lambda: self.ledger.events(name))
             if state is not None:
-                raise damaged(self.ledger.database.path, f"the row of {name} is missing")
+                raise damaged_ledger(self.ledger.database.path, f"the row of {name} is missing")
         return held
 
     def peek_at(self, held: Stream) -> Peek:

@@ -1,7 +1,7 @@
-"""Gates that run while the server goes on: each in a thread, with its progress, until it is ended.
+"""Run gates while the server goes on: each in a thread, with its progress, until it ends.
 
-A run that is cancelled, by the client or because the client is gone, is ended with everything that
-it started, and recorded as cancelled: the ledger knows of every run that began and could be ended.
+A run that the client cancels, or whose client is gone, is ended with all its child processes and is
+recorded as cancelled. So the ledger knows every run that began and could be ended.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import time
 
 from holdfast.answers.json import failed_run
 from holdfast.core.briefing import quoted
-from holdfast.mcp import workflows
+from holdfast.mcp.results import tool_failure, tool_result
+from holdfast.mcp.workflow_tools import changed, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,83 +20,87 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields, Json
     from holdfast.keeper import Keeper
-    from holdfast.mcp.server import Talk
+    from holdfast.mcp.server import RequestContext
 
-EVERY_S = 1.0
-_SEEN = 400
+PROGRESS_INTERVAL_S = 1.0
+_KEPT_OUTPUT_BYTES = 400
 
 
-class Runs:
+class GateRuns:
     """All runs of one server."""
 
     def __init__(self) -> None:
-        self._running: list[_Run] = []
+        self._runs: list[_GateRun] = []
 
-    def begin(self, open_keeper: Callable[[], Keeper], arguments: Fields, talk: Talk) -> None:
-        run = _Run(open_keeper, arguments, talk)
-        # A client may give two requests one id: both are known, and ended.
-        self._running = [other for other in self._running if other.thread.is_alive()]
-        self._running.append(run)
+    def start(
+        self, open_keeper: Callable[[], Keeper], arguments: Fields, context: RequestContext
+    ) -> None:
+        run = _GateRun(open_keeper, arguments, context)
+        # A list, because a client may give two requests one id, and both have to be ended.
+        self._runs = [other for other in self._runs if other.thread.is_alive()]
+        self._runs.append(run)
         run.thread.start()
 
     def cancel(self, id: Json) -> None:
-        for run in self._running:
+        for run in self._runs:
             if run.id == id:
                 run.cancelled.set()
 
     def end(self) -> None:
-        """Ends them all, and waits until each is recorded."""
-        for run in self._running:
+        """Cancel all runs, and wait until each is recorded."""
+        for run in self._runs:
             run.cancelled.set()
-        for run in self._running:
+        for run in self._runs:
             run.thread.join()
 
 
-class _Run:
-    def __init__(self, open_keeper: Callable[[], Keeper], arguments: Fields, talk: Talk) -> None:
+class _GateRun:
+    def __init__(
+        self, open_keeper: Callable[[], Keeper], arguments: Fields, context: RequestContext
+    ) -> None:
         self._open = open_keeper
         self._arguments = arguments
-        self._talk = talk
-        self.id = talk.request.id
-        self._begun = time.monotonic()
-        self._told = -EVERY_S
-        self._seen = b""
+        self._context = context
+        self.id = context.id
+        self._started_s = time.monotonic()
+        self._reported_s = -PROGRESS_INTERVAL_S
+        self._output = b""
         self.cancelled = threading.Event()
         self.thread = threading.Thread(target=self._work)
 
     def _work(self) -> None:
         try:
-            result = workflows.told(self._gate())
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
-            result = workflows.failed(error, self._arguments)
+            result = tool_result(self._run_gate())
+        except Exception as error:  # noqa: BLE001 - every call is answered
+            result = tool_failure(error, self._arguments)
         if not self.cancelled.is_set():
-            self._talk.answer(result)
+            self._context.answer(result)
 
-    def _gate(self) -> Fields:
-        given = self._arguments
-        name = given["gate"]
+    def _run_gate(self) -> Fields:
+        name = self._arguments["gate"]
         receipt = self._open().run_gate(
             name,
-            timeout=given.get("timeout"),
-            echo=self._hear,
+            timeout=self._arguments.get("timeout"),
+            echo=self._take_output,
             is_cancelled=self._is_cancelled,
-            **workflows.aim(given),
+            **target(self._arguments),
         )
         gate = {"name": name, **receipt.state["gates"][name]}
-        fields = workflows.changed(receipt, gate=gate)
+        fields = changed(receipt, gate=gate)
         if gate["passed"]:
             return fields
         error = failed_run({"result": gate, "what": f"gate {name}"})
         return {**fields, "ok": False, "error": error}
 
-    def _hear(self, chunk: bytes) -> None:
-        self._seen = (self._seen + chunk)[-_SEEN:]
+    def _take_output(self, chunk: bytes) -> None:
+        self._output = (self._output + chunk)[-_KEPT_OUTPUT_BYTES:]
 
     def _is_cancelled(self) -> bool:
-        """Asked again and again while it runs; so the client hears of it at times."""
-        passed_s = time.monotonic() - self._begun
-        if passed_s - self._told >= EVERY_S and not self.cancelled.is_set():
-            self._told = passed_s
-            last = self._seen.decode(errors="replace").rstrip().rpartition("\n")[2]
-            self._talk.progress(round(passed_s, 3), quoted(last, 120))
+        """Return True if the run has to end. It is polled, so progress is reported here too."""
+        passed_s = time.monotonic() - self._started_s
+        is_due = passed_s - self._reported_s >= PROGRESS_INTERVAL_S
+        if is_due and not self.cancelled.is_set():
+            self._reported_s = passed_s
+            last_line = self._output.decode(errors="replace").rstrip().rpartition("\n")[2]
+            self._context.report_progress(round(passed_s, 3), quoted(last_line, 120))
         return self.cancelled.is_set()

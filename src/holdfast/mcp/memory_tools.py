@@ -1,6 +1,6 @@
 """The nine tools of ``@modelcontextprotocol/server-memory`` 2026.8.31, word for word.
 
-Ours is ``search_nodes`` with two more arguments, which nobody has to give.
+Only ``search_nodes`` has two more arguments, both optional.
 """
 
 from __future__ import annotations
@@ -24,25 +24,21 @@ def _text(about: str = "") -> Fields:
 
 
 def _array(items: Fields, about: str = "") -> Fields:
-    found = {"type": "array", "items": items}
-    return {**found, "description": about} if about else found
+    schema = {"type": "array", "items": items}
+    return {**schema, "description": about} if about else schema
 
 
 def _object(properties: Fields) -> Fields:
-    found: Fields = {"type": "object", "properties": properties}
-    return {**found, "required": list(properties)} if properties else found
+    schema: Fields = {"type": "object", "properties": properties}
+    return {**schema, "required": list(properties)} if properties else schema
 
 
 def _closed(schema: Fields) -> Fields:
-    """The schema of an answer: nothing else is in it."""
-    closed = {name: _inner(value) for name, value in schema["properties"].items()}
-    return {**schema, "properties": closed, "additionalProperties": False}
-
-
-def _inner(schema: Fields) -> Fields:
+    """Return the schema of an answer: its objects have no other properties."""
     if schema["type"] == "object":
-        return _closed(schema)
-    return {**schema, "items": _inner(schema["items"])} if schema["type"] == "array" else schema
+        properties = {name: _closed(value) for name, value in schema["properties"].items()}
+        return {**schema, "properties": properties, "additionalProperties": False}
+    return {**schema, "items": _closed(schema["items"])} if schema["type"] == "array" else schema
 
 
 _ENTITY = _object(
@@ -81,8 +77,8 @@ _DONE = _object({"success": {"type": "boolean"}, "message": _text()})
 def _tool(
     name: str,
     about: str,
-    takes: Fields,
-    gives: Fields,
+    inputs: Fields,
+    output: Fields,
     *,
     reads: bool = False,
     destroys: bool = False,
@@ -91,7 +87,7 @@ def _tool(
         "name": name,
         "title": name.replace("_", " ").title(),
         "description": about,
-        "inputSchema": {**_DRAFT, **_object(takes)},
+        "inputSchema": {**_DRAFT, **_object(inputs)},
         "annotations": {
             "readOnlyHint": reads,
             "destructiveHint": destroys,
@@ -99,12 +95,11 @@ def _tool(
             "openWorldHint": False,
         },
         "execution": {"taskSupport": "forbidden"},
-        "outputSchema": {**_DRAFT, **_closed(gives)},
+        "outputSchema": {**_DRAFT, **_closed(output)},
     }
 
 
-def _searching(tool: Fields) -> Fields:
-    """With our own arguments."""
+def _with_own_arguments(tool: Fields) -> Fields:
     ranked = {
         "type": "boolean",
         "description": "Find all words of the query anywhere, the likeliest first (default: false)",
@@ -156,7 +151,7 @@ TOOLS: tuple[Fields, ...] = (
         destroys=True,
     ),
     _tool("read_graph", "Read the entire knowledge graph", {}, _GRAPH, reads=True),
-    _searching(
+    _with_own_arguments(
         _tool(
             "search_nodes",
             "Search for nodes in the knowledge graph based on a query",

@@ -1,8 +1,8 @@
-"""What is said on the wire: requests and notifications in, answers and errors out. Pure.
+"""Parse requests and notifications; render responses and errors. Pure.
 
-Two eras are spoken. Since 2026-07-28 every request says in its ``_meta`` which version it is in,
-and nothing is remembered between two; before that a client says ``initialize`` once. A request
-that names no version is of the older era.
+Two eras of the protocol are spoken. Since 2026-07-28 every request names its version in ``_meta``,
+and the server remembers nothing between requests. Before that, a client sends ``initialize`` once.
+A request that names no version is of the older era.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ NOT_JSON = -32700
 BAD_REQUEST = -32600
 NO_METHOD = -32601
 BAD_PARAMS = -32602
+INTERNAL = -32603
 NO_RESOURCE = -32002
 UNKNOWN_VERSION = -32022
 
@@ -30,32 +31,31 @@ _META = "io.modelcontextprotocol/"
 _VERSION_KEY = f"{_META}protocolVersion"
 _SERVER_KEY = f"{_META}serverInfo"
 SUBSCRIPTION_KEY = f"{_META}subscriptionId"
-_CACHED = (
-    "server/discover",
-    "tools/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-)
-"""Whose answers say how long they hold."""
-_CHANGING = ("resources/list", "resources/read")
-DEFINITIONS_HOLD_MS = 3_600_000
-EDGE = 512
-"""So many bytes of either end of a bad line are looked at for its id."""
+_TTL_MS = {
+    "server/discover": 3_600_000,
+    "tools/list": 3_600_000,
+    "resources/list": 0,
+    "resources/templates/list": 3_600_000,
+    "resources/read": 0,
+}
+"""How long a client may cache the answers of a method."""
+EDGE_BYTES = 512
+"""How much of each end of a bad line is searched for its id."""
 
 
-class Wrong(Exception):
-    """A message that cannot be answered with a result."""
+class ProtocolError(Exception):
+    """A message that is answered with an error; ``id`` is its id, if that could be read."""
 
-    def __init__(self, code: int, message: str, data: Json = None) -> None:
+    def __init__(self, code: int, message: str, data: Json = None, *, id: Json = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
+        self.id = id
 
 
 class Message:
-    """A request; a notification has no ``id``."""
+    """A request, or a notification, which has no id."""
 
     __slots__ = ("has_id", "id", "meta", "method", "params", "version")
 
@@ -72,89 +72,81 @@ class Message:
     def is_stateless(self) -> bool:
         return self.version in STATELESS
 
-    def check(self) -> None:
-        """A version that is named has to be one of those we speak."""
+    def check_version(self) -> None:
+        """Raise ``ProtocolError`` if the message names a version that is not spoken."""
         if self.version is None or self.version in VERSIONS:
             return
         if not isinstance(self.version, str):
-            raise Wrong(BAD_PARAMS, f"params._meta: {_VERSION_KEY} must be a string")
-        told = {"supported": list(VERSIONS), "requested": self.version[:80]}
-        raise Wrong(UNKNOWN_VERSION, "Unsupported protocol version", told)
+            raise ProtocolError(BAD_PARAMS, f"params._meta: {_VERSION_KEY} must be a string")
+        data = {"supported": list(VERSIONS), "requested": self.version[:80]}
+        raise ProtocolError(UNKNOWN_VERSION, "Unsupported protocol version", data)
 
     def text(self, name: str) -> str:
-        """A parameter that has to be text."""
+        """Return a parameter; raise ``ProtocolError`` if it is not text."""
         value = self.params.get(name)
         if not isinstance(value, str):
-            raise Wrong(BAD_PARAMS, f"{self.method}: params.{name} must be a string")
+            raise ProtocolError(BAD_PARAMS, f"{self.method}: params.{name} must be a string")
         return value
 
 
-def parsed(line: bytes) -> Message | None:
-    """The message of a line; nothing for an answer, which nobody asked for."""
+def parse(line: bytes) -> Message | None:
+    """Return the message of a line; ``None`` for a response, because none is ever awaited."""
     try:
-        told = json_text.loads(line)
+        fields = json_text.loads(line)
     except json_text.BadJson as bad:
-        number = id_of(line[:EDGE], line[-EDGE:])
-        raise Identified(number, NOT_JSON, f"Parse error: {bad.why}") from None
-    if not isinstance(told, dict):
-        raise Wrong(BAD_REQUEST, "Invalid request: a message is one JSON object")
-    if "method" not in told and ("result" in told or "error" in told):
+        request_id = find_id(line[:EDGE_BYTES], line[-EDGE_BYTES:])
+        raise ProtocolError(NOT_JSON, f"Parse error: {bad.why}", id=request_id) from None
+    if not isinstance(fields, dict):
+        raise ProtocolError(BAD_REQUEST, "Invalid request: a message is one JSON object")
+    if "method" not in fields and ("result" in fields or "error" in fields):
         return None
-    method, params = told.get("method"), told.get("params", {})
-    number = told.get("id")
-    if "id" in told and (isinstance(number, bool) or not isinstance(number, (str, int))):
-        raise Wrong(BAD_REQUEST, "Invalid request: id must be a string or a whole number")
-    if not isinstance(method, str) or told.get("jsonrpc") != "2.0":
-        what = "method must be a string" if not isinstance(method, str) else 'jsonrpc must be "2.0"'
-        raise Identified(number, BAD_REQUEST, f"Invalid request: {what}")
+    method, params, request_id = fields.get("method"), fields.get("params", {}), fields.get("id")
+    if "id" in fields and (isinstance(request_id, bool) or not isinstance(request_id, (str, int))):
+        raise ProtocolError(BAD_REQUEST, "Invalid request: id must be a string or a whole number")
+    if not isinstance(method, str):
+        raise ProtocolError(BAD_REQUEST, "Invalid request: method must be a string", id=request_id)
+    if fields.get("jsonrpc") != "2.0":
+        raise ProtocolError(BAD_REQUEST, 'Invalid request: jsonrpc must be "2.0"', id=request_id)
     if not isinstance(params, dict):
-        raise Identified(number, BAD_PARAMS, f"{method[:80]}: params must be an object")
-    return Message(method, params, has_id="id" in told, id=number)
+        raise ProtocolError(BAD_PARAMS, f"{method[:80]}: params must be an object", id=request_id)
+    return Message(method, params, has_id="id" in fields, id=request_id)
 
 
-def id_of(head: bytes, tail: bytes) -> Json:
-    """The id of a request that was not read, if it stands where clients put it: first or last.
+def find_id(head: bytes, tail: bytes) -> Json:
+    """Return the id of a line that was not parsed, if it is where clients put it: first or last.
 
-    A text cannot pass for it: quotes inside a text have a backslash before them.
+    A text inside the message cannot match, because quotes in a text follow a backslash.
     """
     import re
 
     text = rb'"(?:[^"\\]|\\.)*"'
-    named = rb'\s*"id"\s*:\s*(' + text + rb"|-?\d{1,20})\s*"
+    field = rb'\s*"id"\s*:\s*(' + text + rb"|-?\d{1,20})\s*"
     before = rb'(?:\s*"(?:jsonrpc|method)"\s*:\s*' + text + rb"\s*,)*"
     after = rb'(?:,\s*"jsonrpc"\s*:\s*"2.0"\s*)?'
-    found = re.match(rb"\s*\{" + before + named + rb",", head) or re.search(
-        rb"," + named + after + rb"\}\s*$", tail
+    match = re.match(rb"\s*\{" + before + field + rb",", head) or re.search(
+        rb"," + field + after + rb"\}\s*$", tail
     )
     try:
-        return json_text.loads(found[1]) if found else None
+        return json_text.loads(match[1]) if match else None
     except json_text.BadJson:
         return None
 
 
-class Identified(Wrong):
-    """The same, of a message whose id could be read."""
-
-    def __init__(self, id: Json, code: int, message: str) -> None:
-        super().__init__(code, message)
-        self.id = id
-
-
-class Ready(str):
-    """JSON already: it stands in a message as it is."""
+class RawJson(str):
+    """Text that is JSON already, and is put into a message as it is."""
 
     __slots__ = ()
 
 
-def _json_of(text: str) -> str:
-    return text if isinstance(text, Ready) else encode_basestring(text)
+def _encode_text(text: str) -> str:
+    return text if isinstance(text, RawJson) else encode_basestring(text)
 
 
-_encode = make_encoder(None, json_text.refuse, _json_of, None, ":", ",", False, False, False)
+_encode = make_encoder(None, json_text.refuse, _encode_text, None, ":", ",", False, False, False)
 
 
-def line_of(message: Fields) -> bytes:
-    """A message as it is sent."""
+def render(message: Fields) -> bytes:
+    """Return the line of a message."""
     text = "".join((*_encode(message, 0), "\n"))
     try:
         return text.encode()
@@ -162,30 +154,25 @@ def line_of(message: Fields) -> bytes:
         return text.encode(errors="backslashreplace")
 
 
-def answer(request: Message, result: Fields, server: Fields) -> Fields:
-    """The answer in the era of the request; ``server`` is its name and version."""
+def response(request: Message, result: Fields, server: Fields) -> Fields:
+    """Return the response in the era of the request; ``server`` has name and version."""
     if request.is_stateless:
-        held: Fields = {}
-        if request.method in _CACHED:
-            holds_ms = 0 if request.method in _CHANGING else DEFINITIONS_HOLD_MS
-            held = {"ttlMs": holds_ms, "cacheScope": "private"}
+        ttl_ms = _TTL_MS.get(request.method)
+        caching = {} if ttl_ms is None else {"ttlMs": ttl_ms, "cacheScope": "private"}
         meta = {**result.get("_meta", {}), _SERVER_KEY: server}
-        result = {"resultType": "complete", **held, **result, "_meta": meta}
+        result = {"resultType": "complete", **caching, **result, "_meta": meta}
     return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
 
-def refusal(request: Message, wrong: Wrong) -> Fields:
-    """The error in the era of the request: the newer one has no code for what is not there."""
-    if request.is_stateless and wrong.code == NO_RESOURCE:
-        wrong.code = BAD_PARAMS
-    return error(request.id, wrong)
-
-
-def error(id: Json, wrong: Wrong) -> Fields:
-    told: Fields = {"code": wrong.code, "message": wrong.message}
-    if wrong.data is not None:
-        told["data"] = wrong.data
-    return {"jsonrpc": "2.0", "id": id, "error": told}
+def error_response(id: Json, error: ProtocolError, request: Message | None = None) -> Fields:
+    """Return the error in the era of the request, if one was parsed."""
+    code = error.code
+    if code == NO_RESOURCE and request is not None and request.is_stateless:
+        code = BAD_PARAMS  # The newer era has no code for a missing resource.
+    fields: Fields = {"code": code, "message": error.message}
+    if error.data is not None:
+        fields["data"] = error.data
+    return {"jsonrpc": "2.0", "id": id, "error": fields}
 
 
 def notification(method: str, params: Fields) -> Fields:

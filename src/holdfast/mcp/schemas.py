@@ -1,7 +1,7 @@
-"""What a tool takes, as a JSON schema, and what of a call does not fit it. Pure.
+"""Check the arguments of a call against the JSON schema of its tool. Pure.
 
-Only those words of JSON schema are known that our tools use. The sentences are those of the
-reference Memory server, so that both servers answer a wrong call alike.
+Only the keywords that our tools use are supported. The sentences are those of the reference Memory
+server, so that both servers answer a wrong call alike.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json
 
 _MISSING = object()
-_MOST = 100
+_MAX_ERRORS = 100
 _KINDS: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "array": list,
@@ -23,34 +23,34 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def misfits(schema: Fields, value: Json) -> list[str]:
-    """A sentence for everything that is not as the schema wants it; for so much as can be read."""
+def schema_errors(schema: Fields, value: Json) -> list[str]:
+    """Return a sentence for everything that does not fit the schema, up to a limit."""
     from itertools import islice
 
-    return list(islice(_misfits(schema, value, ""), _MOST))
+    return list(islice(_errors(schema, value, ""), _MAX_ERRORS))
 
 
-def _misfits(schema: Fields, value: Json, path: str) -> Iterator[str]:
-    wanted = schema.get("type")
-    kinds = wanted if isinstance(wanted, list) else [] if wanted is None else [wanted]
+def _errors(schema: Fields, value: Json, path: str) -> Iterator[str]:
+    kind = schema.get("type", [])
+    kinds = kind if isinstance(kind, list) else [kind]
     if kinds and not any(_is(value, kind) for kind in kinds):
         yield f"Invalid input: expected {' or '.join(kinds)}, received {_kind(value)}{_at(path)}"
     elif "enum" in schema and value not in schema["enum"]:
         options = "|".join(f'"{option}"' for option in schema["enum"])
         yield f"Invalid option: expected one of {options}{_at(path)}"
     elif isinstance(value, dict):
-        yield from _in_object(schema, value, path)
+        yield from _object_errors(schema, value, path)
     elif isinstance(value, list) and "items" in schema:
-        for place, item in enumerate(value):
-            yield from _misfits(schema["items"], item, f"{path}[{place}]")
+        for index, item in enumerate(value):
+            yield from _errors(schema["items"], item, f"{path}[{index}]")
 
 
-def _in_object(schema: Fields, value: Fields, path: str) -> Iterator[str]:
+def _object_errors(schema: Fields, value: Fields, path: str) -> Iterator[str]:
     properties = schema.get("properties", {})
     for name, inner in properties.items():
         if name in value or name in schema.get("required", ()):
             at = f"{path}.{name}" if path else name
-            yield from _misfits(inner, value.get(name, _MISSING), at)
+            yield from _errors(inner, value.get(name, _MISSING), at)
     if schema.get("additionalProperties") is False:
         unknown = [name for name in value if name not in properties]
         if unknown:

@@ -1,15 +1,15 @@
-"""The loop of a server: one message after the other, in both eras, and never its end by a bad one.
+"""Serve one client: read requests, dispatch them to an application, send the responses.
 
-What is served is an ``App``. Calls are short and answered in their order; only what takes long is
-answered later, from a thread of its own, and can be cancelled meanwhile.
+Requests are answered in their order. A call that takes long is answered later, from a thread of its
+own, and can be cancelled meanwhile. No message ends the server, however bad it is.
 """
 
 from __future__ import annotations
 
 from holdfast import __version__
 from holdfast.mcp import messages
-from holdfast.mcp.messages import Identified, Message, Wrong
-from holdfast.mcp.stdio import ENDING, MAX_LINE, Pipe, TooLong
+from holdfast.mcp.messages import Message, ProtocolError
+from holdfast.mcp.stdio import END_SIGNALS, MAX_LINE_BYTES, Pipe, TooLong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,24 +17,22 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields, Json
 
-
-_COLLECTED_AFTER = 10_000
-"""Objects, so that what calls leave behind stays below a megabyte."""
+_COLLECT_AFTER_OBJECTS = 10_000
+"""Keeps the garbage of calls below a megabyte."""
 
 
 class App:
-    """What is served: tools and resources."""
+    """An application: tools and resources for a server to serve."""
 
     name = ""
-    version = __version__
     instructions = ""
     is_subscribable = False
 
     def tools(self) -> list[Fields]:
         raise NotImplementedError
 
-    def call(self, name: str, arguments: Fields, talk: Talk) -> Fields | None:
-        """A tool's result; nothing where it is given to ``talk`` later."""
+    def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
+        """Return a tool's result; ``None`` if it will be given to ``context`` later."""
         raise NotImplementedError
 
     def resources(self) -> list[Fields]:
@@ -44,48 +42,50 @@ class App:
         return []
 
     def read(self, uri: str) -> list[Fields]:
-        """The contents of a resource; ``Wrong`` where there is none."""
+        """Return the contents of a resource; raise ``ProtocolError`` if there is none."""
         raise NotImplementedError
 
     def cancel(self, id: Json) -> None:
-        """Ends what was begun for this request, if it still runs."""
+        """End what runs for this request."""
 
     def close(self) -> None:
-        """Ends whatever still runs."""
+        """End everything that runs."""
 
 
-class Talk:
-    """One request, for whoever answers it."""
+class RequestContext:
+    """One request, for the application that answers it."""
 
     def __init__(self, server: Server, request: Message) -> None:
         self._server = server
-        self.request = request
+        self._request = request
+        self.id = request.id
         token = request.meta.get("progressToken")
-        is_one = isinstance(token, (str, int)) and not isinstance(token, bool)
-        self.progress_token: Json = token if is_one else None
+        is_valid = isinstance(token, (str, int)) and not isinstance(token, bool)
+        self._progress_token: Json = token if is_valid else None
 
     def answer(self, result: Fields) -> None:
-        self._server.answer(self.request, result)
+        self._server.answer(self._request, result)
 
-    def progress(self, done: float, said: str) -> None:
-        if self.progress_token is not None:
-            told = {"progressToken": self.progress_token, "progress": done, "message": said}
-            self._server.tell("notifications/progress", told)
+    def report_progress(self, done: float, message: str) -> None:
+        """Tell the client how far a long call is, if it asked for that."""
+        if self._progress_token is not None:
+            params = {"progressToken": self._progress_token, "progress": done, "message": message}
+            self._server.notify("notifications/progress", params)
 
-    def changed(self, uri: str) -> None:
-        """Tells everybody who asked that a resource is another one now."""
-        self._server.tell_subscribers(uri)
+    def report_change(self, uri: str) -> None:
+        """Tell the client that a resource changed, if it subscribed to it."""
+        self._server.notify_subscribers(uri)
 
 
 class Server:
-    """One client's server, from its first line to its last."""
+    """The server of one client, from its first line to its last."""
 
     def __init__(self, app: App, pipe: Pipe) -> None:
         self._app = app
         self._pipe = pipe
         self._subscribed: set[str] = set()
         self._listening: dict[Json, set[str]] = {}
-        """Of the stateless era: the request that asked, and the resources that it asked for."""
+        """Of the stateless era: the id of each subscription, and its resources."""
         self._methods: dict[str, Callable[[Message], Fields | None]] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
@@ -106,78 +106,79 @@ class Server:
     def serve(self) -> None:
         try:
             for line in self._pipe.lines():
-                self._take(line)
+                self._handle(line)
         finally:
             self._app.close()
 
-    def _take(self, line: bytes | TooLong) -> None:
+    def _handle(self, line: bytes | TooLong) -> None:
         try:
-            message = _message_of(line)
-        except Wrong as wrong:
-            self._pipe.send(messages.error(getattr(wrong, "id", None), wrong))
+            message = _parse(line)
+        except ProtocolError as error:
+            self._pipe.send(messages.error_response(error.id, error))
             return
         if message is None:
             return
         if not message.has_id:
-            self._notice(message)
+            self._take_notification(message)
             return
         try:
             result = self._result(message)
-        except Wrong as wrong:
-            self._pipe.send(messages.refusal(message, wrong))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
-            self._pipe.send(messages.error(message.id, _unexpected(error)))
+        except ProtocolError as error:
+            self._pipe.send(messages.error_response(message.id, error, message))
+        except Exception as error:  # noqa: BLE001 - every request is answered
+            self._pipe.send(messages.error_response(message.id, _unexpected(error)))
         else:
             if result is not None:
                 self.answer(message, result)
 
     def _result(self, request: Message) -> Fields | None:
-        request.check()
+        request.check_version()
         method = self._methods.get(request.method)
         if method is None:
-            told = {"method": request.method[:80]}
-            raise Wrong(messages.NO_METHOD, "Method not found", told)
+            data = {"method": request.method[:80]}
+            raise ProtocolError(messages.NO_METHOD, "Method not found", data)
         return method(request)
 
     def answer(self, request: Message, result: Fields) -> None:
-        self._pipe.send(messages.answer(request, result, self._info()))
+        self._pipe.send(messages.response(request, result, self._info()))
 
-    def tell(self, method: str, params: Fields) -> None:
+    def notify(self, method: str, params: Fields) -> None:
         self._pipe.send(messages.notification(method, params))
 
-    def tell_subscribers(self, uri: str) -> None:
-        updated = "notifications/resources/updated"
+    def notify_subscribers(self, uri: str) -> None:
+        method = "notifications/resources/updated"
         if uri in self._subscribed:
-            self.tell(updated, {"uri": uri})
-        for number, uris in self._listening.items():
+            self.notify(method, {"uri": uri})
+        for request_id, uris in self._listening.items():
             if uri in uris:
-                self.tell(updated, {"uri": uri, "_meta": {messages.SUBSCRIPTION_KEY: number}})
+                self.notify(method, {"uri": uri, "_meta": {messages.SUBSCRIPTION_KEY: request_id}})
 
-    # The methods
+    # Methods
 
     def _info(self) -> Fields:
-        return {"name": self._app.name, "version": self._app.version}
+        return {"name": self._app.name, "version": __version__}
 
-    def _offer(self) -> Fields:
+    def _capabilities(self) -> Fields:
         resources = {"subscribe": True} if self._app.is_subscribable else {}
-        offer: Fields = {"capabilities": {"tools": {}, "resources": resources}}
+        fields: Fields = {"capabilities": {"tools": {}, "resources": resources}}
         if self._app.instructions:
-            offer["instructions"] = self._app.instructions
-        return offer
+            fields["instructions"] = self._app.instructions
+        return fields
 
     def _initialize(self, request: Message) -> Fields:
         asked = request.text("protocolVersion")
         version = asked if asked in messages.HANDSHAKE else messages.HANDSHAKE[-1]
-        return {"protocolVersion": version, "serverInfo": self._info(), **self._offer()}
+        return {"protocolVersion": version, "serverInfo": self._info(), **self._capabilities()}
 
     def _discover(self, _request: Message) -> Fields:
-        return {"supportedVersions": list(messages.VERSIONS), **self._offer()}
+        return {"supportedVersions": list(messages.VERSIONS), **self._capabilities()}
 
     def _call(self, request: Message) -> Fields | None:
         arguments = request.params.get("arguments", {})
         if not isinstance(arguments, dict):
-            raise Wrong(messages.BAD_PARAMS, "tools/call: params.arguments must be an object")
-        return self._app.call(request.text("name"), arguments, Talk(self, request))
+            message = "tools/call: params.arguments must be an object"
+            raise ProtocolError(messages.BAD_PARAMS, message)
+        return self._app.call(request.text("name"), arguments, RequestContext(self, request))
 
     def _subscribe(self, request: Message) -> Fields:
         self._subscribed.add(request.text("uri"))
@@ -188,46 +189,50 @@ class Server:
         return {}
 
     def _listen(self, request: Message) -> None:
-        wanted = request.params.get("notifications")
-        asked = wanted.get("resourceSubscriptions") if isinstance(wanted, dict) else None
-        uris = [uri for uri in asked if isinstance(uri, str)] if isinstance(asked, list) else []
+        filters = request.params.get("notifications")
+        uris = filters.get("resourceSubscriptions") if isinstance(filters, dict) else None
+        uris = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
         self._listening[request.id] = set(uris)
-        honored = {"resourceSubscriptions": uris} if uris else {}
+        accepted = {"resourceSubscriptions": uris} if uris else {}
         meta = {messages.SUBSCRIPTION_KEY: request.id}
-        told = {"notifications": honored, "_meta": meta}
-        self.tell("notifications/subscriptions/acknowledged", told)
+        params = {"notifications": accepted, "_meta": meta}
+        self.notify("notifications/subscriptions/acknowledged", params)
 
-    def _notice(self, notice: Message) -> None:
-        if notice.method == "notifications/cancelled":
-            number = notice.params.get("requestId")
-            if isinstance(number, (str, int)):
-                self._listening.pop(number, None)
-                self._app.cancel(number)
+    def _take_notification(self, message: Message) -> None:
+        if message.method == "notifications/cancelled":
+            request_id = message.params.get("requestId")
+            if isinstance(request_id, (str, int)):
+                self._listening.pop(request_id, None)
+                self._app.cancel(request_id)
 
 
-def _message_of(line: bytes | TooLong) -> Message | None:
+def _parse(line: bytes | TooLong) -> Message | None:
     if isinstance(line, TooLong):
-        why = f"Invalid request: a line of {line.length} bytes; at most {MAX_LINE} are read"
-        raise Identified(messages.id_of(line.head, line.tail), messages.BAD_REQUEST, why)
-    return messages.parsed(line) if line.strip() else None
+        raise ProtocolError(
+            messages.BAD_REQUEST,
+            f"Invalid request: a line of {line.length} bytes; at most {MAX_LINE_BYTES} are read",
+            id=messages.find_id(line.head, line.tail),
+        )
+    return messages.parse(line) if line.strip() else None
 
 
-def _unexpected(error: Exception) -> Wrong:
-    from holdfast.answers.failure import failure
+def _unexpected(error: Exception) -> ProtocolError:
+    from holdfast.mcp.results import failure_fields
 
-    told = failure(error)["data"]
-    return Wrong(-32603, f"{told['message']}; {told['hint']}", told)
+    fields = failure_fields(error)
+    message = f"{fields['message']}; {fields['hint']}"
+    return ProtocolError(messages.INTERNAL, message, fields)
 
 
 def serve(app: App) -> None:
-    """Serves standard input and output until the client closes them, or ends us."""
+    """Serve standard input and output until the client closes them or ends the process."""
     import gc
 
-    # A command is over before there is anything to collect, a server is not; but a large answer is
-    # no reason to look through all of it.
+    # A command ends before there is garbage to collect; a server lives on. But collecting must not
+    # walk through every large answer.
     gc.enable()
-    gc.set_threshold(_COLLECTED_AFTER)
-    _end_like_an_interrupt()
+    gc.set_threshold(_COLLECT_AFTER_OBJECTS)
+    _raise_on_end_signals()
     try:
         with Pipe() as pipe:
             Server(app, pipe).serve()
@@ -235,15 +240,15 @@ def serve(app: App) -> None:
         return
 
 
-def _end_like_an_interrupt() -> None:
-    """Lets whoever is asked to end do so in order: what it runs is ended, and recorded, first."""
+def _raise_on_end_signals() -> None:
+    """Raise ``KeyboardInterrupt`` at the first signal, so that runs are ended and recorded."""
     import signal
 
     def end(_signal: int, _frame: object) -> None:
-        # Whoever asks twice must not stop what the first one began.
-        for number in ENDING:
+        # A second signal must not interrupt what the first one began.
+        for number in END_SIGNALS:
             signal.signal(number, lambda _signal, _frame: None)
         raise KeyboardInterrupt
 
-    for number in ENDING:
+    for number in END_SIGNALS:
         signal.signal(number, end)

@@ -1,7 +1,7 @@
-"""The two ends of a server: lines in, lines out, and nothing else on standard output.
+"""Read lines from standard input and write lines to standard output, for one server.
 
-Whoever prints, here or in a program that is started, reaches standard error; whoever reads standard
-input finds it empty. A line that is too long is passed over, and said to be.
+Nothing else can use them: what a library or a child process prints goes to standard error, and
+what it reads from standard input is empty. A line that is too long is skipped and reported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from _signal import (  # type: ignore[import-not-found]
 )
 from _thread import allocate_lock
 
-from holdfast.mcp.messages import EDGE, line_of
+from holdfast.mcp.messages import EDGE_BYTES, render
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields
 
-MAX_LINE = 16 * 1024 * 1024
-"""Its values may take thirty times as much memory."""
-ENDING = frozenset({SIGINT, SIGTERM, SIGHUP})
-"""The signals by which a client ends its server."""
-_CHUNK = 1 << 16
-_LARGEST_CHUNK = 1 << 22
+MAX_LINE_BYTES = 16 * 1024 * 1024
+"""Its parsed values may need thirty times as much memory."""
+END_SIGNALS = frozenset({SIGINT, SIGTERM, SIGHUP})
+"""The signals with which a client ends its server."""
+_MIN_CHUNK_BYTES = 1 << 16
+_MAX_CHUNK_BYTES = 1 << 22
 
 
 class TooLong:
-    """In place of a line of more than ``MAX_LINE`` bytes, of which only both ends were kept."""
+    """In place of a line of more than ``MAX_LINE_BYTES``, of which only both ends were kept."""
 
     __slots__ = ("head", "length", "tail")
 
@@ -45,7 +45,7 @@ class TooLong:
 
 
 class _Line:
-    """One line as it comes in; once it is too long, only its ends."""
+    """A line while it is being read; only its ends, once it is too long."""
 
     def __init__(self) -> None:
         self.length = 0
@@ -56,12 +56,12 @@ class _Line:
         self.length += len(part)
         if self._ends is not None:
             head, tail = self._ends
-            self._ends = head, (tail + part[-EDGE:])[-EDGE:]
+            self._ends = head, (tail + part[-EDGE_BYTES:])[-EDGE_BYTES:]
             return
         self._parts.append(part)
-        if self.length > MAX_LINE:
+        if self.length > MAX_LINE_BYTES:
             whole = b"".join(self._parts)
-            self._ends = whole[:EDGE], whole[-EDGE:]
+            self._ends = whole[:EDGE_BYTES], whole[-EDGE_BYTES:]
             self._parts.clear()
 
     def whole(self) -> bytes | TooLong:
@@ -69,45 +69,45 @@ class _Line:
 
 
 class Pipe:
-    """Standard input and output, taken away from everybody else in this process."""
+    """Standard input and output, for this server alone."""
 
     def __init__(self) -> None:
         self._in, self._out = os.dup(0), os.dup(1)
         for fd in (self._in, self._out):
-            # Some clients have pipes that do not wait, and share them with us.
+            # Some clients share non-blocking pipes with the server.
             os.set_blocking(fd, True)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
         os.dup2(2, 1)
-        os.close(nothing)
-        # A signal can come just before we begin to wait, or reach another thread: then only this
-        # pipe, into which the interpreter writes at each, tells that we are asked to end.
-        self._asked, self._asking = os.pipe()
-        os.set_blocking(self._asking, False)
-        set_wakeup_fd(self._asking, warn_on_full_buffer=False)
+        os.close(null)
+        # A signal can arrive just before the poll, or in another thread. The interpreter writes its
+        # number into this pipe, which ends the poll in both cases.
+        self._signals, self._wakeup = os.pipe()
+        os.set_blocking(self._wakeup, False)
+        set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
         self._poll = select.poll()
-        for fd in (self._in, self._asked):
+        for fd in (self._in, self._signals):
             self._poll.register(fd, select.POLLIN)
         self._lock = allocate_lock()
-        self._gone = False
+        self._is_closed = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
         set_wakeup_fd(-1)
-        for fd in (self._in, self._out, self._asked, self._asking):
+        for fd in (self._in, self._out, self._signals, self._wakeup):
             os.close(fd)
 
     def lines(self) -> Iterator[bytes | TooLong]:
-        """Each line without its end; until the other side closes, or we are asked to end."""
+        """Yield lines without their ends, until the client closes or a signal ends the server."""
         line = _Line()
-        size = _CHUNK
-        while not self._gone and (chunk := self._read(size)):
-            # A long line comes in large pieces, an ordinary one needs no large buffer.
-            size = min(size * 2, _LARGEST_CHUNK) if len(chunk) == size else _CHUNK
-            *ended, rest = chunk.split(b"\n")
-            for end in ended:
+        size = _MIN_CHUNK_BYTES
+        while not self._is_closed and (chunk := self._read(size)):
+            # Read a long line in large chunks; an ordinary one needs no large buffer.
+            size = min(size * 2, _MAX_CHUNK_BYTES) if len(chunk) == size else _MIN_CHUNK_BYTES
+            *ends, rest = chunk.split(b"\n")
+            for end in ends:
                 line.add(end)
                 yield line.whole()
                 line = _Line()
@@ -116,26 +116,26 @@ class Pipe:
             yield line.whole()
 
     def _read(self, size: int) -> bytes:
+        """Return the next chunk; empty if the client is gone or a signal ends the server."""
         try:
             while True:
                 ready = [fd for fd, _ in self._poll.poll()]
-                # Other signals are of the lock that a call waited for.
-                if self._asked in ready and not ENDING.isdisjoint(os.read(self._asked, 64)):
+                # Ignore other signals: waiting for a lock uses SIGALRM.
+                if self._signals in ready and not END_SIGNALS.isdisjoint(
+                    os.read(self._signals, 64)
+                ):
                     return b""
                 if self._in in ready:
                     return os.read(self._in, size)
-        except OSError:  # a client that was cut off is one that has closed
+        except OSError:
             return b""
 
     def send(self, message: Fields) -> None:
-        """Writes one message, whole, whichever thread sends; a client that is gone is no error."""
-        raw = line_of(message)
+        """Write one whole message, from any thread. Do nothing if the client is gone."""
+        rest = memoryview(render(message))
         with self._lock:
-            self._write(memoryview(raw))
-
-    def _write(self, left: memoryview) -> None:
-        try:
-            while left and not self._gone:
-                left = left[os.write(self._out, left) :]
-        except OSError:
-            self._gone = True
+            try:
+                while rest and not self._is_closed:
+                    rest = rest[os.write(self._out, rest) :]
+            except OSError:
+                self._is_closed = True

@@ -1,39 +1,56 @@
-"""``holdfast mcp``: a workflow for any agent. Each call is one command of the keeper.
+"""``holdfast mcp``: the workflows of one workspace, for any agent.
 
-Only the ledger stays open between calls: other servers, hooks and commands work on the same
-workspace at the same time, so everything else is looked up for each call. Answers are short because
-they become part of a context: where the workflow stands, not all of it.
+Each tool call is one command of the keeper, and resources show a workflow, its briefing and its
+events. Only the ledger stays open between calls: other servers, hooks and commands work on the same
+workspace meanwhile, so everything else is looked up for each call.
 """
 
 from __future__ import annotations
 
 import os
 
+from holdfast.core.briefing import quoted
 from holdfast.errors import Refused
-from holdfast.mcp import resources
-from holdfast.mcp.messages import BAD_PARAMS, Wrong
-from holdfast.mcp.schemas import misfits
+from holdfast.mcp import workflow_tools
+from holdfast.mcp.messages import BAD_PARAMS, NO_RESOURCE, ProtocolError
+from holdfast.mcp.results import tool_failure, tool_result
 from holdfast.mcp.server import App
-from holdfast.mcp.tools import TOOLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.types import Fields, Json
-    from holdfast.keeper import Keeper, Receipt
-    from holdfast.mcp.gate_runs import Runs
-    from holdfast.mcp.server import Talk
+    from holdfast.keeper import Keeper
+    from holdfast.mcp.gate_runs import GateRuns
+    from holdfast.mcp.server import RequestContext
 
-_BY_NAME = {tool["name"]: tool for tool in TOOLS}
-_STARTING = ("title", "tasks", "phases", "reading", "reminders", "context")
 INSTRUCTIONS = (
     "Holdfast keeps the state of your work, so that it survives a compaction or the end of a "
     "session. Resume at the beginning; report tasks, phases and gates as you go."
 )
+_URI = "holdfast://workflow/"
+_JSON, _TEXT = "application/json", "text/plain"
+_RESOURCES = {
+    "": (_JSON, "the whole workflow"),
+    "/briefing": (_TEXT, "what a session that goes on must know"),
+    "/log": (_JSON, "its events, oldest first"),
+}
+"""By the end of their addresses."""
+_MAX_LISTED = 50
+"""How many workflows are listed; the others have addresses too."""
+TEMPLATES: tuple[Fields, ...] = tuple(
+    {
+        "uriTemplate": f"{_URI}{{id}}{end}",
+        "name": f"workflow{end.replace('/', '-')}",
+        "description": about,
+        "mimeType": mime,
+    }
+    for end, (mime, about) in _RESOURCES.items()
+)
 
 
-class Workflows(App):
+class WorkflowApp(App):
     """The tools and resources of one workspace."""
 
     name = "holdfast"
@@ -42,7 +59,7 @@ class Workflows(App):
     def __init__(self, open_keeper: Callable[[Keeper | None], Keeper]) -> None:
         self._open_sharing = open_keeper
         self._keeper: Keeper | None = None
-        self._runs: Runs | None = None
+        self._runs: GateRuns | None = None
 
     def _open(self) -> Keeper:
         """Open the workspace as it is now, with the ledger that is open already."""
@@ -50,28 +67,28 @@ class Workflows(App):
         return self._keeper
 
     def tools(self) -> list[Fields]:
-        return list(TOOLS)
+        return list(workflow_tools.TOOLS)
 
-    def call(self, name: str, arguments: Fields, talk: Talk) -> Fields | None:
-        tool = _BY_NAME.get(name)
-        if tool is None:
-            raise Wrong(BAD_PARAMS, f"Unknown tool: {name[:80]}", {"tools": list(_BY_NAME)})
+    def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
+        if name not in workflow_tools.NAMES:
+            tools = list(workflow_tools.NAMES)
+            raise ProtocolError(BAD_PARAMS, f"Unknown tool: {name[:80]}", {"tools": tools})
         try:
-            _check(tool, arguments)
+            workflow_tools.check_arguments(name, arguments)
             if name == "gate" and arguments["action"] == "run":
-                self._run_gate(arguments, talk)
+                self._run_gate(arguments, context)
                 return None
-            return told(_CALLS[name](self._open(), arguments))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
-            return failed(error, arguments)
+            return tool_result(workflow_tools.call(self._open(), name, arguments))
+        except Exception as error:  # noqa: BLE001 - every call is answered
+            return tool_failure(error, arguments)
 
-    def _run_gate(self, arguments: Fields, talk: Talk) -> None:
-        from holdfast.mcp.gate_runs import Runs
+    def _run_gate(self, arguments: Fields, context: RequestContext) -> None:
+        from holdfast.mcp.gate_runs import GateRuns
 
-        needed(arguments, "gate", "gate")
-        self._runs = self._runs or Runs()
-        # A run has its own thread, and so a ledger of its own.
-        self._runs.begin(lambda: self._open_sharing(None), arguments, talk)
+        workflow_tools.required(arguments, "gate", "gate")
+        self._runs = self._runs or GateRuns()
+        # A run has a thread of its own, so it needs a ledger of its own.
+        self._runs.start(lambda: self._open_sharing(None), arguments, context)
 
     def cancel(self, id: Json) -> None:
         if self._runs is not None:
@@ -82,206 +99,51 @@ class Workflows(App):
             self._runs.end()
 
     def resources(self) -> list[Fields]:
-        return resources.listed(self._open())
+        """List the resources of the active workflows, the one that changed last first."""
+        rows, _ = self._open().workflows()
+        return [
+            {
+                "uri": f"{_URI}{row['id']}{end}",
+                "name": f"{row['id']}{end.replace('/', '-')}",
+                "title": quoted(row["title"]) + end.replace("/", " · "),
+                "mimeType": mime,
+            }
+            for row in rows[:_MAX_LISTED]
+            for end, (mime, _) in _RESOURCES.items()
+        ]
 
     def templates(self) -> list[Fields]:
-        return list(resources.TEMPLATES)
+        return list(TEMPLATES)
 
     def read(self, uri: str) -> list[Fields]:
-        return resources.read(self._open, uri)
+        name, slash, rest = uri.removeprefix(_URI).partition("/")
+        end = slash + rest
+        if not uri.startswith(_URI) or not name or end not in _RESOURCES:
+            raise _no_resource(uri, "there is no such address; see resources/templates/list")
+        try:
+            text = _read(self._open(), name, end)
+        except Refused as refused:
+            raise _no_resource(uri, refused.message) from None
+        return [{"uri": uri, "mimeType": _RESOURCES[end][0], "text": text}]
 
 
-def _check(tool: Fields, arguments: Fields) -> None:
-    wrong = misfits(tool["inputSchema"], arguments)
-    if wrong:
-        why = "; ".join(wrong[:5])
-        raise Refused("invalid", f"{tool['name']}: {why}", "call it as its schema says")
-
-
-# Answers
-
-
-def told(fields: Fields) -> Fields:
-    """A tool's result: the fields for programs, and as text for those who read."""
+def _read(keeper: Keeper, workflow: str, end: str) -> str:
+    from holdfast.answers.json import workflow_view
     from holdfast.core import json_text
 
-    said = fields.get("briefing") or json_text.line_of(fields)
-    result = {"content": [{"type": "text", "text": said}], "structuredContent": fields}
-    return result if fields["ok"] else {**result, "isError": True}
+    if end == "/briefing":
+        return keeper.briefing(workflow=workflow)
+    if end == "/log":
+        return json_text.dumps(keeper.log(workflow=workflow))
+    receipt = keeper.show(workflow=workflow)
+    return json_text.dumps(workflow_view(receipt.state, receipt.record))
 
 
-def failed(error: Exception, arguments: Fields) -> Fields:
-    """What the command line would say, with its code and hint."""
-    from holdfast.answers.failure import failure
-
-    workflow = arguments.get("workflow")
-    told = failure(error, workflow if isinstance(workflow, str) else None)["data"]
-    said = f"{told['code']}: {told['message']}" + (
-        f"\nnext: {told['hint']}" if told["hint"] else ""
-    )
-    fields = {"ok": False, "error": told}
-    return {
-        "content": [{"type": "text", "text": said}],
-        "structuredContent": fields,
-        "isError": True,
-    }
-
-
-def changed(receipt: Receipt, **more: Json) -> Fields:
-    """The answer to a call that changed something: where the workflow stands now."""
-    fields: Fields = {"ok": True, "position": _position(receipt), "seqs": list(receipt.seqs)}
-    return {**fields, **more, **_notes(receipt.notes)}
-
-
-def _position(receipt: Receipt) -> Fields:
-    from holdfast.core.briefing import place_of, quoted
-    from holdfast.core.next_step import current_task, inner_phase, next_step
-    from holdfast.core.workflow.lifecycle import pending
-
-    state = receipt.state
-    number, total = place_of(state)
-    told: Fields = {**state}
-    names = ("id", "title", "status", "phase", "step", "branch")
-    found: Fields = {name: quoted(told[name]) for name in names if told[name] is not None}
-    if total:
-        found["place"] = f"{number}/{total}"
-    task = current_task(state)
-    if task is not None:
-        about = quoted(task["description"])
-        found["task"] = {"id": task["id"], "description": about, "status": task["status"]}
-        inner = inner_phase(task)
-        if inner:
-            found["task"]["phase"] = inner
-    following = next_step(state)
-    found["pending"] = pending(state)
-    if following is not None:
-        found["next"] = quoted(f"{following[0]}: {' '.join(following[1])}")
-    return found
-
-
-def _notes(notes: list[str]) -> Fields:
-    return {"notes": list(notes)} if notes else {}
-
-
-def needed(arguments: Fields, tool: str, *names: str) -> list[Json]:
-    """Arguments that this action cannot do without."""
-    missing = [name for name in names if arguments.get(name) in (None, "")]
-    if missing:
-        what = arguments.get("action") or arguments.get("kind") or ""
-        raise Refused("invalid", f"{tool} {what}: {', '.join(missing)} is missing", "give it too")
-    return [arguments[name] for name in names]
-
-
-def aim(arguments: Fields) -> Fields:
-    return {"workflow": arguments.get("workflow"), "id": arguments.get("id")}
-
-
-# The tools
-
-
-def _start(keeper: Keeper, given: Fields) -> Fields:
-    options = {name: given[name] for name in _STARTING if name in given}
-    receipt = keeper.start(given["recipe"], given.get("subject"), **options, id=given.get("id"))
-    return changed(receipt, resumed=bool(receipt.resumed))
-
-
-def _status(keeper: Keeper, given: Fields) -> Fields:
-    from holdfast.answers.json import view
-
-    if given.get("show") or "workflow" in given:
-        receipt = keeper.show(workflow=given.get("workflow"))
-        return view({"kind": "workflow", "data": {"receipt": receipt}})
-    rows, notes = keeper.workflows()
-    return view({"kind": "workflows", "data": {"rows": rows, "notes": notes}})
-
-
-def _resume(keeper: Keeper, given: Fields) -> Fields:
-    receipt = keeper.resume(**aim(given))
-    return changed(receipt, briefing=keeper.briefing(state=receipt.state))
-
-
-def _phase(keeper: Keeper, given: Fields) -> Fields:
-    action = given["action"]
-    forced = {"force": given.get("force", False), "reason": given.get("reason")}
-    if action == "advance":
-        return changed(keeper.advance(**forced, **aim(given)))
-    (name,) = needed(given, "phase", "name")
-    if action == "step":
-        return changed(keeper.start_step(name, **aim(given)))
-    fields = given.get("fields", {})
-    if action in ("start", "complete"):
-        method = keeper.start_phase if action == "start" else keeper.complete_phase
-        return changed(method(name, fields, **forced, **aim(given)))
-    if action == "unblock":
-        return changed(keeper.unblock_phase(name, fields, **aim(given)))
-    reason = {"reason": given["reason"]} if "reason" in given else {}
-    return changed(keeper.block_phase(name, {**fields, **reason}, **aim(given)))
-
-
-def _task(keeper: Keeper, given: Fields) -> Fields:
-    action = given["action"]
-    if action == "add":
-        (text,) = needed(given, "task", "text")
-        return changed(keeper.add_task(text, **aim(given)))
-    (task,) = needed(given, "task", "task")
-    if action == "start":
-        return changed(keeper.start_task(task, **aim(given)))
-    if action == "done":
-        return changed(keeper.complete_task(task, given.get("commit"), **aim(given)))
-    (word,) = needed(given, "task", "phase" if action == "phase" else "reason")
-    method = keeper.start_task_phase if action == "phase" else keeper.block_task
-    return changed(method(task, word, **aim(given)))
-
-
-def _gate(keeper: Keeper, given: Fields) -> Fields:
-    if given["action"] == "tests":
-        (ran,) = needed(given, "gate", "command")
-        named = {name: given.get(name, []) for name in ("failing", "passing")}
-        return changed(keeper.record_tests(ran, **named, **aim(given)))
-    gate, passed = needed(given, "gate", "gate", "passed")
-    receipt = keeper.record_gate(gate, given.get("fields"), passed=passed, **aim(given))
-    return changed(receipt, gate={"name": gate, **receipt.state["gates"][gate]})
-
-
-def _note(keeper: Keeper, given: Fields) -> Fields:
-    kind = given["kind"]
-    if kind == "context":
-        (fields,) = needed(given, "note", "fields")
-        return changed(keeper.set_context(fields, **aim(given)))
-    if kind == "mended":
-        (code,) = needed(given, "note", "code")
-        return changed(keeper.clear_violation(code, **aim(given)))
-    if kind == "violation":
-        return changed(
-            keeper.add_violation(*needed(given, "note", "code", "severity", "text"), **aim(given))
-        )
-    (text,) = needed(given, "note", "text")
-    if kind == "learning":
-        noted = keeper.remember(text, id=given.get("id"))
-        return {"ok": True, "seqs": list(noted.seqs), **_notes(noted.notes)}
-    method = keeper.remind if kind == "reminder" else keeper.require_reading
-    return changed(method(text, **aim(given)))
-
-
-def _complete(keeper: Keeper, given: Fields) -> Fields:
-    options = {name: given[name] for name in ("outcome", "force", "reason") if name in given}
-    receipt = keeper.complete(**options, **aim(given))
-    return changed(receipt, **({} if receipt.signal is None else {"signal": receipt.signal}))
-
-
-_CALLS: dict[str, Callable[[Keeper, Fields], Fields]] = {
-    "start": _start,
-    "status": _status,
-    "resume": _resume,
-    "phase": _phase,
-    "task": _task,
-    "gate": _gate,
-    "note": _note,
-    "complete": _complete,
-}
+def _no_resource(uri: str, why: str) -> ProtocolError:
+    return ProtocolError(NO_RESOURCE, f"Resource not found: {why}", {"uri": uri[:200]})
 
 
 def folder() -> str:
-    """Where the client works: it may start its servers elsewhere, but says where the project is."""
+    """Return the client's project folder: it may start its servers somewhere else."""
     named = os.environ.get("CLAUDE_PROJECT_DIR", "")
     return named if os.path.isdir(named) else "."

@@ -24,7 +24,8 @@ import os
 from errno import EDQUOT, EIO, ENOENT, ENOSPC, ENOTDIR
 from stat import S_ISLNK, S_ISREG
 
-from holdfast.errors import Fault, Refused
+from holdfast import errors
+from holdfast.errors import Fault
 from holdfast.system.lock import Lock
 
 TYPE_CHECKING = False
@@ -458,13 +459,9 @@ class Database:
                 raise _storage(self.path + end, "it is not an ordinary file")
         if os.path.exists(self.path) and not os.path.getsize(self.path):
             # SQLite would take it for a new database, and delete its journal.
-            raise damaged(self.path, "it is empty")
+            raise errors.damaged_ledger(self.path, "it is empty")
         if os.path.islink(self.path):
-            raise Refused(
-                "outside",
-                f"the ledger {self.path} is a symbolic link; it has to be a file of its own",
-                f"replace the link by the file it names: {self.path}",
-            )
+            raise errors.symbolic_link("ledger", self.path)
         try:
             return _sqlite3.connect(
                 f"file:{_quoted(self.path)}?mode={mode}",
@@ -480,7 +477,7 @@ class Database:
         """Raise ``Fault`` if the file is not a ledger; return its schema's version."""
         number = connection.execute("PRAGMA application_id").fetchone()[0]
         if number != APPLICATION_ID:
-            raise damaged(self.path, "it is not a ledger that Holdfast made")
+            raise errors.damaged_ledger(self.path, "it is not a ledger that Holdfast made")
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         return version
@@ -563,20 +560,11 @@ class Database:
             return moved(self.folder)
         code = _code(error)
         if code in _DAMAGED or code == 0:  # 0: text that is no UTF-8
-            return damaged(self.path, str(error))
+            return errors.damaged_ledger(self.path, str(error))
         if code in _BUSY:
-            return Fault(
-                "busy",
-                f"the ledger {self.path} is locked by another program for too long",
-                "wait for that program or end it, then run the same command again",
-                path=self.path,
-            )
+            return errors.busy(f"the ledger {self.path}", self.path)
         if code == _FULL:
-            return Fault(
-                "not_written",
-                f"{self.path} could not be written ({error}): nothing was recorded",
-                "make room, then run the same command again",
-            )
+            return errors.not_written(self.path, error, "make room")
         if code in _READ_ONLY:
             if os.path.exists(self.path) and not os.access(self.path, os.R_OK):
                 return _storage(self.path, "permission denied")
@@ -587,11 +575,7 @@ class Database:
         if error.errno in (ENOENT, ENOTDIR):
             return moved(self.folder)
         if error.errno in (ENOSPC, EDQUOT, EIO):
-            return Fault(
-                "not_written",
-                f"{self.folder} could not be written ({error.strerror}): nothing was recorded",
-                "make room or mend the disk, then run the same command again",
-            )
+            return errors.not_written(self.folder, error.strerror, "make room or mend the disk")
         return not_writable(self.folder, error.strerror or str(error))
 
 
@@ -641,15 +625,6 @@ _KEPT: list[Connection] = []
 """Connections of a parent process, which a child must not close."""
 
 
-def damaged(path: str, why: str) -> Fault:
-    return Fault(
-        "ledger_damaged",
-        f"the ledger {path} is damaged: {why}; nothing of it was changed",
-        "holdfast repair recovers what it still has, beside the damaged file",
-        path=path,
-    )
-
-
 def not_writable(folder: str, why: str) -> Fault:
     above = os.path.dirname(folder)
     is_file = os.path.lexists(above) and not os.path.isdir(above)
@@ -688,7 +663,7 @@ def newer_schema(path: str, version: int) -> Fault:
     return Fault(
         "newer_ledger",
         f"a newer Holdfast wrote the ledger {path} (schema {version}); this one only reads it",
-        "install the newer Holdfast: git pull in its checkout, then pip install .",
+        errors.INSTALL_NEWER,
         path=path,
     )
 

@@ -11,9 +11,9 @@ from _operator import ne
 
 from holdfast.core import json_text
 from holdfast.core.digest import digest
-from holdfast.errors import Fault
+from holdfast.errors import Fault, damaged_ledger
 from holdfast.storage import event_codec
-from holdfast.storage.database import Database, damaged
+from holdfast.storage.database import Database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Ledger:
         if row is None:
             return 0, ""
         if not (isinstance(row[0], int) and isinstance(row[1], str)):
-            raise damaged(self.database.path, "its last event is none")
+            raise damaged_ledger(self.database.path, "its last event is none")
         return row[0], row[1]
 
     @property
@@ -158,7 +158,9 @@ class Ledger:
             lists = [json_text.loads(row[0]) for row in self.database.rows(query)]
             return [path[1:] for paths in lists for path in paths]
         except (json_text.BadJson, TypeError) as error:
-            raise damaged(self.database.path, f"a list of required reading: {error}") from error
+            raise damaged_ledger(
+                self.database.path, f"a list of required reading: {error}"
+            ) from error
 
     def rows(self, where: str = "kind = 'workflow'", *values: object) -> list[Fields]:
         """Return the rows of streams, without their states."""
@@ -183,7 +185,7 @@ class Ledger:
             if known is None or known[0] != row:
                 if not is_whole(row):
                     why = f"the state of {row[0]} is not what was written"
-                    raise damaged(self.database.path, why)
+                    raise damaged_ledger(self.database.path, why)
                 known = self._remember(row, json_text.loads(row[-2]))
             if self.database.is_locked:
                 self._rows[row[0]] = row[:-2]
@@ -272,7 +274,7 @@ class Ledger:
                 event = event_codec.read(row)
             except event_codec.BadEvent as bad:
                 why = f"event {row[0]} is not what was written ({bad})"
-                raise damaged(self.database.path, why) from bad
+                raise damaged_ledger(self.database.path, why) from bad
             yield event
 
     # Records
@@ -482,7 +484,7 @@ class Ledger:
             row["session"] = json_text.loads(row["session"]) if row["session"] else None
         except (json_text.BadJson, TypeError) as error:
             why = f"the row of {row['id']} is not what was written"
-            raise damaged(self.database.path, why) from error
+            raise damaged_ledger(self.database.path, why) from error
         return row
 
     def _row(self, statement: str, *values: object) -> tuple[Any, ...] | None:

@@ -10,7 +10,7 @@ import fcntl
 import os
 from errno import EAGAIN, EINVAL, ENOSYS, ENOTSUP, ENOTTY, EOPNOTSUPP
 
-from holdfast.errors import Fault
+from holdfast.errors import busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,12 +143,7 @@ def _wait(fd: int, path: str, wait_s: float) -> None:
     else:
         is_locked = _lock_in_thread(fd, wait_s)
     if not is_locked:
-        raise Fault(
-            "busy",
-            f"the workspace is locked by {_holder(fd)} for more than {wait_s:g} s",
-            "wait for that process or end it, then run the same command again",
-            path=path,
-        )
+        raise busy("the workspace", path, holder=_holder(fd), wait=f"more than {wait_s:g} s")
 
 
 def _lock_with_timer(fd: int, wait_s: float) -> bool:

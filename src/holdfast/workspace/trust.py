@@ -11,7 +11,7 @@ import os
 from holdfast.core import json_text
 from holdfast.errors import Refused, newer_file
 from holdfast.system.disk import Disk
-from holdfast.workspace import recipes
+from holdfast.workspace import mcp_servers, recipes
 from holdfast.workspace.location import person_folder
 from holdfast.workspace.settings import TEAM, bad_command, load
 
@@ -90,14 +90,12 @@ def _add_server(
     """The server that keeps the graph is started or connected to as the repository says."""
     if not kept_by.startswith(SERVER):
         return
-    from holdfast.layers.graph import servers
-
     try:
-        server = servers.find(workspace, kept_by.removeprefix(SERVER))
+        server = mcp_servers.find(workspace, kept_by.removeprefix(SERVER))
     except Refused as refused:
         notes.append(refused.message)
     else:
-        found.setdefault((kept_by, server.text), servers.FILE)
+        found.setdefault((kept_by, server.text), mcp_servers.FILE)
 
 
 def named(gate: str) -> str:

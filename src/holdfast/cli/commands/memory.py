@@ -6,7 +6,7 @@ import os
 
 from holdfast.cli.commands.logs import page
 from holdfast.errors import Refused
-from holdfast.layers.graph.memory import MemoryGraph, path_of
+from holdfast.layers.graph.memory_graph import MemoryGraph, path_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

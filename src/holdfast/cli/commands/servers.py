@@ -15,24 +15,25 @@ _SILENCE: Answer = {"kind": "silence", "data": {}}
 def workflows(args: Arguments) -> Answer:
     _check_client(args)
     from holdfast.mcp.server import serve
-    from holdfast.mcp.workflows import Workflows, folder
+    from holdfast.mcp.workflows import WorkflowApp, folder
 
     def opened(share: Keeper | None) -> Keeper:
         from holdfast.cli.main import open_keeper
 
         return open_keeper(args, folder(), by="mcp", client=os.getppid(), share=share)
 
-    serve(Workflows(opened))
+    serve(WorkflowApp(opened))
     return _SILENCE
 
 
 def memory(args: Arguments) -> Answer:
     _check_client(args)
-    from holdfast.mcp.memory import Memory
+    from holdfast.cli.main import wait_s
+    from holdfast.mcp.memory import MemoryApp
     from holdfast.mcp.server import serve
     from holdfast.mcp.workflows import folder
 
-    serve(Memory(args["memory_file"], folder()))
+    serve(MemoryApp(args["memory_file"], folder(), wait_s()))
     return _SILENCE
 
 

@@ -1,10 +1,10 @@
-"""The memory graph: entities with observations, and relations between them.
+"""The memory graph (L3): entities with observations, and relations between them.
 
-``projection`` says what the ledger's states and events mean for a graph, and ``pending_events``
-reads them. The embedded graph (``embedded``) is that projection and nothing more. A Memory server
-of the user's own (``servers``, ``mcp_client``) is sent what changed (``mcp_delivery``), with the
-calls that ``apply`` plans.
+``projection`` translates states and events of the ledger into updates of entities, and
+``pending_events`` reads those from the ledger. The embedded graph is that answer and nothing more.
+A Memory server of the user's own (``mcp_client``) is sent what changed (``mcp_delivery``), with as
+few calls as possible (``apply``).
 
-``store`` is a Memory server's graph of our own, in an SQLite file (``database``, ``search``), for
-``holdfast mcp memory``.
+``store`` is the graph of ``holdfast mcp memory`` in an SQLite file (``database``, ``sql``,
+``search``), and ``memory_graph`` imports it from the file of another Memory server.
 """

@@ -1,69 +1,68 @@
-"""Operations carried out on a Memory server, with as few calls as possible.
+"""Apply entity updates to a Memory server with as few calls as possible.
 
-``plan`` is pure: it compares what the server has with what it should have, so that repeating it
-after a kill or a lost answer does nothing twice.
+The server's current content is compared first, so repeating an update after a kill or a lost
+answer changes nothing.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.layers.graph.shapes import AnyGraph, Changes, Entity, Graph, Operation
+    from holdfast.layers.graph.types import Entity, EntityUpdate, Graph, PlannedCalls, WritableGraph
 
-AT_ONCE = 200
+_MAX_ENTITIES = 200
+"""How many entities are read at once."""
 
 
-def apply(graph: AnyGraph, operations: list[Operation], gone: list[str]) -> int:
-    """Carry out operations and remove entities; return the number of entities that changed."""
-    there = graph.open_nodes(gone)["entities"] if gone else []
-    if there:
-        graph.delete_entities([one["name"] for one in there])
-    changed = len(there)
-    for start in range(0, len(operations), AT_ONCE):
-        some = operations[start : start + AT_ONCE]
-        changes = plan(some, graph.open_nodes([one["name"] for one in some]))
-        if changes["create"]:
-            graph.create_entities(changes["create"])
-        if changes["delete"]:
-            graph.delete_observations(changes["delete"])
-        if changes["add"]:
-            graph.add_observations(changes["add"])
-        touched = [one["entityName"] for one in (*changes["delete"], *changes["add"])]
-        changed += len({*touched, *(one["name"] for one in changes["create"])})
+def apply(graph: WritableGraph, updates: list[EntityUpdate], removed: list[str]) -> int:
+    """Remove entities and apply updates; return the number of entities that changed."""
+    obsolete = graph.open_nodes(removed)["entities"] if removed else []
+    if obsolete:
+        graph.delete_entities([entity["name"] for entity in obsolete])
+    changed = len(obsolete)
+    for start in range(0, len(updates), _MAX_ENTITIES):
+        batch = updates[start : start + _MAX_ENTITIES]
+        calls = _plan(batch, graph.open_nodes([update["name"] for update in batch]))
+        if calls["create"]:
+            graph.create_entities(calls["create"])
+        if calls["delete"]:
+            graph.delete_observations(calls["delete"])
+        if calls["add"]:
+            graph.add_observations(calls["add"])
+        touched = {item["entityName"] for item in (*calls["delete"], *calls["add"])}
+        changed += len(touched) + len(calls["create"])
     return changed
 
 
-def plan(operations: list[Operation], now: Graph) -> Changes:
-    """Return the calls to make, given what the graph has now; an entity has one operation."""
+def _plan(updates: list[EntityUpdate], current: Graph) -> PlannedCalls:
+    """Return the calls to make; each entity has one update."""
     known: dict[str, Entity] = {}
-    for entity in now["entities"]:
+    for entity in current["entities"]:
         known.setdefault(entity["name"], entity)
-    changes: Changes = {"create": [], "delete": [], "add": []}
-    for one in operations:
-        entity = known.get(one["name"], {"name": "", "entityType": "", "observations": []})
-        if not entity["name"]:
-            fresh: Entity = {
-                "name": one["name"],
-                "entityType": one["entityType"],
-                "observations": list(dict.fromkeys(one["observations"])),
-            }
-            changes["create"].append(fresh)
+    calls: PlannedCalls = {"create": [], "delete": [], "add": []}
+    for update in updates:
+        name = update["name"]
+        target = list(dict.fromkeys(update["observations"]))
+        if name not in known:
+            kind = update["entityType"]
+            calls["create"].append({"name": name, "entityType": kind, "observations": target})
             continue
-        stale, missing = _difference(one, entity["observations"])
+        stale, missing = _difference(target, update["replaces"], known[name]["observations"])
         if stale:
-            changes["delete"].append({"entityName": one["name"], "observations": stale})
+            calls["delete"].append({"entityName": name, "observations": stale})
         if missing:
-            changes["add"].append({"entityName": one["name"], "contents": missing})
-    return changes
+            calls["add"].append({"entityName": name, "contents": missing})
+    return calls
 
 
-def _difference(one: Operation, known: list[str]) -> tuple[list[str], list[str]]:
-    """Return what to remove and what to add: from the first difference on, to keep the order."""
-    wanted = list(dict.fromkeys(one["observations"]))
-    if not one["replaces"]:
-        return [], [text for text in wanted if text not in known]
-    current = [text for text in known if text.startswith(one["replaces"])]
-    same = 0
-    while same < min(len(current), len(wanted)) and current[same] == wanted[same]:
-        same += 1
-    return current[same:], wanted[same:]
+def _difference(
+    target: list[str], replaces: tuple[str, ...], known: list[str]
+) -> tuple[list[str], list[str]]:
+    """Return what to delete and what to add: all after the first difference, to keep the order."""
+    if not replaces:
+        return [], [text for text in target if text not in known]
+    current = [text for text in known if text.startswith(replaces)]
+    equal = 0
+    while equal < min(len(current), len(target)) and current[equal] == target[equal]:
+        equal += 1
+    return current[equal:], target[equal:]

@@ -1,10 +1,9 @@
-"""The one place that opens a graph's database: made whole or not at all, shared by processes.
+"""Open, read and write a graph's SQLite database, shared by any number of processes.
 
-Writers queue at a kernel lock beside the file, as everywhere in Holdfast: SQLite's own waiting asks
-again and again, and lets some wait for seconds. Readers take no lock. The journal is written ahead
-(WAL) where the file system shares memory between processes, else it is SQLite's older one. Whatever
-SQLite refuses becomes a ``Fault`` that names the file and the next step; a damaged file is never
-deleted.
+Writers queue at a kernel lock beside the file, because SQLite polls when it waits and can starve a
+writer for seconds. Readers take no lock. The journal is written ahead (WAL) where the file system
+shares memory between processes; elsewhere SQLite's rollback journal is used. Every SQLite error
+becomes a ``Fault`` that names the file and the next step. A damaged file is never deleted.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 
+from holdfast import errors
 from holdfast.errors import Fault, Refused
 from holdfast.layers.graph import sql
 from holdfast.system.disk import Disk
@@ -22,60 +22,49 @@ if TYPE_CHECKING:
 
     Row = tuple[object, ...]
 
-WAIT_S = 10.0
-BESIDE = ("", "-wal", "-shm", "-journal")
-"""What a database consists of."""
-_AT_ONCE = 500
+LOCK_WAIT_S = 10.0
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
+"""Of the files that a database consists of."""
+_MAX_VALUES = 500
+"""How many values one statement with ``IN`` gets."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL)
-_TOO_OLD = ("no such module", "no such tokenizer")
-_NO_PLACE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_CANNOT_OPEN = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_NO_TRIGRAMS = ("no such module", "no such tokenizer")
 
 
 class Database:
-    """A connection to one file. ``durable`` is for data that nothing else can give again."""
+    """One connection to one file."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        disk: Disk | None = None,
-        durable: bool = True,
-        wait_s: float = WAIT_S,
-    ) -> None:
+    def __init__(self, path: str, *, disk: Disk | None = None, wait_s: float = LOCK_WAIT_S) -> None:
         self.path = path
         self.is_read_only = False
         self._disk = disk or Disk()
-        self._durable = durable
         self._wait_s = wait_s
         self._depth = 0
-        self._lock = -1
+        self._lock_fd = -1
         if os.path.islink(path):
-            raise Refused(
-                "outside",
-                f"the graph {path} is a symbolic link; it has to be a file of its own",
-                f"replace the link by the file it names: {path}",
-            )
+            raise errors.symbolic_link("graph", path)
         try:
             if not os.path.exists(path):
-                self._make()
+                self._create()
             self._inode = inode_of(path)
-            self._connection = self._opened()
+            self._connection = self._open()
         except sqlite3.Error as error:
-            raise fault(error, path, "opened") from error
+            raise _fault(error, path, "opened") from error
 
     # Opening
 
-    def _make(self) -> None:
-        """Makes the file under another name first: whoever finds it finds all of it."""
-        fd = self._locked()
+    def _create(self) -> None:
+        """Create the file under another name and rename it, so that readers see all or nothing."""
+        fd = self._acquire_lock()
         try:
             if os.path.exists(self.path):
                 return
             fresh = f"{self.path}.new"
-            for end in BESIDE:
-                self._disk.remove(fresh + end)
+            for suffix in _SUFFIXES:
+                self._disk.remove(fresh + suffix)
             # SQLite gives the files beside it the same permissions.
             self._disk.create(fresh, b"", 0o600)
             connection = sqlite3.connect(fresh, isolation_level=None)
@@ -84,24 +73,26 @@ class Database:
                 connection.executescript(f"BEGIN;{sql.SCHEMA}COMMIT;")
             finally:
                 connection.close()
-            # A journal whose database was taken away would be played into the new one.
-            _moved(self._disk, self.path, f"{self.path}.orphan")
+            # SQLite would replay the journal of a deleted database into the new one.
+            for suffix in _SUFFIXES:
+                if os.path.lexists(self.path + suffix):
+                    self._disk.move(self.path + suffix, f"{self.path}.orphan{suffix}")
             self._disk.move(fresh, self.path)
             self._disk.sync_folder(os.path.dirname(self.path))
         finally:
             self._disk.close(fd)
 
-    def _opened(self) -> sqlite3.Connection:
-        """For writing if possible, else for reading; the last is for a folder that is read-only."""
+    def _open(self) -> sqlite3.Connection:
+        """Open for writing if possible, else for reading; ``immutable`` for a read-only folder."""
         for mode in ("mode=rw", "mode=ro", "immutable=1"):
             if mode == "immutable=1" and os.path.exists(f"{self.path}-wal"):
                 continue
-            connection = self._connected(mode)
+            connection = self._connect(mode)
             try:
                 self._prepare(connection)
             except sqlite3.OperationalError as error:
                 connection.close()
-                if _primary(error) not in _NO_PLACE or mode == "immutable=1":
+                if _primary_code(error) not in _CANNOT_OPEN or mode == "immutable=1":
                     raise
             except BaseException:
                 connection.close()
@@ -111,22 +102,22 @@ class Database:
                 return connection
         raise Fault(
             "storage",
-            f"the graph {self.path} cannot be opened: its folder is not writable, and a journal "
-            "stands beside it",
+            f"the graph {self.path} cannot be opened: its folder is not writable and has a journal",
             "make the folder writable, then run the same command again",
         )
 
-    def _connected(self, mode: str) -> sqlite3.Connection:
+    def _connect(self, mode: str) -> sqlite3.Connection:
         from urllib.parse import quote
 
-        where = f"file:{quote(os.path.abspath(self.path))}?{mode}"
-        return sqlite3.connect(where, uri=True, isolation_level=None, timeout=self._wait_s)
+        uri = f"file:{quote(os.path.abspath(self.path))}?{mode}"
+        return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=self._wait_s)
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        one = connection.execute("PRAGMA application_id").fetchone()[0]
+        """Check that the file is a graph of this version, and make its commits durable."""
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if one != sql.APPLICATION_ID:
-            raise damaged(self.path, "it is not a graph that Holdfast made")
+        if application != sql.APPLICATION_ID:
+            raise errors.damaged_graph(self.path, "it is not a graph that Holdfast made")
         if version > sql.VERSION:
             raise Fault(
                 "newer_graph",
@@ -134,13 +125,10 @@ class Database:
                 "install that version, or move the file away",
                 path=self.path,
             )
-        level = "FULL" if self._durable else "NORMAL"
-        connection.execute(f"PRAGMA synchronous = {level}")
-        if self._durable:
-            connection.execute("PRAGMA fullfsync = ON")
-        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal" and self._durable:
-            # Without the journal ahead, the end of a transaction is the removal of a file.
-            connection.execute("PRAGMA synchronous = EXTRA")
+        is_wal = connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        # With a rollback journal a transaction ends when a file is removed: sync the folder too.
+        connection.execute(f"PRAGMA synchronous = {'FULL' if is_wal else 'EXTRA'}")
+        connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute("SELECT 1 FROM marks LIMIT 1").fetchone()
 
@@ -149,27 +137,28 @@ class Database:
 
     # Transactions
 
-    def reading(self) -> _Reading:
-        """One moment of the graph, however many questions are asked."""
-        return _Reading(self)
+    def reading(self) -> _Transaction:
+        """Return a context in which all queries see the graph as of one moment."""
+        return _Transaction(self, is_writing=False)
 
-    def writing(self) -> _Writing:
-        """All of it or nothing; a transaction inside another is part of that one."""
-        return _Writing(self)
+    def writing(self) -> _Transaction:
+        """Return a context that commits at its end; one inside another is part of the outer."""
+        return _Transaction(self, is_writing=True)
 
     def begin(self, *, is_writing: bool) -> None:
         if self._depth:
-            assert self._lock >= 0 or not is_writing, "a look cannot become a change"
+            assert self._lock_fd >= 0 or not is_writing, "a reading transaction cannot write"
             self._depth += 1
             return
         try:
-            self._follow()
+            self._reopen_if_replaced()
             if is_writing:
-                self._check_writable()
-                self._take_lock()
+                if self.is_read_only:
+                    raise _not_written(self.path, "it is read-only")
+                self._lock_current_file()
             self._connection.execute("BEGIN IMMEDIATE" if is_writing else "BEGIN")
         except sqlite3.Error as error:
-            raise fault(error, self.path, "written" if is_writing else "read") from error
+            raise _fault(error, self.path, "written" if is_writing else "read") from error
         else:
             self._depth = 1
         finally:
@@ -183,54 +172,11 @@ class Database:
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK" if error else "COMMIT")
-        except sqlite3.Error as trouble:
-            error = error or trouble
-            self._give_up()
+        except sqlite3.Error as failed:
+            error = error or failed
+            self._roll_back()
         finally:
             self._unlock()
-        if error is not None:
-            self._raise(error, "written" if is_writing else "read")
-
-    def _give_up(self) -> None:
-        """Leaves a transaction that could not be ended; SQLite may have done so itself."""
-        try:
-            self._connection.rollback()
-        except sqlite3.Error:
-            return
-
-    def _take_lock(self) -> None:
-        """The writers' lock, on the file that we have open."""
-        self._lock = self._locked()
-        while self._inode != inode_of(self.path):
-            # Another process put one in its place while we waited; making one needs the lock too.
-            self._unlock()
-            self._follow()
-            self._lock = self._locked()
-
-    def _locked(self) -> int:
-        try:
-            return self._disk.lock(f"{self.path}.lock", self._wait_s)
-        except OSError as error:
-            raise not_written(self.path, error.strerror or str(error)) from error
-
-    def _follow(self) -> None:
-        """Opens the file anew where another process put one in its place."""
-        if self._inode != inode_of(self.path):
-            fresh = Database(self.path, disk=self._disk, durable=self._durable, wait_s=self._wait_s)
-            self._connection.close()
-            self._connection, self._inode = fresh._connection, fresh._inode
-            self.is_read_only = fresh.is_read_only
-
-    def _check_writable(self) -> None:
-        if self.is_read_only:
-            raise not_written(self.path, "it is read-only")
-
-    def _unlock(self) -> None:
-        if self._lock >= 0:
-            self._disk.close(self._lock)
-            self._lock = -1
-
-    def _raise(self, error: BaseException, doing: str) -> None:
         if isinstance(error, UnicodeEncodeError):
             raise Refused(
                 "invalid",
@@ -238,143 +184,131 @@ class Database:
                 "send the text without it",
             ) from error
         if isinstance(error, sqlite3.Error):
-            raise fault(error, self.path, doing) from error
-        raise error
+            raise _fault(error, self.path, "written" if is_writing else "read") from error
+        if error is not None:
+            raise error
+
+    def _roll_back(self) -> None:
+        """Leave a transaction that failed to end, unless SQLite has done so."""
+        try:
+            self._connection.rollback()
+        except sqlite3.Error:
+            return
+
+    def _lock_current_file(self) -> None:
+        """Take the writers' lock; open the file again if another process replaced it meanwhile."""
+        self._lock_fd = self._acquire_lock()
+        while self._inode != inode_of(self.path):
+            # A missing file is created under the lock, so release it first.
+            self._unlock()
+            self._reopen_if_replaced()
+            self._lock_fd = self._acquire_lock()
+
+    def _acquire_lock(self) -> int:
+        try:
+            return self._disk.lock(f"{self.path}.lock", self._wait_s)
+        except OSError as error:
+            raise _not_written(self.path, error.strerror or str(error)) from error
+
+    def _reopen_if_replaced(self) -> None:
+        if self._inode != inode_of(self.path):
+            fresh = Database(self.path, disk=self._disk, wait_s=self._wait_s)
+            self._connection.close()
+            self._connection, self._inode = fresh._connection, fresh._inode
+            self.is_read_only = fresh.is_read_only
+
+    def _unlock(self) -> None:
+        if self._lock_fd >= 0:
+            self._disk.close(self._lock_fd)
+            self._lock_fd = -1
 
     # Statements
 
     def rows(self, statement: str, values: Iterable[object] = ()) -> list[Row]:
+        """Return the rows of a query."""
         return self._connection.execute(statement, tuple(values)).fetchall()
 
     def rows_in(self, statement: str, values: list[object], *first: object) -> Iterator[Row]:
-        """The rows of a statement with ``IN ({})``, for any number of values."""
-        for start in range(0, len(values), _AT_ONCE):
-            some = values[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            yield from self._connection.execute(statement.format(marks), (*first, *some))
+        """Yield the rows of a statement with ``IN ({})``, for any number of values."""
+        for start in range(0, len(values), _MAX_VALUES):
+            batch = values[start : start + _MAX_VALUES]
+            marks = ",".join("?" * len(batch))
+            yield from self._connection.execute(statement.format(marks), (*first, *batch))
 
     def run(self, statement: str, values: Iterable[object] = ()) -> int:
-        """Carries one statement out; gives the row that it made."""
+        """Execute one statement; return the id of the row that it inserted."""
         return self._connection.execute(statement, tuple(values)).lastrowid or 0
 
     def run_in(self, statement: str, values: list[object]) -> None:
+        """Execute a statement with ``IN ({})``, for any number of values."""
         for _ in self.rows_in(statement, values):
             pass
 
     def run_each(self, statement: str, rows: Iterable[Iterable[object]]) -> None:
+        """Execute one statement for each row of values."""
         self._connection.executemany(statement, (tuple(row) for row in rows))
 
 
-class InMemory(Database):
-    """A graph that is nowhere but in this process, in place of one that cannot be made."""
+class InMemoryDatabase(Database):
+    """A database of this process alone, for a folder in which no file can be created."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.is_read_only = False
         self._depth = 0
-        self._lock = -1
+        self._lock_fd = -1
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
         self._connection.executescript(f"BEGIN;{sql.SCHEMA}COMMIT;")
 
-    def _follow(self) -> None:
-        """There is no file that another process could replace."""
+    def _reopen_if_replaced(self) -> None:
+        """Do nothing: no other process can replace it."""
 
-    def _take_lock(self) -> None:
-        """There is nobody else."""
+    def _lock_current_file(self) -> None:
+        """Do nothing: no other process can write to it."""
 
 
-class _Reading:
-    is_writing = False
-
-    def __init__(self, database: Database) -> None:
+class _Transaction:
+    def __init__(self, database: Database, *, is_writing: bool) -> None:
         self._database = database
+        self._is_writing = is_writing
 
     def __enter__(self) -> Database:
-        self._database.begin(is_writing=self.is_writing)
+        self._database.begin(is_writing=self._is_writing)
         return self._database
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        self._database.end(error, is_writing=self.is_writing)
-
-
-class _Writing(_Reading):
-    is_writing = True
-
-
-def set_aside(path: str, disk: Disk, at: str, inode: int | None = None) -> str | None:
-    """Moves a damaged database out of the way, with what stands beside it; gives its new path.
-
-    ``inode`` is the file that was found damaged: another one in its place stays, and is ``None``.
-    """
-    base = f"{path}.rejected-{at.replace(':', '').replace('.', '')}"
-    kept, number = base, 1
-    fd = disk.lock(f"{path}.lock", WAIT_S)
-    try:
-        if inode is not None and inode != inode_of(path):
-            return None
-        while os.path.lexists(kept):
-            number += 1
-            kept = f"{base}-{number}"
-        _moved(disk, path, kept)
-    finally:
-        disk.close(fd)
-    return kept
-
-
-def _moved(disk: Disk, path: str, target: str) -> None:
-    """Moves a database, or what is left of one."""
-    for end in BESIDE:
-        try:
-            disk.move(path + end, target + end)
-        except FileNotFoundError:
-            continue
-
-
-def damaged(path: str, why: str) -> Fault:
-    return Fault(
-        "graph_damaged",
-        f"the graph {path} is damaged: {why}; nothing of it was changed",
-        f"keep it for a look and begin anew: mv {path} {path}.damaged",
-        path=path,
-    )
-
-
-def not_written(path: str, why: str) -> Fault:
-    return Fault(
-        "not_written",
-        f"the graph {path} cannot be written ({why}): nothing was recorded",
-        "make room, or make it and its folder writable, then run the same command again",
-    )
-
-
-def fault(error: sqlite3.Error, path: str, doing: str) -> Fault:
-    """What SQLite refused, in the words of the house."""
-    code = _primary(error)
-    if code in _DAMAGED:
-        return damaged(path, str(error))
-    if code in _BUSY:
-        return Fault(
-            "busy",
-            f"the graph {path} is locked by another process for too long",
-            "wait for that process or end it, then run the same command again",
-            path=path,
-        )
-    if code in _NOT_WRITABLE:
-        return not_written(path, str(error))
-    hint = "see to that, then run the same command again"
-    if any(part in str(error) for part in _TOO_OLD):
-        hint = "use a Python whose SQLite has FTS5 with trigrams: 3.34 or newer"
-    return Fault("storage", f"the graph {path} cannot be {doing} ({error})", hint)
+        self._database.end(error, is_writing=self._is_writing)
 
 
 def inode_of(path: str) -> int:
+    """Return the inode of a file, -1 if there is none."""
     try:
         return os.stat(path).st_ino
     except OSError:
         return -1
 
 
-def _primary(error: sqlite3.Error) -> int:
-    """SQLite's result code without what it adds for experts."""
+def _not_written(path: str, why: str) -> Fault:
+    remedy = "make room, or make it and its folder writable"
+    return errors.not_written(f"the graph {path}", why, remedy)
+
+
+def _fault(error: sqlite3.Error, path: str, doing: str) -> Fault:
+    """Return the fault for an SQLite error."""
+    code = _primary_code(error)
+    if code in _DAMAGED:
+        return errors.damaged_graph(path, str(error))
+    if code in _BUSY:
+        return errors.busy(f"the graph {path}", path)
+    if code in _NOT_WRITABLE:
+        return _not_written(path, str(error))
+    hint = "see to that, then run the same command again"
+    if any(part in str(error) for part in _NO_TRIGRAMS):
+        hint = "use a Python whose SQLite has FTS5 with trigrams: 3.34 or newer"
+    return Fault("storage", f"the graph {path} cannot be {doing} ({error})", hint)
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    """Return SQLite's result code without its extension."""
     code: int = getattr(error, "sqlite_errorcode", None) or 0
     return code & 0xFF

@@ -1,9 +1,8 @@
-"""L3 on a Memory server of the user's own: what it has not heard of yet is delivered.
+"""Deliver the graph (L3) to the user's own Memory server.
 
-How far the server has got stands in a small file beside the ledger, written after the server
-acknowledged. A kill in between delivers the same again, which changes nothing: current values are
-compared before they are replaced, and the server takes an observation once. A server that fails
-costs its time limit once, and is then left alone for a while.
+How far the server is up to date is in a small file beside the ledger, written after the server
+acknowledged. A kill in between delivers the same updates again, which changes nothing. A server
+that fails costs its time limit once and is then left alone for five minutes.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from holdfast.core import json_text
 from holdfast.core import time as times
 from holdfast.core.digest import digest
 from holdfast.errors import Fault
-from holdfast.layers.graph import apply, mcp_client, pending_events, projection, servers
-from holdfast.workspace import trust
+from holdfast.layers.graph import apply, mcp_client, pending_events, projection
+from holdfast.workspace import mcp_servers, trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,263 +23,215 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.core.types import Fields
-    from holdfast.keeper.store import Store
-    from holdfast.layers.graph.servers import Server
-    from holdfast.layers.graph.shapes import Graph
+    from holdfast.layers.interfaces import LayerSource
+    from holdfast.workspace.mcp_servers import ConfiguredServer
 
-    Reach = Callable[[Server, str, float, Callable[[mcp_client.RemoteGraph], Any]], Any]
+    Work = Callable[[mcp_client.RemoteGraph], Any]
+    Reach = Callable[[ConfiguredServer, str, float, Work], Any]
 
 NAME = "graph-mcp.json"
 LIMIT_S = 10.0
-LEFT_ALONE = "5m"
+BACK_OFF_MS = 5 * 60 * 1_000
 WARNING = "Memory MCP unavailable — operating in degraded mode (L1 only)"
 RECOVERED = "Memory MCP is available again: L1 state was synced to L3"
-_DIGITS = 16
-"""A number with as many digits is no place in a ledger."""
+_MAX_DIGITS = 15
+"""A longer number is not a position in a ledger."""
 
 
-class Delivered:
-    """What came of a delivery. ``why`` is the trouble, if there was any."""
+class Delivery:
+    """The outcome of a delivery. ``why`` is empty unless the server failed."""
 
     __slots__ = ("behind", "entities", "events", "seq", "until", "why")
 
-    def __init__(self, position: Position) -> None:
-        self.seq = position.seq
+    def __init__(self) -> None:
+        self.seq = 0
         self.events = 0
         self.entities = 0
         self.behind = 0
-        """How many events the server has not heard of."""
+        """The number of events that the server still lacks."""
         self.why = ""
         self.until = ""
-        """Until when a server that failed is left alone."""
+        """When a server that failed may be called again."""
 
 
-class Position:
-    """How far one server has got, as a file."""
+class ServerPosition:
+    """How far one server is up to date, and whether it failed recently. Stored in a file."""
 
-    def __init__(self, store: Store, server: Server) -> None:
-        self._disk = store.disk
-        self._path = _path(store)
+    def __init__(self, source: LayerSource, server: ConfiguredServer) -> None:
+        self._source = source
         self._target = digest(f"{server.name}\n{server.text}".encode())
-        held = self._read()
-        self.marks: dict[str, str] = held.get("marks", {})
-        self.until_ms: int = held.get("left_alone_until_ms", 0)
-        self.why: str = held.get("why", "")
-
-    def _read(self) -> Fields:
-        held = _parse(self._disk.read_own(self._path))
-        return held if held.get("target") == self._target else {}
+        stored = _parse(source.disk.read_own(_path(source)))
+        if stored.get("target") != self._target:
+            stored = {}
+        self.marks: dict[str, str] = stored.get("marks", {})
+        self.until_ms: int = stored.get("left_alone_until_ms", 0)
+        self.why: str = stored.get("why", "")
 
     @property
     def seq(self) -> int:
         return _seq_in(self.marks)
 
-    @property
-    def holder(self) -> str:
-        """The workflow that is the entity ``workflow-state`` there."""
-        return self.marks.get("holder", "")
+    def first_pending(self) -> int:
+        """Return the event after which the server lacks everything.
 
-    def start(self, store: Store) -> int:
-        """Return the event after which the server has to hear of everything.
-
-        That is 0 if the ledger does not have the event that the server heard of last: then the
-        ledger was replaced or cut.
+        Return 0 if the ledger does not have the event that was delivered last, because it was
+        replaced or cut, and if the server has another version of the projection.
         """
-        made_as = (self.marks.get("shape"), self.marks.get("ledger"))
-        if made_as != (projection.VERSION, store.ledger.identity()):
+        ledger = self._source.ledger
+        delivered = (self.marks.get("shape"), self.marks.get("ledger"))
+        if delivered != (projection.VERSION, ledger.identity()):
             return 0
-        last = store.ledger.event_at(self.seq, self.marks.get("hash", ""))
+        last = ledger.event_at(self.seq, self.marks.get("hash", ""))
         return 0 if last is None else self.seq
 
-    def leave_alone(self, now_ms: int, why: str) -> None:
+    def back_off(self, why: str) -> None:
+        """Leave the server alone for a while, because it failed."""
         self.why = why
-        self.until_ms = now_ms + (times.duration_s(LEFT_ALONE) or 0) * 1_000
+        self.until_ms = self._source.now_ms() + BACK_OFF_MS
 
-    def is_left_alone(self, now_ms: int) -> bool:
-        """True if it failed a short while ago; a clock that was set back does not prolong that."""
-        return 0 < self.until_ms - now_ms <= (times.duration_s(LEFT_ALONE) or 0) * 1_000
+    def is_backing_off(self) -> bool:
+        """Return True during the back-off. Setting the clock back does not extend it."""
+        return 0 < self.until_ms - self._source.now_ms() <= BACK_OFF_MS
 
-    def keep(self) -> None:
-        """Write it down, durably."""
-        held: Fields = {"target": self._target, "marks": self.marks}
+    def save(self) -> None:
+        """Write the file durably."""
+        stored: Fields = {"target": self._target, "marks": self.marks}
         if self.why:
-            held |= {"left_alone_until_ms": self.until_ms, "why": self.why}
-        data = f"{json_text.pretty(held)}\n".encode()
-        self._disk.replace_view(self._path, data, durable=True)
+            stored |= {"left_alone_until_ms": self.until_ms, "why": self.why}
+        data = f"{json_text.pretty(stored)}\n".encode()
+        self._source.disk.replace_view(_path(self._source), data, durable=True)
 
 
-def remembered_seq(store: Store) -> int:
-    """Return the last event that any server heard of; 0 if none is on record."""
-    return _seq_in(_parse(store.disk.read(_path(store))).get("marks", {}))
-
-
-def _path(store: Store) -> str:
-    return os.path.join(store.workspace.home, NAME)
-
-
-def _parse(raw: bytes | None) -> Fields:
-    """Return what the file of a position says; nothing if it makes no sense."""
-    try:
-        held = json_text.loads(raw or b"{}", strict=True)
-    except json_text.BadJson:
-        return {}
-    return held if isinstance(held, dict) and _is_position(held) else {}
-
-
-def _is_position(held: Fields) -> bool:
-    marks = held.get("marks")
-    return (
-        isinstance(marks, dict)
-        and all(isinstance(value, str) for value in marks.values())
-        and isinstance(held.get("left_alone_until_ms", 0), int)
-        and isinstance(held.get("why", ""), str)
-    )
-
-
-def _seq_in(marks: dict[str, str]) -> int:
-    text = marks.get("seq", "")
-    is_number = text.isascii() and text.isdecimal() and len(text) < _DIGITS
-    return int(text) if is_number else 0
+def delivered_seq(source: LayerSource) -> int:
+    """Return the last event that was delivered to any server; 0 if none is on record."""
+    return _seq_in(_parse(source.disk.read(_path(source))).get("marks", {}))
 
 
 def deliver(
-    store: Store,
+    source: LayerSource,
     name: str,
     *,
     everything: bool = False,
     limit_s: float = LIMIT_S,
     reach: Reach = mcp_client.reach,
-) -> Delivered:
-    """Bring the server up to date, unless it is being left alone."""
-    server = _approved(store, name)
-    lock = _lock(store, limit_s)
-    try:
-        return _deliver(store, server, limit_s, reach, everything=everything)
-    finally:
-        store.disk.close(lock)
+) -> Delivery:
+    """Bring the server up to date, unless it failed recently. Only one process delivers at a time.
 
-
-def _lock(store: Store, limit_s: float) -> int:
-    """Let one process deliver at a time, so that none overwrites another one's position."""
-    return store.disk.lock(f"{_path(store)}.lock", limit_s)
-
-
-def _deliver(
-    store: Store, server: Server, limit_s: float, reach: Reach, *, everything: bool
-) -> Delivered:
-    position = Position(store, server)
-    outcome = Delivered(position)
-    # Read before the streams: what is recorded meanwhile is delivered again by the next delivery.
-    head, head_hash = store.ledger.head()
-    start = 0 if everything else position.start(store)
-    if head == start and not position.why:
-        return outcome
-    if position.is_left_alone(store.now_ms()):
-        outcome.why = position.why
-    else:
-        update = pending_events.since(store, start, position.holder)
-        try:
-            outcome.entities = reach(
-                server,
-                store.workspace.root,
-                limit_s,
-                lambda graph: apply.apply(graph, update.operations, update.gone),
-            )
-        except mcp_client.Unreachable as error:
-            position.leave_alone(store.now_ms(), str(error))
-            outcome.why = position.why
-        else:
-            outcome.events = head - start
-            position.marks = {
-                "shape": projection.VERSION, "ledger": store.ledger.identity(),
-                "holder": update.holder, "seq": str(head), "hash": head_hash,
-            }  # fmt: skip
-            if position.why:
-                store.note(RECOVERED)
-            position.why = ""
-        position.keep()
-    if outcome.why:
-        store.note(WARNING)
-        outcome.until = times.iso(position.until_ms)
-    outcome.seq = position.seq
-    outcome.behind = head - position.seq
-    return outcome
-
-
-def search(
-    store: Store,
-    name: str,
-    query: str,
-    *,
-    limit_s: float = LIMIT_S,
-    reach: Reach = mcp_client.reach,
-) -> Graph:
-    """Return what the server finds; raise ``Fault`` if it fails, and leave it alone for a while."""
-    server = _approved(store, name)
-    position = Position(store, server)
-    if not position.is_left_alone(store.now_ms()):
-        try:
-            graph: Graph = reach(
-                server, store.workspace.root, limit_s, lambda graph: graph.search_nodes(query)
-            )
-        except mcp_client.Unreachable as error:
-            position = _leave_alone(store, server, str(error), limit_s)
-        else:
-            return graph
-    raise _unavailable(position)
-
-
-def _leave_alone(store: Store, server: Server, why: str, limit_s: float) -> Position:
-    """Remember that a server failed, beside how far it has got.
-
-    Where nothing can be written, the next process finds out for itself.
+    Raise ``Refused`` if a person did not approve the server.
     """
+    server = _approved_server(source, name)
+    lock = source.disk.lock(f"{_path(source)}.lock", limit_s)
     try:
-        lock = _lock(store, limit_s)
-    except OSError:
-        position = Position(store, server)
-        position.leave_alone(store.now_ms(), why)
-        return position
-    try:
-        position = Position(store, server)
-        position.leave_alone(store.now_ms(), why)
-        with suppress(OSError):
-            position.keep()
+        position = ServerPosition(source, server)
+        # Read before the streams: what is recorded meanwhile is delivered again the next time.
+        head, head_hash = source.ledger.head()
+        start = 0 if everything else position.first_pending()
+        delivery = Delivery()
+        if (head != start or position.why) and not position.is_backing_off():
+            changes = pending_events.since(source, start, position.marks.get("holder", ""))
+
+            def work(graph: mcp_client.RemoteGraph) -> int:
+                return apply.apply(graph, changes.updates, changes.removed)
+
+            try:
+                delivery.entities = reach(server, source.workspace.root, limit_s, work)
+            except mcp_client.Unreachable as error:
+                position.back_off(str(error))
+            else:
+                delivery.events = head - start
+                position.marks = {
+                    "shape": projection.VERSION, "ledger": source.ledger.identity(),
+                    "holder": changes.holder, "seq": str(head), "hash": head_hash,
+                }  # fmt: skip
+                if position.why:
+                    source.note(RECOVERED)
+                position.why = ""
+            position.save()
     finally:
-        store.disk.close(lock)
-    return position
+        source.disk.close(lock)
+    if position.why:
+        source.note(WARNING)
+        delivery.why = position.why
+        delivery.until = times.iso(position.until_ms)
+    delivery.seq = position.seq
+    delivery.behind = head - position.seq
+    return delivery
 
 
-def _unavailable(position: Position) -> Fault:
-    return Fault(
-        "graph_unavailable",
-        f"{WARNING}: {position.why}",
-        f"holdfast sync, when it is back; it is left alone until {times.iso(position.until_ms)}",
-    )
-
-
-def reached(
-    store: Store,
+def call(
+    source: LayerSource,
     name: str,
-    work: Callable[[mcp_client.RemoteGraph], Any],
+    work: Work,
     *,
     limit_s: float = LIMIT_S,
     reach: Reach = mcp_client.reach,
 ) -> Any:
-    """Do some work with the server, for a caller that has nowhere else to write to."""
-    server = _approved(store, name)
-    position = Position(store, server)
-    if position.is_left_alone(store.now_ms()):
-        raise _unavailable(position)
+    """Run ``work`` with the server and return its result.
+
+    Raise ``Fault`` if the server fails, or failed recently and is left alone, and ``Refused`` if a
+    person did not approve it.
+    """
+    server = _approved_server(source, name)
+    position = ServerPosition(source, server)
+    if not position.is_backing_off():
+        try:
+            return reach(server, source.workspace.root, limit_s, work)
+        except mcp_client.Unreachable as error:
+            position = _save_failure(source, server, str(error), limit_s)
+    raise Fault(
+        "graph_unavailable",
+        f"{WARNING}: the server mcp:{name} failed: {position.why}",
+        f"holdfast sync, when it is back; it is left alone until {times.iso(position.until_ms)}",
+    )
+
+
+def _save_failure(
+    source: LayerSource, server: ConfiguredServer, why: str, limit_s: float
+) -> ServerPosition:
+    """Record that a server failed. If nothing can be written, the next process tries again."""
     try:
-        return reach(server, store.workspace.root, limit_s, work)
-    except mcp_client.Unreachable as error:
-        _leave_alone(store, server, str(error), limit_s)
-        hint = "make the folder writable, then run the same command again"
-        raise Fault("graph_unavailable", f"the server mcp:{name} failed: {error}", hint) from error
+        lock = source.disk.lock(f"{_path(source)}.lock", limit_s)
+    except OSError:
+        lock = -1
+    try:
+        position = ServerPosition(source, server)
+        position.back_off(why)
+        if lock >= 0:
+            with suppress(OSError):
+                position.save()
+    finally:
+        if lock >= 0:
+            source.disk.close(lock)
+    return position
 
 
-def _approved(store: Store, name: str) -> Server:
-    server = servers.find(store.workspace, name)
-    trust.check(store.workspace, f"mcp:{name}", server.text, servers.FILE)
+def _approved_server(source: LayerSource, name: str) -> ConfiguredServer:
+    server = mcp_servers.find(source.workspace, name)
+    trust.check(source.workspace, f"mcp:{name}", server.text, mcp_servers.FILE)
     return server
+
+
+def _path(source: LayerSource) -> str:
+    return os.path.join(source.workspace.home, NAME)
+
+
+def _parse(raw: bytes | None) -> Fields:
+    """Return the content of a position file; empty if it makes no sense."""
+    try:
+        stored = json_text.loads(raw or b"{}", strict=True)
+    except json_text.BadJson:
+        return {}
+    marks = stored.get("marks") if isinstance(stored, dict) else None
+    is_valid = (
+        isinstance(marks, dict)
+        and all(isinstance(value, str) for value in marks.values())
+        and isinstance(stored.get("left_alone_until_ms", 0), int)
+        and isinstance(stored.get("why", ""), str)
+    )
+    return stored if is_valid else {}
+
+
+def _seq_in(marks: dict[str, str]) -> int:
+    text = marks.get("seq", "")
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+    return int(text) if is_number else 0

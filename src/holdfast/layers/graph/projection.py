@@ -1,15 +1,17 @@
-"""What the ledger's states and events mean for a graph, as operations on entities. Pure.
+"""Translate states and events of the ledger into updates of graph entities. Pure.
 
 Names, types and sentences are those that agents know from the Memory server: one ``WorkflowState``
-for each workflow, with current values only; ``interview-state`` with those of the newest interview;
-``delegation-log`` and ``learnings`` as histories that are only added to. ``workflow-state`` is the
-verb workflow whose record has the main worktree's one place; every other workflow is
-``workflow-state:ID``.
+for each workflow, with current values only; ``interview-state`` with the newest interview;
+``delegation-log`` and ``learnings`` as histories that only grow.
 
+``workflow-state`` is the slot of the main worktree: it shows the verb workflow whose record has the
+one path for verb workflows there. Every other workflow is ``workflow-state:ID``. In the same way
 ``initiative-checkpoint`` is the current initiative, and ``initiative-checkpoint:KEY`` another one.
 """
 
 from __future__ import annotations
+
+from collections import defaultdict
 
 from holdfast.core import json_text
 from holdfast.core.workflow.state import is_active
@@ -17,34 +19,50 @@ from holdfast.formats.phase_fields import index_to_show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from holdfast.core.types import Event, Fields, Json, Workflow
-    from holdfast.layers.graph.shapes import Operation
+    from holdfast.core.types import Event, Fields, Workflow
+    from holdfast.layers.graph.types import EntityUpdate
 
 VERSION = "1"
 """Delivered with the graph: a server that has another version is sent everything again."""
 SLOT = "workflow-state"
-INTERVIEW = "interview-state"
-LOG = "delegation-log"
-LEARNINGS = "learnings"
-FORGE = "forge-context"
 CHECKPOINT = "initiative-checkpoint"
-_MAIN = "."
-_WORKFLOW = (
-    "type: ",
-    "phase: ",
-    "phase_index: ",
-    "started: ",
-    "context: ",
-    "status: ",
-    "updated: ",
+_MAIN_WORKTREE = "."
+_WORKFLOW_KEYS = (
+    "type: ", "phase: ", "phase_index: ", "started: ", "context: ", "status: ", "updated: ",
+)  # fmt: skip
+_INITIATIVE_KEYS = ("initiative: ", "milestone: ", "status: ", "progress: ", "updated: ")
+_INTERVIEW_KEYS = ("skill: ", "confidence: ", "dimensions: ", "questions_asked: ", "timestamp: ")
+_KIND_OF_EVENT = {
+    "interview_recorded": "interview",
+    "interview_skipped": "skip",
+    "delegation_recorded": "delegation",
+    "delegation_escalated": "escalation",
+    "delegation_overridden": "override",
+    "routing_corrected": "routing",
+    "learning_recorded": "learning",
+    "forge_noted": "forge",
+}
+_DELEGATION_KINDS = ("delegation", "escalation", "override", "routing")
+_SENTENCES = {
+    "skip": "interview_skip: {skill}, user said: {reason} at {timestamp}",
+    "delegation": (
+        "delegation: {agent} ({model}) for {task_type} [{complexity}] -> {outcome} "
+        "({duration_ms}ms) at {timestamp}"
+    ),
+    "escalation": "escalated: {from} -> {to}, reason: {reason}",
+    "override": "user_override: suggested {suggested}, user chose {chosen}",
+    "routing": (
+        "routing_correction: suggested {suggested}, user chose {chosen} for {intent} at {timestamp}"
+    ),
+}
+_ESCALATION_OUTCOME = (
+    "escalation_outcome: {from} -> {to}, resolved: {resolved}, reason: {reason} at {timestamp}"
 )
-_INITIATIVE = ("initiative: ", "milestone: ", "status: ", "progress: ", "updated: ")
-_INTERVIEW = ("skill: ", "confidence: ", "dimensions: ", "questions_asked: ", "timestamp: ")
 
 
-class Seen:
+class WorkflowSnapshot:
     """A workflow as of its last event."""
 
     __slots__ = ("seq", "state")
@@ -53,215 +71,144 @@ class Seen:
         self.state = state
         self.seq = seq
 
-    @property
-    def has_place(self) -> bool:
-        """True if its record has the one place for verb workflows in the main worktree."""
-        return self.state["recipe"]["format"] == "verb" and self.state["worktree"] == _MAIN
 
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """Order those that had the place: it belongs to the active one, else to the last."""
-        return is_active(self.state), self.seq
+def fits_slot(state: Workflow) -> bool:
+    """Return True if the workflow's record has the verb workflows' path in the main worktree."""
+    return state["recipe"]["format"] == "verb" and state["worktree"] == _MAIN_WORKTREE
 
 
-def holder_of(workflows: Iterable[Seen]) -> Seen | None:
-    """Return the workflow that the entity ``workflow-state`` is about."""
-    return max((one for one in workflows if one.has_place), key=lambda one: one.rank, default=None)
+def slot_holder(workflows: Iterable[WorkflowSnapshot]) -> WorkflowSnapshot | None:
+    """Return the workflow that the slot shows: the active one, else the one that changed last."""
+    return max(
+        (workflow for workflow in workflows if fits_slot(workflow.state)),
+        key=lambda workflow: (is_active(workflow.state), workflow.seq),
+        default=None,
+    )
 
 
-def of_workflows(
-    workflows: list[Seen], before: Seen | None, holder: Seen | None
-) -> tuple[list[Operation], list[str]]:
-    """Return the operations for workflows that changed, and the names of entities to remove.
+def workflow_updates(
+    changed: list[WorkflowSnapshot],
+    previous: WorkflowSnapshot | None,
+    holder: WorkflowSnapshot | None,
+) -> tuple[list[EntityUpdate], list[str]]:
+    """Return the updates for workflows that changed, and the names of entities to remove.
 
-    ``before`` was the entity ``workflow-state`` until now, and ``holder`` is from now on.
+    ``previous`` held the slot until now, and ``holder`` holds it from now on.
     """
-    changed = {one.state["id"]: one for one in workflows}
-    was = None if before is None else before.state["id"]
-    now = None if holder is None else holder.state["id"]
-    if was != now:
-        for one in (before, holder):
-            if one is not None:
-                changed.setdefault(one.state["id"], one)
-    gone = [f"{SLOT}:{now}"] if now not in (None, was) else []
-    return [of_workflow(one.state, is_holder=key == now) for key, one in changed.items()], gone
+    by_id = {workflow.state["id"]: workflow for workflow in changed}
+    previous_id = None if previous is None else previous.state["id"]
+    holder_id = None if holder is None else holder.state["id"]
+    has_moved = previous_id != holder_id
+    if has_moved:
+        for workflow in (previous, holder):
+            if workflow is not None:
+                by_id.setdefault(workflow.state["id"], workflow)
+    removed = [f"{SLOT}:{holder_id}"] if has_moved and holder_id is not None else []
+    updates = [
+        workflow_update(workflow.state, in_slot=key == holder_id) for key, workflow in by_id.items()
+    ]
+    return updates, removed
 
 
-def of_workflow(state: Workflow, *, is_holder: bool) -> Operation:
-    """Return the entity of one workflow."""
+def workflow_update(state: Workflow, *, in_slot: bool) -> EntityUpdate:
+    """Return the update for one workflow."""
     values = {"type": state["recipe"]["name"].upper()}
     if state["phases"]:
-        place = index_to_show(state["phase"], state["phases"])
-        values["phase"] = state["phases"][place]["name"]
-        values["phase_index"] = f"{place + 1}/{len(state['phases'])}"
+        index = index_to_show(state["phase"], state["phases"])
+        values["phase"] = state["phases"][index]["name"]
+        values["phase_index"] = f"{index + 1}/{len(state['phases'])}"
     values["started"] = state["created_at"]
     values["context"] = state["title"] or state["subject"]
     if not is_active(state):
         ended = state.get("completed_at") if state["status"] == "completed" else None
         values["status"] = f"{state['status']} at {ended or state['updated_at']}"
     values["updated"] = state["updated_at"]
-    return {
-        "name": SLOT if is_holder else f"{SLOT}:{state['id']}",
-        "entityType": "WorkflowState",
-        "replaces": _WORKFLOW,
-        "observations": _lines(values),
-    }
+    name = SLOT if in_slot else f"{SLOT}:{state['id']}"
+    return _current(name, "WorkflowState", _WORKFLOW_KEYS, values)
 
 
-def of_event(event: Event) -> list[Operation]:
-    """Return what an event of a log means: an interview, a delegation, a learning, a note."""
-    made = _EVENTS.get(event["type"])
-    return [] if made is None else made({**event["data"], "timestamp": event["at"]})
+def event_updates(event: Event) -> list[EntityUpdate]:
+    """Return the updates for an event of a log: an interview, a delegation, a learning, a note."""
+    kind = _KIND_OF_EVENT.get(event["type"])
+    return [] if kind is None else [_entry(kind, {**event["data"], "timestamp": event["at"]})]
 
 
-def of_small(state: Fields) -> list[Operation]:
-    """Return what the state of a log means whose record was adopted or edited as a whole."""
-    found: list[Operation] = []
+def log_updates(state: Fields) -> list[EntityUpdate]:
+    """Return the updates for a log whose record was adopted or edited as a whole."""
+    updates: list[EntityUpdate] = []
     for entry in state.get("entries", []):
-        if "key" in entry:
-            found += _of_forge(entry)
-            continue
-        found += _ENTRIES.get(entry.get("kind", "delegation"), _of_delegation)(entry)
-    for entry in state.get("interviews", [])[-1:]:
-        found += _of_interview(entry)
-    for entry in state.get("skips", []):
-        found += _of_skip(entry)
-    for entry in state.get("learnings", []):
-        found += _of_learning(entry)
-    return found
+        kind = entry.get("kind", "delegation") if "key" not in entry else "forge"
+        known = (*_DELEGATION_KINDS, "forge")
+        updates.append(_entry(kind if kind in known else "delegation", entry))
+    updates += [_entry("interview", entry) for entry in state.get("interviews", [])[-1:]]
+    updates += [_entry("skip", entry) for entry in state.get("skips", [])]
+    updates += [_entry("learning", entry) for entry in state.get("learnings", [])]
+    return updates
 
 
-def of_initiatives(state: Fields) -> tuple[list[Operation], list[str]]:
-    """Return the entities of all initiatives, and the names of entities to remove."""
+def initiative_updates(state: Fields) -> tuple[list[EntityUpdate], list[str]]:
+    """Return the updates for all initiatives, and the names of entities to remove."""
     current = state["current"]
-    found: list[Operation] = []
-    for key, one in state["all"].items():
-        progress = {each["id"]: each["status"] for each in one["milestones"]}
+    updates = []
+    for key, initiative in state["all"].items():
+        progress = {milestone["id"]: milestone["status"] for milestone in initiative["milestones"]}
         values = {
-            "initiative": one["name"],
-            "milestone": one["current_milestone"] or "none",
-            "status": one["status"],
+            "initiative": initiative["name"],
+            "milestone": initiative["current_milestone"] or "none",
+            "status": initiative["status"],
             "progress": json_text.dumps(progress),
-            "updated": one["updated_at"],
+            "updated": initiative["updated_at"],
         }
-        found.append(
-            {
-                "name": CHECKPOINT if key == current else f"{CHECKPOINT}:{key}",
-                "entityType": "InitiativeCheckpoint",
-                "replaces": _INITIATIVE,
-                "observations": _lines(values),
-            }
-        )
-    return found, [f"{CHECKPOINT}:{current}"] if len(found) > 1 else []
+        name = CHECKPOINT if key == current else f"{CHECKPOINT}:{key}"
+        updates.append(_current(name, "InitiativeCheckpoint", _INITIATIVE_KEYS, values))
+    return updates, [f"{CHECKPOINT}:{current}"] if len(updates) > 1 else []
 
 
-def merged(operations: Iterable[Operation]) -> list[Operation]:
-    """Leave one operation for each entity: the newest values, or all lines of a history."""
-    found: dict[str, Operation] = {}
-    for one in operations:
-        known = found.get(one["name"])
-        if known is None or one["replaces"]:
-            found[one["name"]] = one
+def merge_updates(updates: Iterable[EntityUpdate]) -> list[EntityUpdate]:
+    """Return one update for each entity: the newest values, or all lines of a history."""
+    by_name: dict[str, EntityUpdate] = {}
+    for update in updates:
+        earlier = by_name.get(update["name"])
+        if earlier is None or update["replaces"]:
+            by_name[update["name"]] = update
         else:
-            told = [*known["observations"], *one["observations"]]
-            found[one["name"]] = {**known, "observations": told}
-    return list(found.values())
+            lines = [*earlier["observations"], *update["observations"]]
+            by_name[update["name"]] = {**earlier, "observations": lines}
+    return list(by_name.values())
 
 
-def _lines(values: Fields) -> list[str]:
-    return [f"{key}: {value}" for key, value in values.items()]
-
-
-def _of_interview(data: Fields) -> list[Operation]:
-    values = {
-        "skill": data["skill"],
-        "confidence": data.get("confidence", "unknown"),
-        "dimensions": json_text.dumps(data.get("dimensions", {})),
-        "questions_asked": data.get("questions_asked", 0),
-        "timestamp": data.get("timestamp", "unknown"),
-    }
-    return [
-        {
-            "name": INTERVIEW,
-            "entityType": "InterviewState",
-            "replaces": _INTERVIEW,
-            "observations": _lines(values),
+def _entry(kind: str, entry: Fields) -> EntityUpdate:
+    """Return the update for one entry of a log."""
+    if kind == "interview":
+        values = {
+            "skill": entry["skill"],
+            "confidence": entry.get("confidence", "unknown"),
+            "dimensions": json_text.dumps(entry.get("dimensions", {})),
+            "questions_asked": entry.get("questions_asked", 0),
+            "timestamp": entry.get("timestamp", "unknown"),
         }
-    ]
+        return _current("interview-state", "InterviewState", _INTERVIEW_KEYS, values)
+    if kind == "learning":
+        prefix = f"{entry['kind']}: " if entry.get("kind") else ""
+        return _history("learnings", "Learnings", f"{prefix}{entry['text']}")
+    if kind == "forge":
+        text = f"{entry['key']}: {entry.get('text', '')}"
+        return _history("forge-context", "ForgeContext", text)
+    fields: Fields = defaultdict(lambda: "unknown", entry)
+    lines = [_SENTENCES[kind].format_map(fields)]
+    resolved = entry.get("resolved")
+    if kind == "escalation" and isinstance(resolved, bool):
+        fields["resolved"] = "true" if resolved else "false"
+        lines.append(_ESCALATION_OUTCOME.format_map(fields))
+    return _history("delegation-log", "DelegationRecord", *lines)
 
 
-def _logged(*texts: str) -> list[Operation]:
-    return [
-        {
-            "name": LOG,
-            "entityType": "DelegationRecord",
-            "replaces": (),
-            "observations": list(texts),
-        }
-    ]
+def _current(name: str, kind: str, keys: tuple[str, ...], values: Fields) -> EntityUpdate:
+    """Return an update that replaces the values of these keys."""
+    lines = [f"{key}: {value}" for key, value in values.items()]
+    return {"name": name, "entityType": kind, "replaces": keys, "observations": lines}
 
 
-def _of_skip(data: Fields) -> list[Operation]:
-    told = _told(data, "skill", "reason", "timestamp")
-    return _logged("interview_skip: {}, user said: {} at {}".format(*told))
-
-
-def _of_delegation(data: Fields) -> list[Operation]:
-    names = ("agent", "model", "task_type", "complexity", "outcome", "duration_ms", "timestamp")
-    told = _told(data, *names)
-    return _logged("delegation: {} ({}) for {} [{}] -> {} ({}ms) at {}".format(*told))
-
-
-def _of_escalation(data: Fields) -> list[Operation]:
-    source, target, reason, at = _told(data, "from", "to", "reason", "timestamp")
-    texts = [f"escalated: {source} -> {target}, reason: {reason}"]
-    if isinstance(data.get("resolved"), bool):
-        resolved = "true" if data["resolved"] else "false"
-        texts.append(
-            f"escalation_outcome: {source} -> {target}, resolved: {resolved}, "
-            f"reason: {reason} at {at}"
-        )
-    return _logged(*texts)
-
-
-def _of_override(data: Fields) -> list[Operation]:
-    return _logged(
-        "user_override: suggested {}, user chose {}".format(*_told(data, "suggested", "chosen"))
-    )
-
-
-def _of_routing(data: Fields) -> list[Operation]:
-    told = _told(data, "suggested", "chosen", "intent", "timestamp")
-    return _logged("routing_correction: suggested {}, user chose {} for {} at {}".format(*told))
-
-
-def _of_learning(data: Fields) -> list[Operation]:
-    text = f"{data['kind']}: {data['text']}" if data.get("kind") else str(data["text"])
-    return [{"name": LEARNINGS, "entityType": "Learnings", "replaces": (), "observations": [text]}]
-
-
-def _of_forge(data: Fields) -> list[Operation]:
-    text = f"{data['key']}: {data.get('text', '')}"
-    return [{"name": FORGE, "entityType": "ForgeContext", "replaces": (), "observations": [text]}]
-
-
-def _told(data: Fields, *names: str) -> list[Json]:
-    return [data.get(name, "unknown") for name in names]
-
-
-_ENTRIES: dict[str, Callable[[Fields], list[Operation]]] = {
-    "delegation": _of_delegation,
-    "escalation": _of_escalation,
-    "override": _of_override,
-    "routing": _of_routing,
-}
-_EVENTS: dict[str, Callable[[Fields], list[Operation]]] = {
-    "interview_recorded": _of_interview,
-    "interview_skipped": _of_skip,
-    "delegation_recorded": _of_delegation,
-    "delegation_escalated": _of_escalation,
-    "delegation_overridden": _of_override,
-    "routing_corrected": _of_routing,
-    "learning_recorded": _of_learning,
-    "forge_noted": _of_forge,
-}
+def _history(name: str, kind: str, *lines: str) -> EntityUpdate:
+    """Return an update that adds lines."""
+    return {"name": name, "entityType": kind, "replaces": (), "observations": list(lines)}

@@ -1,11 +1,11 @@
-"""The database of a graph, and every statement that is made on it.
+"""The schema of a graph's database, and every statement that is run on it.
 
-Names are not unique, because the reference server takes the same name twice in one call. ``id``
-gives the order of insertion, which is the order of every answer. ``*_folded`` is the text as it is
-searched, where that is another than the text itself: what was put into the index has to be taken
-out of it with the same bytes, whatever the interpreter knows about letters by then.
+Names are not unique, because the reference server accepts one name twice in a call. ``id`` is the
+order of insertion, which is the order of every answer. A ``*_folded`` column has the text as it is
+searched, if that differs from the text: what was put into the index is removed with the same bytes,
+even if a later interpreter folds letters differently.
 
-``words`` is an index alone: it holds no text. Its rows are ``2 * entity`` for name and type, and
+``words`` is an index only and holds no text. Its rows are ``2 * entity`` for name and type, and
 ``2 * observation + 1`` for an observation.
 """
 
@@ -46,7 +46,6 @@ PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
 """
 
-HAS_ENTITY = "SELECT 1 FROM entities WHERE name = ? LIMIT 1"
 FIRST_ENTITY = "SELECT id FROM entities WHERE name = ? ORDER BY id LIMIT 1"
 ADD_ENTITY = "INSERT INTO entities (name, type, name_folded, type_folded) VALUES (?, ?, ?, ?)"
 ALL_ENTITIES = "SELECT id, name, type FROM entities ORDER BY id"
@@ -96,10 +95,3 @@ SELECT entity FROM observations WHERE instr(coalesce(folded, text), ?1)
 
 MARKS = "SELECT key, value FROM marks"
 SET_MARK = "INSERT OR REPLACE INTO marks (key, value) VALUES (?, ?)"
-EMPTY = """
-DELETE FROM entities;
-DELETE FROM observations;
-DELETE FROM relations;
-DELETE FROM marks;
-INSERT INTO words (words) VALUES ('delete-all');
-"""

@@ -1,23 +1,22 @@
-"""A graph store with the semantics of the reference Memory MCP server, call by call.
+"""A graph store that behaves like the reference Memory MCP server, call by call.
 
-The same values, the same order, the same treatment of what is there already; also where that is
-odd: a name that stands twice in one ``create_entities`` becomes two entities, of which
-``add_observations`` means the first. What the reference answers with an error is ``Refused``, with
-its sentence as the message.
+Values, order and the treatment of duplicates are the same, also where they are odd: a name that
+occurs twice in one ``create_entities`` becomes two entities, and ``add_observations`` changes the
+first. Where the reference answers with an error, the store raises ``Refused`` with that message.
 """
 
 from __future__ import annotations
 
 from holdfast.errors import Refused
 from holdfast.layers.graph import search, sql
-from holdfast.layers.graph.database import Database
+from holdfast.layers.graph.database import LOCK_WAIT_S, Database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from typing import Any, Self
 
-    from holdfast.layers.graph.shapes import Added, Addition, Deletion, Entity, Graph, Relation
+    from holdfast.layers.graph.types import Added, Addition, Deletion, Entity, Graph, Relation
     from holdfast.system.disk import Disk
 
 
@@ -29,11 +28,10 @@ class GraphStore:
         path: str,
         *,
         disk: Disk | None = None,
-        durable: bool = True,
-        wait_s: float = 10.0,
+        wait_s: float = LOCK_WAIT_S,
         database: Database | None = None,
     ) -> None:
-        self.database = database or Database(path, disk=disk, durable=durable, wait_s=wait_s)
+        self.database = database or Database(path, disk=disk, wait_s=wait_s)
         self.path = path
 
     def close(self) -> None:
@@ -48,32 +46,48 @@ class GraphStore:
     # Writing
 
     def create_entities(self, entities: list[Entity]) -> list[Entity]:
-        """Adds the entities whose names were not there before the call; gives those."""
+        """Add the entities whose names are new to the graph; return them."""
         with self.database.writing() as database:
-            known = self._known(entity["name"] for entity in entities)
-            fresh = [_entity(one) for one in entities if one["name"] not in known]
-            for entity in fresh:
+            names: list[Any] = list(dict.fromkeys(entity["name"] for entity in entities))
+            known = {row[1] for row in database.rows_in(sql.ENTITIES_NAMED, names)}
+            created: list[Entity] = [
+                {
+                    "name": entity["name"],
+                    "entityType": entity["entityType"],
+                    "observations": list(entity["observations"]),
+                }
+                for entity in entities
+                if entity["name"] not in known
+            ]
+            for entity in created:
                 name, kind = entity["name"], entity["entityType"]
                 lowers = search.folded_if_other(name), search.folded_if_other(kind)
                 row = database.run(sql.ADD_ENTITY, (name, kind, *lowers))
-                database.run(sql.ADD_WORDS, _words(row, lowers[0] or name, lowers[1] or kind))
-                self._observe(row, entity["observations"])
-        return fresh
+                words = _entity_words(row, lowers[0] or name, lowers[1] or kind)
+                database.run(sql.ADD_WORDS, words)
+                self._insert_observations(row, entity["observations"])
+        return created
 
     def create_relations(self, relations: list[Relation]) -> list[Relation]:
-        """Adds the relations that were not there before the call; gives those."""
+        """Add the relations that are new to the graph; return them."""
         with self.database.writing() as database:
-            wanted = [_relation(relation) for relation in relations]
-            fresh = [one for one in wanted if not database.rows(sql.HAS_RELATION, one.values())]
-            database.run_each(sql.ADD_RELATION, (one.values() for one in fresh))
-        return fresh
+            created = [
+                relation
+                for relation in map(_copy_relation, relations)
+                if not database.rows(sql.HAS_RELATION, relation.values())
+            ]
+            database.run_each(sql.ADD_RELATION, (relation.values() for relation in created))
+        return created
 
     def add_observations(self, observations: list[Addition]) -> list[Added]:
-        """Adds what the entities do not say yet; an unknown entity refuses the whole call."""
+        """Add observations that the entities do not have; return them.
+
+        Raise ``Refused`` if an entity is unknown; then nothing is added.
+        """
         results: list[Added] = []
         with self.database.writing() as database:
             for item in observations:
-                entity = self._first(item["entityName"])
+                entity = self._first_entity(item["entityName"])
                 if entity is None:
                     raise Refused(
                         "not_found",
@@ -83,50 +97,49 @@ class GraphStore:
                 contents: list[Any] = list(item["contents"])
                 known = {row[0] for row in database.rows_in(sql.HAS_OBSERVATION, contents, entity)}
                 fresh = [text for text in contents if text not in known]
-                self._observe(entity, fresh)
+                self._insert_observations(entity, fresh)
                 results.append({"entityName": item["entityName"], "addedObservations": fresh})
         return results
 
     def delete_entities(self, names: list[str]) -> None:
-        """Removes entities, and every relation that names them, known or not."""
-        given: list[Any] = list(dict.fromkeys(names))
+        """Delete entities, and every relation from or to these names."""
+        unique: list[Any] = list(dict.fromkeys(names))
         with self.database.writing() as database:
-            ids: list[Any] = [row[0] for row in database.rows_in(sql.ENTITIES_NAMED, given)]
-            self._forget([row[0] for row in database.rows_in(sql.OBSERVATION_IDS_OF, ids)])
+            ids: list[Any] = [row[0] for row in database.rows_in(sql.ENTITIES_NAMED, unique)]
+            self._drop_observations(database.rows_in(sql.OBSERVATION_IDS_OF, ids))
             folded = list(database.rows_in(sql.FOLDED_ENTITIES, ids))
-            database.run_each(sql.DROP_WORDS, (_words(*row) for row in folded))
+            database.run_each(sql.DROP_WORDS, (_entity_words(*row) for row in folded))
             database.run_in(sql.DROP_ENTITIES, ids)
-            database.run_in(sql.DROP_RELATIONS_FROM, given)
-            database.run_in(sql.DROP_RELATIONS_TO, given)
+            database.run_in(sql.DROP_RELATIONS_FROM, unique)
+            database.run_in(sql.DROP_RELATIONS_TO, unique)
 
     def delete_observations(self, deletions: list[Deletion]) -> None:
-        """Removes observations; an unknown entity or observation is passed over."""
+        """Delete observations; ignore unknown entities and observations."""
         with self.database.writing() as database:
             for item in deletions:
-                entity = self._first(item["entityName"])
+                entity = self._first_entity(item["entityName"])
                 if entity is not None:
                     texts: list[Any] = list(dict.fromkeys(item["observations"]))
-                    found = database.rows_in(sql.OBSERVATION_IDS, texts, entity)
-                    self._forget([row[0] for row in found])
+                    self._drop_observations(database.rows_in(sql.OBSERVATION_IDS, texts, entity))
 
     def delete_relations(self, relations: list[Relation]) -> None:
-        """Removes relations; an unknown one is passed over."""
+        """Delete relations; ignore unknown ones."""
         with self.database.writing() as database:
-            rows = [_relation(relation).values() for relation in relations]
+            rows = [_copy_relation(relation).values() for relation in relations]
             database.run_each(sql.DROP_RELATION, rows)
 
     # Reading
 
     def read_graph(self) -> Graph:
-        """Everything, in the order in which it came."""
+        """Return everything, in the order of insertion."""
         entities, observations, relations = self.read_rows()
         return {
-            "entities": _joined(entities, observations),
-            "relations": [_told(row) for row in relations],
+            "entities": _join(entities, observations),
+            "relations": [_relation_of(row) for row in relations],
         }
 
     def read_rows(self) -> tuple[list[Any], list[Any], list[Any]]:
-        """The same as rows: entities, observations, relations."""
+        """Return the rows of all entities, observations and relations."""
         with self.database.reading() as database:
             return (
                 database.rows(sql.ALL_ENTITIES),
@@ -135,27 +148,27 @@ class GraphStore:
             )
 
     def search_nodes(self, query: str, *, ranked: bool = False, limit: int | None = None) -> Graph:
-        """The entities that have the query in their name, type or observations, in any case.
+        """Return the entities with the query in their name, type or observations, in any case.
 
-        ``ranked``: those that have all of its words, wherever each may be; the likeliest first.
+        ``ranked``: return those with all words of the query, the best match first.
         """
         with self.database.reading():
             if ranked:
-                sets = [self._having(word) for word in search.words(query)]
+                sets = [self._containing(word) for word in search.words(query)]
                 entities = search.ranked(self._entities(set.intersection(*sets)), query)
             else:
-                entities = self._entities(self._having(search.folded(query)))
-            return self._around(entities[:limit])
+                entities = self._entities(self._containing(search.folded(query)))
+            return self._with_relations(entities[:limit])
 
     def open_nodes(self, names: list[str]) -> Graph:
-        """The entities of these names, and the relations at either end of them."""
+        """Return the entities of these names, and the relations from or to them."""
         with self.database.reading() as database:
-            given: list[Any] = list(dict.fromkeys(names))
-            rows = sorted(database.rows_in(sql.ENTITIES_NAMED, given))
+            unique: list[Any] = list(dict.fromkeys(names))
+            rows = sorted(database.rows_in(sql.ENTITIES_NAMED, unique))
             ids: list[Any] = [row[0] for row in rows]
-            return self._around(_joined(rows, database.rows_in(sql.OBSERVATIONS, ids)))
+            return self._with_relations(_join(rows, database.rows_in(sql.OBSERVATIONS, ids)))
 
-    # Marks: what a view remembers of where it comes from, in the same transaction
+    # Marks: what the owner of the graph remembers, in the same transaction
 
     def marks(self) -> dict[str, str]:
         with self.database.reading() as database:
@@ -165,84 +178,72 @@ class GraphStore:
         with self.database.writing() as database:
             database.run_each(sql.SET_MARK, marks.items())
 
-    def clear(self) -> None:
-        """Takes everything out, marks too."""
-        with self.database.writing() as database:
-            for statement in sql.EMPTY.split(";\n")[:-1]:
-                database.run(statement)
+    # Rows
 
-    # Below
-
-    def _known(self, names: Iterable[str]) -> set[object]:
-        given: list[Any] = list(dict.fromkeys(names))
-        return {row[1] for row in self.database.rows_in(sql.ENTITIES_NAMED, given)}
-
-    def _first(self, name: str) -> int | None:
+    def _first_entity(self, name: str) -> int | None:
         rows: list[Any] = self.database.rows(sql.FIRST_ENTITY, (name,))
         return rows[0][0] if rows else None
 
-    def _observe(self, entity: int, texts: list[str]) -> None:
+    def _insert_observations(self, entity: int, texts: list[str]) -> None:
         for text in texts:
             lower = search.folded_if_other(text)
             row = self.database.run(sql.ADD_OBSERVATION, (entity, text, lower))
             self.database.run(sql.ADD_WORDS, _observation_words(row, lower or text))
 
-    def _forget(self, observations: list[Any]) -> None:
-        folded = list(self.database.rows_in(sql.FOLDED_OBSERVATIONS, observations))
-        words: Iterator[Any] = (_observation_words(*row) for row in folded)  # type: ignore[arg-type]
-        self.database.run_each(sql.DROP_WORDS, words)
-        self.database.run_in(sql.DROP_OBSERVATIONS, observations)
+    def _drop_observations(self, rows: Iterable[Any]) -> None:
+        ids = [row[0] for row in rows]
+        folded: list[Any] = list(self.database.rows_in(sql.FOLDED_OBSERVATIONS, ids))
+        self.database.run_each(sql.DROP_WORDS, (_observation_words(*row) for row in folded))
+        self.database.run_in(sql.DROP_OBSERVATIONS, ids)
 
-    def _having(self, lower: str) -> set[Any]:
-        """The entities with this in one of their texts."""
+    def _containing(self, lower: str) -> set[Any]:
+        """Return the ids of the entities with this folded text in one of their texts."""
         if not lower:
             return {row[0] for row in self.database.rows(sql.ALL_ENTITIES)}
-        asked = search.trigrams(lower)
-        if asked is None:
-            found = self.database.rows(sql.SCAN, (lower,))
+        trigrams = search.trigrams(lower)
+        if trigrams is None:
+            rows = self.database.rows(sql.SCAN, (lower,))
         else:
-            found = self.database.rows(sql.FIND, (asked, lower))
-        return {row[0] for row in found}
+            rows = self.database.rows(sql.FIND, (trigrams, lower))
+        return {row[0] for row in rows}
 
     def _entities(self, ids: set[Any]) -> list[Entity]:
-        given = sorted(ids)
-        rows = self.database.rows_in(sql.ENTITIES, given)
-        return _joined(rows, self.database.rows_in(sql.OBSERVATIONS, given))
+        ordered = sorted(ids)
+        rows = self.database.rows_in(sql.ENTITIES, ordered)
+        return _join(rows, self.database.rows_in(sql.OBSERVATIONS, ordered))
 
-    def _around(self, entities: list[Entity]) -> Graph:
+    def _with_relations(self, entities: list[Entity]) -> Graph:
         names: list[Any] = list(dict.fromkeys(entity["name"] for entity in entities))
-        found: dict[Any, Any] = {}
+        rows: dict[Any, Any] = {}
         for statement in (sql.RELATIONS_FROM, sql.RELATIONS_TO):
-            found.update((row[0], row) for row in self.database.rows_in(statement, names))
-        return {"entities": entities, "relations": [_told(found[key]) for key in sorted(found)]}
+            rows.update((row[0], row) for row in self.database.rows_in(statement, names))
+        relations = [_relation_of(rows[key]) for key in sorted(rows)]
+        return {"entities": entities, "relations": relations}
 
 
-def _entity(given: Entity) -> Entity:
+def _copy_relation(relation: Relation) -> Relation:
+    """Return the relation without other keys, in the order of the columns."""
     return {
-        "name": given["name"],
-        "entityType": given["entityType"],
-        "observations": list(given["observations"]),
+        "from": relation["from"],
+        "to": relation["to"],
+        "relationType": relation["relationType"],
     }
 
 
-def _relation(given: Relation) -> Relation:
-    return {"from": given["from"], "to": given["to"], "relationType": given["relationType"]}
-
-
-def _joined(entities: Iterable[Any], observations: Iterable[Any]) -> list[Entity]:
-    found: dict[int, Entity] = {
-        row: {"name": name, "entityType": kind, "observations": []} for row, name, kind in entities
-    }
-    for entity, text in observations:
-        found[entity]["observations"].append(text)
-    return list(found.values())
-
-
-def _told(row: Any) -> Relation:
+def _relation_of(row: Any) -> Relation:
     return {"from": row[1], "to": row[2], "relationType": row[3]}
 
 
-def _words(entity: Any, name: Any, kind: Any) -> tuple[int, str]:
+def _join(entities: Iterable[Any], observations: Iterable[Any]) -> list[Entity]:
+    by_id: dict[int, Entity] = {
+        row: {"name": name, "entityType": kind, "observations": []} for row, name, kind in entities
+    }
+    for entity, text in observations:
+        by_id[entity]["observations"].append(text)
+    return list(by_id.values())
+
+
+def _entity_words(entity: Any, name: Any, kind: Any) -> tuple[int, str]:
     return 2 * entity, search.indexed(f"{name}\n{kind}")
 
 

@@ -1,7 +1,7 @@
-"""Which ``MEMORY.md`` is meant: the one that Claude Code loads for this project.
+"""Find the ``MEMORY.md`` that Claude Code loads for this project.
 
-``HOLDFAST_MEMORY`` and the settings come first. A path that a repository brings along stays inside
-the workspace; a person's own settings may name any.
+``HOLDFAST_MEMORY`` and the settings come first. A path that comes with a repository must stay
+inside the workspace; a person's own settings may name any.
 """
 
 from __future__ import annotations
@@ -20,76 +20,75 @@ if TYPE_CHECKING:
 
 NAME = "MEMORY.md"
 OFF = "off"
-_MOST = 1_000_000
-_LOCAL = "settings.local.json"
-_SHORTENED = b"\0\0\0\4"
+_MAX_SETTINGS_BYTES = 1_000_000
+_LOCAL_SETTINGS = "settings.local.json"
+_INDEX_VERSION_4 = b"\0\0\0\4"
+"""Git's index with shortened paths, in which a path cannot be searched."""
 
 
 def find(workspace: Workspace) -> str | None:
-    """The absolute path; ``None`` where memory is switched off."""
-    told = os.environ.get("HOLDFAST_MEMORY") or settings.load(workspace.root).memory()
-    if told == OFF:
+    """Return the absolute path, ``None`` if memory is switched off."""
+    path = os.environ.get("HOLDFAST_MEMORY") or settings.load(workspace.root).memory()
+    if path == OFF:
         return None
-    if told:
-        return os.path.abspath(os.path.join(workspace.root, os.path.expanduser(told)))
+    if path:
+        return os.path.abspath(os.path.join(workspace.root, os.path.expanduser(path)))
     if os.environ.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") == "1":
         return None
     return _of_client(workspace)
 
 
 def _of_client(workspace: Workspace) -> str | None:
+    """Return the path by the client's own settings: local, then the team's, then the person's."""
     own = os.path.abspath(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"))
     main = workspace.root_of(MAIN) or workspace.root
     project = os.path.join(main, ".claude")
-    local = _read(os.path.join(project, _LOCAL), main)
+    local = _read(os.path.join(project, _LOCAL_SETTINGS), main)
     team = _read(os.path.join(project, "settings.json"), main)
     person = _read(os.path.join(own, "settings.json"))
-    enabled = [found["autoMemoryEnabled"] for found in (local, team, person) if _has_say(found)]
-    if enabled and enabled[0] is False:
+    enabled = [layer.get("autoMemoryEnabled") for layer in (local, team, person)]
+    if next((value for value in enabled if isinstance(value, bool)), True) is False:
         return None
-    came_along = main if "autoMemoryDirectory" in local and _is_tracked(workspace) else None
-    for found, within in ((local, came_along), (team, main), (person, None)):
-        folder = _folder(found.get("autoMemoryDirectory"), main, within)
+    local_root = main if "autoMemoryDirectory" in local and _is_tracked(workspace) else None
+    for layer, root in ((local, local_root), (team, main), (person, None)):
+        folder = _folder(layer.get("autoMemoryDirectory"), main, root)
         if folder is not None:
             return os.path.join(folder, NAME)
-    slug = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME") or _slug(os.path.realpath(main))
-    return os.path.join(own, "projects", slug, "memory", NAME)
+    path = os.path.realpath(main)
+    slug = "".join([letter if letter.isascii() and letter.isalnum() else "-" for letter in path])
+    name = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME") or slug
+    return os.path.join(own, "projects", name, "memory", NAME)
 
 
-def _has_say(found: Fields) -> bool:
-    return isinstance(found.get("autoMemoryEnabled"), bool)
-
-
-def _folder(told: object, root: str, within: str | None) -> str | None:
-    if not isinstance(told, str) or not told or "\0" in told:
+def _folder(value: object, base: str, root: str | None) -> str | None:
+    """Return a configured folder, ``None`` if it is not usable or outside of ``root``."""
+    if not isinstance(value, str) or not value or "\0" in value:
         return None
-    folder = os.path.abspath(os.path.join(root, os.path.expanduser(told)))
-    if within is not None:
-        top = os.path.realpath(within)
+    folder = os.path.abspath(os.path.join(base, os.path.expanduser(value)))
+    if root is not None:
+        top = os.path.realpath(root)
         if os.path.commonpath((top, os.path.realpath(folder))) != top:
             return None
     return folder
 
 
-def _slug(path: str) -> str:
-    return "".join([letter if letter.isascii() and letter.isalnum() else "-" for letter in path])
-
-
 def _is_tracked(workspace: Workspace) -> bool:
-    """Whether the local settings came with the repository: then they are not the person's own.
+    """Return True if the local settings came with the repository, so are not the person's own.
 
-    An index that shortens its paths cannot be asked; it is taken to say yes.
+    Return True also if git's index has shortened paths and cannot be searched.
     """
     index = Disk().read(os.path.join(workspace.git, "index")) if workspace.git else None
-    return index is not None and (index[4:8] == _SHORTENED or _LOCAL.encode() in index)
+    if index is None:
+        return False
+    return index[4:8] == _INDEX_VERSION_4 or _LOCAL_SETTINGS.encode() in index
 
 
 def _read(path: str, root: str | None = None) -> Fields:
-    """A client's settings, as far as they are any; a project's lie inside of it."""
+    """Return a client's settings; empty if they are unreadable or lie outside of ``root``."""
     if root is not None and not is_inside(path, root):
         return {}
     try:
-        found = json_text.loads(Disk().read(path, _MOST) or b"{}")
+        document = json_text.loads(Disk().read(path, _MAX_SETTINGS_BYTES) or b"{}")
     except (OSError, json_text.BadJson):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -1,8 +1,8 @@
-"""The layer itself: what the ledger has to say, brought into the project's ``MEMORY.md``.
+"""Keep Holdfast's section of the project's ``MEMORY.md`` (L2) up to date.
 
-It is level-triggered: the section is made from the state of the workspace, whatever was missed
-before, and written only when something is said that was not there. What was written last is
-remembered beside the ledger, so that a line which somebody took out stays out.
+The section is computed from the whole state of the workspace, so a missed update is made up for by
+the next one, and the file is written only if the section changes. What was written last is
+remembered beside the ledger, so that a line that an editor removed stays out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from holdfast.core.digest import digest
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import HoldfastError
-from holdfast.layers.memory import location, merge, section
+from holdfast.formats.aggregates import stream_of
+from holdfast.layers.memory import location, section
 from holdfast.storage import shared_file
 from holdfast.storage.ledger import ACTIVE, ENDED
 from holdfast.workspace import settings
@@ -24,172 +25,175 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.core.types import Fields, Workflow
-    from holdfast.keeper.session import Session
+    from holdfast.core.types import Fields
+    from holdfast.layers.interfaces import LayerSource
     from holdfast.storage.ledger import Stream
 
 UNAVAILABLE = "Auto-memory unavailable — learnings will not persist"
 FILE = "memory.json"
 LOCK = "memory.lock"
-WAIT_S = 5.0
+LOCK_WAIT_S = 5.0
 _MAX_ENDED = 20
+_MAX_FILE_BYTES = 4_000_000
+_MARK_LINES = 2
+_ACTIVE_VERBS = f"{ACTIVE} AND format = 'verb' ORDER BY updated_at DESC"
 _NEWEST_ENDED = f"{ENDED} AND status != 'abandoned' ORDER BY updated_at DESC, seq DESC LIMIT ?"
-_LARGEST = 4_000_000
-_MARKS = 2
 
 
 class Memory:
-    """The memory of one workspace."""
+    """The ``MEMORY.md`` of one workspace."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._store = session.store
+    def __init__(self, source: LayerSource) -> None:
+        self._source = source
 
     @property
     def path(self) -> str | None:
-        """Where it is; ``None`` where it is switched off."""
-        return location.find(self._store.workspace)
+        """The file's path; ``None`` if memory is switched off."""
+        return location.find(self._source.workspace)
 
     def is_available(self) -> bool:
-        """Whether it can be read and written, or made."""
-        path = wanted = self.path
+        """Return True if the file can be read and written, or created."""
+        path = file = self.path
         if path is None:
             return False
         while not os.path.lexists(path) and os.path.dirname(path) != path:
             path = os.path.dirname(path)
-        is_right = os.path.isfile(path) if path == wanted else os.path.isdir(path)
-        return is_right and os.access(path, os.W_OK)
+        is_right_kind = os.path.isfile(path) if path == file else os.path.isdir(path)
+        return is_right_kind and os.access(path, os.W_OK)
 
     def lines(self) -> list[str]:
-        """The lines of our section as they stand; none when there is no section."""
+        """Return the lines of our section; empty if there is none."""
         path = self.path
-        raw = self._store.disk.read(path) if path else None
+        raw = self._source.disk.read(path) if path else None
         lines = section.Section(raw or b"", self._key).lines or []
-        return [section.encoded(line).decode(errors="replace") for line in lines]
+        return [section.encode(line).decode(errors="replace") for line in lines]
 
     def sentences(self) -> list[str]:
-        """The same without headings and marks."""
+        """Return the sentences of our section, without headings and list marks."""
         return section.bullets(self.lines())
 
     def write(self) -> bool:
-        """Brings the section up to date; says whether something changed.
+        """Bring the section up to date; return True if the file changed.
 
-        Trouble with the file is a note, never a fault: the state itself is safe.
+        Trouble with the file becomes a note, because the state itself is safe.
         """
-        disk = self._store.disk
+        disk = self._source.disk
         try:
             path = self.path
             if path is None:
                 return False
-            lock = disk.lock(os.path.join(self._store.workspace.home, LOCK), WAIT_S)
+            lock = disk.lock(os.path.join(self._source.workspace.home, LOCK), LOCK_WAIT_S)
             try:
                 return self._write(os.path.realpath(path))
             finally:
                 disk.close(lock)
         except (OSError, HoldfastError) as error:
             why = getattr(error, "strerror", None) or getattr(error, "message", None) or error
-            self._store.note(f"{UNAVAILABLE} ({why})")
+            self._source.note(f"{UNAVAILABLE} ({why})")
             return False
 
     def _write(self, path: str) -> bool:
-        disk = self._store.disk
-        remembered = self._remembered(path)
-        room = settings.load(self._store.workspace.root).memory_lines() - _MARKS
-        made: list[Fields] = []
-        changed: list[bool] = []
+        disk = self._source.disk
+        last = self._remembered(path)
+        room = settings.load(self._source.workspace.root).memory_lines() - _MARK_LINES
+        next_: Fields = {}
+        has_changed = False
 
-        def prepare(raw: bytes | None) -> bytes | None:
-            # Looked at anew each time: whoever wrote in between may know more.
-            if raw is not None and len(raw) > _LARGEST:
-                raise OSError(EFBIG, f"it has more than {_LARGEST:,} bytes")
-            wanted = list(self._wanted())
-            found = section.Section(raw or b"", self._key)
-            lines, theirs, told = merge.merged(found.lines, wanted, remembered, room)
-            after: bytes | None = found.with_lines([*lines, *theirs])
+        def update(raw: bytes | None) -> bytes | None:
+            # Called again if another writer was faster, so everything is computed anew.
+            nonlocal next_, has_changed
+            if raw is not None and len(raw) > _MAX_FILE_BYTES:
+                raise OSError(EFBIG, f"it has more than {_MAX_FILE_BYTES:,} bytes")
+            document = section.Section(raw or b"", self._key)
+            ours, others, remembered = section.merge(
+                document.lines, list(self._parts()), last, room
+            )
+            after: bytes | None = document.with_lines([*ours, *others])
             after = None if raw is None and not after else after
-            made.append({"path": path, **told})
-            changed.append(after != raw)
+            next_ = {"path": path, **remembered}
+            has_changed = has_changed or after != raw
             return after
 
         disk.make_folder(os.path.dirname(path))
-        self._clear_spares(path, remembered["written"])
-        shared_file.settle(disk, path, prepare, self._store.pause, self._key)
-        if made[-1] != remembered:
-            disk.replace_view(self._state_path, json_text.pretty(made[-1]).encode() + b"\n")
-        return any(changed)
+        self._clear_spares(path, last["written"])
+        shared_file.settle(disk, path, update, self._source.pause, self._key)
+        if next_ != last:
+            disk.replace_view(self._state_path, json_text.pretty(next_).encode() + b"\n")
+        return has_changed
 
     def _clear_spares(self, path: str, written: list[str]) -> None:
-        """Sees to what a writer that was killed left beside the file."""
+        """Remove what a killed writer left beside the file; keep it if it has unknown lines."""
 
-        def is_known(left: bytes) -> bool:
-            wanted = list(self._wanted())
-            ours = section.Section(b"", self._key).with_lines(section.laid_out(wanted))
-            standing = self._store.disk.read(path) or b""
-            known = {b"", *standing.splitlines(), *ours.splitlines()}
-            *whole, last = left.splitlines()
+        def is_known(spare: bytes) -> bool:
+            rendered = section.render(self._parts())
+            ours = section.Section(b"", self._key).with_lines(rendered)
+            current = self._source.disk.read(path) or b""
+            known = {b"", *current.splitlines(), *ours.splitlines()}
+            *whole, last = spare.splitlines()
             return any(row.startswith(last) for row in known) and all(
-                row in known or merge.is_ours(section.decoded(row), written, []) for row in whole
+                row in known or section.is_ours(section.decode(row), written, []) for row in whole
             )
 
-        for kept in shared_file.clear_spares(self._store.disk, path, is_known, self._key):
-            self._store.note(f"what was saved as {path} when a writer died is kept as {kept}")
+        for kept in shared_file.clear_spares(self._source.disk, path, is_known, self._key):
+            self._source.note(f"what was saved as {path} when a writer died is kept as {kept}")
 
     @property
     def _key(self) -> str:
-        """The section's name: several workspaces may share one file."""
-        top = self._store.workspace.project
+        """The section's name, because several workspaces may share one file."""
+        top = self._source.workspace.project
         name = "".join([c if c.isalnum() else "-" for c in os.path.basename(top)]) or "workspace"
         return f"{name[:40]}-{digest(os.path.realpath(top).encode())[:8]}"
 
     @property
     def _state_path(self) -> str:
-        return os.path.join(self._store.workspace.home, FILE)
+        return os.path.join(self._source.workspace.home, FILE)
 
     def _remembered(self, path: str) -> Fields:
-        """What was written last; nothing when that was another file, or is not known."""
+        """Return what was written last; empty if it is unknown or was another file."""
         try:
-            found = json_text.loads(self._store.disk.read_own(self._state_path) or b"{}")
+            stored = json_text.loads(self._source.disk.read_own(self._state_path) or b"{}")
         except json_text.BadJson:
-            found = {}
-        if not isinstance(found, dict) or found.get("path") != path:
-            return {"path": path, "written": [], "dropped": []}
-        return {"path": path, **{name: _texts(found.get(name)) for name in ("written", "dropped")}}
+            stored = {}
+        if not isinstance(stored, dict) or stored.get("path") != path:
+            stored = {}
+        return {"path": path, **{key: _texts(stored.get(key)) for key in ("written", "dropped")}}
 
-    def _wanted(self) -> Iterator[tuple[str, list[str]]]:
-        """Headings and sentences; what comes last leaves first when there is too little room."""
-        state = self._session.log_state("learning")
-        learned: dict[str, list[str]] = {}
-        for entry in state["learnings"]:
+    def _parts(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield headings with sentences; the last ones are dropped first if there is no room."""
+        learnings: dict[str, list[str]] = {}
+        for entry in self._log("learning")["learnings"]:
             heading = memory_lines.one_line(entry.get("section", logs.DEFAULT_SECTION))
-            learned.setdefault(heading, []).insert(0, memory_lines.learned(entry))
-        yield from learned.items()
-        delegations = self._session.log_state("delegation")
-        interviews = self._session.log_state("interview")
-        yield merge.PREFERRED, memory_lines.preferences(delegations, interviews)
-        ledger = self._store.ledger
-        active = list(ledger.states(f"{ACTIVE} AND format = 'verb' ORDER BY updated_at DESC"))
-        lines = [self._active(self._store.peek_at(one).state) for one in active]
-        yield merge.ACTIVE, [line for line in lines if line]
+            learnings.setdefault(heading, []).insert(0, memory_lines.learned(entry))
+        yield from learnings.items()
+        preferences = memory_lines.preferences(self._log("delegation"), self._log("interview"))
+        yield section.PREFERRED, preferences
+        ledger = self._source.ledger
+        active = [self._active(stream) for stream in list(ledger.states(_ACTIVE_VERBS))]
+        yield section.ACTIVE, [sentence for sentence in active if sentence]
         ended = ledger.states(_NEWEST_ENDED, _MAX_ENDED)
-        yield merge.ENDED, [self._ended(one) for one in ended]
+        yield section.ENDED, [self._ended(stream) for stream in ended]
 
-    def _active(self, state: Workflow) -> str | None:
+    def _log(self, kind: str) -> Fields:
+        state: Fields = self._source.state_of(stream_of(kind))
+        return state
+
+    def _active(self, stream: Stream) -> str | None:
+        state = self._source.peek_at(stream).state
         if not is_active(state):
             return None
-        return memory_lines.position(
-            state["recipe"]["name"], state["title"], memory_lines.begun(state)
-        )
+        recipe, begun = state["recipe"]["name"], memory_lines.begun(state)
+        return memory_lines.position(recipe, state["title"], begun)
 
-    def _ended(self, ended: Stream) -> str:
-        row, state = ended.row, ended.state
+    def _ended(self, stream: Stream) -> str:
+        row, state = stream.row, stream.state
         if row["status"] == "expired":
             return memory_lines.expiry(row["recipe"], row["title"], row["phase"])
         # Its last event says how it was completed, unless something was noted after that.
-        last = next(self._store.ledger.newest(row["id"], 1))
+        last = next(self._source.ledger.newest(row["id"], 1))
         is_completion = last["type"] == "workflow_completed"
         ending = last["data"] if is_completion else {**state, "skipped": pending(state)}
         return memory_lines.completion(row["recipe"], row["title"], ending)
 
 
-def _texts(found: object) -> list[str]:
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+def _texts(value: object) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []

@@ -1,27 +1,36 @@
-"""Our section of a document that belongs to others: pure, bytes in and bytes out.
+"""Holdfast's section of a document that belongs to other people. Pure: bytes in, bytes out.
 
-It stands between two marks, and not a byte outside of it is touched. Inside, lines that somebody
-else wrote are kept, and lines of ours that somebody took out do not come back.
+The section is between two marks, and no byte outside of it is changed. Inside it, lines of other
+writers are kept, and lines of ours that an editor removed do not come back.
 """
 
 from __future__ import annotations
+
+from holdfast.core import memory_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from holdfast.core.types import Fields
+
+    Parts = list[tuple[str, list[str]]]
+    """Headings, each with its sentences."""
+
+ACTIVE, ENDED, PREFERRED = "Active workflows", "Ended workflows", "Preferences"
+_HEADINGS = tuple(f"## {name}" for name in (ACTIVE, ENDED, PREFERRED))
 _BEGIN = "<!-- holdfast:begin {} -->"
 _END = "<!-- holdfast:end {} -->"
 _BULLET = "- "
-_LOADED = 200
-"""So many lines of it are loaded."""
+_LOADED_LINES = 200
+"""How many lines of the document a client loads."""
 
 
 class Section:
-    """A document split at our marks. ``lines`` is what stands between them; ``None``: no marks.
+    """A document split at our marks. ``lines`` is what is between them; ``None`` without marks.
 
-    Bytes that are no text stay what they are. A second section of the same name, from a merge or a
-    copy, is one with the first.
+    Bytes that are not UTF-8 are preserved. A second section of the same name, from a merge or a
+    copy, is joined with the first.
     """
 
     def __init__(self, raw: bytes, key: str) -> None:
@@ -36,7 +45,7 @@ class Section:
         if begin is None:
             return
         self._before = b"".join(rows[:begin])
-        found: list[bytes] = []
+        lines: list[bytes] = []
         seen: set[bytes] = set()
         after: list[bytes] = []
         # One pass: a document may have as many of our marks as it has lines.
@@ -47,12 +56,12 @@ class Section:
             inside = [
                 rows[n].rstrip(b"\r\n") for n in range(start, stop) if marks[n] != self._begin
             ]
-            found += [row for row in inside if row not in seen]
+            lines += [row for row in inside if row not in seen]
             seen.update(inside)
             start = stop + has_end
             begin = self._next_begin(marks, start)
             after += rows[start:begin]
-        self.lines = [decoded(row) for row in found]
+        self.lines = [decode(row) for row in lines]
         self._after = b"".join(after)
 
     def _next_begin(self, marks: list[bytes], start: int) -> int | None:
@@ -62,49 +71,102 @@ class Section:
             return None
 
     def with_lines(self, lines: Sequence[str]) -> bytes:
-        """The document with these lines in the section; without any there is no section."""
+        """Return the document with these lines in the section; without lines, without a section."""
         if not lines:
-            return self._before + self._after if self.lines is not None else self._before
-        rows = [self._begin, *[encoded(line) for line in lines], self._end]
+            return self._before + self._after
+        rows = [self._begin, *[encode(line) for line in lines], self._end]
         body = b"".join([row + self._newline for row in rows])
-        if self.lines is None and self._before.count(b"\n") > _LOADED - len(rows):
-            # Clients load the first lines alone: at the end of a long file nobody would see it.
+        if self.lines is None and self._before.count(b"\n") > _LOADED_LINES - len(rows):
+            # Clients load the first lines only, and would not see a section at the end.
             return body + self._newline + self._before
         return self._before + self._gap() + body + self._after
 
     def _gap(self) -> bytes:
-        """What separates a new section from the text above it."""
-        # One that comes and goes would leave a line behind each time.
-        stands_apart = self._before.endswith(self._newline * 2)
-        if self.lines is not None or not self._before or stands_apart:
+        """Return what separates a new section from the text above it."""
+        # A section that comes and goes must not leave a line behind each time.
+        has_blank_line = self._before.endswith(self._newline * 2)
+        if self.lines is not None or not self._before or has_blank_line:
             return b""
         return self._newline if self._before.endswith((b"\n", b"\r")) else self._newline * 2
 
 
 def _end_of_ours(rows: list[bytes], start: int) -> int:
-    """Without its end, the section ends where lines end that can be ours."""
+    """Return where a section without an end mark ends: after the lines that can be ours."""
     while start < len(rows) and rows[start].startswith((b"- ", b"## ")):
         start += 1
     return start
 
 
-def decoded(row: bytes) -> str:
+def decode(row: bytes) -> str:
     return row.decode(errors="surrogateescape")
 
 
-def encoded(line: str) -> bytes:
+def encode(line: str) -> bytes:
     return line.encode(errors="surrogateescape")
 
 
 def bullets(lines: Iterable[str]) -> list[str]:
-    """The sentences of a section's lines."""
+    """Return the sentences of a section's lines."""
     return [line.removeprefix(_BULLET) for line in lines if line.startswith(_BULLET)]
 
 
-def laid_out(parts: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
-    """Headings, each with its sentences as a list; a heading without any is left out."""
+def render(parts: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """Return the lines of headings and their sentences, without empty headings."""
     lines: list[str] = []
     for heading, sentences in parts:
         if sentences:
             lines += [f"## {heading}", *[f"{_BULLET}{sentence}" for sentence in sentences]]
     return lines
+
+
+# The next content
+
+
+def merge(
+    current: list[str] | None, parts: Parts, last: Fields, room: int
+) -> tuple[list[str], list[str], Fields]:
+    """Return our next lines, the lines of other writers, and what to remember for the next merge.
+
+    ``last`` is what was remembered: the lines of ours that were ``written``, and the sentences
+    that an editor removed and that stay out (``dropped``).
+    """
+    all_ours = {sentence for _, sentences in parts for sentence in sentences}
+    present = bullets(current or [])
+    missing = [sentence for sentence in bullets(last["written"]) if sentence not in present]
+    removed = missing if current is not None else []
+    dropped = [text for text in dict.fromkeys([*last["dropped"], *removed]) if text in all_ours]
+    others = _lines_of_others(current or [], last["written"], parts)
+    taken = set(dropped)
+    kept: Parts = []
+    for heading, sentences in parts:
+        fresh = [text for text in dict.fromkeys(sentences) if text not in taken]
+        taken.update(fresh)
+        kept.append((heading, fresh))
+    lines = render(_fit(kept, room - len(others)))
+    return lines, others, {"written": lines, "dropped": dropped}
+
+
+def _lines_of_others(current: list[str], written: list[str], parts: Parts) -> list[str]:
+    """Return the lines that other writers put into the section, with the blank lines between."""
+    others: list[str] = []
+    for line in current:
+        if line.strip():
+            if not is_ours(line.strip(), written, parts):
+                others.append(line)
+        elif others and others[-1]:
+            others.append("")
+    return others if not others or others[-1] else others[:-1]
+
+
+def is_ours(line: str, written: list[str], parts: Parts) -> bool:
+    """Return True if a line is, or was, one that Holdfast writes."""
+    if line in written or line in _HEADINGS or line in render(parts):
+        return True
+    return any(text.startswith(memory_lines.BEGINNINGS) for text in bullets([line]))
+
+
+def _fit(parts: Parts, room: int) -> Parts:
+    """Remove sentences until the rest fits: the last of the last part first."""
+    while sum(len(sentences) + bool(sentences) for _, sentences in parts) > max(room, 0):
+        next(sentences for _, sentences in reversed(parts) if sentences).pop()
+    return parts

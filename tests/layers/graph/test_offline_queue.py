@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from graph.test_remote import Memory
 from holdfast import Keeper
 from holdfast.errors import Fault, Refused
 from holdfast.system.disk import Disk
+from layers.graph.test_mcp_delivery import Memory
 
 
 class Stuck(Disk):

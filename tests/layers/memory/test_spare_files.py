@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -45,7 +46,7 @@ def spare(memory, shop, turn=0):
 
 def test_a_writer_killed_at_any_step_leaves_a_memory_that_can_be_written(tmp_path, memory):
     memory.write_text("# Mine\n")
-    tests = os.path.dirname(os.path.abspath(__file__))
+    tests = str(Path(__file__).resolve().parents[2])
     paths = os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", DYING, str(tmp_path / "shop"), tests],

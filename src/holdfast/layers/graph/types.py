@@ -1,4 +1,4 @@
-"""The shapes of a graph, for the type checker alone: as the Memory MCP server's tools have them."""
+"""Types of the memory graph as the Memory MCP server's tools use them, for typing alone."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ Relation = TypedDict("Relation", {"from": str, "to": str, "relationType": str})
 
 
 class Graph(TypedDict):
-    """A part of the graph, or all of it."""
+    """The graph, or a part of it."""
 
     entities: list[Entity]
     relations: list[Relation]
 
 
 class Addition(TypedDict):
-    """What an entity should say as well."""
+    """Observations to add to an entity."""
 
     entityName: str
     contents: list[str]
 
 
 class Added(TypedDict):
-    """What it did not say before."""
+    """Observations that were added, because the entity did not have them."""
 
     entityName: str
     addedObservations: list[str]
 
 
 class Deletion(TypedDict):
-    """What an entity should no longer say."""
+    """Observations to delete from an entity."""
 
     entityName: str
     observations: list[str]
 
 
-class Operation(TypedDict):
-    """What a graph should say of one entity after some events.
+class EntityUpdate(TypedDict):
+    """What the graph should hold about one entity after some events.
 
-    Observations that begin with one of ``replaces`` are those of ``observations`` and no others;
-    with nothing to replace, ``observations`` are added to what is there.
+    Observations that begin with one of ``replaces`` are replaced by ``observations``. If
+    ``replaces`` is empty, ``observations`` are added.
     """
 
     name: str
@@ -57,16 +57,16 @@ class Operation(TypedDict):
     observations: list[str]
 
 
-class Changes(TypedDict):
-    """The calls that bring a graph there, in this order."""
+class PlannedCalls(TypedDict):
+    """The arguments of the calls that apply updates, in the order of the calls."""
 
     create: list[Entity]
     delete: list[Deletion]
     add: list[Addition]
 
 
-class AnyGraph(Protocol):
-    """The few calls that a view is kept with: of the store, and of a server that speaks MCP."""
+class WritableGraph(Protocol):
+    """The calls that updates are applied with: of ``GraphStore`` and of ``RemoteGraph``."""
 
     def open_nodes(self, names: list[str]) -> Graph: ...
     def create_entities(self, entities: list[Entity]) -> object: ...

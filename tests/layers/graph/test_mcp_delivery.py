@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Fault, Refused
-from holdfast.layers.graph import mcp_client, mcp_delivery, servers
+from holdfast.layers.graph import mcp_client, mcp_delivery
+from holdfast.workspace import mcp_servers
 from holdfast.workspace.location import find
 
-SERVER = str(Path(__file__).resolve().parent.parent / "memory_server.py")
+SERVER = str(Path(__file__).resolve().parents[2] / "memory_server.py")
 
 
 class Memory:
@@ -62,6 +63,10 @@ def synced(keeper, **options):
 def limited(keeper, limit_s=0.7, **options):
     """A delivery with a short limit."""
     return mcp_delivery.deliver(keeper.store, "memory", limit_s=limit_s, **options)
+
+
+def searched(keeper, query):
+    return mcp_delivery.call(keeper.store, "memory", lambda graph: graph.search_nodes(query))
 
 
 def test_what_is_outstanding_is_delivered_once(memory, keeper):
@@ -188,7 +193,7 @@ def test_a_kill_before_the_position_is_kept_delivers_again_and_changes_nothing(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(mcp_delivery.Position, "keep", killed)
+        patched.setattr(mcp_delivery.ServerPosition, "save", killed)
         with pytest.raises(Killed):
             limited(keeper(), 10)
     before = memory.file.read_text()
@@ -223,17 +228,17 @@ def test_a_reader_finds_what_the_server_has_or_is_told_that_it_is_left_alone(mem
     memory.set()
     keeper().start("apex", "one")
     limited(keeper(), 10)
-    found = mcp_delivery.search(keeper().store, "memory", "WORKFLOW-STATE")
+    found = searched(keeper(), "WORKFLOW-STATE")
     assert [one["name"] for one in found["entities"]] == ["workflow-state"]
     memory.set("--refuse")
     for _ in range(2):
         with pytest.raises(Fault) as caught:
-            mcp_delivery.search(keeper().store, "memory", "x")
+            searched(keeper(), "x")
         assert caught.value.code == "graph_unavailable"
         assert caught.value.message.startswith(mcp_delivery.WARNING)
     assert memory.calls()[-2:] == ["start", "search_nodes"]
-    position = mcp_delivery.Position(
-        keeper().store, servers.find(find(str(memory.place)), "memory")
+    position = mcp_delivery.ServerPosition(
+        keeper().store, mcp_servers.find(find(str(memory.place)), "memory")
     )
     assert position.why.startswith("it refused")
 
@@ -298,7 +303,7 @@ def test_a_program_that_is_not_there_is_said(memory, keeper):
     ],
 )
 def test_a_person_approves_all_that_matters_as_it_stands(told, text):
-    assert servers.Server("x", told).text == text
+    assert mcp_servers.ConfiguredServer("x", told).text == text
 
 
 @pytest.mark.parametrize(
@@ -315,7 +320,7 @@ def test_a_person_approves_all_that_matters_as_it_stands(told, text):
 )
 def test_a_server_that_makes_no_sense_is_refused_by_name(told):
     with pytest.raises(Refused) as caught:
-        servers.Server("x", told)
+        mcp_servers.ConfiguredServer("x", told)
     assert caught.value.code == "bad_settings"
     assert "mcpServers.x" in caught.value.message
 
@@ -331,13 +336,13 @@ def test_a_server_that_makes_no_sense_is_refused_by_name(told):
     ],
 )
 def test_variables_are_filled_in(text, filled):
-    server = servers.Server("x", {"command": text})
-    assert server.filled({"B": "b", "EMPTY": ""}).command == filled
+    server = mcp_servers.ConfiguredServer("x", {"command": text})
+    assert server.expand({"B": "b", "EMPTY": ""}).command == filled
 
 
 def test_a_variable_that_is_not_set_is_refused():
     with pytest.raises(Refused, match="needs the variable NONE"):
-        servers.Server("x", {"command": "${NONE}"}).filled({})
+        mcp_servers.ConfiguredServer("x", {"command": "${NONE}"}).expand({})
 
 
 @pytest.mark.parametrize(
@@ -355,7 +360,7 @@ def test_a_file_that_does_not_name_it_is_refused(place, text, code):
     if text is not None:
         (place / ".mcp.json").write_text(text)
     with pytest.raises(Refused) as caught:
-        servers.find(find(str(place)), "memory")
+        mcp_servers.find(find(str(place)), "memory")
     assert caught.value.code == code
     assert caught.value.hint
 
@@ -365,5 +370,5 @@ def test_a_link_out_of_the_workspace_is_not_read(place):
     outside.write_text('{"mcpServers": {"memory": {"command": "x"}}}')
     (place / ".mcp.json").symlink_to(outside)
     with pytest.raises(Refused) as caught:
-        servers.find(find(str(place)), "memory")
+        mcp_servers.find(find(str(place)), "memory")
     assert caught.value.code == "outside"

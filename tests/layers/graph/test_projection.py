@@ -22,7 +22,7 @@ def a_workflow(number=1, recipe="apex", format_name="verb", **fields):
 
 
 def seen(state, seq=1):
-    return projection.Seen(state, seq)
+    return projection.WorkflowSnapshot(state, seq)
 
 
 def event(kind, data, at=AT):
@@ -30,7 +30,7 @@ def event(kind, data, at=AT):
 
 
 def test_a_workflow_in_progress_says_type_position_start_and_context():
-    made = projection.of_workflow(a_workflow(phase="implement"), is_holder=True)
+    made = projection.workflow_update(a_workflow(phase="implement"), in_slot=True)
     assert (made["name"], made["entityType"]) == ("workflow-state", "WorkflowState")
     assert made["observations"] == [
         "type: APEX",
@@ -52,12 +52,12 @@ def test_a_workflow_in_progress_says_type_position_start_and_context():
 )
 def test_a_workflow_that_ended_says_when(status, fields, line):
     state = a_workflow(phase="git-commit", status=status, **fields)
-    assert line in projection.of_workflow(state, is_holder=True)["observations"]
+    assert line in projection.workflow_update(state, in_slot=True)["observations"]
 
 
 def test_a_workflow_without_phases_has_no_position():
     state = {**a_workflow(), "phases": []}
-    told = projection.of_workflow(state, is_holder=False)["observations"]
+    told = projection.workflow_update(state, in_slot=False)["observations"]
     assert not [line for line in told if line.startswith("phase")]
 
 
@@ -67,8 +67,8 @@ def test_other_workflows_go_by_their_id():
         seen(a_workflow(3, worktree="side")),
         seen(a_workflow(4, "planning", "formal")),
     ]
-    assert projection.holder_of(others) is None
-    operations, gone = projection.of_workflows(others, None, None)
+    assert projection.slot_holder(others) is None
+    operations, gone = projection.workflow_updates(others, None, None)
     assert gone == []
     assert [one["name"] for one in operations] == [
         "workflow-state:dev-2",
@@ -80,13 +80,13 @@ def test_other_workflows_go_by_their_id():
 def test_the_place_belongs_to_the_active_one_else_to_the_last():
     ended = seen(a_workflow(1, status="completed"), 9)
     active = seen(a_workflow(2), 5)
-    assert projection.holder_of([active, ended]) is active
-    assert projection.holder_of([seen(a_workflow(3, status="expired"), 3), ended]) is ended
+    assert projection.slot_holder([active, ended]) is active
+    assert projection.slot_holder([seen(a_workflow(3, status="expired"), 3), ended]) is ended
 
 
 def test_whoever_loses_the_place_goes_on_under_its_id():
     old, new = seen(a_workflow(1, status="completed"), 3), seen(a_workflow(2), 5)
-    operations, gone = projection.of_workflows([new], old, new)
+    operations, gone = projection.workflow_updates([new], old, new)
     names = {one["name"]: one["observations"][4] for one in operations}
     assert names == {
         "workflow-state": "context: the matter 2",
@@ -102,7 +102,7 @@ def test_the_newest_interview_replaces_the_one_before():
         "dimensions": {"clarity": 0.9},
         "questions_asked": 3,
     }
-    (made,) = projection.of_event(event("interview_recorded", data))
+    (made,) = projection.event_updates(event("interview_recorded", data))
     assert (made["name"], made["entityType"]) == ("interview-state", "InterviewState")
     assert made["observations"] == [
         "skill: x-plan",
@@ -111,8 +111,8 @@ def test_the_newest_interview_replaces_the_one_before():
         "questions_asked: 3",
         f"timestamp: {AT}",
     ]
-    later = projection.of_event(event("interview_recorded", {**data, "confidence": 1}, LATER))
-    (merged,) = projection.merged([made, *later])
+    later = projection.event_updates(event("interview_recorded", {**data, "confidence": 1}, LATER))
+    (merged,) = projection.merge_updates([made, *later])
     assert merged["observations"][1] == "confidence: 1"
 
 
@@ -162,7 +162,7 @@ def test_the_newest_interview_replaces_the_one_before():
     ],
 )
 def test_the_log_of_delegations_is_added_to_sentence_by_sentence(kind, data, texts):
-    (made,) = projection.of_event(event(kind, data))
+    (made,) = projection.event_updates(event(kind, data))
     assert (made["name"], made["entityType"]) == ("delegation-log", "DelegationRecord")
     assert made["replaces"] == ()
     assert made["observations"] == texts
@@ -173,14 +173,14 @@ def test_records_that_were_adopted_are_told_whole():
         {"agent": "a", "outcome": "ok", "timestamp": AT},
         {"kind": "override", "suggested": "a", "chosen": "b", "timestamp": AT},
     ]
-    adopted = projection.of_small({"entries": entries})
+    adopted = projection.log_updates({"entries": entries})
     assert [one["observations"][0][:10] for one in adopted] == ["delegation", "user_overr"]
-    (made,) = projection.of_small({"interviews": [{"skill": "one"}, {"skill": "two"}]})
+    (made,) = projection.log_updates({"interviews": [{"skill": "one"}, {"skill": "two"}]})
     assert made["observations"][0] == "skill: two"
 
 
 def test_an_event_of_a_workflow_means_nothing_by_itself():
-    assert projection.of_event(event("phase_started", {"phase": "plan"})) == []
+    assert projection.event_updates(event("phase_started", {"phase": "plan"})) == []
 
 
 # Carrying it out

@@ -5,20 +5,19 @@ import shutil
 import subprocess
 import tempfile
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Keeper
 from holdfast.errors import HoldfastError
-from holdfast.layers.graph import apply, embedded, pending_events
+from holdfast.layers.graph import apply, pending_events
 from holdfast.layers.graph.store import GraphStore
 
 
 def entities(keeper):
     """Return what the graph says, by name."""
-    graph = embedded.graph(keeper.store)
-    return {one["name"]: one["observations"] for one in graph["entities"]}
+    updates = pending_events.since(keeper.store, 0).updates
+    return {one["name"]: list(dict.fromkeys(one["observations"])) for one in updates}
 
 
 def value(observations, key):
@@ -27,7 +26,7 @@ def value(observations, key):
 
 def test_where_nothing_was_recorded_the_graph_is_empty_and_nothing_is_made(place, keeper):
     assert entities(keeper()) == {}
-    assert embedded.newest(keeper().store) is None
+    assert pending_events.newest_workflow(keeper().store) is None
     (_, row), notes = keeper().sync()
     assert (row["status"], row["seq"], notes) == ("current", 0, [])
     assert not os.path.exists(place / ".claude")
@@ -58,23 +57,14 @@ def test_a_look_waits_for_no_writer_and_writes_nothing(place, keeper):
 def test_the_newest_is_the_entity_of_the_active_workflow_that_changed_last(keeper):
     first = keeper().start("dev", "one.md").state["id"]
     keeper().start("apex", "two")
-    assert embedded.newest(keeper().store)["name"] == "workflow-state"
+    assert pending_events.newest_workflow(keeper().store)["name"] == "workflow-state"
     keeper().remind("look", workflow=first)
     graph = entities(keeper())
-    newest = embedded.newest(keeper().store)
+    newest = pending_events.newest_workflow(keeper().store)
     assert newest["name"] == f"workflow-state:{first}"
     assert newest["observations"] == graph[newest["name"]]
     keeper().abandon("no", workflow=first)
-    assert embedded.newest(keeper().store)["name"] == "workflow-state"
-
-
-@pytest.mark.parametrize("query", ["LOGIN", "wörk", "workflowstate", "analyze"])
-def test_a_search_ignores_case_and_looks_everywhere(keeper, query):
-    keeper().start("apex", "Login of the WÖRK")
-    keeper().remember("Something else")
-    (entity,) = embedded.search(keeper().store, query)["entities"]
-    assert entity["name"] == "workflow-state"
-    assert embedded.search(keeper().store, "no such")["entities"] == []
+    assert pending_events.newest_workflow(keeper().store)["name"] == "workflow-state"
 
 
 def test_the_place_goes_from_one_verb_workflow_to_the_next_and_back(keeper):
@@ -169,9 +159,9 @@ def test_a_server_that_is_told_step_by_step_has_what_the_graph_has(steps, chance
             known, seq, holder = [], 0, ""
             for number, step in enumerate([*steps, "deliver"]):
                 if step == "deliver":
-                    update = pending_events.since(keeper.store, seq, holder)
-                    apply.apply(server, update.operations, update.gone)
-                    seq, holder = keeper.store.ledger.head_seq, update.holder
+                    changes = pending_events.since(keeper.store, seq, holder)
+                    apply.apply(server, changes.updates, changes.removed)
+                    seq, holder = keeper.store.ledger.head_seq, changes.holder
                     continue
                 try:
                     take(keeper, step, number, known, chance)

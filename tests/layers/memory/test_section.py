@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.layers.memory import merge
-from holdfast.layers.memory.section import Section
+from holdfast.layers.memory.section import Section, merge
 
 words = st.text("abc <>-!#\n\r é", max_size=12)
 
@@ -26,7 +25,7 @@ def test_a_section_that_is_written_is_found_and_leaves_the_rest(before, after, l
 )
 def test_no_sentence_stands_twice_and_room_is_kept(wanted, standing, room):
     last = {"written": [f"- {line}" for line in standing], "dropped": []}
-    lines, _, _ = merge.merged([], wanted, last, room)
+    lines, _, _ = merge([], wanted, last, room)
     assert len(lines) <= room
     bullets = [line for line in lines if line.startswith("- ")]
     assert len(bullets) == len(set(bullets))

@@ -202,11 +202,7 @@ def test_many_names_in_one_call(store):
     assert names(store.search_nodes("told")) == ["n0"]
 
 
-def test_marks_go_with_the_graph_and_are_cleared_with_it(store):
+def test_marks_are_kept_with_the_graph(store):
     store.set_marks(seq="3", ledger="x")
     store.set_marks(seq="4")
     assert store.marks() == {"seq": "4", "ledger": "x"}
-    store.create_entities([entity("abc", "def")])
-    store.clear()
-    assert store.marks() == {}
-    assert store.search_nodes("abc")["entities"] == []

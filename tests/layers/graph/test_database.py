@@ -9,10 +9,8 @@ import pytest
 
 import holdfast
 from holdfast.errors import Fault, Refused
-from holdfast.layers.graph import database as databases
 from holdfast.layers.graph import sql
 from holdfast.layers.graph.store import GraphStore
-from holdfast.system.disk import Disk
 
 pytestmark = pytest.mark.promise(4, 5)
 
@@ -97,18 +95,6 @@ def test_pages_that_were_overwritten_are_damage_or_harmless_never_a_crash(path, 
             codes.append(said(fault))
     assert set(codes) <= {"graph_damaged", "storage"}
     tally("graph damage", tried=len(calls), named=len(codes))
-
-
-def test_a_damaged_graph_is_moved_aside_with_its_journal(path):
-    for end in ("", "-wal", "-shm"):
-        overwrite(path + end, end.encode() or b"db")
-    first = databases.set_aside(path, Disk(), "2026-11-16T02:00:00.000Z")
-    assert [content(first + end) for end in ("", "-wal", "-shm")] == [b"db", b"-wal", b"-shm"]
-    overwrite(path, b"again")
-    second = databases.set_aside(path, Disk(), "2026-11-16T02:00:00.000Z")
-    assert first != second
-    assert content(second) == b"again"
-    assert not os.path.exists(path)
 
 
 def test_a_graph_that_another_program_has_locked_is_busy(path):
@@ -211,7 +197,8 @@ def test_without_shared_memory_the_older_journal_serves(path):
 def test_a_graph_that_was_put_anew_in_its_place_is_opened_anew(path):
     filled(path, 1)
     with GraphStore(path) as store:
-        databases.set_aside(path, Disk(), "now")
+        for end in ("", "-wal", "-shm"):
+            os.rename(path + end, f"{path}.aside{end}")
         filled(path, 2)
         assert len(store.read_graph()["entities"]) == 2
         store.create_entities([entity("b")])

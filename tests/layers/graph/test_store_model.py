@@ -77,7 +77,7 @@ def test_any_calls_are_answered_as_by_the_reference(calls):
     model = Model()
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         path = os.path.join(folder, "graph.db")
-        stores = [stack.enter_context(GraphStore(path, durable=False)) for _ in range(2)]
+        stores = [stack.enter_context(GraphStore(path)) for _ in range(2)]
         for number, (call, argument) in enumerate(calls):
             mine = answered(stores[number % 2], call, argument)
             assert mine == answered(model, call, argument), (call, argument)
@@ -91,7 +91,7 @@ def test_any_calls_are_answered_as_by_the_reference(calls):
 def test_a_ranked_search_finds_at_least_what_a_plain_one_does(texts, query):
     with (
         tempfile.TemporaryDirectory() as folder,
-        GraphStore(os.path.join(folder, "graph.db"), durable=False) as store,
+        GraphStore(os.path.join(folder, "graph.db")) as store,
     ):
         store.create_entities(
             [
