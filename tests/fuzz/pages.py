@@ -54,16 +54,16 @@ def _initiative():
 def milestone_page(data):
     """A tick is one letter; a page that is ours gets rows, and loses none."""
     for name, is_ours in (("", False), ("M1-map.md", True)):
-        page = milestone_pages.Page(data, name)
-        milestone_pages.merged([(name, page)])
-        after = page.ticked(_initiative(), is_ours=is_ours)
+        page = milestone_pages.MilestonePage(data, name)
+        milestone_pages.merge_pages([(name, page)])
+        after = page.ticked(_initiative(), add_tasks=is_ours)
         old, new = data.replace(b"[ ]", b"[x]"), after.replace(b"[ ]", b"[x]")
         if not is_ours:
             assert new == old
             assert len(after) == len(data)
         assert len(after) >= len(data)
-        again = milestone_pages.Page(after, name)
-        assert again.ticked(_initiative(), is_ours=is_ours) == after
+        again = milestone_pages.MilestonePage(after, name)
+        assert again.ticked(_initiative(), add_tasks=is_ours) == after
 
 
 def loop_units(data):

@@ -225,7 +225,7 @@ class Loops:
         """
         with self._session.transaction() as tx:
             stream = self._select(tx, slug)
-            archive.settle(tx, tx.state(stream))
+            archive.finish_move(tx, tx.state(stream))
             return self._bring_forward(tx, Receipt(tx.state(stream), [], []))
 
     # Looking
@@ -290,7 +290,7 @@ class Loops:
         with self._session.transaction() as tx:
             receipt = self._session.repeat(tx, id, slug)
             if receipt is not None:
-                archive.settle(tx, receipt.state)
+                archive.finish_move(tx, receipt.state)
                 return receipt
             stream = self._select(tx, slug)
             self._take_in(tx, stream)

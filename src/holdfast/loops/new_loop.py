@@ -46,7 +46,7 @@ def make_room(tx: Transaction, slug: str, mode: str) -> None:
         if is_active(state):
             return
         if formats.is_archived(state["record"]):
-            archive.settle(tx, state)
+            archive.finish_move(tx, state)
         else:
             archive.archive(tx, slug)
             tx.store.note(f"the {slug} that had ended was put into the archive")
@@ -73,7 +73,7 @@ def _check_folder(store: Store, slug: str) -> None:
         "created"
     ]
     if created and created in _earlier_runs(store, slug):
-        archive.put_away(store, slug)
+        archive.archive_old_pages(store, slug)
     if os.path.lexists(os.path.join(folder, "state.json")):
         return
     log = page_files.read_log(store.disk, folder)

@@ -33,7 +33,7 @@ def take_in(tx: Transaction, stream: str) -> str | None:
     path = page_files.folder_of(tx.store.workspace, state)
     if path is None:
         return None
-    folder = page_files.Folder(tx.store, state, path)
+    folder = page_files.LoopFolder(tx.store, state, path)
     text = _Edits(tx.store, folder, _Recorder(tx, stream)).take_in()
     tx.commit()
     if text is not None:
@@ -47,7 +47,7 @@ def preview(store: Store, state: Workflow) -> Workflow:
     path = page_files.folder_of(store.workspace, state)
     if path is None:
         return state
-    folder = page_files.Folder(store, state, path)
+    folder = page_files.LoopFolder(store, state, path)
     previewer = _Previewer(store, state)
     _Edits(store, folder, previewer).take_in()
     folder.examine()
@@ -100,7 +100,7 @@ class _Edits:
     """The pages of one loop, while their edits are taken in."""
 
     def __init__(
-        self, store: Store, folder: page_files.Folder, doer: _Recorder | _Previewer
+        self, store: Store, folder: page_files.LoopFolder, doer: _Recorder | _Previewer
     ) -> None:
         self._store = store
         self._folder = folder

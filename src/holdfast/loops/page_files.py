@@ -116,13 +116,13 @@ def write_pages(
     if folder is None or state["recipe"]["format"] != "loop":
         return
     try:
-        Folder(store, state, folder).write(state, seen, before)
+        LoopFolder(store, state, folder).write(state, seen, before)
     except OSError as error:
         where = os.path.basename(error.filename or folder)
         store.note(f"{where} could not be written ({error.strerror}); the ledger has it")
 
 
-class Folder:
+class LoopFolder:
     """The folder of one loop, with its pages and its log."""
 
     def __init__(self, store: Store, state: Workflow, path: str) -> None:

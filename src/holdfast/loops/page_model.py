@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.layers.markdown import lines_of, tree
+from holdfast.layers.markdown import block_tree, split_lines
 from holdfast.loops import markdown_text, unit_item
 
 TYPE_CHECKING = False
@@ -89,9 +89,9 @@ class Page:
     """A page, read once."""
 
     def __init__(self, text: str) -> None:
-        self.lines = lines_of(text)
+        self.lines = split_lines(text)
         self.bare = [line.rstrip("\r\n") for line in self.lines]
-        self.blocks = tree(text)
+        self.blocks = block_tree(text)
         self.sections = self._sections()
         self.units: list[Unit] = []
         self.strays: list[int] = []
@@ -126,7 +126,7 @@ class Page:
     def items(self, section: Section | None) -> list[str]:
         """The items of a section's lists; without a list, its paragraphs."""
         blocks = section.blocks if section else []
-        listed = [one for each in blocks if each.kind.endswith("_list") for one in each.inside]
+        listed = [one for each in blocks if each.kind.endswith("_list") for one in each.children]
         if listed:
             found = [self._item(block) for block in listed]
             return [markdown_text.plain_item(lines) for lines in found if lines != [""]]
@@ -136,7 +136,7 @@ class Page:
     def keyed(self, section: Section) -> dict[str, str]:
         """The bold keys of a section's items, with what they tell."""
         found: dict[str, str] = {}
-        for block in (one for each in section.blocks for one in each.inside):
+        for block in (one for each in section.blocks for one in each.children):
             match = _BULLET.match(self.bare[block.first])
             if block.kind == "list_item" and match:
                 rest = self.bare[block.first + 1 : self._end_of(block)]
@@ -162,7 +162,7 @@ class Page:
         return markdown_text.trimmed(self.bare, block.first, block.end)[1]
 
     def _look_into(self, block: Block) -> None:
-        for one in block.inside:
+        for one in block.children:
             match = _UNIT.match(self.bare[one.first])
             if match:
                 self.units.append(self._unit(one, match))
@@ -171,10 +171,10 @@ class Page:
 
     def _unit(self, block: Block, match: re.Match[str]) -> Unit:
         unit = Unit(block.first, self._end_of(block), match)
-        if block.inside:
-            unit.title_end = block.inside[0].end
+        if block.children:
+            unit.title_end = block.children[0].end
             unit.title += self.bare[block.first + 1 : unit.title_end]
-        for inner in (one for each in block.inside for one in each.inside):
+        for inner in (one for each in block.children for one in each.children):
             found = _BULLET.match(self.bare[inner.first])
             key = _KEYS.get(found[3].strip().lower()) if found else None
             if found and key:

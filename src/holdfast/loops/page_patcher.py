@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from holdfast.core.workflow.units import MAX_ITERATIONS
-from holdfast.layers.markdown import closing, lines_of, newline_of
+from holdfast.layers.markdown import closing_mark, newline_of, split_lines
 from holdfast.loops import markdown_text, page_reader, unit_item
 from holdfast.loops.page_model import Page
 
@@ -165,7 +165,7 @@ class _Patch:
     def _append(self, lines: list[str]) -> None:
         """Puts lines at the end of the page, after what somebody left open there."""
         end = len(self.page.lines)
-        left_open = closing(self._text, nested=True)
+        left_open = closing_mark(self._text, nested=True)
         gap = [left_open, ""] if left_open else [""] if end and self.page.bare[-1].strip() else []
         self._changes.append((end, end, [*gap, *lines]))
 
@@ -225,9 +225,9 @@ def _body(one: Fields) -> Fields:
 
 
 def _appended(text: str, added: str) -> str:
-    left_open = closing(text, nested=True)
+    left_open = closing_mark(text, nested=True)
     if left_open:
         added = f"{left_open}\n{added}"
     if text and not text.endswith(("\r", "\n")):
         added = "\n" + added
-    return text + added.replace("\n", newline_of(lines_of(text)))
+    return text + added.replace("\n", newline_of(split_lines(text)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.layers.markdown import MOST_LINES, lines_of
+from holdfast.layers.markdown import MAX_LINES, split_lines
 from holdfast.loops import markdown_text, unit_item
 from holdfast.loops.page_model import Page
 
@@ -42,7 +42,7 @@ def read_units(text: str, mode: str) -> tuple[list[Fields], list[str]]:
     bullet on what it depends on, the arrows of the page's own section on dependencies count.
     """
     if is_too_long(text):
-        return [], [f"line {MOST_LINES}: the page goes on; more lines than that are not read"]
+        return [], [f"line {MAX_LINES}: the page goes on; more lines than that are not read"]
     page = Page(text)
     reading = _Reading(page, "R1" if mode == "knowledge" else "T1")
     for unit in page.units:
@@ -54,7 +54,7 @@ def read_units(text: str, mode: str) -> tuple[list[Fields], list[str]]:
 
 
 def is_too_long(text: str) -> bool:
-    return len(text) > MOST_LINES and len(lines_of(text)) > MOST_LINES
+    return len(text) > MAX_LINES and len(split_lines(text)) > MAX_LINES
 
 
 class _Reading:
@@ -189,4 +189,4 @@ def read_guardrails(text: str) -> list[Fields]:
 
 
 def _page(text: str) -> Page:
-    return Page("".join(lines_of(text)[:MOST_LINES]) if is_too_long(text) else text)
+    return Page("".join(split_lines(text)[:MAX_LINES]) if is_too_long(text) else text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from holdfast.layers.markdown import closing, lines_of, newline_of, outline
+from holdfast.layers.markdown import closing_mark, newline_of, outline, split_lines
 from holdfast.loops import markdown_text
 
 TYPE_CHECKING = False
@@ -126,7 +126,7 @@ def _fields(kind: str, data: Fields) -> dict[str, Json]:
 
 def read(text: str) -> list[Entry]:
     """The entries of a log. What is in code, in a quote or in a comment is not one."""
-    lines = lines_of(text)
+    lines = split_lines(text)
     blocks = outline(text)
     places = [place for place, one in enumerate(blocks) if one.kind == "heading"]
     heads = [place for place in places if blocks[place].depth <= 2]
@@ -199,7 +199,7 @@ class Comparison:
         if not self._text.strip():
             gap = f"{HEADER}\n"
         else:
-            left_open = "" if self._is_own else closing(self._text, nested=False)
+            left_open = "" if self._is_own else closing_mark(self._text, nested=False)
             gap = "\n" if self._text.endswith(("\r", "\n")) else "\n\n"
             gap += f"{left_open}\n\n" if left_open else ""
         return self._in_lines(gap + "\n".join(self.missing))
@@ -209,7 +209,7 @@ class Comparison:
         return self._in_lines(self.missing[-1])
 
     def _in_lines(self, text: str) -> str:
-        return text.replace("\n", newline_of(lines_of(self._text)))
+        return text.replace("\n", newline_of(split_lines(self._text)))
 
     def removed(self) -> list[str]:
         """The headings of entries that are gone, though later ones stand there."""
