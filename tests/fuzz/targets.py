@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError
 from holdfast.formats.schema import Invalid
 from holdfast.initiatives.pages import BadPage
 from holdfast.initiatives.status_yaml import BadStatus, fresh
-from holdfast.loops.pages import brief, guardrails, units
+from holdfast.loops.pages import render_brief, render_guardrails, render_units
 from holdfast.storage import skill_index
 
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
@@ -102,8 +102,8 @@ def _records(name):
 
 def _loop_pages():
     state = pages._loop().state
-    return [page(state).encode() for page in (brief, units)] + [
-        guardrails({**state, "guardrails": [{"name": "a", "when": "b"}]}).encode()
+    return [page(state).encode() for page in (render_brief, render_units)] + [
+        render_guardrails({**state, "guardrails": [{"name": "a", "when": "b"}]}).encode()
     ]
 
 
