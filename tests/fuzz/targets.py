@@ -108,7 +108,7 @@ def _loop_pages():
 
 
 def _log():
-    empty = pages.progress_log.Comparison("", pages._loop().events)
+    empty = pages.progress_log.LogComparison("", pages._loop().events)
     return [empty.addition().encode(), b"# Progress Log\n\n## T1 - Iteration 1 - x\n**Did:** y\n"]
 
 

@@ -200,13 +200,13 @@ def _load(text: str) -> CommentedMap | None:
 
 def _yaml() -> YAML:
     """Return a round-trip parser that takes every scalar for text."""
+    from types import MappingProxyType
+
     from ruamel.yaml import YAML
     from ruamel.yaml.resolver import VersionedResolver
 
     class TextResolver(VersionedResolver):
-        @property
-        def versioned_resolver(self) -> dict[str, list[object]]:
-            return {}
+        versioned_resolver = MappingProxyType[str, list[object]]({})
 
     yaml = YAML(typ="rt", pure=True)
     yaml.Resolver = TextResolver
