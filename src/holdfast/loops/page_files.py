@@ -12,7 +12,7 @@ import os
 from holdfast.core import json_text
 from holdfast.core.digest import digest
 from holdfast.core.workflow import OPENING
-from holdfast.errors import Refused
+from holdfast.errors import Fault, Refused
 from holdfast.keeper.loop_folder import PROGRESS, folder_of
 from holdfast.loops import pages, progress_log
 from holdfast.storage import shared_file
@@ -168,6 +168,8 @@ def write_pages(
         return
     try:
         LoopFolder(store, state, folder).write(state, seen, before)
+    except Fault as fault:
+        store.note(f"not all pages could be written ({fault.message}); the ledger has it")
     except OSError as error:
         where = os.path.basename(error.filename or folder)
         store.note(f"{where} could not be written ({error.strerror}); the ledger has it")

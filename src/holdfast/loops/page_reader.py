@@ -8,6 +8,8 @@ its line.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 
 from holdfast.layers.markdown import MAX_LINES, block_tree, split_lines
 from holdfast.loops.markdown_text import (
@@ -367,18 +369,14 @@ def circular(depends: dict[str, list[str]]) -> list[str]:
 
 def _never_ready(depends: dict[str, list[str]]) -> set[str]:
     """Return the units that remain when those without open dependencies are removed in turn."""
-    counts = {name: len(set(waits)) for name, waits in depends.items()}
-    followers: dict[str, list[str]] = {name: [] for name in depends}
-    for name, waits in depends.items():
-        for dependency in set(waits):
-            followers[dependency].append(name)
-    ready = [name for name, count in counts.items() if not count]
-    while ready:
-        for name in followers[ready.pop()]:
-            counts[name] -= 1
-            if not counts[name]:
-                ready.append(name)
-    return {name for name, count in counts.items() if count}
+    sorter = TopologicalSorter(depends)
+    with suppress(CycleError):
+        sorter.prepare()
+    remaining = set(depends)
+    while ready := sorter.get_ready():
+        remaining.difference_update(ready)
+        sorter.done(*ready)
+    return remaining
 
 
 # The other pages
