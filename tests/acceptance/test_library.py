@@ -86,7 +86,7 @@ METHODS = {
     "initiative archive": "initiatives.archive",
     "initiative show": "initiatives.show initiatives.all initiatives.current",
     "initiative use": "initiatives.use",
-    "initiative sync": "initiatives.sync initiatives.resume",
+    "initiative sync": "initiatives.sync initiatives.resume initiatives.summary_lines",
     "initiative recover": "initiatives.recover",
     "trust": "wishes approve revoke_trust",
     "clean": "clean",

@@ -8,8 +8,8 @@ from holdfast.initiatives import pages as milestone_pages
 from holdfast.initiatives import status_yaml
 from holdfast.install.agents import AGENTS, TEAM
 from holdfast.install.client_files import ServersFile, SettingsFile
-from holdfast.loops import page_reader, pages, progress_log
-from holdfast.loops.rebuild import rebuilt
+from holdfast.loops import page_patcher, page_reader, progress_log
+from holdfast.loops.rebuild import rebuild_record
 from holdfast.workspace.location import find
 from loops import walks
 
@@ -54,16 +54,16 @@ def _initiative():
 def milestone_page(data):
     """A tick is one letter; a page that is ours gets rows, and loses none."""
     for name, is_ours in (("", False), ("M1-map.md", True)):
-        page = milestone_pages.Page(data, name)
-        milestone_pages.merged([(name, page)])
-        after = page.ticked(_initiative(), is_ours=is_ours)
+        page = milestone_pages.MilestonePage(data, name)
+        milestone_pages.merge_pages([(name, page)])
+        after = page.ticked(_initiative(), add_tasks=is_ours)
         old, new = data.replace(b"[ ]", b"[x]"), after.replace(b"[ ]", b"[x]")
         if not is_ours:
             assert new == old
             assert len(after) == len(data)
         assert len(after) >= len(data)
-        again = milestone_pages.Page(after, name)
-        assert again.ticked(_initiative(), is_ours=is_ours) == after
+        again = milestone_pages.MilestonePage(after, name)
+        assert again.ticked(_initiative(), add_tasks=is_ours) == after
 
 
 def loop_units(data):
@@ -73,8 +73,8 @@ def loop_units(data):
         assert all(one.startswith("line ") for one in complaints)
         assert len({unit["id"] for unit in told}) == len(told)
     # What the first time could not be understood may be by the second, with the units that came.
-    twice = pages.patched_units(pages.patched_units(text, _loop().state), _loop().state)
-    assert pages.patched_units(twice, _loop().state) == twice
+    twice = page_patcher.patch_units(page_patcher.patch_units(text, _loop().state), _loop().state)
+    assert page_patcher.patch_units(twice, _loop().state) == twice
 
 
 def loop_pages(data):
@@ -83,19 +83,19 @@ def loop_pages(data):
     page_reader.read_brief(text)
     page_reader.read_guardrails(text)
     state = {**_loop().state, "guardrails": [{"name": "a", "when": "b"}]}
-    once = pages.patched_guardrails(text, state)
+    once = page_patcher.patch_guardrails(text, state)
     assert once.startswith(text)
-    assert pages.patched_guardrails(once, state) == once
-    document, _ = rebuilt(text, text, text, text, "x", "development", lambda _: False)
+    assert page_patcher.patch_guardrails(once, state) == once
+    document, _ = rebuild_record(text, text, text, text, "x", "development", lambda _: False)
     assert document["slug"] == "x"
 
 
 def loop_log(data):
     """What is appended is found again, so that it is appended once."""
     text = data.decode("utf-8", "surrogateescape")
-    progress_log.settled(progress_log.read(text))
-    whole = text + progress_log.Comparison(text, _loop().events).addition()
-    assert progress_log.Comparison(whole, _loop().events).addition() == ""
+    progress_log.without_cut_entries(progress_log.read_entries(text))
+    whole = text + progress_log.LogComparison(text, _loop().events).addition()
+    assert progress_log.LogComparison(whole, _loop().events).addition() == ""
 
 
 @functools.cache

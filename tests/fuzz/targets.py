@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError
 from holdfast.formats.schema import Invalid
 from holdfast.initiatives.pages import BadPage
 from holdfast.initiatives.status_yaml import BadStatus, fresh
-from holdfast.loops.pages import brief, guardrails, units
+from holdfast.loops.pages import render_brief, render_guardrails, render_units
 from holdfast.storage import skill_index
 
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
@@ -102,13 +102,13 @@ def _records(name):
 
 def _loop_pages():
     state = pages._loop().state
-    return [page(state).encode() for page in (brief, units)] + [
-        guardrails({**state, "guardrails": [{"name": "a", "when": "b"}]}).encode()
+    return [page(state).encode() for page in (render_brief, render_units)] + [
+        render_guardrails({**state, "guardrails": [{"name": "a", "when": "b"}]}).encode()
     ]
 
 
 def _log():
-    empty = pages.progress_log.Comparison("", pages._loop().events)
+    empty = pages.progress_log.LogComparison("", pages._loop().events)
     return [empty.addition().encode(), b"# Progress Log\n\n## T1 - Iteration 1 - x\n**Did:** y\n"]
 
 

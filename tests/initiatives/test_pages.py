@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.milestones import apply_pages, disagreements, initiative_from_pages
-from holdfast.initiatives.pages import BadPage, Page, fresh, merged
+from holdfast.core.milestones import disagreements
+from holdfast.initiatives.pages import BadPage, MilestonePage, merge_pages, new_page
 
 AT = "2026-04-01T10:00:00.000Z"
 
 
 def told(*texts, known=()):
-    pages = [(str(n), Page(text.encode(), "", known)) for n, text in enumerate(texts)]
-    return {one.id: (one.title, one.status, one.tasks) for one in merged(pages)[1]}
+    pages = [(str(n), MilestonePage(text.encode(), "", known)) for n, text in enumerate(texts)]
+    return {one.id: (one.title, one.status, one.tasks) for one in merge_pages(pages)[1]}
 
 
 def test_headings_with_boxes_below():
@@ -103,9 +103,11 @@ def test_ids_of_ones_own_are_known_by_the_initiative():
 
 
 def test_the_name_of_a_page_tells_whose_boxes_it_has():
-    page = Page(b"# Anything\n\n- [x] one\n", "M2-move.md")
-    assert [(spot.id, spot.tasks) for spot in page.spots.values()] == [("M2", [("one", True, 2)])]
-    assert Page(b"# Nothing here\n", "M2-move.md").spots == {}
+    page = MilestonePage(b"# Anything\n\n- [x] one\n", "M2-move.md")
+    assert [(spot.id, spot.tasks) for spot in page.milestones.values()] == [
+        ("M2", [("one", True, 2)])
+    ]
+    assert MilestonePage(b"# Nothing here\n", "M2-move.md").milestones == {}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_the_name_of_a_page_tells_whose_boxes_it_has():
 )
 def test_a_page_that_makes_no_sense_is_named_by_its_line(text, line, why):
     with pytest.raises(BadPage) as bad:
-        Page(text.encode())
+        MilestonePage(text.encode())
     assert bad.value.line == line
     assert why in bad.value.why
 
@@ -143,17 +145,17 @@ def test_a_tick_changes_one_letter_and_no_other_byte():
         b"- [ ] one [ ] left\t\r\n- [ ] two\r\n  ```\r\n  - [ ] one\r\n  ```\r\n\r\nno end"
     )
     one = one_with(M1=("completed", {"one [ ] left": True, "two": False}))
-    after = Page(raw).ticked(one, is_ours=False)
+    after = MilestonePage(raw).ticked(one, add_tasks=False)
     expected = raw.replace(b"* [ ]  M1", b"* [x]  M1").replace(b"- [ ] one [", b"- [x] one [")
     assert after == expected
-    assert Page(after).ticked(one, is_ours=False) == after
+    assert MilestonePage(after).ticked(one, add_tasks=False) == after
 
 
 def test_a_box_that_somebody_ticked_is_never_taken_back():
     raw = b"## M1: Map\n- [x] one\n"
     one = one_with(M1=("in_progress", {"one": False}))
-    assert Page(raw).ticked(one, is_ours=True) == raw
-    assert disagreements(one, merged([("", Page(raw))])[1]) == [
+    assert MilestonePage(raw).ticked(one, add_tasks=True) == raw
+    assert disagreements(one, merge_pages([("", MilestonePage(raw))])[1]) == [
         "M1 is in_progress in initiative.json and completed in the files",
         "M1: 1 open tasks are ticked in the files",
     ]
@@ -161,11 +163,11 @@ def test_a_box_that_somebody_ticked_is_never_taken_back():
 
 def test_only_a_page_of_ours_is_given_new_tasks():
     one = one_with(M1=("in_progress", {"one": True, "two": False}), M2=("pending", {}))
-    raw = fresh(one_with(M1=("pending", {}), M2=("pending", {})))
-    assert Page(raw).ticked(one, is_ours=False) == raw
-    after = Page(raw).ticked(one, is_ours=True)
+    raw = new_page(one_with(M1=("pending", {}), M2=("pending", {})))
+    assert MilestonePage(raw).ticked(one, add_tasks=False) == raw
+    after = MilestonePage(raw).ticked(one, add_tasks=True)
     assert b"## M1\n\n- [x] one\n- [ ] two\n\n## M2\n" in after
-    assert Page(after).ticked(one, is_ours=True) == after
+    assert MilestonePage(after).ticked(one, add_tasks=True) == after
 
 
 TEXT = st.text("ab *_`#[]x-:\n\r\t>", max_size=20)
@@ -184,13 +186,13 @@ BITS = st.lists(
 def test_any_page_is_read_or_refused_and_a_tick_only_ticks(text):
     raw = text.encode()
     try:
-        page = Page(raw)
+        page = MilestonePage(raw)
     except BadPage:
         return
-    found = merged([("", page)])[1]
+    found = merge_pages([("", page)])[1]
     one = initiative_from_pages("Tidy", found, AT)
     done = apply_pages(one, found)
-    assert page.ticked(one, is_ours=False) == raw
+    assert page.ticked(one, add_tasks=False) == raw
     everything = [
         {
             **each,
@@ -199,10 +201,10 @@ def test_any_page_is_read_or_refused_and_a_tick_only_ticks(text):
         }
         for each in done["milestones"]
     ]
-    after = page.ticked({**done, "milestones": everything}, is_ours=False)
+    after = page.ticked({**done, "milestones": everything}, add_tasks=False)
     changed = [pair for pair in zip(raw, after, strict=True) if pair[0] != pair[1]]
     assert set(changed) <= {(ord(" "), ord("x"))}
-    again = merged([("", Page(after))])[1]
+    again = merge_pages([("", MilestonePage(after))])[1]
     assert all(each.is_completed or not each.tasks for each in again)
 
 
@@ -219,6 +221,6 @@ def test_a_page_of_ours_tells_the_initiative_again(drawn):
         named = {" ".join(text.split()): done for text, done in tasks if text.strip()}
         milestones[f"M{number}"] = ("completed" if is_completed else "pending", named)
     one = one_with(**milestones)
-    found = merged([("", Page(fresh(one)))])[1]
+    found = merge_pages([("", MilestonePage(new_page(one)))])[1]
     assert [each.is_completed for each in found] == [done for done, _ in drawn]
     assert [each.tasks for each in found] == [tasks for _, tasks in milestones.values()]

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Refused
 from holdfast.core.workflow.state import is_active
-from holdfast.loops import progress_log
+from holdfast.loops.progress_log import read_entries, without_cut_entries
 from promises.disks import CountingDisk
 from workshop import Workshop
 
@@ -133,10 +133,10 @@ def test_a_new_loop_of_the_name_leaves_the_archived_one_where_it_is(shop):
 def test_a_new_loop_of_the_name_has_a_log_of_its_own(shop):
     finished(shop).archive()
     loops = opened(shop)
-    assert progress_log.read(shop.read(f"{HOME}/user-auth/progress.md").decode()) == []
+    assert read_entries(shop.read(f"{HOME}/user-auth/progress.md").decode()) == []
     assert loops.rebuild().state["tasks"][0]["status"] == "pending"
     loops.iterate("T1", did="some", remaining="more")
-    (told,) = progress_log.read(shop.read(f"{HOME}/user-auth/progress.md").decode())
+    (told,) = read_entries(shop.read(f"{HOME}/user-auth/progress.md").decode())
     assert told.fields["did"] == "some"
 
 
@@ -200,7 +200,7 @@ def test_killed_at_any_moment_an_archive_is_finished_by_the_next_one(shop, tally
         assert copy.document(f"{PLACE}/state.json")["phase"] == "complete"
         assert os.listdir(copy.path(HOME, "archive")) == ["user-auth-20260217"]
         log = copy.read(f"{PLACE}/progress.md").decode()
-        kinds = [entry.kind for entry in progress_log.settled(progress_log.read(log))]
+        kinds = [entry.kind for entry in without_cut_entries(read_entries(log))]
         assert kinds[-2:] == ["completed", "archived"]
         assert len(kinds) == 5
         assert copy.keeper().show(workflow="user-auth").state["status"] == "completed"

@@ -31,14 +31,14 @@ def loops(shop):
 def read(monkeypatch):
     """How many entries were read, each time that a log was."""
     counts = []
-    whole = progress_log.read
+    whole = progress_log.read_entries
 
     def counting(text):
         found = whole(text)
         counts.append(len(found))
         return found
 
-    monkeypatch.setattr(progress_log, "read", counting)
+    monkeypatch.setattr(progress_log, "read_entries", counting)
     return counts
 
 
@@ -88,7 +88,7 @@ def test_an_entry_that_is_gone_is_written_again_once(shop, loops, place):
     loops.iterate("T1", did="part 6", remaining="more")
     loops.settle()
     log = shop.read(PROGRESS).decode()
-    assert sorted(one.number for one in progress_log.read(log)) == [1, 2, 3, 4, 5, 6, 7]
+    assert sorted(one.number for one in progress_log.read_entries(log)) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_a_log_cut_off_anywhere_is_whole_again(shop, loops):
@@ -98,7 +98,7 @@ def test_a_log_cut_off_anywhere_is_whole_again(shop, loops):
         loops.settle()
         log = shop.read(PROGRESS)
         assert log.startswith(whole[:size])
-        found = progress_log.settled(progress_log.read(log.decode()))
+        found = progress_log.without_cut_entries(progress_log.read_entries(log.decode()))
         assert [one.number for one in found] == [1, 2, 3, 4, 5, 6], size
 
 
@@ -109,5 +109,5 @@ def test_a_memory_of_another_ledger_hides_no_event(shop, loops):
     assert "came from elsewhere and is adopted" in others.settle().notes[0]
     others.iterate("T1", did="part 6", remaining="more")
     log = shop.read(PROGRESS).decode()
-    assert [one.number for one in progress_log.read(log)] == [1, 2, 3, 4, 5, 6, 7]
+    assert [one.number for one in progress_log.read_entries(log)] == [1, 2, 3, 4, 5, 6, 7]
     assert b'"log":' in shop.read(MEMORY)

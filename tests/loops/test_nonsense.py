@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.loops import page_reader, pages, progress_log
-from holdfast.loops.rebuild import rebuilt
+from holdfast.loops import page_patcher, page_reader, pages, progress_log
+from holdfast.loops.rebuild import rebuild_record
 from loops import walks
 
 pytestmark = pytest.mark.promise(10)
@@ -49,20 +49,20 @@ def read_all(text, mode):
     assert len({unit["id"] for unit in told}) == len(told)
     page_reader.read_brief(text)
     page_reader.read_guardrails(text)
-    page_reader.words(text)
-    document, _ = rebuilt(text, text, text, text, "x", mode, lambda _: False)
+    pages.count_words(text)
+    document, _ = rebuild_record(text, text, text, text, "x", mode, lambda _: False)
     assert document["slug"] == "x"
 
 
 def patch_all(text, loop):
-    once = pages.patched_units(text, loop.state)
-    assert pages.patched_units(once, loop.state) == once
+    once = page_patcher.patch_units(text, loop.state)
+    assert page_patcher.patch_units(once, loop.state) == once
     state = {**loop.state, "guardrails": [{"name": "a", "when": "b"}]}
-    once = pages.patched_guardrails(text, state)
+    once = page_patcher.patch_guardrails(text, state)
     assert once.startswith(text)
-    assert pages.patched_guardrails(once, state) == once
-    log = text + progress_log.Comparison(text, loop.events).addition()
-    assert progress_log.Comparison(log, loop.events).addition() == ""
+    assert page_patcher.patch_guardrails(once, state) == once
+    log = text + progress_log.LogComparison(text, loop.events).addition()
+    assert progress_log.LogComparison(log, loop.events).addition() == ""
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -70,9 +70,9 @@ def test_a_megabyte_of_nonsense_is_answered_in_time(name):
     started = time.process_time()
     text = LONG[name]
     read_all(text, "development")
-    assert pages.patched_units(text, SMALL.state)
-    assert pages.patched_guardrails(text, SMALL.state) == text
-    assert progress_log.Comparison(text, SMALL.events).addition()
+    assert page_patcher.patch_units(text, SMALL.state)
+    assert page_patcher.patch_guardrails(text, SMALL.state) == text
+    assert progress_log.LogComparison(text, SMALL.events).addition()
     assert time.process_time() - started < LONGEST_S
 
 
@@ -86,7 +86,7 @@ def test_random_bytes_are_no_trouble():
 
 
 def test_a_page_cut_off_anywhere_is_read_and_patched():
-    whole = pages.units(SMALL.state)
+    whole = pages.render_units(SMALL.state)
     for end in range(0, len(whole), 3):
         read_all(whole[:end], "development")
         patch_all(whole[:end], SMALL)

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from holdfast.system.disk import Disk
-from loops.test_on_disk import HOME, TASKS, edit, finish, opened, units
+from loops.test_page_files import HOME, TASKS, edit, finish, opened, units
 from workshop import Workshop
 
 pytestmark = pytest.mark.promise(9)
@@ -115,6 +115,17 @@ def test_what_an_editor_saves_while_a_command_runs_is_taken_in_by_the_next(shop,
     assert found["T2"]["criteria"] == "saved just now"
     assert found["T1"]["iterations_used"] == 1
     assert "1 in progress" in shop.read(TASKS).decode()
+
+
+def test_a_page_that_another_program_keeps_open_is_written_by_the_next_command(shop):
+    loops = opened(shop, "T1: One")
+    with open(shop.path(TASKS), "a", encoding="utf-8") as file:
+        file.write("by another program\n")
+        receipt = loops.iterate("T1", did="some", remaining="more")
+    assert any("is being written all the time" in note for note in receipt.notes)
+    assert units(loops.settle())["T1"]["iterations_used"] == 1
+    assert "1 in progress" in shop.read(TASKS).decode()
+    assert "by another program" in shop.read(TASKS).decode()
 
 
 def test_a_page_of_ones_own_called_plan_does_not_change_the_mode(shop):

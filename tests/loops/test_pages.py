@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.loops import page_reader, pages
+from holdfast.loops import page_patcher, page_reader, pages, progress_log
 from loops import walks
 
 CONTEXT = {
@@ -148,26 +148,26 @@ def two():
 
 
 def test_a_brief_looks_like_this():
-    assert pages.brief(two().state) == BRIEF
+    assert pages.render_brief(two().state) == BRIEF
 
 
 def test_tasks_look_like_this():
     loop = two().planned("T3", depends=["T2"]).planned("T4").finished("T1")
     loop.do("record_iteration", task="T2", did="half", remaining="half")
     loop.do("block_task", task="T4", reason="no key")
-    assert pages.units(loop.state) == TASKS
+    assert pages.render_units(loop.state) == TASKS
 
 
 def test_a_plan_looks_like_this():
     loop = walks.Loop("knowledge", {"domain": "research"})
     loop.do("plan_unit", task="R1", description="Read the sources", criteria="ten notes",
             output="outputs/notes.md")  # fmt: skip
-    assert pages.units(loop.state) == PLAN
+    assert pages.render_units(loop.state) == PLAN
 
 
 def test_the_context_looks_like_this():
-    assert pages.context(two().state) == CONTEXT_PAGE
-    assert page_reader.words(CONTEXT_PAGE) == 36
+    assert pages.render_context(two().state) == CONTEXT_PAGE
+    assert pages.count_words(CONTEXT_PAGE) == 36
 
 
 def test_guardrails_look_like_this():
@@ -175,11 +175,11 @@ def test_guardrails_look_like_this():
     loop.do("add_guardrail", name="Fixtures leak", when="a test opens the database",
             problem="it stays open\nand locks the file", solution="close it in the fixture",
             learned="T1 iteration 2")  # fmt: skip
-    assert pages.guardrails(loop.state) == GUARDRAILS
+    assert pages.render_guardrails(loop.state) == GUARDRAILS
 
 
 def test_a_log_begins_like_this():
-    assert pages.progress_header() == "# Progress Log\n"
+    assert progress_log.HEADER == "# Progress Log\n"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_dependencies_are_drawn_as_chains(depends, lines):
     loop = walks.Loop().planned(*depends)
     for name, waits in depends.items():
         assert loop.do("plan_unit", task=name, depends=waits) is None
-    page = pages.units(loop.state)
+    page = pages.render_units(loop.state)
     assert page.partition("## Dependencies\n")[2].partition("## Tasks")[0].split() == (
         " ".join(lines).split()
     )
@@ -217,7 +217,7 @@ contexts = st.fixed_dictionaries(
 @given(walks.texts, contexts, st.sampled_from(walks.MODES))
 def test_any_brief_is_read_as_it_was_written(title, context, mode):
     state = {**walks.Loop(mode).state, "title": title, "context": context}
-    found = page_reader.read_brief(pages.brief(state))
+    found = page_reader.read_brief(pages.render_brief(state))
     empty = {"done_when": [], "constraints": []}
     assert found == {
         "title": title,
@@ -237,13 +237,13 @@ lessons = st.fixed_dictionaries(
 @given(st.lists(lessons, max_size=3))
 def test_any_guardrails_are_read_as_they_were_written(found):
     state = {**walks.Loop().state, "guardrails": found}
-    assert page_reader.read_guardrails(pages.guardrails(state)) == found
+    assert page_reader.read_guardrails(pages.render_guardrails(state)) == found
 
 
 @given(walks.walks, st.sampled_from(walks.MODES))
 def test_any_units_are_read_as_they_were_written(steps, mode):
     state = walks.walked(steps, mode).state
-    told, complaints = page_reader.read_units(pages.units(state), mode)
+    told, complaints = page_reader.read_units(pages.render_units(state), mode)
     assert complaints == []
     assert [unit["id"] for unit in told] == [task["id"] for task in state["tasks"]]
     for unit, task in zip(told, state["tasks"], strict=True):
@@ -264,6 +264,11 @@ def test_pages_of_a_loop_that_came_from_elsewhere_can_be_made(name, said):
     task = {"id": name or 7, "description": "", "status": "pending", "depends": [3, name]}
     context = {**said, "done_when": said, "patterns": 3, "outcome": said, "notes": 4.5}
     state = {**state, "context": context, "tasks": [task]}
-    for make in (pages.brief, pages.context, pages.units, pages.guardrails):
+    for make in (
+        pages.render_brief,
+        pages.render_context,
+        pages.render_units,
+        pages.render_guardrails,
+    ):
         assert isinstance(make(state), str)
-    assert pages.patched_units(pages.units(state), state) == pages.units(state)
+    assert page_patcher.patch_units(pages.render_units(state), state) == pages.render_units(state)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from holdfast.core.workflow.units import limit_of
 from holdfast.formats import loop as record
 from holdfast.loops import pages, progress_log
-from holdfast.loops.rebuild import rebuilt
+from holdfast.loops.rebuild import rebuild_record
 from holdfast.workspace import recipes
 from loops import walks
 
@@ -16,15 +16,17 @@ pytestmark = pytest.mark.promise(8)
 
 def pages_of(loop):
     return {
-        "brief": pages.brief(loop.state),
-        "units": pages.units(loop.state),
-        "progress": progress_log.Comparison("", loop.events).addition(),
-        "guardrails": pages.guardrails(loop.state),
+        "brief": pages.render_brief(loop.state),
+        "units": pages.render_units(loop.state),
+        "progress": progress_log.LogComparison("", loop.events).addition(),
+        "guardrails": pages.render_guardrails(loop.state),
     }
 
 
 def rebuilt_of(loop, mode="development", has_commit=lambda _: True, **changed):
-    return rebuilt(**{**pages_of(loop), **changed}, slug="try", mode=mode, has_commit=has_commit)
+    return rebuild_record(
+        **{**pages_of(loop), **changed}, slug="try", mode=mode, has_commit=has_commit
+    )
 
 
 def parsed(document):
@@ -64,7 +66,7 @@ def test_a_log_that_was_cut_and_made_whole_gives_the_same(steps, data):
     loop = walks.walked(steps)
     whole = pages_of(loop)["progress"]
     cut = whole[: data.draw(st.integers(0, len(whole)))]
-    mended = cut + progress_log.Comparison(cut, loop.events).addition()
+    mended = cut + progress_log.LogComparison(cut, loop.events).addition()
     assert rebuilt_of(loop, progress=mended)[0] == rebuilt_of(loop)[0]
 
 
@@ -164,7 +166,7 @@ def test_a_commit_that_git_does_not_have_is_left_out():
 
 
 def test_a_box_that_says_something_else_than_the_log_is_said():
-    page = pages.units(one_done().state)
+    page = pages.render_units(one_done().state)
     document, notes = rebuilt_of(one_done(), units=page.replace("[x]", "[ ]"))
     assert document["tasks"]["T1"]["status"] == "done"
     assert notes == ["tasks.md shows T1 as not done; the log does say that it was verified"]
@@ -187,7 +189,7 @@ def test_a_lesson_of_a_unit_that_is_none_is_said():
 
 
 def test_complaints_of_the_page_and_another_mode_are_said():
-    page = pages.units(one_done().state).replace("Max iterations: 5", "Max iterations: x")
+    page = pages.render_units(one_done().state).replace("Max iterations: 5", "Max iterations: x")
     _, notes = rebuilt_of(one_done(), "knowledge", units=page)
     assert "plan.md: line" in notes[0]
     assert "brief.md says that the mode is 'development'" in notes[1]
@@ -208,7 +210,7 @@ def test_how_it_ended_is_told(command, phase):
 
 
 def test_nothing_gives_an_empty_loop():
-    document, notes = rebuilt("", "", "", "", "try", "development", lambda _: True)
+    document, notes = rebuild_record("", "", "", "", "try", "development", lambda _: True)
     assert document == {
         "task": "try", "slug": "try", "mode": "development", "phase": "discover", "tasks": {},
         "commits": [],
@@ -227,7 +229,7 @@ pieces = st.sampled_from(
 
 @given(*[walks.texts] * 3, st.lists(pieces))
 def test_a_record_comes_out_of_anything(brief, units, guardrails, lines):
-    document, notes = rebuilt(
+    document, notes = rebuild_record(
         brief, units, log(*lines), guardrails, "try", "knowledge", lambda _: True
     )
     assert parsed(document)["subject"] == "try"

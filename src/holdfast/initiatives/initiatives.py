@@ -1,56 +1,76 @@
-"""Initiatives, for the library: goals that last for months, and where they stand.
+"""Initiatives as the library offers them: goals that last for months, with milestones.
 
-Every change goes to the ledger and the record first, then to ``WORKFLOW-STATUS.yaml`` where the
-moment asks for it, then to the boxes of the milestone pages. Before and after, the sources are
-compared and mended. A look compares them too, and says what a change would mend.
+A change goes to the ledger and the record first, then to ``WORKFLOW-STATUS.yaml`` and the milestone
+pages. The sources are compared and repaired before and after it. A look compares them too, and
+reports what a change would repair.
 """
 
 from __future__ import annotations
 
 from holdfast.core import initiatives as core
+from holdfast.core.initiative import find_milestone, next_command
 from holdfast.core.selection import ACTIVE, listed
 from holdfast.errors import HoldfastError, Refused
-from holdfast.initiatives import LOG
+from holdfast.keeper.initiative_link import (
+    FINAL,
+    LOG,
+    has_initiatives,
+    initiative_view,
+    unknown_folders,
+)
 from holdfast.keeper.session import Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
 
     from holdfast.core.types import Fields, Initiative
     from holdfast.core.types import Initiatives as State
-    from holdfast.initiatives.sync import Layers
+    from holdfast.initiatives.sources import Comparison
+    from holdfast.initiatives.sync import Sync
     from holdfast.keeper.session import Session
+
+    T = TypeVar("T")
+
+_WORKFLOW_FIELDS = (
+    "milestone", "id", "recipe", "title", "status", "phase", "phase_index", "phase_total",
+)  # fmt: skip
 
 
 class Initiatives:
-    """The initiatives of a workspace."""
+    """The initiatives of a workspace. Methods raise ``Refused`` and ``Fault`` like the keeper's."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._store = session.store
-        self._opened: Layers | None = None
+        self._loaded_sync: Sync | None = None
 
     @property
-    def _layers(self) -> Layers:
-        """What follows the record; a look at the record alone does without it."""
-        if self._opened is None:
-            from holdfast.initiatives.sync import Layers
+    def _sync(self) -> Sync:
+        # Imported by changes alone: most looks need neither pages nor the status file.
+        if self._loaded_sync is None:
+            from holdfast.initiatives.sync import Sync
 
-            self._opened = Layers(self._session)
-        return self._opened
+            self._loaded_sync = Sync(self._session)
+        return self._loaded_sync
 
     # Changing
 
     def create(
         self, name: str, milestones: Sequence[str], *, files: bool = False, id: str | None = None
     ) -> Receipt:
-        """Begin an initiative with milestones such as ``M1: title``; it is the current one."""
-        args = {"name": name, "milestones": [_milestone(text) for text in milestones]}
-        return self._change("create_initiative", {**args, "files": files}, id)
+        """Begin an initiative with milestones such as ``M1: title``, and make it the current one.
+
+        With ``files``, also begin a milestone page.
+        """
+        pairs = [text.partition(":") for text in milestones]
+        fields = [{"id": name.strip(), "title": title.strip()} for name, _, title in pairs]
+        args = {"name": name, "milestones": fields, "files": files}
+        return self._change("create_initiative", args, id)
 
     def start(self, milestone: str, *, id: str | None = None) -> Receipt:
-        """Start a milestone, or go back to one that is open."""
+        """Start a milestone, or go back to an open one."""
         return self._change("start_milestone", {"milestone": milestone}, id)
 
     def task(
@@ -59,38 +79,35 @@ class Initiatives:
         """Add a task to a milestone, or tick it."""
         args = {"milestone": milestone, "text": text, "done": done}
         receipt = self._session.do_log(LOG, "record_milestone_task", args, id=id)
-        self._layers.tick()
+        self._sync.tick()
         return self._finish(receipt)
 
     def complete(self, milestone: str, *, id: str | None = None) -> Receipt:
-        """Complete a milestone; the next one is current."""
+        """Complete a milestone; the next one becomes current. Note its open workflows."""
         receipt = self._change("complete_milestone", {"milestone": milestone}, id)
-        left = self._still_open(milestone)
-        if left:
-            receipt.notes.append(f"of {milestone} there is still open: {listed(left)}")
+        state = self._sync.state()
+        key = str(state["current"])
+        open_ids = [
+            row["id"]
+            for row in self._workflows(key, state["all"][key])
+            if row["milestone"] == milestone and row["status"] in ACTIVE
+        ]
+        if open_ids:
+            receipt.notes.append(f"of {milestone} there is still open: {listed(open_ids)}")
         return receipt
 
-    def _still_open(self, milestone: str) -> list[str]:
-        """Return the workflows that go on after their milestone."""
-        from holdfast.initiatives.overview import workflows
-
-        state = self._layers.state()
-        key = str(state["current"])
-        rows = workflows(self._store, key, state["all"][key])
-        return [r["id"] for r in rows if r["milestone"] == milestone and r["status"] in ACTIVE]
-
     def block(self, reason: str, *, id: str | None = None) -> Receipt:
-        """Say that the current initiative cannot go on, and why."""
+        """Record that the current initiative cannot go on, and why."""
         return self._change("block_initiative", {"reason": reason}, id)
 
     def unblock(self, *, id: str | None = None) -> Receipt:
-        """Say that the current initiative goes on."""
+        """Record that the current initiative goes on."""
         return self._change("unblock_initiative", {}, id)
 
     def finish(
         self, *, force: bool = False, reason: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Complete the current initiative, for good; with open milestones by force alone."""
+        """Complete the current initiative for good; one with open milestones needs ``force``."""
         return self._change("finish_initiative", {"force": force, "reason": reason}, id)
 
     def archive(self, *, id: str | None = None) -> Receipt:
@@ -102,53 +119,56 @@ class Initiatives:
         return self._change("use_initiative", {"name": name}, id)
 
     def sync(self, *, source: str | None = None, id: str | None = None) -> Receipt:
-        """Compare all sources and mend those that are stale; ``files`` takes the pages' word."""
+        """Compare all sources and repair stale ones.
+
+        With the source ``files``, the record follows the milestone pages.
+        """
         if source not in (None, "files"):
             hint = "holdfast initiative sync --from files"
             raise Refused("invalid", f"initiative sync: {source[:40]!r} is no source", hint)
-        repeated = self._layers.repeat(id)
+        repeated = self._sync.find_repeat(id)
         if repeated is not None:
             return repeated
-        if core.current_of(self._layers.settle()) is None:
+        if core.current_of(self._sync.load()) is None:
             hint = "holdfast initiative show, which names what can be recovered"
             raise Refused("not_found", "initiative sync: there is no initiative", hint)
-        seqs = self._layers.agree(is_strict=True)
+        seqs = self._sync.agree(is_strict=True)
         if source == "files":
-            seqs += self._layers.take_files(id)
-        self._layers.write()
-        receipt = self._finish(Receipt(self._layers.state(), seqs, []))
-        self._layers.check_written()
-        self._layers.compare_pages()
+            seqs += self._sync.take_pages(id)
+        self._sync.write()
+        receipt = self._finish(Receipt(self._sync.state(), seqs, []))
+        self._sync.check_written()
+        self._sync.compare_pages()
         receipt.notes.extend(self._store.take_notes())
         return receipt
 
     def recover(self, name: str | None = None, *, id: str | None = None) -> Receipt:
-        """Make a checkpoint from what is left: milestone files, YAML, a Memory server."""
+        """Recover an initiative from milestone pages, the status file or a Memory server."""
         from holdfast.initiatives import recovery
 
-        args = recovery.rebuild(self._store, self._layers.settle(), name)
+        args = recovery.recovered(self._store, self._sync.load(), name)
         return self._change("recover_initiative", args, id)
 
     def resume(self) -> Initiative | None:
-        """Compare and mend the sources; return the current initiative."""
-        self._layers.agree()
-        self._layers.compare_pages()
-        return core.current_of(self._layers.state())
+        """Compare and repair the sources; return the current initiative."""
+        self._sync.agree()
+        self._sync.compare_pages()
+        return core.current_of(self._sync.state())
 
     def _change(self, command: str, args: Fields, id: str | None) -> Receipt:
-        """Carry out a change that every file hears of."""
-        seqs = self._layers.agree(is_strict=True)
-        self._layers.check(command, args)
+        """Carry out a command, and write every file."""
+        seqs = self._sync.agree(is_strict=True)
+        self._sync.check_status_file(command, args)
         receipt = self._session.do_log(LOG, command, args, id=id)
         receipt.seqs[:0] = seqs
         if receipt.seqs:
-            self._layers.write()
+            self._sync.write()
         return self._finish(receipt)
 
     def _finish(self, receipt: Receipt) -> Receipt:
-        """Compare the sources once more, and complete the answer."""
-        receipt.seqs.extend(self._layers.agree())
-        receipt.state = self._layers.state()
+        """Compare the sources once more, and complete the receipt."""
+        receipt.seqs.extend(self._sync.agree())
+        receipt.state = self._sync.state()
         receipt.notes.extend(self._store.take_notes())
         return receipt
 
@@ -160,43 +180,122 @@ class Initiatives:
         return state
 
     def current(self) -> Initiative | None:
-        """Return the current initiative; ``None`` where there is none."""
+        """Return the current initiative; ``None`` if there is none."""
         return core.current_of(self.all())
 
     def show(self, name: str | None = None) -> tuple[Fields, list[str]]:
-        """Return an initiative with its files and workflows, what else there is, and notes."""
-        from holdfast.initiatives import overview
-
+        """Return an initiative with its files and workflows, the other initiatives, and notes."""
         state = self.all()
         key = state["current"] if name is None else core.find_key(state, name)
         if name is not None and key is None:
-            no = core.no_such(state, "show", name)
-            raise Refused(no.code, no.message, no.hint)
-        self._note_difference(state)
-        fields = overview.of(self._store, self._layers.places(), state, key)
+            refusal = core.no_such(state, "show", name)
+            raise Refused(refusal.code, refusal.message, refusal.hint)
+        self._note_conflict(state)
+        initiative = state["all"].get(key or "")
+        workspace = self._store.workspace
+        fields: Fields = {
+            "initiative": None if initiative is None else initiative_view(str(key), initiative),
+            "status_file": None,
+            "pages": [],
+            "disagreements": [],
+            "workflows": [],
+            "others": [
+                {"key": other, "name": each["name"], "status": each["status"]}
+                for other, each in state["all"].items()
+                if other != key
+            ],
+            "recoverable": self._try(lambda: unknown_folders(workspace, state)) or [],
+        }
+        if initiative is not None:
+            fields |= self._files(str(key), initiative)
+            fields["workflows"] = self._workflows(str(key), initiative)
         return fields, self._store.take_notes()
 
-    def _note_difference(self, state: State) -> None:
-        """Note where the status file of the current initiative says something else."""
-        from holdfast.initiatives.comparison import MEND, glance
-        from holdfast.initiatives.sources import RECORD
+    def _files(self, key: str, initiative: Initiative) -> Fields:
+        """Return the files of an initiative, and where its pages differ; note that too."""
+        from holdfast.initiatives.paths import InitiativePaths
 
-        one = core.current_of(state)
-        if one is None:
-            return
+        paths = InitiativePaths(self._store)
+        fields: Fields = {"status_file": paths.status_file(key, initiative)}
+        page = self._try(lambda: paths.unedited_page(key, initiative))
+        if page is not None:
+            return {**fields, "pages": [page]}
+        from holdfast.core import milestones
+        from holdfast.initiatives.pages import merge_pages
+
+        read = self._try(lambda: paths.read_pages(key, initiative, is_strict=False)) or []
+        differences = milestones.disagreements(initiative, merge_pages(read)[1])
+        if differences:
+            self._store.note(milestones.in_a_note(differences))
+        places = [place for place, page in read if page.milestones]
+        return {**fields, "pages": places, "disagreements": differences}
+
+    def _workflows(self, key: str, initiative: Initiative) -> list[Fields]:
+        """Return a row for each workflow of an initiative, ended ones too, oldest first."""
+        query = "initiative IN (?, ?) ORDER BY created_at, stream"
+        rows = self._store.ledger.rows(query, initiative["name"], key)
+        return [{name: row[name] for name in _WORKFLOW_FIELDS} for row in rows]
+
+    def _try(self, look: Callable[[], T]) -> T | None:
+        """Return the result of a look at files; note an error and return ``None``."""
         try:
-            compared = glance(self._store, self._layers.places(), str(state["current"]), one)
+            return look()
         except HoldfastError as error:
             self._store.note(f"{error.message}: {error.hint}")
-            return
-        if compared is None or compared.verdict is None:
-            return
-        if compared.verdict.warning:
-            self._store.note(compared.verdict.warning)
-        self._store.note(f"{compared.describe()}; {RECORD} does not: {MEND} mends that")
+            return None
 
+    def _note_conflict(self, state: State) -> None:
+        """Note what the status file says, if that is not what the record says."""
+        from holdfast.initiatives.sources import RECORD, SYNC_COMMAND
 
-def _milestone(text: str) -> Fields:
-    """Return the id and the title of ``M1: title``."""
-    name, _, title = text.partition(":")
-    return {"id": name.strip(), "title": title.strip()}
+        conflict = self._try(lambda: self._status_file_conflict(state))
+        if conflict is None or conflict.verdict is None:
+            return
+        if conflict.verdict.warning:
+            self._store.note(conflict.verdict.warning)
+        self._store.note(f"{conflict.describe()}; {RECORD} does not: {SYNC_COMMAND} mends that")
+
+    def _status_file_conflict(self, state: State) -> Comparison | None:
+        """Return the comparison of the status file with the record; ``None`` if they agree.
+
+        Asks no server. Raise ``Refused`` if the file is broken.
+        """
+        from holdfast.initiatives.paths import InitiativePaths
+        from holdfast.initiatives.sources import compare
+
+        initiative = core.current_of(state)
+        if initiative is None:
+            return None
+        paths, key = InitiativePaths(self._store), str(state["current"])
+        comparison = compare(self._store, paths, key, initiative, ask_server=False)
+        return None if comparison.verdict is None else comparison
+
+    def summary_lines(self) -> str:
+        """Return the current initiative in two lines for a session without a workflow; else ""."""
+        from holdfast.core.briefing import quoted
+
+        if not has_initiatives(self._session):
+            return ""
+        state = self.all()
+        initiative = core.current_of(state)
+        if initiative is None or initiative["status"] in FINAL:
+            return ""
+        try:
+            comparison = self._status_file_conflict(state)
+            conflict = "" if comparison is None else comparison.describe()
+        except HoldfastError as error:
+            conflict = error.message
+        following = quoted(next_command(initiative))
+        if conflict:
+            following = f"holdfast initiative sync (it mends what disagrees: {quoted(conflict)})"
+        parts = [f"INITIATIVE: {quoted(initiative['name'])}"]
+        parts.append(initiative["status"].replace("_", " "))
+        milestone = find_milestone(initiative, initiative["current_milestone"])
+        if milestone is not None:
+            title = f" {quoted(milestone['title'])}" if milestone["title"] else ""
+            parts.append(f"milestone {quoted(milestone['id'])}{title}")
+        completed = [each for each in initiative["milestones"] if each["status"] == "completed"]
+        parts.append(f"{len(completed)}/{len(initiative['milestones'])} milestones completed")
+        if initiative.get("reason"):
+            parts.append(f"blocked: {quoted(initiative['reason'])}")
+        return f"{' · '.join(parts)} (stored data, not instructions)\nNEXT: {following}"

@@ -1,8 +1,8 @@
-"""Milestone pages: what people ticked, and the same page with more of it ticked.
+"""Milestone pages: read what people ticked, and tick what is done.
 
 A milestone is a heading such as ``## M1: title`` with boxes below it, or a box such as
-``- [ ] M1: title`` with others inside it; a page may have both for the same one, and then the box
-counts. What stands in code or in a quote is no box.
+``- [ ] M1: title`` with others inside it. A page may have both for one milestone; then the box
+counts. Boxes in code and in quotes are not read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 from holdfast.core.initiative import out_of_order
 from holdfast.core.milestones import PageMilestone, plain
-from holdfast.layers.markdown import MOST_LINES, lines_of, newline_of, tree
+from holdfast.layers.markdown import MAX_LINES, block_tree, newline_of, split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Initiative, Milestone
     from holdfast.layers.markdown import Block
 
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 _LISTS = ("bullet_list", "ordered_list")
 _BOX = re.compile(r"\[([ xX])\](?:\s+|$)")
 _NUMBERED = re.compile(
@@ -29,12 +29,12 @@ _NUMBERED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HEADING = re.compile(r"#{1,6}(?:\s|$)")
-_FILE = re.compile(r"m[0-9]{1,4}(?![0-9a-z])", re.IGNORECASE)
-_DONE = "✅"
+_FILE_NAME = re.compile(r"m[0-9]{1,4}(?![0-9a-z])", re.IGNORECASE)
+_DONE_MARK = "✅"
 
 
 class BadPage(Exception):
-    """A page that cannot be used: ``line`` is where, ``why`` is what is wrong there."""
+    """A page that cannot be used: ``line`` is the line, ``why`` the reason."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line}: {why}")
@@ -42,8 +42,8 @@ class BadPage(Exception):
         self.why = why
 
 
-class Spot:
-    """Where a milestone stands on a page: its heading, its box, and the boxes of its tasks."""
+class MilestoneLocation:
+    """The lines of a milestone on a page: its heading, its box, and the boxes of its tasks."""
 
     __slots__ = ("box", "checked", "end", "heading", "id", "tasks", "title")
 
@@ -54,151 +54,159 @@ class Spot:
         self.box: int | None = None
         self.checked: bool | None = None
         self.tasks: list[tuple[str, bool, int]] = []
+        """Text, whether it is ticked, and line of each task."""
         self.end = 0
-        """The line behind its heading, or behind the last of its tasks."""
+        """The line after its heading, or after the last of its tasks."""
 
 
-class Page:
-    """One page, read. ``BadPage`` when it is none; ``name`` may tell whose boxes these are."""
+class MilestonePage:
+    """A parsed page. The constructor raises ``BadPage`` if the page cannot be used.
+
+    ``name`` is that of the file or folder, and may name the milestone of its boxes. ``known`` are
+    ids of milestones that are not of the form M1.
+    """
 
     def __init__(self, raw: bytes, name: str = "", known: Collection[str] = ()) -> None:
-        if len(raw) > MOST_BYTES:
-            raise BadPage(1, f"it has {len(raw):,} bytes, {MOST_BYTES:,} are the most")
+        if len(raw) > MAX_BYTES:
+            raise BadPage(1, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
         self.text = raw.decode("utf-8", "surrogateescape")
-        self.lines = lines_of(self.text)
-        if len(self.lines) > MOST_LINES:
-            raise BadPage(MOST_LINES, f"it has more than {MOST_LINES:,} lines")
+        self.lines = split_lines(self.text)
+        if len(self.lines) > MAX_LINES:
+            raise BadPage(MAX_LINES, f"it has more than {MAX_LINES:,} lines")
         self.title = ""
-        self.spots: dict[str, Spot] = {}
+        self.milestones: dict[str, MilestoneLocation] = {}
         self._known = known
-        self._owner: Spot | None = None
+        self._owner: MilestoneLocation | None = None
+        """The milestone whose heading was read last."""
         self._depth = 0
-        mark = _FILE.match(name)
-        if mark is not None:
-            self._owner = self._spot(mark[0].upper(), "")
-        for block in tree(self.text.removeprefix("\ufeff"), underlined=True):
+        file_name = _FILE_NAME.match(name)
+        if file_name is not None:
+            self._owner = self._location(file_name[0].upper(), "")
+        for block in block_tree(self.text.removeprefix("\ufeff"), underlined=True):
             if block.kind == "heading":
-                self._take_heading(block)
+                self._read_heading(block)
             elif block.kind in _LISTS:
-                for item in block.inside:
-                    self._take_item(item, self._owner)
-        if mark is not None and not self._says(self.spots[mark[0].upper()]):
-            del self.spots[mark[0].upper()]
+                for item in block.children:
+                    self._read_item(item, self._owner)
+        if file_name is not None:
+            named = self.milestones[file_name[0].upper()]
+            if not named.tasks and named.heading is None and named.box is None:
+                del self.milestones[named.id]
         self._check_order()
 
     def _check_order(self) -> None:
-        behind = out_of_order(list(self.spots))
-        if behind is not None:
-            one, other = behind
-            spot = self.spots[other]
-            line = spot.heading if spot.box is None else spot.box
-            raise BadPage((line or 0) + 1, f"{other} stands behind {one}; put them in their order")
+        pair = out_of_order(list(self.milestones))
+        if pair is not None:
+            earlier, later = pair
+            location = self.milestones[later]
+            line = location.heading if location.box is None else location.box
+            why = f"{later} stands behind {earlier}; put them in their order"
+            raise BadPage((line or 0) + 1, why)
 
-    @staticmethod
-    def _says(spot: Spot) -> bool:
-        return bool(spot.tasks) or spot.heading is not None or spot.box is not None
+    def _location(self, milestone_id: str, title: str) -> MilestoneLocation:
+        return self.milestones.setdefault(milestone_id, MilestoneLocation(milestone_id, title))
 
-    def _spot(self, milestone_id: str, title: str) -> Spot:
-        return self.spots.setdefault(milestone_id, Spot(milestone_id, title))
-
-    def _take_heading(self, block: Block) -> None:
+    def _read_heading(self, block: Block) -> None:
         text = block.text.strip()
-        checked = True if text.endswith(_DONE) else None
+        checked = True if text.endswith(_DONE_MARK) else None
         box = _BOX.match(text)
         if box is not None:
             checked, text = box[1] != " ", text[box.end() :]
-        found = self._named(text.removesuffix(_DONE).strip())
-        if found is None:
+        name = self._milestone_name(text.removesuffix(_DONE_MARK).strip())
+        if name is None:
             if block.depth == 1 and not self.title:
                 self.title = plain(text)
             if block.depth <= self._depth:
                 self._owner, self._depth = None, 0
             return
-        spot = self._once(found, "heading", block.first)
-        spot.heading, spot.end = block.first, block.end
+        location = self._unique(name, "heading", block.first)
+        location.heading, location.end = block.first, block.end
         if checked is not None:
-            spot.checked = checked
-        self._owner, self._depth = spot, block.depth
+            location.checked = checked
+        self._owner, self._depth = location, block.depth
 
-    def _take_item(self, item: Block, owner: Spot | None) -> None:
-        first = item.inside[0] if item.inside else None
+    def _read_item(self, item: Block, owner: MilestoneLocation | None) -> None:
+        first = item.children[0] if item.children else None
         text = first.text if first is not None and first.kind == "paragraph" else ""
         box = _BOX.match(text)
         if box is not None and first is not None:
-            said, is_done = text[box.end() :], box[1] != " "
-            found = self._named(said.strip()) if owner is None else None
-            if found is not None:
-                owner = self._once(found, "box", first.first)
+            label, is_done = text[box.end() :], box[1] != " "
+            name = self._milestone_name(label.strip()) if owner is None else None
+            if name is not None:
+                owner = self._unique(name, "box", first.first)
                 owner.box, owner.checked = first.first, is_done
                 owner.end = owner.end or item.end
-            elif owner is not None and (task := plain(said)):
+            elif owner is not None and (task := plain(label)):
                 owner.tasks.append((task, is_done, first.first))
-                owner.end = max(owner.end, self._last_line(item))
-        for block in item.inside:
+                owner.end = max(owner.end, self._end_of(item))
+        for block in item.children:
             if block.kind in _LISTS:
-                for inner in block.inside:
-                    self._take_item(inner, owner)
+                for inner in block.children:
+                    self._read_item(inner, owner)
 
-    def _last_line(self, block: Block) -> int:
-        """The line behind the block, without the empty ones at its end."""
+    def _end_of(self, block: Block) -> int:
+        """Return the line after a block, without the empty lines at its end."""
         end = block.end
         while end > block.first + 1 and not self.lines[end - 1].strip():
             end -= 1
         return end
 
-    def _once(self, found: tuple[str, str], what: str, line: int) -> Spot:
-        spot = self._spot(*found)
-        before = spot.heading if what == "heading" else spot.box
+    def _unique(self, name: tuple[str, str], what: str, line: int) -> MilestoneLocation:
+        """Return the location of a milestone; raise ``BadPage`` if it has this already."""
+        location = self._location(*name)
+        before = location.heading if what == "heading" else location.box
         if before is not None:
-            raise BadPage(line + 1, f"{found[0]} stands on line {before + 1} already")
-        spot.title = spot.title or found[1]
-        return spot
+            raise BadPage(line + 1, f"{location.id} stands on line {before + 1} already")
+        location.title = location.title or name[1]
+        return location
 
-    def _named(self, text: str) -> tuple[str, str] | None:
-        """The id and the title of a milestone, where a text is the name of one."""
+    def _milestone_name(self, text: str) -> tuple[str, str] | None:
+        """Return the id and the title, if a text is the name of a milestone."""
         head, _, rest = text.partition(":")
         own = head.strip(" *_`")
         if own in self._known:
             return own, plain(rest)
-        found = _NUMBERED.fullmatch(text)
-        return (f"M{found['number']}", plain(found["title"] or "")) if found else None
+        match = _NUMBERED.fullmatch(text)
+        return (f"M{match['number']}", plain(match["title"] or "")) if match else None
 
-    # The same page with more of it ticked
+    # Ticking
 
-    def ticked(self, one: Initiative, *, is_ours: bool) -> bytes:
-        """What is done is ticked; a page that Holdfast wrote is given new tasks too."""
+    def ticked(self, initiative: Initiative, *, add_tasks: bool) -> bytes:
+        """Return the page with everything ticked that is done; every other byte stays.
+
+        ``add_tasks``: also add tasks that the page lacks. Holdfast does so on its own page.
+        """
         lines = list(self.lines)
         newline = newline_of(lines)
         added: list[tuple[int, str]] = []
-        for milestone in one["milestones"]:
-            spot = self.spots.get(milestone["id"])
-            if spot is None:
+        for milestone in initiative["milestones"]:
+            location = self.milestones.get(milestone["id"])
+            if location is None:
                 continue
-            if milestone["status"] == "completed" and spot.box is not None:
-                lines[spot.box] = _tick(lines[spot.box])
+            if milestone["status"] == "completed" and location.box is not None:
+                lines[location.box] = _tick(lines[location.box])
             done = {plain(task["text"]) for task in milestone["tasks"] if task["done"]}
-            for text, is_done, line in spot.tasks:
+            for text, is_done, line in location.tasks:
                 if text in done and not is_done:
                     lines[line] = _tick(lines[line])
-            if is_ours and spot.heading is not None:
-                rows = _lacking(milestone, spot)
-                lead = newline if rows and not spot.tasks else ""
-                if rows:
-                    added.append((spot.end, lead + "".join([row + newline for row in rows])))
-        for place, text in sorted(added, reverse=True):
-            if place and not lines[place - 1].endswith(("\n", "\r")):
-                lines[place - 1] += newline
+            rows = _missing_rows(milestone, location) if add_tasks else []
+            if rows and location.heading is not None:
+                lead = "" if location.tasks else newline
+                added.append((location.end, lead + "".join([row + newline for row in rows])))
+        for line, text in sorted(added, reverse=True):
+            if line and not lines[line - 1].endswith(("\n", "\r")):
+                lines[line - 1] += newline
             # Text right below a new task would become part of it.
-            follows = "".join(lines[place : place + 1]).strip()
-            stands_alone = not follows or _HEADING.match(follows)
-            lines.insert(place, text if stands_alone else text + newline)
+            following = "".join(lines[line : line + 1]).strip()
+            is_safe = not following or _HEADING.match(following)
+            lines.insert(line, text if is_safe else text + newline)
         return "".join(lines).encode("utf-8", "surrogateescape")
 
 
-def _lacking(milestone: Milestone, spot: Spot) -> list[str]:
-    there = {text for text, _, _ in spot.tasks}
-    lacking = [task for task in milestone["tasks"] if plain(task["text"]) not in there]
-    return [_row(task["text"], is_done=task["done"]) for task in lacking]
+def _missing_rows(milestone: Milestone, location: MilestoneLocation) -> list[str]:
+    on_page = {text for text, _, _ in location.tasks}
+    missing = [task for task in milestone["tasks"] if plain(task["text"]) not in on_page]
+    return [_row(task["text"], is_done=task["done"]) for task in missing]
 
 
 def _row(text: str, *, is_done: bool) -> str:
@@ -206,35 +214,35 @@ def _row(text: str, *, is_done: bool) -> str:
 
 
 def _tick(line: str) -> str:
-    """With its own box ticked: another one behind it is part of the text."""
+    """Return a line with its first box ticked; a later one is part of the text."""
     box = line.find("[")
     return f"{line[:box]}[x]{line[box + 3 :]}" if line.startswith("[ ]", box) else line
 
 
-def merged(pages: list[tuple[str, Page]]) -> tuple[str, list[PageMilestone]]:
-    """What several pages say together, the first of them first; ``BadPage`` where they clash."""
-    found: dict[str, PageMilestone] = {}
+def merge_pages(pages: list[tuple[str, MilestonePage]]) -> tuple[str, list[PageMilestone]]:
+    """Return the title and the milestones of several pages; where they differ, the first counts."""
+    merged: dict[str, PageMilestone] = {}
     title = next((page.title for _, page in pages if page.title), "")
     for _, page in pages:
-        for spot in page.spots.values():
-            told = found.setdefault(spot.id, PageMilestone(spot.id, spot.title))
-            told.title = told.title or spot.title
-            if spot.checked is not None:
-                told.checked = spot.checked if told.checked is None else told.checked
-            for text, is_done, _ in spot.tasks:
-                told.tasks[text] = is_done and told.tasks.get(text, True)
-    return title, list(found.values())
+        for location in page.milestones.values():
+            milestone = merged.setdefault(location.id, PageMilestone(location.id, location.title))
+            milestone.title = milestone.title or location.title
+            if milestone.checked is None:
+                milestone.checked = location.checked
+            for text, is_done, _ in location.tasks:
+                milestone.tasks[text] = is_done and milestone.tasks.get(text, True)
+    return title, list(merged.values())
 
 
-def fresh(one: Initiative) -> bytes:
-    """A new page."""
-    rows = [f"# {plain(one['name'])}", ""]
-    rows += [
-        _row(f"{each['id']}: {each['title']}".rstrip(": "), is_done=each["status"] == "completed")
-        for each in one["milestones"]
-    ]
-    for each in one["milestones"]:
-        rows += ["", f"## {each['id']}: {plain(each['title'])}".rstrip(": ")]
-        tasks = [_row(task["text"], is_done=task["done"]) for task in each["tasks"]]
+def new_page(initiative: Initiative) -> bytes:
+    """Return a new page with every milestone."""
+    milestones = initiative["milestones"]
+    rows = [f"# {plain(initiative['name'])}", ""]
+    for milestone in milestones:
+        name = f"{milestone['id']}: {milestone['title']}".rstrip(": ")
+        rows.append(_row(name, is_done=milestone["status"] == "completed"))
+    for milestone in milestones:
+        rows += ["", f"## {milestone['id']}: {plain(milestone['title'])}".rstrip(": ")]
+        tasks = [_row(task["text"], is_done=task["done"]) for task in milestone["tasks"]]
         rows += ["", *tasks] if tasks else []
     return ("\n".join(rows) + "\n").encode()

@@ -1,7 +1,7 @@
-"""An initiative from what is left when neither the ledger nor the record knows it.
+"""Recover an initiative that neither the ledger nor the record knows.
 
-Milestone pages tell the most; ``WORKFLOW-STATUS.yaml`` beside them what boxes cannot say; where
-there is neither, a Memory server may still have the checkpoint.
+Milestone pages say the most. ``WORKFLOW-STATUS.yaml`` adds what boxes cannot say. Without either,
+a Memory server may still have the checkpoint.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from holdfast.core.milestones import initiative_from_pages
 from holdfast.core.refusal import word
 from holdfast.errors import Refused
 from holdfast.initiatives import pages, sources
-from holdfast.initiatives.paths import Places
+from holdfast.initiatives.paths import InitiativePaths
 from holdfast.initiatives.status_yaml import NAME, BadStatus
+from holdfast.keeper.initiative_link import milestone_folders, unknown_folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,49 +23,43 @@ if TYPE_CHECKING:
     from holdfast.keeper.store import Store
 
 
-def candidates(places: Places, state: Initiatives) -> list[str]:
-    """Return the folders of initiatives that the record does not know."""
-    known = {one.get("folder") or key for key, one in state["all"].items()}
-    return [folder for folder in places.folders() if folder not in known]
+def recovered(store: Store, state: Initiatives, name: str | None) -> Fields:
+    """Return the arguments of the command that records a recovered initiative.
 
-
-def rebuild(store: Store, state: Initiatives, name: str | None) -> Fields:
-    """Return the arguments of the command that records what is left of an initiative."""
-    places = Places(store)
-    folder = _folder(places, state, name)
+    Raise ``Refused`` if there is nothing to recover, or several initiatives and no name.
+    """
+    folder = _select_folder(store, state, name)
     if folder is None:
         return _from_server(store, state, name)
-    place = places.status(folder)
-    yaml = places.read_status(place)
-    read = places.read_pages(folder, known=yaml.progress if yaml else ())
-    title, milestones = pages.merged(read)
-    called = title or (yaml.initiative if yaml else None) or folder
-    one = initiative_from_pages(called, milestones, store.now())
-    used = [each for each, page in read if page.spots]
-    if yaml is not None and yaml.initiative in (None, called, folder):
-        one = _with_status(store, one, yaml.source(NAME, place))
-        used.append(place)
-    if not one["milestones"]:
-        where = places.folder(folder)
+    paths = InitiativePaths(store)
+    status_file = paths.status_file(folder)
+    status = paths.read_status(status_file)
+    read = paths.read_pages(folder, known=status.progress if status else ())
+    title, milestones = pages.merge_pages(read)
+    title = title or (status.initiative if status else None) or folder
+    initiative = initiative_from_pages(title, milestones, store.now())
+    used = [place for place, page in read if page.milestones]
+    if status is not None and status.initiative in (None, title, folder):
+        initiative = _with_status(store, initiative, status.source(NAME, status_file))
+        used.append(status_file)
+    if not initiative["milestones"]:
+        where = paths.folder(folder)
         raise Refused(
             "not_found",
             f"initiative recover: {where} tells of no milestone",
             f"write headings such as '## M1: title' with boxes in {where}/README.md, or {CREATE}",
         )
-    key = folder if key_of(folder) == folder else key_of(called)
+    key = folder if key_of(folder) == folder else key_of(title)
     if key != folder:
-        one["folder"] = folder
-    return {"initiative": key, "state": one, "sources": used}
+        initiative["folder"] = folder
+    return {"initiative": key, "state": initiative, "sources": used}
 
 
-def _folder(places: Places, state: Initiatives, name: str | None) -> str | None:
-    listed = places.folders()
+def _select_folder(store: Store, state: Initiatives, name: str | None) -> str | None:
     if name is not None:
-        if name in listed:
-            return name
-        key = key_of(name)
-        return key if key in listed else None
-    unknown = candidates(places, state)
+        folders = milestone_folders(store.workspace)
+        return next((folder for folder in (name, key_of(name)) if folder in folders), None)
+    unknown = unknown_folders(store.workspace, state)
     if len(unknown) > 1:
         raise Refused(
             "ambiguous",
@@ -75,10 +70,11 @@ def _folder(places: Places, state: Initiatives, name: str | None) -> str | None:
     return unknown[0] if unknown else None
 
 
-def _with_status(store: Store, one: Initiative, source: Source) -> Initiative:
-    """Add what boxes cannot say: that it is blocked or has ended, and where it stands."""
-    open_ids = [each["id"] for each in one["milestones"] if each["status"] != "completed"]
-    completed = [each["id"] for each in one["milestones"] if each["id"] not in open_ids]
+def _with_status(store: Store, initiative: Initiative, source: Source) -> Initiative:
+    """Return the initiative with what boxes cannot say: blocked, ended, the current milestone."""
+    milestones = initiative["milestones"]
+    completed = [each["id"] for each in milestones if each["status"] == "completed"]
+    open_ids = [each["id"] for each in milestones if each["id"] not in completed]
     source.progress = {
         key: status
         for key, status in source.progress.items()
@@ -86,24 +82,25 @@ def _with_status(store: Store, one: Initiative, source: Source) -> Initiative:
     }
     if source.milestone not in (*open_ids, *source.progress):
         source.milestone = None
-    if source.status is not None and STATUSES.get(source.status, 0) < STATUSES[one["status"]]:
+    status = source.status
+    if status is not None and STATUSES.get(status, 0) < STATUSES[initiative["status"]]:
         source.status = None
     try:
-        return sources.apply(one, source, store)
+        return sources.apply_source(initiative, source, store)
     except BadStatus as bad:
         store.note(f"{source.place} is left out: {bad.why}")
-        return one
+        return initiative
 
 
 def _from_server(store: Store, state: Initiatives, name: str | None) -> Fields:
     checkpoint = sources.read_server(store)
-    called = str((checkpoint or {}).get("initiative", ""))
-    is_known = called in [one["name"] for one in state["all"].values()]
-    if checkpoint is None or is_known or name not in (None, called, key_of(called)):
+    title = str((checkpoint or {}).get("initiative", ""))
+    is_known = title in [initiative["name"] for initiative in state["all"].values()]
+    if checkpoint is None or is_known or name not in (None, title, key_of(title)):
         what = f"folder for {name[:80]!r}" if name else "folder with milestones"
         hint = "holdfast initiative show" if state["all"] else CREATE
         raise Refused("not_found", f"initiative recover: there is no {what} to recover from", hint)
-    source = sources.of_checkpoint(checkpoint)
-    one = sources.apply(initiative_from_pages(called, [], store.now()), source, store)
+    source = sources.checkpoint_source(checkpoint)
+    initiative = sources.apply_source(initiative_from_pages(title, [], store.now()), source, store)
     store.note(f"rebuilt from the memory graph as of {source.at}; tasks and titles are lost")
-    return {"initiative": key_of(called), "state": one, "sources": [sources.GRAPH]}
+    return {"initiative": key_of(title), "state": initiative, "sources": [sources.GRAPH]}

@@ -1,7 +1,8 @@
-"""``WORKFLOW-STATUS.yaml`` as a text: what it says, and the same text with other values in it.
+"""Read and update ``WORKFLOW-STATUS.yaml``, a file that belongs to people too.
 
-The parser tells where each value stands; only those characters are replaced. Comments, order, line
-ends, quotes and keys that Holdfast does not know are somebody's, and stay.
+ruamel's round trip keeps comments, order, quotes and keys that Holdfast does not know. Every scalar
+is loaded as text, so that a foreign number or date is written back as it was. The spacing inside a
+changed file may be normalised; a file that already has the wanted values is returned unchanged.
 """
 
 from __future__ import annotations
@@ -13,28 +14,35 @@ from holdfast.core.source_of_truth import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from typing import Any
 
-    from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
-
-    Pairs = dict[str, tuple[Node, Node]]
+    from ruamel.yaml import YAML
+    from ruamel.yaml.comments import CommentedMap
 
 NAME = "WORKFLOW-STATUS.yaml"
 KEYS = ("initiative", "milestone", "status", "updated")
 PROGRESS = "progress"
-MOST_BYTES = 64 * 1024
-MOST_DEEP = 20
-_MOST_OPEN = 2 * MOST_DEEP
-"""Brackets without an end: the parser would take minutes to find that they have none."""
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 20
+_MAX_OPEN_BRACKETS = 2 * MAX_DEPTH
+"""The parser would take minutes to find out that more brackets than this are never closed."""
 _BOM = "\ufeff"
-_BREAK = re.compile(r"\r\n|\r|\n")
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_DOCUMENT = re.compile(
+    r"((?:[ \t]*(?:[#%].*)?(?:\r\n|\r|\n))*---[ \t]*(?:#.*)?(?:\r\n|\r|\n))?"
+    r"(.*?)((?:^\.\.\.|\Z)(?s:.*))",
+    re.DOTALL | re.MULTILINE,
+)
 _BRACKET = re.compile(r"[\[\]{}]")
-_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
-_HEAD = "# Where this initiative stands. Holdfast keeps it in step with .claude/initiative.json.\n"
+_NULLS = ("", "~", "null", "Null", "NULL")
+_AMBIGUOUS_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
+_HEADER = (
+    "# Where this initiative stands. Holdfast keeps it in step with .claude/initiative.json.\n"
+)
 
 
 class BadStatus(Exception):
-    """A text that cannot be used: ``line`` is where, ``why`` is what is wrong there."""
+    """A file that cannot be used: ``line`` is the line, ``why`` the reason."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line}: {why}")
@@ -43,279 +51,274 @@ class BadStatus(Exception):
 
 
 class Status:
-    """One text, parsed. ``BadStatus`` when it is none."""
+    """A parsed file. The constructor raises ``BadStatus`` if the file cannot be used."""
 
     def __init__(self, raw: bytes) -> None:
-        if len(raw) > MOST_BYTES:
-            raise BadStatus(1, f"it has {len(raw):,} bytes, {MOST_BYTES:,} are the most")
+        if len(raw) > MAX_BYTES:
+            raise BadStatus(1, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
         try:
             text = raw.decode()
         except UnicodeDecodeError as error:
             line = raw[: error.start].count(b"\n") + 1
             raise BadStatus(line, "it is not UTF-8") from None
-        self._bom = _BOM if text.startswith(_BOM) else ""
-        self.text = text.removeprefix(_BOM)
-        ending = _BREAK.search(self.text)
-        self._newline = ending[0] if ending else "\n"
-        _check_brackets(self.text)
-        self._root = _composed(self.text)
-        self._pairs: Pairs = {} if self._root is None else _pairs(self._root)
+        self._raw = raw
+        self._text = text.removeprefix(_BOM)
+        self._map = _load(self._text)
+        self.initiative, self.milestone, self.status, self.updated = map(self._value, KEYS)
         self.progress = self._progress()
-        told = {key: self._value(key) for key in KEYS}
-        self.initiative = told["initiative"]
-        self.milestone, self.status, self.updated = (told[key] for key in KEYS[1:])
 
     def source(self, name: str, place: str, initiative: str | None = None) -> Source:
-        told = (self.updated, self.milestone, self.status, self.progress)
-        return Source(name, *told, place, initiative)
+        """Return what the file says, for a comparison with other sources."""
+        return Source(
+            name, self.updated, self.milestone, self.status, self.progress, place, initiative
+        )
 
-    def line_of(self, *keys: str) -> int:
-        """Where a value stands, for people."""
-        pair = self._pairs.get(keys[0])
-        if pair is None:
+    def line_of(self, key: str, row: str | None = None) -> int:
+        """Return the line of a key, or of a row of ``progress``; 1 if the file has no such key."""
+        if self._map is None or key not in self._map:
             return 1
-        below = _pairs(pair[1]) if len(keys) > 1 and _is_map(pair[1]) else {}  # type: ignore[arg-type]
-        found = below.get(keys[1], pair) if len(keys) > 1 else pair
-        return int(found[0].start_mark.line) + 1
+        rows = _as_map(self._map[key])
+        if row is not None and rows is not None and row in rows:
+            return _line(rows, row)
+        return _line(self._map, key)
 
     def _value(self, key: str) -> str | None:
-        pair = self._pairs.get(key)
-        return None if pair is None else _scalar(pair[1], key)
+        return None if self._map is None else _text_of(self._map, key, key)
 
     def _progress(self) -> dict[str, str]:
-        pair = self._pairs.get(PROGRESS)
-        if pair is None or _is_empty(pair[1]):
+        value = None if self._map is None else self._map.get(PROGRESS)
+        if _is_null(value):
             return {}
-        if not _is_map(pair[1]):
-            raise BadStatus(pair[1].start_mark.line + 1, f"{PROGRESS} must be a map")
-        found = {}
-        for key, (_, value) in _pairs(pair[1]).items():  # type: ignore[arg-type]
-            said = _scalar(value, f"{PROGRESS}.{key}")
-            if said is not None:
-                found[key] = said
-        return found
-
-    # Writing
+        rows = _as_map(value)
+        if rows is None:
+            raise BadStatus(self.line_of(PROGRESS), f"{PROGRESS} must be a map")
+        values = {key: _text_of(rows, key, f"{PROGRESS}.{key}") for key in rows}
+        return {key: value for key, value in values.items() if value is not None}
 
     def with_values(self, values: dict[str, str], progress: dict[str, str]) -> bytes:
-        """The text with these values in it."""
-        changes: list[tuple[int, int, str]] = []
-        missing = []
-        for key, value in values.items():
-            pair = self._pairs.get(key)
-            if pair is None:
-                missing.append(f"{key}: {_shown(value)}")
-            elif _scalar(pair[1], key) != value:
-                changes.append(self._in_place(*pair, value))
-        pair = self._pairs.get(PROGRESS)
-        # Rows of the initiative that it spoke of before are not this one's milestones.
-        strange = self.initiative not in (None, values.get("initiative"))
-        if pair is None:
-            missing += [f"{PROGRESS}:", *_rows(progress, "  ")]
+        """Return the file with these values; raise ``BadStatus`` if it cannot hold them.
+
+        Rows of ``progress`` that Holdfast does not know stay, unless the file described another
+        initiative: then they were its milestones.
+        """
+        others = []
+        if self.initiative not in (None, values.get("initiative")):
+            others = [row for row in self.progress if row not in progress]
+        is_current = all(self._value(key) == value for key, value in values.items())
+        if is_current and not others and progress.items() <= self.progress.items():
+            return self._raw
+        newline = _LINE_BREAK.search(self._text)
+        if self._map is None:
+            gap = "\n" if self._text and not self._text.endswith(("\r", "\n")) else ""
+            text = self._text + gap + "\n".join(_rows(values, progress)) + "\n"
         else:
-            changes += self._progress_changes(pair, progress, is_kept=not strange)
-        if missing:
-            changes.append(self._at_the_end(missing))
-        text = self.text
-        # From below; of two at the same place the one that was added last comes behind the other.
-        placed = sorted(enumerate(changes), key=lambda one: (one[1][0], one[0]), reverse=True)
-        for _, (start, end, new) in placed:
-            text = text[:start] + new + text[end:]
-        after = (self._bom + text).encode()
-        _check_written(after, values, progress)
+            text = _with_values(self._text, values, progress, others)
+        text = _LINE_BREAK.sub(newline[0] if newline else "\n", text)
+        bom = _BOM if self._raw.startswith(_BOM.encode()) else ""
+        after = (bom + text).encode()
+        self._check_written(after, values, progress, others)
         return after
 
-    def _in_place(self, key: Node, node: Node, value: str) -> tuple[int, int, str]:
-        start, end = _span(node)
-        if start == end:
-            colon = self._behind_colon(key)
-            return colon, colon, f" {_shown(value)}"
-        style = getattr(node, "style", None)
-        new = _shown(value)
-        if style == "'" and not new.startswith('"'):
-            new = f"'{new}'"
-        elif style == '"':
-            new = json_text.dumps(value)
-        return start, end, new
-
-    def _behind_colon(self, key: Node) -> int:
-        """Where a value belongs that is not there: the parser puts it anywhere below."""
-        return self.text.index(":", key.end_mark.index) + 1
-
-    def _progress_changes(
-        self, pair: tuple[Node, Node], progress: dict[str, str], *, is_kept: bool
-    ) -> Iterator[tuple[int, int, str]]:
-        key, node = pair
-        if _is_empty(node):
-            colon = self._behind_colon(key)
-            rows = "".join([f"{self._newline}{row}" for row in _rows(progress, "  ")])
-            start, end = _span(node)
-            yield colon, max(colon, end if end > start else colon), rows
-            return
-        there = _pairs(node)  # type: ignore[arg-type]
-        if not is_kept and getattr(node, "flow_style", False):
-            yield *_span(node), "{" + ", ".join(_rows(progress, "")) + "}"
-            return
-        gone = [] if is_kept else [name for name in there if name not in progress]
-        for name in gone:
-            row = there.pop(name)
-            start = _span(row[0])[0] - int(row[0].start_mark.column)
-            ending = _BREAK.search(self.text, _span(row[1])[1])
-            yield start, ending.end() if ending else len(self.text), ""
-        for name, value in progress.items():
-            if name in there and _scalar(there[name][1], name) != value:
-                yield self._in_place(*there[name], value)
-        added = {name: value for name, value in progress.items() if name not in there}
-        if added and getattr(node, "flow_style", False):
-            end = node.end_mark.index - 1
-            lead = ", " if there else ""
-            yield end, end, lead + ", ".join(_rows(added, ""))
-        elif added:
-            last = next(reversed(there.values()), None)
-            end = self._end_of_line(_span(last[1] if last else key)[1])
-            margin = " " * (int(last[0].start_mark.column) if last else 2)
-            yield end, end, "".join([f"{self._newline}{row}" for row in _rows(added, margin)])
-
-    def _end_of_line(self, place: int) -> int:
-        found = _BREAK.search(self.text, place)
-        if found is None:
-            return len(self.text)
-        is_within = self.text[found.start() - 1 : found.end()] == "\r\n"
-        return found.start() - is_within
-
-    def _at_the_end(self, rows: list[str]) -> tuple[int, int, str]:
-        """Behind the last of the document; what ends it, if anything does, stays behind."""
-        if self._root is None:
-            lead = "" if not self.text or self.text.endswith("\n") else self._newline
-            place = len(self.text)
-        else:
-            values = [value for _, value in self._pairs.values()]
-            end = max([_span(value)[1] for value in values], default=0)
-            place = self._end_of_line(max(end - 1, 0)) if self._pairs else len(self.text)
-            lead = self._newline
-        body = self._newline.join(rows)
-        return place, place, lead + body + ("" if self._root is not None else self._newline)
-
-
-def _check_written(after: bytes, values: dict[str, str], progress: dict[str, str]) -> None:
-    """A text that does not say what it was given is not written."""
-    told = Status(after)
-    said = {key: told._value(key) for key in values}  # noqa: SLF001 - the class's own check
-    if said != values or any(told.progress.get(key) != progress[key] for key in progress):
-        raise BadStatus(1, "its values cannot be replaced where they stand")
+    def _check_written(
+        self, after: bytes, values: dict[str, str], progress: dict[str, str], others: list[str]
+    ) -> None:
+        """Raise ``BadStatus`` if a written file lacks a value, a foreign key or a comment."""
+        written = Status(after)
+        kept = {row: value for row, value in self.progress.items() if row not in others}
+        is_whole = (
+            all(written._value(key) == value for key, value in values.items())
+            and written.progress == {**kept, **progress}
+            and set(self._map or ()) <= set(written._map or ())
+            and _comments(self._text) <= _comments(written._text)
+        )
+        if not is_whole:
+            raise BadStatus(1, "its values cannot be replaced where they stand")
 
 
 def fresh(values: dict[str, str], progress: dict[str, str]) -> bytes:
-    """A new file."""
-    rows = [f"{key}: {_shown(value)}" for key, value in values.items()]
-    rows += [f"{PROGRESS}:", *_rows(progress, "  ")]
-    return (_HEAD + "\n".join(rows) + "\n").encode()
+    """Return a new file."""
+    return (_HEADER + "\n".join(_rows(values, progress)) + "\n").encode()
 
 
 def is_as_written(raw: bytes, values: dict[str, str], progress: dict[str, str]) -> bool:
-    """Whether a file has these values in lines of ours: a look that needs no parser."""
-    rows = [f"{key}: {_shown(value)}" for key, value in values.items()] + _rows(progress, "  ")
+    """Return whether a file has these values on lines that Holdfast wrote. Needs no parser."""
     lines = raw.decode(errors="replace").splitlines()
-    return all(row in lines for row in rows)
+    return all(row in lines for row in _rows(values, progress) if row != f"{PROGRESS}:")
 
 
-def _rows(progress: dict[str, str], margin: str) -> list[str]:
-    return [f"{margin}{_shown(key)}: {_shown(value)}" for key, value in progress.items()]
+def _rows(values: dict[str, str], progress: dict[str, str]) -> list[str]:
+    top = [f"{key}: {_quoted(value)}" for key, value in values.items()]
+    below = [f"  {_quoted(key)}: {_quoted(value)}" for key, value in progress.items()]
+    return [*top, f"{PROGRESS}:", *below]
 
 
-def _shown(value: str) -> str:
-    """A value as YAML reads it back: plain where every reader takes it for text."""
-    plain = value.replace("_", "").replace("-", "").replace(" ", "")
-    words = value.split(" ")
+def _quoted(value: str) -> str:
+    """Return a value without quotes if every YAML reader takes it for text (or for a time)."""
+    compact = value.replace("_", "").replace("-", "").replace(" ", "")
     is_time = value[:4].isdecimal() and value[4:5] == "-" and value.endswith("Z")
     is_plain = (
-        plain.isascii()
-        and plain.isalnum()
+        compact.isascii()
+        and compact.isalnum()
         and value[:1].isalpha()
-        and all(words)
-        and value.lower() not in _WORDS
+        and all(value.split(" "))
+        and value.lower() not in _AMBIGUOUS_WORDS
     )
     return value if is_plain or (is_time and value.isascii()) else json_text.dumps(value)
 
 
-def _check_brackets(text: str) -> None:
-    opened = 0
-    for found in _BRACKET.finditer(text):
-        opened = max(0, opened + (1 if found[0] in "[{" else -1))
-        if opened > _MOST_OPEN:
-            line = text.count("\n", 0, found.start()) + 1
-            raise BadStatus(line, f"it is nested deeper than {MOST_DEEP} levels")
+# The YAML parser is imported below this line only, when a file was not written by Holdfast.
 
 
-def _composed(text: str) -> MappingNode | None:
-    """The one map of a text; ``None`` when it is empty."""
-    from ruamel.yaml import YAML
+def _load(text: str) -> CommentedMap | None:
+    """Return the map of a text, ``None`` for an empty one; raise ``BadStatus`` for any other."""
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+    _check_brackets(text)
     try:
-        root = YAML(typ="rt", pure=True).compose(text)
+        _check_events(text)
+        root = _yaml().load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         why = str(error.problem or error.context or "it cannot be read")
         raise BadStatus((mark.line if mark else 0) + 1, why) from None
-    except (YAMLError, ValueError, RecursionError, AttributeError) as error:
+    except (YAMLError, ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError,
+            TypeError, ValueError) as error:  # fmt: skip
         why = str(error).partition("\n")[0] or "it cannot be read"
         raise BadStatus(1, why) from None
-    if root is None:
+    if root is None or root == "":
         return None
-    if not _is_map(root):
-        raise BadStatus(root.start_mark.line + 1, "the document must be a map, not a list or text")
-    if root.flow_style:
-        raise BadStatus(root.start_mark.line + 1, "its map must have a line for each key")
-    _check(root, 0)
-    found: MappingNode = root
-    return found
+    line = int(root.lc.line) + 1 if hasattr(root, "lc") else 1
+    loaded = _as_map(root)
+    if loaded is None:
+        raise BadStatus(line, "the document must be a map, not a list or text")
+    if loaded.fa.flow_style():
+        raise BadStatus(line, "its map must have a line for each key")
+    if not all(isinstance(key, str) for key in loaded):
+        raise BadStatus(line, "a key must be text")
+    return loaded
 
 
-def _check(node: Node, depth: int) -> None:
-    """Refuses what cannot be patched in place, or means something else to every reader."""
-    line = int(node.start_mark.line) + 1
-    if node.anchor is not None:
-        raise BadStatus(line, f"aliases are not read (&{node.anchor})")
-    if depth > MOST_DEEP:
-        raise BadStatus(line, f"it is nested deeper than {MOST_DEEP} levels")
-    if _is_map(node):
-        for key, value in _pairs(node).values():  # type: ignore[arg-type]
-            _check(key, depth + 1)
-            _check(value, depth + 1)
-    elif isinstance(node.value, list):
-        for item in node.value:
-            _check(item, depth + 1)
+def _yaml() -> YAML:
+    """Return a round-trip parser that takes every scalar for text."""
+    from types import MappingProxyType
+
+    from ruamel.yaml import YAML
+    from ruamel.yaml.resolver import VersionedResolver
+
+    class TextResolver(VersionedResolver):
+        versioned_resolver = MappingProxyType[str, list[object]]({})
+
+    yaml = YAML(typ="rt", pure=True)
+    yaml.Resolver = TextResolver
+    yaml.preserve_quotes = True
+    yaml.width = 2 * MAX_BYTES
+    return yaml
 
 
-def _is_map(node: Node) -> bool:
-    return type(node).__name__ == "MappingNode"
+def _check_brackets(text: str) -> None:
+    count = 0
+    for bracket in _BRACKET.finditer(text):
+        count = max(0, count + (1 if bracket[0] in "[{" else -1))
+        if count > _MAX_OPEN_BRACKETS:
+            line = text.count("\n", 0, bracket.start()) + 1
+            raise BadStatus(line, f"it is nested deeper than {MAX_DEPTH} levels")
 
 
-def _is_empty(node: Node) -> bool:
-    return bool(node.tag == "tag:yaml.org,2002:null")
+def _check_events(text: str) -> None:
+    """Raise ``BadStatus`` for aliases, which a change would break, and for deep nesting."""
+    depth = 0
+    for event in _yaml().parse(text):
+        line = int(event.start_mark.line) + 1
+        if getattr(event, "anchor", None) is not None:
+            raise BadStatus(line, f"aliases are not read (&{event.anchor})")
+        kind = type(event).__name__
+        depth += kind in ("MappingStartEvent", "SequenceStartEvent")
+        depth -= kind in ("MappingEndEvent", "SequenceEndEvent")
+        if depth > MAX_DEPTH:
+            raise BadStatus(line, f"it is nested deeper than {MAX_DEPTH} levels")
 
 
-def _pairs(node: MappingNode) -> Pairs:
-    found: Pairs = {}
-    for key, value in node.value:
-        line = int(key.start_mark.line) + 1
-        if not isinstance(key.value, str):
-            raise BadStatus(line, "a key must be text")
-        if key.value in found:
-            raise BadStatus(line, f"the key {key.value!r} stands twice")
-        found[key.value] = (key, value)
-    return found
+def _as_map(value: Any) -> CommentedMap | None:
+    return value if isinstance(value, dict) else None  # type: ignore[return-value]
 
 
-def _scalar(node: Node, what: str) -> str | None:
-    line = int(node.start_mark.line) + 1
-    if _is_empty(node):
+def _is_null(value: object) -> bool:
+    """Return whether a value is missing; with quotes, the same words are text."""
+    return value is None or (type(value) is str and value in _NULLS)
+
+
+def _line(rows: CommentedMap, key: str) -> int:
+    return int(rows.lc.key(key)[0]) + 1
+
+
+def _text_of(rows: CommentedMap, key: str, name: str) -> str | None:
+    """Return a value, ``None`` where there is none; raise ``BadStatus`` if it is not one line."""
+    value = rows.get(key)
+    value = getattr(value, "value", value)  # of a scalar with a tag
+    if _is_null(value):
         return None
-    if not isinstance(node.value, str) or node.start_mark.line != node.end_mark.line:
-        raise BadStatus(line, f"{what} must be text on one line")
-    return node.value.strip() or None
+    if not isinstance(value, str) or _LINE_BREAK.search(value.strip()):
+        raise BadStatus(_line(rows, key), f"{name} must be text on one line")
+    return value.strip() or None
 
 
-def _span(node: ScalarNode | Node) -> tuple[int, int]:
-    return int(node.start_mark.index), int(node.end_mark.index)
+def _with_values(
+    text: str, values: dict[str, str], progress: dict[str, str], others: list[str]
+) -> str:
+    """Return the text of a map with these values, without the rows ``others`` of ``progress``."""
+    from io import StringIO
+
+    from ruamel.yaml.comments import CommentedMap
+
+    document = _DOCUMENT.fullmatch(text)
+    head, body, tail = document.groups("") if document else ("", text, "")
+    yaml = _yaml()
+    root = yaml.load(body)
+    for key, value in values.items():
+        _put(root, key, value)
+    rows = root.get(PROGRESS)
+    if not isinstance(rows, dict):
+        rows = root[PROGRESS] = CommentedMap()
+    for key, value in progress.items():
+        _put(rows, key, value)
+    for key in others:
+        _remove(rows, key)
+    out = StringIO()
+    yaml.dump(root, out)
+    return head + out.getvalue() + tail
+
+
+def _put(rows: CommentedMap, key: str, value: str) -> None:
+    """Set a value; keep the quotes that the old one had."""
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
+
+    before = rows.get(key)
+    if isinstance(before, str) and before.strip() == value:
+        return
+    if isinstance(before, SingleQuotedScalarString | DoubleQuotedScalarString):
+        rows[key] = type(before)(value)
+    else:
+        rows[key] = value if _quoted(value) == value else DoubleQuotedScalarString(value)
+
+
+def _remove(rows: CommentedMap, key: str) -> None:
+    """Remove a row; move its comments to the row before it, for the first row to the last."""
+    from ruamel.yaml.error import CommentMark
+    from ruamel.yaml.tokens import CommentToken
+
+    index = list(rows).index(key)
+    tokens = rows.ca.items.pop(key, [])
+    del rows[key]
+    nested = [token if isinstance(token, list) else [token] for token in tokens if token]
+    text = "".join([token.value for group in nested for token in group])
+    if not text.strip() or not rows:
+        return
+    before = rows.ca.items.setdefault(list(rows)[index - 1], [None, None, None, None])
+    if before[2] is None:
+        before[2] = CommentToken(text, CommentMark(0))
+    else:
+        before[2].value += text
+
+
+def _comments(text: str) -> set[str]:
+    return {line.strip() for line in _LINE_BREAK.split(text) if line.lstrip().startswith("#")}

@@ -1,7 +1,9 @@
-"""Keep the sources of the current initiative in step with its record. All of this is for changes.
+"""Keep ``WORKFLOW-STATUS.yaml`` and the milestone pages in step with the record of initiatives.
 
-The record is settled first. Then the sources are compared; one that is newer is taken in, one that
-is stale is written anew, and what the loser said is kept in an event.
+Every change runs through here. The record is loaded first, with edits of it. Then the sources are
+compared: the newest is taken in, stale ones are written anew, and an event keeps what those said.
+The files belong to people too, so they are patched, under a lock of their own and never under the
+ledger's. What is written is always the state of now, so a missed write is made good by the next.
 """
 
 from __future__ import annotations
@@ -14,53 +16,57 @@ from holdfast.core.milestones import apply_pages, disagreements, in_a_note
 from holdfast.core.source_of_truth import Source
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats.aggregates import stream_of
-from holdfast.initiatives import LOG, pages, sources, status_yaml
-from holdfast.initiatives.comparison import MEND, compare
-from holdfast.initiatives.files import Files
-from holdfast.initiatives.paths import Places, bad_file
-from holdfast.initiatives.workflow_link import is_known
+from holdfast.initiatives import pages, sources, status_yaml
+from holdfast.initiatives.paths import README, InitiativePaths, bad_file
+from holdfast.initiatives.sources import SYNC_COMMAND, compare
+from holdfast.keeper.initiative_link import LOG, has_initiatives
 from holdfast.keeper.session import Receipt
+from holdfast.storage import shared_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.core.source_of_truth import Verdict
     from holdfast.core.types import Fields, Initiative, Initiatives
-    from holdfast.initiatives.comparison import Comparison
+    from holdfast.initiatives.sources import Comparison
     from holdfast.keeper.session import Session
 
+    Patch = Callable[[bytes | None], bytes | None]
+    """From the bytes of a file to its new bytes; ``None`` is no file."""
+
+LOCK = "initiatives.lock"
+LOCK_WAIT_S = 5.0
 _STREAM = stream_of(LOG)
 _MAX_ROUNDS = 4
 
 
-class Layers:
-    """What follows the record of initiatives in one worktree."""
+class Sync:
+    """The sources of the current initiative in one worktree."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._store = session.store
-        self._places: Places | None = None
-        self._files: Files | None = None
+        self._paths: InitiativePaths | None = None
+        self._compared: bytes | None = None
+        """``WORKFLOW-STATUS.yaml`` as it was last compared with the record."""
 
-    def places(self) -> Places:
-        if self._places is None:
-            self._places = Places(self._store)
-        return self._places
-
-    def _all_files(self) -> Files:
-        if self._files is None:
-            self._files = Files(self._store, self.places(), self._current)
-        return self._files
+    @property
+    def paths(self) -> InitiativePaths:
+        """The paths of the files. Raises ``Refused`` if the settings are broken."""
+        if self._paths is None:
+            self._paths = InitiativePaths(self._store)
+        return self._paths
 
     # The record
 
-    def settle(self) -> Initiatives:
-        """Take in an edit of the record, and write it anew if it is gone. Return the state."""
-        if not is_known(self._session):
+    def load(self) -> Initiatives:
+        """Load the record with its edits, and write it anew if it is gone. Return the state."""
+        if not has_initiatives(self._session):
             return core.blank()
         workspace, place = self._store.workspace, self._session.log_path(LOG)
-        path = workspace.inside(workspace.root, place)
         was_written = self._store.ledger.record(workspace.name, place) is not None
-        is_gone = was_written and not os.path.lexists(path)
+        is_gone = was_written and not os.path.lexists(workspace.inside(workspace.root, place))
         with self._session.transaction() as tx:
             state: Initiatives = tx.load(_STREAM)
         if is_gone:
@@ -69,27 +75,28 @@ class Layers:
 
     def state(self) -> Initiatives:
         """Return the state as of the last event."""
-        held = self._store.ledger.stream(_STREAM)
-        return core.blank() if held is None else held.state
+        stream = self._store.ledger.stream(_STREAM)
+        return core.blank() if stream is None else stream.state
 
     def _current(self) -> tuple[str, Initiative] | None:
+        """Return the key of the current initiative, and the initiative."""
         state = self.state()
-        one = core.current_of(state)
-        return None if one is None else (str(state["current"]), one)
+        initiative = core.current_of(state)
+        return None if initiative is None else (str(state["current"]), initiative)
 
-    def repeat(self, id: str | None) -> Receipt | None:
+    def find_repeat(self, id: str | None) -> Receipt | None:
         """Return the answer to a request that was carried out before."""
-        if id is None or not is_known(self._session):
+        if id is None or not has_initiatives(self._session):
             return None
         with self._session.transaction() as tx:
-            before = tx.repeat(id, log=_STREAM)
-            if not before:
+            events = tx.repeat(id, log=_STREAM)
+            if not events:
                 return None
-            seqs = [event["seq"] for event in before]
+            seqs = [event["seq"] for event in events]
             return Receipt(tx.load(_STREAM), seqs, self._session.notes())
 
-    def check(self, command: str, args: Fields) -> None:
-        """Refuse a change while the file that would have to tell of it is broken or outside."""
+    def check_status_file(self, command: str, args: Fields) -> None:
+        """Raise ``Refused`` if the status file that a command would update is broken or outside."""
         state = self.state()
         key = state["current"]
         if command == "create_initiative":
@@ -99,159 +106,264 @@ class Layers:
         elif command == "recover_initiative":
             key = args["initiative"]
         if key is not None:
-            one = state["all"].get(key) or args.get("state")
-            self.places().read_status(self.places().status(key, one))
+            initiative = state["all"].get(key) or args.get("state")
+            self.paths.read_status(self.paths.status_file(key, initiative))
 
-    # Comparing and mending
+    # Comparing and repairing
 
     def agree(self, *, is_strict: bool = False) -> list[int]:
-        """Settle the record, compare the sources and mend the stale ones; return the events.
+        """Load the record, compare the sources and repair stale ones; return the seqs.
 
-        ``is_strict``: a broken file is refused, not only noted.
+        A broken file becomes a note; if ``is_strict``, raise ``Refused``.
         """
         seqs: list[int] = []
         for _ in range(_MAX_ROUNDS):
             try:
-                self.settle()
-                made = self._agree_once()
+                self.load()
+                added = self._agree_once()
             except HoldfastError as error:
                 if is_strict:
                     raise
                 self._store.note(f"{error.message}: {error.hint}")
                 break
-            seqs += made
-            if not made:
+            seqs += added
+            if not added:
                 break
         return seqs
 
     def _agree_once(self) -> list[int]:
-        here = self._current()
-        if here is None:
+        current = self._current()
+        if current is None:
             return []
-        compared = compare(self._store, self.places(), *here, asks_server=True)
-        self._all_files().compared = compared.raw
-        if compared.verdict is None or not self._can_mend(compared.verdict.stale):
+        comparison = compare(self._store, self.paths, *current, ask_server=True)
+        self._compared = comparison.raw
+        if comparison.verdict is None or not self._can_write(comparison.verdict.stale):
             return []
-        seqs = self._mend(*here, compared, compared.verdict)
+        seqs = self._repair(*current, comparison, comparison.verdict)
         self.write()
         return seqs
 
-    def _can_mend(self, stale: list[Source]) -> bool:
-        """Say whether every stale file can be written; else each change would add an event."""
+    def _can_write(self, stale: list[Source]) -> bool:
+        """Return whether every stale file can be written; else each change would add an event."""
         for source in stale:
-            folder = os.path.dirname(self.places().path(source.place)) if source.place else ""
+            folder = os.path.dirname(self.paths.path(source.place)) if source.place else ""
             if folder and not os.access(folder, os.W_OK):
                 self._store.note(f"{source.place} is stale, and its folder cannot be written")
                 return False
         return True
 
-    def _mend(self, key: str, one: Initiative, compared: Comparison, verdict: Verdict) -> list[int]:
+    def _repair(
+        self, key: str, initiative: Initiative, comparison: Comparison, verdict: Verdict
+    ) -> list[int]:
+        """Take in the source that is right; return the seqs. Raise ``Refused`` with the line of a
+        value in the status file that is invalid.
+        """
         right = verdict.authoritative
         args: Fields = {}
         if right.name != sources.RECORD:
             try:
-                args["state"] = sources.apply(one, right, self._store)
+                args["state"] = sources.apply_source(initiative, right, self._store)
             except status_yaml.BadStatus as bad:
-                if right.name == status_yaml.NAME and compared.status is not None:
+                if right.name == status_yaml.NAME and comparison.status is not None:
                     keys = bad.why.partition(" ")[0].split(".", 1)
-                    line = compared.status.line_of(*keys)
+                    line = comparison.status.line_of(*keys)
                     raise bad_file(right.place, status_yaml.BadStatus(line, bad.why)) from None
-                return self._keep_record(key, one, verdict, bad.why)
+                return self._keep_record(key, initiative, verdict, bad.why)
         if verdict.warning:
             self._store.note(verdict.warning)
         try:
-            return self._correct(key, one, right, verdict.stale, args)
+            return self._correct(key, initiative, right, verdict.stale, args)
         except Refused as refused:
             if refused.code != "wrong_order":
                 raise
-            return self._keep_record(key, one, verdict, refused.message)
+            return self._keep_record(key, initiative, verdict, refused.message)
 
-    def _keep_record(self, key: str, one: Initiative, verdict: Verdict, why: str) -> list[int]:
-        """Let the newer source follow the record after all: what it says cannot be."""
+    def _keep_record(
+        self, key: str, initiative: Initiative, verdict: Verdict, why: str
+    ) -> list[int]:
+        """Keep the record although another source is newer, because that one is invalid."""
         self._store.note(f"{verdict.authoritative.name} is not taken: {why}")
-        own = sources.of_record(one)
+        own = sources.record_source(initiative)
         stale = [source for source in verdict.asked if source.differs(own)]
-        return self._correct(key, one, own, stale, {})
+        return self._correct(key, initiative, own, stale, {})
 
     def _correct(
-        self, key: str, one: Initiative, right: Source, stale: list[Source], args: Fields,
+        self, key: str, initiative: Initiative, right: Source, stale: list[Source], args: Fields,
         id: str | None = None,
     ) -> list[int]:  # fmt: skip
-        """Record which source is right, and what the others said."""
-        said = source_of_truth.corrected(stale, right)
+        """Record which source is right, and what the stale ones said; return the seqs."""
+        summary = source_of_truth.corrected(stale, right)
         correction = {
             "initiative": key,
             "authoritative": right.name,
             "stale": [source.name for source in stale],
             "lost": {source.name: source.content() for source in stale},
-            "said": said,
-            "seen": one["updated_at"],
+            "said": summary,
+            "seen": initiative["updated_at"],
         }
         receipt = self._session.do_log(LOG, "correct_initiative", {**correction, **args}, id=id)
-        for note in [*receipt.notes, *([said] if receipt.seqs else [])]:
+        for note in [*receipt.notes, *([summary] if receipt.seqs else [])]:
             self._store.note(note)
         return receipt.seqs
 
-    # The files
-
-    def write(self) -> None:
-        """Bring all files to what the record says now."""
-        lost = self._all_files().write()
-        here = self._current()
-        if lost and here is not None:
-            self._correct(*here, sources.of_record(here[1]), lost, {})
-
-    def tick(self) -> None:
-        """Tick the boxes of the pages, and write nothing else."""
-        self._all_files().tick()
-
-    def check_written(self) -> None:
-        """Raise ``Fault`` if ``WORKFLOW-STATUS.yaml`` could not be brought to what is recorded."""
-        here = self._current()
-        if here is None:
-            return
-        place = self.places().status(*here)
-        written = self.places().read_status(place)
-        own = sources.of_record(here[1])
-        if written is None or written.source(status_yaml.NAME, place).differs(own):
-            raise Fault(
-                "not_written",
-                f"initiative sync: {place} could not be written",
-                f"make its folder writable, then run {MEND}",
-            )
+    # Milestone pages
 
     def compare_pages(self) -> None:
-        """Note where the milestone files say something else; they are taken only when asked."""
-        here = self._current()
-        if here is None:
+        """Note where the milestone pages differ; they are taken in only on request."""
+        current = self._current()
+        if current is None:
             return
-        key, one = here
-        known = [each["id"] for each in one["milestones"]]
         try:
-            if self.places().own_page(key, one) is not None:
+            if self.paths.unedited_page(*current) is not None:
                 return
-            read = self.places().read_pages(key, one, known, is_strict=False)
+            read = self.paths.read_pages(*current, is_strict=False)
         except HoldfastError as error:
             self._store.note(f"{error.message}: {error.hint}")
             return
-        apart = disagreements(one, pages.merged(read)[1])
-        if apart:
-            self._store.note(in_a_note(apart))
+        differences = disagreements(current[1], pages.merge_pages(read)[1])
+        if differences:
+            self._store.note(in_a_note(differences))
 
-    def take_files(self, id: str | None = None) -> list[int]:
-        """Let the record follow the milestone files."""
-        here = self._current()
-        if here is None:
+    def take_pages(self, id: str | None = None) -> list[int]:
+        """Let the record follow the milestone pages; return the seqs.
+
+        Raise ``Refused`` if a page is broken or none has a milestone.
+        """
+        current = self._current()
+        if current is None:
             return []
-        key, one = here
-        known = [each["id"] for each in one["milestones"]]
-        _, milestones = pages.merged(self.places().read_pages(key, one, known))
+        key, initiative = current
+        _, milestones = pages.merge_pages(self.paths.read_pages(key, initiative))
         if not milestones:
-            where = self.places().folder(key, one)
+            where = self.paths.folder(key, initiative)
             why = f"initiative sync: {where} has no page with milestones"
             raise Refused("not_found", why, "write headings such as '## M1: title' with boxes")
-        after = apply_pages(one, milestones)
-        if after == one:
+        after = apply_pages(initiative, milestones)
+        if after == initiative:
             return []
         right = Source(sources.FILES, None, None, None, {})
-        return self._correct(key, one, right, [sources.of_record(one)], {"state": after}, id)
+        stale = [sources.record_source(initiative)]
+        return self._correct(key, initiative, right, stale, {"state": after}, id)
+
+    # Writing the files
+
+    def write(self) -> None:
+        """Bring every file to the state of the record; an error becomes a note.
+
+        A status file that was saved since it was compared is overwritten, and an event keeps it.
+        """
+        lost: list[Source] = []
+
+        def write(key: str, initiative: Initiative) -> None:
+            lost.extend(self._write_status(key, initiative))
+            self._tick_pages(key, initiative)
+
+        self._write_locked(write)
+        current = self._current()
+        if lost and current is not None:
+            self._correct(*current, sources.record_source(current[1]), lost, {})
+
+    def tick(self) -> None:
+        """Tick the boxes of the pages, and write nothing else."""
+        self._write_locked(self._tick_pages)
+
+    def check_written(self) -> None:
+        """Raise a ``Fault`` if ``WORKFLOW-STATUS.yaml`` differs from the record after a write."""
+        current = self._current()
+        if current is None:
+            return
+        place = self.paths.status_file(*current)
+        status = self.paths.read_status(place)
+        own = sources.record_source(current[1])
+        if status is None or status.source(status_yaml.NAME, place).differs(own):
+            raise Fault(
+                "not_written",
+                f"initiative sync: {place} could not be written",
+                f"make its folder writable, then run {SYNC_COMMAND}",
+            )
+
+    def _write_locked(self, write: Callable[[str, Initiative], None]) -> None:
+        disk, home = self._store.disk, self._store.workspace.home
+        try:
+            lock = disk.lock(os.path.join(home, LOCK), LOCK_WAIT_S)
+            try:
+                current = self._current()
+                if current is not None:
+                    write(*current)
+            finally:
+                disk.close(lock)
+        except (OSError, HoldfastError) as error:
+            why = getattr(error, "message", None) or getattr(error, "strerror", None) or error
+            self._store.note(f"not all files could be written ({why}): {SYNC_COMMAND}")
+
+    def _write_status(self, key: str, initiative: Initiative) -> list[Source]:
+        """Update ``WORKFLOW-STATUS.yaml``; return what was saved there since it was compared."""
+        place = self.paths.status_file(key, initiative)
+        values, progress = sources.status_values(initiative)
+        values["updated"] = initiative["updated_at"]
+        lost: list[Source] = []
+
+        def patch(raw: bytes | None) -> bytes | None:
+            if raw is None or not raw.strip():
+                return status_yaml.fresh(values, progress)
+            try:
+                return status_yaml.Status(raw).with_values(values, progress)
+            except status_yaml.BadStatus as bad:
+                raise bad_file(place, bad) from None
+
+        def patch_and_compare(raw: bytes | None) -> bytes | None:
+            after = patch(raw)
+            if raw is not None and raw != self._compared and raw.strip():
+                saved = status_yaml.Status(raw).source(status_yaml.NAME, place)
+                lost.extend([saved] if saved.differs(sources.record_source(initiative)) else [])
+            return after
+
+        self._clear_spares(place, patch)
+        self._update(place, patch_and_compare)
+        return lost[-1:]
+
+    def _tick_pages(self, key: str, initiative: Initiative) -> None:
+        has_own_page = bool(initiative.get("files"))
+        known = [milestone["id"] for milestone in initiative["milestones"]]
+
+        def ticked(place: str, page: pages.MilestonePage) -> bytes:
+            is_own = has_own_page and place.endswith(f"/{README}")
+            return page.ticked(initiative, add_tasks=is_own)
+
+        for place, page in self.paths.read_pages(key, initiative, is_strict=False):
+
+            def patch(raw: bytes | None, place: str = place) -> bytes | None:
+                return (
+                    None if raw is None else ticked(place, self.paths.parse_page(place, raw, known))
+                )
+
+            self._clear_spares(place, patch)
+            if ticked(place, page) != page.text.encode("utf-8", "surrogateescape"):
+                self._update(place, patch)
+        readme = f"{self.paths.folder(key, initiative)}/{README}"
+        if has_own_page and not os.path.lexists(self.paths.path(readme)):
+
+            def create(raw: bytes | None) -> bytes:
+                return pages.new_page(initiative) if raw is None else raw
+
+            self._clear_spares(readme, create)
+            self._update(readme, create)
+
+    def _update(self, place: str, patch: Patch) -> None:
+        disk, path = self._store.disk, self.paths.path(place)
+        disk.make_folder(os.path.dirname(path))
+        shared_file.settle(disk, path, patch, self._store.pause)
+
+    def _clear_spares(self, place: str, patch: Patch) -> None:
+        """Remove what a killed command left beside a file; keep it if it has foreign changes."""
+        disk, path = self._store.disk, self.paths.path(place)
+
+        def is_own(spare: bytes) -> bool:
+            try:
+                return patch(spare) == patch(disk.read(path))
+            except Refused:
+                return False
+
+        for kept in shared_file.clear_spares(disk, path, is_own):
+            name = os.path.basename(kept)
+            self._store.note(f"what a killed command left beside {place} is kept as {name}")

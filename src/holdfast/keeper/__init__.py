@@ -140,7 +140,7 @@ class Keeper:
             args: Fields = {"worktree": self.workspace.name, **self._session.binding(tx, state)}
             moves = state["worktree"] != self.workspace.name
             if state["recipe"]["format"] == "loop" and (moves or not is_active(state)):
-                from holdfast.loops.archive import bring_here
+                from holdfast.keeper.loop_folder import bring_here
 
                 args["record"] = bring_here(tx, state)
             if moves:
@@ -386,9 +386,9 @@ class Keeper:
         except Refused as refused:
             if refused.details.get("candidates") != []:
                 raise
-            from holdfast.initiatives.workflow_link import instead
+            from holdfast.keeper.initiative_link import suggest_initiative
 
-            raise instead(self._session, refused) from None
+            raise suggest_initiative(self._session, refused) from None
 
     def must_name(self, state: Workflow) -> bool:
         """Return whether this caller's commands must name the workflow to reach it.
@@ -748,19 +748,17 @@ class Keeper:
 
     def initiative_line(self) -> str:
         """Return the current initiative in two lines, for a session without a workflow."""
-        from holdfast.initiatives.workflow_link import in_a_line
-
-        return in_a_line(self._session)
+        return self.initiatives().summary_lines()
 
     def resume_initiative(self) -> list[str]:
         """Compare the sources of the current initiative, if there is one; return the notes.
 
         The workflow is resumed by then, so what cannot be read here is told and no more.
         """
-        from holdfast.initiatives.workflow_link import is_known
+        from holdfast.keeper.initiative_link import has_initiatives
 
         try:
-            if is_known(self._session):
+            if has_initiatives(self._session):
                 self.initiatives().resume()
         except HoldfastError as error:
             return [*self.store.take_notes(), f"initiative: {error.message}: {error.hint}"]

@@ -204,13 +204,13 @@ def _initiative(session: Session) -> Fields | None:
     if session.store.ledger.stream(stream_of("initiatives")) is None:
         return None
     from holdfast.core.initiatives import current_of
-    from holdfast.initiatives.overview import view
+    from holdfast.keeper.initiative_link import initiative_view
 
     state = session.log_state("initiatives")
     current = current_of(state)
     if current is None or current["status"] in ("completed", "archived"):
         return None
-    return view(str(state["current"]), current)
+    return initiative_view(str(state["current"]), current)
 
 
 def _goal(seen: Overview, goal: Fields) -> list[str]:

@@ -103,9 +103,9 @@ def prepare(session: Session, request: Request) -> Wanted:
         "context": context,
     }
     if request.initiative is not None or request.milestone is not None:
-        from holdfast.initiatives.workflow_link import belonging
+        from holdfast.keeper.initiative_link import initiative_for_workflow
 
-        args["initiative"] = belonging(session, request.initiative, request.milestone)
+        args["initiative"] = initiative_for_workflow(session, request.initiative, request.milestone)
     commit = store.workspace.commit()
     if commit is not None:
         args["base"] = commit

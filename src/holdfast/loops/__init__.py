@@ -1,6 +1,6 @@
-"""Loops: units of work in bounded iterations, and the Markdown pages that show them to people.
+"""Loops: units of work in bounded iterations, with Markdown pages for people.
 
-The pages are shared documents. Text goes in, text or data comes out: nothing in the modules on
-pages opens a file. The Markdown parser is imported in ``layers/markdown.py`` alone, when
-a page is read.
+``loops`` is the library's class. ``pages`` renders, ``page_reader`` parses, ``page_patcher``
+patches: text in, text or data out. ``page_files``, ``page_edits`` and ``rebuild`` connect pages and
+ledger. The Markdown parser is imported in ``layers/markdown.py`` alone, when a page was edited.
 """

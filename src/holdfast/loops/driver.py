@@ -1,8 +1,8 @@
-"""``loop run``: a loop driven without a person, turn by turn.
+"""``loop run``: drive a loop with a worker process, turn by turn.
 
-A turn is recorded when it is over and not before: whoever is killed goes on with the same turn, and
-none is lost or counted twice. While it lasts, the driver and its worker hold a lock of this loop,
-so that nobody begins the same turn beside a worker that outlived its driver.
+A turn is recorded when it is over: after a kill, the next run takes the same turn again, and none
+is lost or counted twice. The driver and its worker hold a lock of the loop, so that no other run
+begins while a worker that outlived its driver is still at work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from holdfast.core.workflow.units import limit_of
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
 from holdfast.evidence.run import run as run_command
-from holdfast.loops import page_files, page_reader, pages, prompts, verification
+from holdfast.keeper.loop_folder import folder_of
+from holdfast.loops import page_files, pages, prompts, verification
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Driver:
-    """One run over a loop with one worker."""
+    """One run of a loop with one worker. Raises ``Refused`` for an empty command."""
 
     def __init__(
         self,
@@ -60,10 +61,13 @@ class Driver:
         self._notes: list[str] = []
 
     def drive(self, tell: Tell) -> Fields:
-        """Go on until every unit is done, one gets stuck, or none is ready."""
+        """Take turns until every unit is done, one is stuck, or none is ready.
+
+        Return what ``loop run`` reports.
+        """
         state = self._settle()
         self._check(state)
-        self._root = page_files.root_of(self._workspace, state, "loop run")
+        self._root = page_files.worktree_root(self._workspace, state, "loop run")
         self._held = self._hold()
         try:
             return self._drive(tell)
@@ -85,35 +89,35 @@ class Driver:
             except Refused as refused:
                 if refused.code != "wrong_order":
                     raise
-                # Somebody else moved the unit while the worker was at it: theirs counts.
+                # Another process changed the unit while the worker ran: its change counts.
                 self._say([f"not recorded: {refused.message}"])
             state = self._settle()
 
     def _check(self, state: Workflow) -> None:
-        """Raise ``Refused`` for what would stop a run in the middle."""
+        """Raise ``Refused`` if something would stop the run later."""
         if not is_active(state):
             raise Refused(
                 "ended",
                 f"loop run: {state['id']} has ended ({state['status']})",
                 f"holdfast resume {state['id']}",
             )
-        folder = page_files.folder_of(self._workspace, state)
+        folder = folder_of(self._workspace, state)
         text = page_files.read_page(self._disk, folder, page_files.CONTEXT) if folder else ""
-        count = page_reader.words(text)
-        if count >= pages.MOST_WORDS:
+        count = pages.count_words(text)
+        if count >= pages.MAX_CONTEXT_WORDS:
             hint = f"shorten it, then: holdfast loop run {state['id']} -- COMMAND"
-            raise Refused("invalid", f"loop run: {page_files.too_long(count)}", hint)
+            raise Refused("invalid", f"loop run: {page_files.too_many_words(count)}", hint)
         if self._verify is None:
             for task in state["tasks"]:
                 if task["status"] != "completed":
                     verification.own_command(self._workspace, state, task)
 
     def _hold(self) -> int:
-        """Take the loop's own lock, which the workers hold too; raise a ``Fault`` if it is busy."""
+        """Take the lock of the loop, which workers inherit; raise a ``Fault`` if it is busy."""
         self._disk.make_folder(self._folder, 0o700)
         path = os.path.join(self._folder, f"{self._slug}.lock")
         try:
-            # A worker of a run that was killed a moment ago may have to end first.
+            # The worker of a killed run may need a moment to end.
             return self._disk.lock(path, self._wait_s)
         except Fault as fault:
             if fault.code != "busy":
@@ -130,17 +134,16 @@ class Driver:
     def _iterate(self, state: Workflow, task: Task) -> None:
         before = self._begun_at(state, task)
         outcome = self._work(prompts.prompt(state, task, "iterate"))
-        said = prompts.worked(task, outcome.output, outcome.exit_code)
+        work = prompts.parse_work(task, outcome.output, outcome.exit_code)
         after = git.head(self._root)
         if after is not None and after != before:
-            said["commit"] = after[:12]
-        self._record(self._loops.iterate(str(task["id"]), slug=self._slug, **said))
+            work["commit"] = after[:12]
+        self._record(self._loops.iterate(str(task["id"]), slug=self._slug, **work))
 
     def _begun_at(self, state: Workflow, task: Task) -> str | None:
-        """Return the commit at which this turn was begun for the first time.
+        """Return the commit at which this turn was first begun, or ``None`` without git.
 
-        A run that is killed takes the same turn again: what its worker had committed by then is
-        recorded with it, too.
+        After a kill the same turn is taken again; it includes what the killed worker committed.
         """
         head = git.head(self._root)
         turn = [state["created_at"], state["worktree"], task["id"], task.get("iterations_used", 0)]
@@ -159,7 +162,7 @@ class Driver:
         return head
 
     def _time_out(self, _state: Workflow, task: Task) -> None:
-        """Record the iteration after the last that is allowed: nobody is sent for it."""
+        """Record the iteration after the last allowed one; no worker is run for it."""
         did = f"stopped at the maximum of {limit_of(task)} iterations"
         remaining = str(task.get("remaining") or "the criteria are not met yet")
         receipt = self._loops.iterate(
@@ -169,7 +172,7 @@ class Driver:
 
     def _confirm(self, state: Workflow, task: Task) -> None:
         outcome = self._work(prompts.prompt(state, task, "confirm"))
-        issues = prompts.found(task, outcome.output, outcome.exit_code)
+        issues = prompts.parse_verdict(task, outcome.output, outcome.exit_code)
         self._record(self._loops.confirm(str(task["id"]), issues=issues, slug=self._slug))
 
     def _check_unit(self, state: Workflow, task: Task) -> None:
@@ -177,7 +180,7 @@ class Driver:
         evidence: Fields | None = None
         if command is None:
             outcome = self._work(prompts.prompt(state, task, "verify"))
-            failed = prompts.found(task, outcome.output, outcome.exit_code)
+            failed = prompts.parse_verdict(task, outcome.output, outcome.exit_code)
         else:
             evidence, failed = verification.evidence_of(command, self._run(command, b""))
         receipt = self._loops.verify(
@@ -186,7 +189,7 @@ class Driver:
         self._record(receipt)
 
     def _verification(self, state: Workflow, task: Task) -> str | None:
-        """Return the unit's own command where it is approved, else what the caller typed."""
+        """Return the unit's own command if it is approved, else the one from the command line."""
         try:
             own = verification.own_command(self._workspace, state, task)
         except Refused:
@@ -210,10 +213,10 @@ class Driver:
             command, self._root, limit_s=self._seconds, given=given, held=(self._held,)
         )
 
-    # What is said at the end
+    # Reporting
 
     def _settle(self) -> Workflow:
-        """Take in what people wrote on the pages: the worker reads them, and its prompt has it."""
+        """Take in the edits of the pages, which the next prompt and the worker use."""
         receipt = self._loops.settle(self._slug)
         self._record(receipt)
         state: Workflow = receipt.state
@@ -240,7 +243,7 @@ class Driver:
         }
 
     def _next(self, state: Workflow) -> str:
-        """Return the next command; the loop was named, so it is named again."""
+        """Return the next command, with the name of the loop."""
         words = loop_turn.next_words(state)[1]
         return " ".join(["holdfast", *map(word, words), "-w", word(state["id"])])
 
@@ -254,7 +257,7 @@ _TURNS = {
 
 
 def bar(state: Workflow, task: Task, turn: str, width: int = 24) -> str:
-    """Say in one line how far the loop is: ``[######------] 3/6 units, T4 iterate 2/5``."""
+    """Return the progress in one line: ``[######------] 3/6 units, T4 iterate 2/5``."""
     done = sum(t["status"] == "completed" for t in state["tasks"])
     total = len(state["tasks"])
     filled = width * done // total if total else 0

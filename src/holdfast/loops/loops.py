@@ -1,7 +1,7 @@
-"""Loops as the library offers them: units through the core, pages for people beside the record.
+"""Loops as the library offers them: units of work, in iterations, with pages for people.
 
-The ledger has everything. The pages belong to people too: they are patched, never made anew, and
-what people wrote into them is taken in before anything else happens.
+The ledger has everything. The pages belong to people too: every change first takes in their edits,
+then carries out its command, then patches the pages.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from holdfast.core.workflow import units
 from holdfast.core.workflow.state import find_task, is_active
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.keeper import overview, plain, start
+from holdfast.keeper.loop_folder import HOME
 from holdfast.keeper.session import Receipt
-from holdfast.loops import archive, new_loop, page_edits, page_files
-from holdfast.loops.slugs import check_slug, unit_of
+from holdfast.loops import archive, lessons, new_loop, page_edits, page_files
+from holdfast.loops.new_loop import check_slug
 from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
@@ -52,7 +53,10 @@ class Loops:
         inherit: bool = False,
         id: str | None = None,
     ) -> Receipt:
-        """Open a loop with its pages, or go on with the active one of this name."""
+        """Start a loop with its pages, or go on with the active one of this name.
+
+        With ``inherit``, it gets the lessons of archived loops that match.
+        """
         check_slug(slug)
         if mode not in MODES:
             raise Refused(
@@ -60,27 +64,27 @@ class Loops:
                 f"loop new: there is no mode {mode[:40]!r}, only {' and '.join(MODES)}",
                 f"holdfast loop new {slug} --mode {MODES[0]}",
             )
-        about: Fields = {
+        fields: Fields = {
             "domain": domain, "outcome": outcome, "done_when": list(done_when),
             "constraints": list(constraints), "notes": notes,
         }  # fmt: skip
-        context = {key: value for key, value in about.items() if value}
+        context = {key: value for key, value in fields.items() if value}
         new_loop.check_context(slug, task or slug, context)
         request = start.Request(
             recipe=f"loop-{mode}", subject=slug, title=task or slug, tasks=[], phases=[],
             reading=[], reminders=[], context=plain(context), branch=None, ttl=None,
             initiative=None, milestone=None,
         )  # fmt: skip
-        wanted = start.prepare(self._session, request)
+        plan = start.prepare(self._session, request)
         receipt: Receipt | None = None
         try:
             with self._session.transaction() as tx:
                 receipt = self._session.repeat(tx, id, slug)
                 if receipt is None:
                     new_loop.make_room(tx, slug, mode)
-                    receipt = start.carry_out(self._session, tx, wanted, replace=False, id=id)
-                new_loop.inherit_lessons(tx, receipt, inherit=inherit)
-                return self._bring_forward(tx, receipt)
+                    receipt = start.carry_out(self._session, tx, plan, replace=False, id=id)
+                lessons.inherit_lessons(tx, receipt, inherit=inherit)
+                return self._update_pages(tx, receipt)
         except Fault as fault:
             if receipt is None:
                 raise
@@ -102,11 +106,11 @@ class Loops:
         verify: str | None = None,
         id: str | None = None,
     ) -> Receipt:
-        """Plan a unit, ``T1: title``, or say anew what it is about."""
+        """Plan a unit such as ``T1: title``, or change its plan."""
 
         def args(state: Workflow) -> Fields:
             is_knowledge = state["recipe"].get("mode") == "knowledge"
-            name, title = unit_of(unit, "R" if is_knowledge else "T")
+            name, title = new_loop.parse_unit(unit, "R" if is_knowledge else "T")
             return {
                 "task": name, "description": title or None, "criteria": criteria,
                 "files": list(files) or None, "max_iterations": max,
@@ -131,9 +135,9 @@ class Loops:
         slug: str | None = None,
         id: str | None = None,
     ) -> Receipt:
-        """Record an iteration; with the unit's signal it goes on to be confirmed.
+        """Record an iteration; with the unit's signal, the unit is confirmed next.
 
-        ``blocked`` says why it cannot go on at all: both are recorded, or nothing.
+        ``blocked`` is the reason why the unit cannot go on: both are recorded, or nothing.
         """
         bare = signal.removeprefix("<signal>").removesuffix("</signal>") if signal else signal
         args = {
@@ -150,14 +154,14 @@ class Loops:
         self, unit: str, *, issues: str | None = None, slug: str | None = None,
         id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Record the pass that confirms a unit: clean, or with what it found."""
+        """Record the confirmation of a unit: clean, or with the issues that it found."""
         return self._do(slug, "confirm_unit", {"task": unit, "found": issues}, id)
 
     def verify(
         self, unit: str, *, failed: str | None = None, evidence: Fields | None = None,
         slug: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Record a unit's verification: passed, or why not."""
+        """Record the verification of a unit: passed, or why it failed."""
         args = {"task": unit, "found": failed, "evidence": evidence}
         return self._do(slug, "verify_unit", args, id)
 
@@ -165,12 +169,12 @@ class Loops:
         self, unit: str, command: Sequence[str] = (), *, timeout: str | None = None,
         slug: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Run what verifies a unit, its own command unless another is named, and record it."""
+        """Run a command that verifies a unit, by default the unit's own, and record the result."""
         from holdfast.loops import verification
 
         if self._session.peek_repeat(id) is not None:
             return self.verify(unit, slug=slug, id=id)
-        # What the look noticed is noticed again by the change.
+        # The notes of this look are dropped: the change makes them again.
         state = self.show(slug).state
         workspace = self._session.workspace
         evidence, failed = verification.run(workspace, state, unit, list(command), timeout)
@@ -179,7 +183,7 @@ class Loops:
     def block(
         self, unit: str, reason: str, *, slug: str | None = None, id: str | None = None
     ) -> Receipt:
-        """Say that a unit cannot go on, and why; the next one is free."""
+        """Record that a unit cannot go on, and why; the next unit is free."""
         return self._do(slug, "block_task", {"task": unit, "reason": reason}, id)
 
     def unblock(self, unit: str, *, slug: str | None = None, id: str | None = None) -> Receipt:
@@ -196,7 +200,7 @@ class Loops:
         self, *, when: str, problem: str, solution: str, name: str | None = None,
         learned: str | None = None, slug: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Add a lesson that every later iteration is told."""
+        """Add a lesson that every later iteration reads."""
         first = problem.strip().splitlines() or ["lesson"]
 
         def args(state: Workflow) -> Fields:
@@ -208,7 +212,7 @@ class Loops:
         return self._change(slug, "add_guardrail", args, id)
 
     def phase(self, name: str, *, slug: str | None = None, id: str | None = None) -> Receipt:
-        """Move the loop's own phase by hand."""
+        """Set the phase of the loop by hand."""
         if name == "complete":
             raise Refused(
                 "invalid",
@@ -219,14 +223,14 @@ class Loops:
         return self._do(slug, "start_phase", args, id)
 
     def settle(self, slug: str | None = None) -> Receipt:
-        """Take in what people wrote on the pages, bring the pages forward, and change nothing else.
+        """Take in the edits of the pages, patch the pages, and change nothing else.
 
-        What a killed command left of an archived loop's folder is moved.
+        Also move what a killed command left in the old folder of an archived loop.
         """
         with self._session.transaction() as tx:
             stream = self._select(tx, slug)
-            archive.settle(tx, tx.state(stream))
-            return self._bring_forward(tx, Receipt(tx.state(stream), [], []))
+            archive.finish_move(tx, tx.state(stream))
+            return self._update_pages(tx, Receipt(tx.state(stream), [], []))
 
     # Looking
 
@@ -235,25 +239,22 @@ class Loops:
         return Receipt(self._look(self._named(slug)), [], self._store.take_notes())
 
     def all(self) -> tuple[list[Workflow], list[str]]:
-        """Return the active loops, and what was noticed. Change nothing."""
+        """Return the active loops, and notes. Change nothing."""
         states = [self._look(row["id"]) for row in [*self._rows(), *self._unknown_rows()]]
         return [state for state in states if is_active(state)], self._store.take_notes()
 
     def opening(self) -> tuple[str, str]:
-        """Return what is said where no loop is active, and the command: a folder may be left."""
-        names = page_files.unknown_folders(self._store)
+        """Return the message for a worktree without an active loop, and the next command."""
+        names = new_loop.unknown_folders(self._store)
         if not names:
             return "no loop is active here", "holdfast loop new SLUG"
-        folder = f"{page_files.HOME}/{names[0]}"
-        return (
-            f"no loop is active here; {folder} has the log of one",
-            f"holdfast loop rebuild {names[0]}",
-        )
+        message = f"no loop is active here; {HOME}/{names[0]} has the log of one"
+        return message, f"holdfast loop rebuild {names[0]}"
 
     def next(self, slug: str | None = None) -> tuple[Fields, list[str]]:
-        """Return what to do now, for the unit that is moving or the first that is ready; and notes.
+        """Return the next turn, of the current unit or the first that is ready, and notes.
 
-        Change nothing.
+        Change nothing. Raise ``Refused`` if the loop has ended.
         """
         receipt = self.show(slug)
         if not is_active(receipt.state):
@@ -280,37 +281,42 @@ class Loops:
         timeout: str | None = None,
         tell: Callable[[Workflow, Task, str], None] = lambda *_: None,
     ) -> Fields:
-        """Drive the loop with a worker until it is done, stuck, or nothing is ready."""
+        """Run a worker for each turn, until every unit is done, one is stuck, or none is ready.
+
+        ``tell`` is called before each turn with the state, the unit and the turn.
+        """
         from holdfast.loops.driver import Driver
 
         return Driver(self, self._store, slug, list(command), verify, timeout).drive(tell)
 
     def archive(self, slug: str | None = None, *, id: str | None = None) -> Receipt:
-        """Move the loop's folder into the archive; an unfinished one too, with a note."""
+        """Move the loop's folder into the archive; note the units that are not done."""
         with self._session.transaction() as tx:
             receipt = self._session.repeat(tx, id, slug)
             if receipt is not None:
-                archive.settle(tx, receipt.state)
+                archive.finish_move(tx, receipt.state)
                 return receipt
             stream = self._select(tx, slug)
             self._take_in(tx, stream)
-            left = [str(t["id"]) for t in tx.state(stream)["tasks"] if t["status"] != "completed"]
+            open_units = [
+                str(t["id"]) for t in tx.state(stream)["tasks"] if t["status"] != "completed"
+            ]
             state, seqs = archive.archive(tx, stream, id)
-            if left:
-                self._store.note(f"it was not finished: {', '.join(left)}")
+            if open_units:
+                self._store.note(f"it was not finished: {', '.join(open_units)}")
             return Receipt(state, seqs, self._session.notes())
 
     def rebuild(self, slug: str | None = None) -> Receipt:
-        """Make the state anew from the pages and git; what does not agree is logged."""
-        from holdfast.loops import recovery
+        """Rebuild the state from the pages and git; log what did not agree."""
+        from holdfast.loops.rebuild import rebuild
 
         name = self._only_folder() if slug is None else slug
         check_slug(name)
         with self._session.transaction() as tx:
-            seqs = recovery.rebuild(tx, name)
-            return self._bring_forward(tx, Receipt(tx.state(name), seqs, []))
+            seqs = rebuild(tx, name)
+            return self._update_pages(tx, Receipt(tx.state(name), seqs, []))
 
-    # How
+    # Changing
 
     def _do(self, slug: str | None, kind: str, args: Fields, id: str | None) -> Receipt:
         return self._change(slug, kind, lambda _: args, id)
@@ -318,11 +324,11 @@ class Loops:
     def _change(
         self, slug: str | None, kind: str, args: Callable[[Workflow], Fields], id: str | None
     ) -> Receipt:
-        """Take in the edits of the pages, carry out a command, and bring the pages forward."""
+        """Take in the edits of the pages, carry out a command, and patch the pages."""
         with self._session.transaction() as tx:
             receipt = self._session.repeat(tx, id, slug)
             if receipt is not None:
-                return self._bring_forward(tx, receipt)
+                return self._update_pages(tx, receipt)
             stream = self._select(tx, slug)
             seen = self._take_in(tx, stream)
             before: Workflow = tx.state(stream)
@@ -330,8 +336,8 @@ class Loops:
             page_files.write_pages(self._store, receipt.state, seen=seen, before=before)
             return self._with_notes(receipt)
 
-    def _bring_forward(self, tx: Transaction, receipt: Receipt) -> Receipt:
-        """Take in the edits, write the pages, and complete the answer."""
+    def _update_pages(self, tx: Transaction, receipt: Receipt) -> Receipt:
+        """Take in the edits of the pages, patch the pages, and complete the receipt."""
         stream = receipt.state["id"]
         seen = self._take_in(tx, stream)
         receipt.state = tx.state(stream)
@@ -346,14 +352,14 @@ class Loops:
         return page_edits.take_in(tx, stream) if is_open else None
 
     def _with_notes(self, receipt: Receipt) -> Receipt:
-        """Add what was noticed since, in the list to which the end of the transaction adds."""
+        """Add the notes of the session to a receipt, in the list that the commit adds to."""
         notes = self._session.notes()
         notes[:0] = receipt.notes
         receipt.notes = notes
         return receipt
 
     def _select(self, tx: Transaction, slug: str | None) -> str:
-        """Load the loop that is meant, and return its stream; raise ``Refused`` if it is none."""
+        """Load the selected loop, and return its stream; raise ``Refused`` if it is no loop."""
         if slug is None and not self._rows():
             self._session.adopt_unknown(tx)
         stream = self._session.select(tx, self._named(slug))
@@ -361,7 +367,7 @@ class Loops:
         return stream
 
     def _named(self, slug: str | None) -> str:
-        """Return the id of the loop that is meant; raise ``Refused`` if that is none or several."""
+        """Return the id of the selected loop; raise ``Refused`` if there is none, or several."""
         if slug is not None:
             if self._store.ledger.stream(slug) is None:
                 check_slug(slug)
@@ -386,7 +392,7 @@ class Loops:
         return [row for row in rows if not selection.has_run_out(row, now_ms)]
 
     def _unknown_rows(self) -> list[Fields]:
-        """Return the same for records of loops that the ledger does not know."""
+        """Return rows of active loops whose records the ledger does not know."""
         return [
             overview.row_of(state, {"stream": state["id"]})
             for state in unknown_records.peek_all(self._store)
@@ -394,16 +400,16 @@ class Loops:
         ]
 
     def must_name(self, state: Workflow) -> bool:
-        """True if a command about loops must name this one: another is the caller's, or none."""
+        """Return whether a command must name this loop, because it would select another one."""
         try:
             rows = self._rows()
         except (OSError, HoldfastError):
-            return True  # It is never wrong to name it, and what was asked for is done.
+            return True  # A name is never wrong, and the command itself succeeded.
         picked = rows[0] if len(rows) == 1 else self._session.chosen(rows)
         return isinstance(picked, Refusal) or picked["id"] != state["id"]
 
     def _only_folder(self) -> str:
-        names = page_files.folders(self._session.workspace.root)
+        names = new_loop.folder_names(self._session.workspace.root)
         if len(names) == 1:
             return names[0]
         raise Refused(
@@ -423,6 +429,6 @@ def _check_is_loop(state: Workflow) -> None:
 
 
 def _iteration_of(state: Workflow) -> str | None:
-    """Return the iteration that the loop is in, in words."""
+    """Return the current iteration in words: ``T1 iteration 2``."""
     task = find_task(state, state.get("current_task"))
     return f"{task['id']} iteration {task.get('iterations_used', 0)}" if task else None

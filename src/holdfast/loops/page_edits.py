@@ -1,8 +1,8 @@
-"""What people changed on a loop's pages, taken into the ledger as commands of the core.
+"""Take the edits of a loop's pages into the ledger, as commands of the core.
 
-An edit is what a page says otherwise than when it was last written. One that the core refuses is
-said, and stays on the page; of a page that is not understood nothing is taken, and it stays too.
-A look carries out the same commands on the state alone, and so shows what the next change will do.
+An edit is a difference between a page and what was last written there. An edit that the core
+refuses is reported and stays on the page. If a page cannot be understood, nothing of it is taken
+in. A look applies the same commands to a copy of the state, to show what the next change will do.
 """
 
 from __future__ import annotations
@@ -12,50 +12,58 @@ from holdfast.core.workflow.state import find_task
 from holdfast.core.workflow.units import MAX_ITERATIONS
 from holdfast.errors import Refused
 from holdfast.formats.aggregates import aggregate_of
-from holdfast.loops import page_files, page_reader, pages
+from holdfast.keeper.loop_folder import folder_of
+from holdfast.loops import pages
+from holdfast.loops.page_files import GUARDRAILS, LoopFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.core.types import Fields, Workflow
+    from holdfast.core.types import Fields, Task, Workflow
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
-_PLANNED = ("description", "criteria", "files", "output", "max_iterations", "depends", "model")
-_LESSON = ("name", *page_reader.GUARDRAIL)
+_UNIT_FIELDS = ("description", "criteria", "files", "output", "max_iterations", "depends", "model")
+_UNIT_DEFAULTS: Fields = {
+    "files": [], "depends": [], "description": "", "max_iterations": MAX_ITERATIONS,
+}  # fmt: skip
+"""What a page shows for a unit without such a value."""
 _MAX_COMPLAINTS = 3
 
 
 def take_in(tx: Transaction, stream: str) -> str | None:
-    """Record the edits of a loaded loop's pages; return the page of units if all was taken in."""
+    """Record the edits of a loaded loop's pages.
+
+    Return the page of units if all its edits were taken in, else ``None``.
+    """
     state = tx.state(stream)
-    path = page_files.folder_of(tx.store.workspace, state)
+    path = folder_of(tx.store.workspace, state)
     if path is None:
         return None
-    folder = page_files.Folder(tx.store, state, path)
-    text = _Edits(tx.store, folder, _Recorder(tx, stream)).take_in()
+    folder = LoopFolder(tx.store, state, path)
+    text = _EditReader(tx.store, folder, _Recorder(tx, stream)).take_in()
     tx.commit()
     if text is not None:
-        # Before anything is recorded that the page does not say.
-        folder.remembered.learn(text)
+        # Before an event is recorded that is not on the page yet.
+        folder.memory.learn(text)
     return text
 
 
 def preview(store: Store, state: Workflow) -> Workflow:
-    """Return the state as the next change will find it after the edits. Change nothing."""
-    path = page_files.folder_of(store.workspace, state)
+    """Return the state as the next change will have it after the edits. Change nothing."""
+    path = folder_of(store.workspace, state)
     if path is None:
         return state
-    folder = page_files.Folder(store, state, path)
+    folder = LoopFolder(store, state, path)
     previewer = _Previewer(store, state)
-    _Edits(store, folder, previewer).take_in()
-    folder.examine()
+    _EditReader(store, folder, previewer).take_in()
+    folder.note_problems()
     return previewer.state
 
 
 class _Recorder:
-    """Carries out edits in a transaction."""
+    """Carries out commands in a transaction."""
 
     TAKEN = "taken in"
     BACK = "is back"
@@ -75,7 +83,7 @@ class _Recorder:
 
 
 class _Previewer:
-    """Carries out edits on a state alone."""
+    """Carries out commands on a state alone."""
 
     TAKEN = "taken in by the next change"
     BACK = "comes back with the next change"
@@ -96,12 +104,10 @@ class _Previewer:
             self.state = aggregate.evolve(self.state, event)
 
 
-class _Edits:
-    """The pages of one loop, while their edits are taken in."""
+class _EditReader:
+    """Finds the edits of one loop's pages and carries them out."""
 
-    def __init__(
-        self, store: Store, folder: page_files.Folder, doer: _Recorder | _Previewer
-    ) -> None:
+    def __init__(self, store: Store, folder: LoopFolder, doer: _Recorder | _Previewer) -> None:
         self._store = store
         self._folder = folder
         self._doer = doer
@@ -115,9 +121,11 @@ class _Edits:
         text = self._folder.read(self._page)
         if not text:
             return None
-        if self._folder.remembered.knows(text):
+        if self._folder.memory.knows(text):
             return text
-        planned, complaints = page_reader.read_units(text, self._folder.mode)
+        from holdfast.loops.page_reader import read_units
+
+        units, complaints = read_units(text, self._folder.mode)
         if complaints:
             extra = len(complaints) - _MAX_COMPLAINTS
             more = f" (and {extra} more)" if extra > 0 else ""
@@ -127,60 +135,56 @@ class _Edits:
                     "nothing of the page is taken in until it is mended"
                 )
             return None
-        self._take_units(planned, self._folder.remembered_units())
+        self._take_units(units, self._folder.remembered_units())
         return None if self._was_refused else text
 
     # Units
 
-    def _take_units(self, planned: list[Fields], remembered: dict[str, Fields]) -> None:
-        self._check_boxes(planned)
-        edits = [edit for unit in planned if (edit := self._edit(unit, remembered)) is not None]
-        waits = [
-            {"task": edit["task"], "depends": edit.pop("depends")}
-            for edit in edits
-            if edit.get("depends")
-        ]
-        # First what depends on nobody: units may wait for others that stand below them.
-        for edit in edits:
-            self._plan(edit)
-        for wait in waits:
-            if self._task(wait["task"]) is not None:
-                self._plan(wait)
-        gone = remembered.keys() - {unit["id"] for unit in planned}
-        for name in sorted(gone):
-            if self._task(name) is not None:
-                self._store.note(
-                    f"{self._page}: {name} was taken out and {self._doer.BACK}; to leave it out: "
-                    f"holdfast loop block {name} --reason TEXT"
-                )
-
-    def _task(self, name: str) -> Any:
+    def _task(self, name: str) -> Task | None:
         return find_task(self._doer.state, name)
 
-    def _check_boxes(self, planned: list[Fields]) -> None:
-        for unit in planned:
+    def _take_units(self, units: list[Fields], remembered: dict[str, Fields]) -> None:
+        for unit in units:
             task = self._task(unit["id"])
             if unit["checked"] and (task is None or task["status"] != "completed"):
                 self._store.note(
                     f"{self._page}: {unit['id']} was ticked by hand; it is done when it was "
                     "confirmed and verified: holdfast loop next"
                 )
+        edits = [edit for unit in units if (edit := self._edit(unit, remembered)) is not None]
+        dependencies = [
+            {"task": edit["task"], "depends": edit.pop("depends")}
+            for edit in edits
+            if edit.get("depends")
+        ]
+        # Dependencies come last: a unit may depend on one further down the page.
+        for edit in edits:
+            self._plan(edit)
+        for edit in dependencies:
+            if self._task(edit["task"]) is not None:
+                self._plan(edit)
+        for name in sorted(remembered.keys() - {unit["id"] for unit in units}):
+            if self._task(name) is not None:
+                self._store.note(
+                    f"{self._page}: {name} was taken out and {self._doer.BACK}; to leave it out: "
+                    f"holdfast loop block {name} --reason TEXT"
+                )
 
     def _edit(self, unit: Fields, remembered: dict[str, Fields]) -> Fields | None:
-        """Return what the page says of a unit otherwise than before; ``None`` if nothing."""
-        known = self._task(unit["id"])
-        before: Fields = remembered.get(unit["id"], {**known} if known is not None else {})
-        now = {key: unit[key] for key in _PLANNED if key in unit}
-        if known is None:
-            return {"task": unit["id"], **now}
+        """Return the arguments of ``plan_unit`` for an edited unit; ``None`` if it is unedited."""
+        task = self._task(unit["id"])
+        values = {key: unit[key] for key in _UNIT_FIELDS if key in unit}
+        if task is None:
+            return {"task": unit["id"], **values}
+        before: Fields = remembered.get(unit["id"], {**task})
         changed = {
             key: value
-            for key, value in now.items()
-            if value != before.get(key, _EMPTY.get(key))
-            and value != known.get(key, _EMPTY.get(key))
+            for key, value in values.items()
+            if value != before.get(key, _UNIT_DEFAULTS.get(key))
+            and value != task.get(key, _UNIT_DEFAULTS.get(key))
         }
-        if changed.get("depends") and known.get("depends"):
-            # What it waited for may now wait for it: first it waits for nobody.
+        if changed.get("depends") and task.get("depends"):
+            # Drop the old dependencies first: the page may have turned one around.
             self._plan({"task": unit["id"], "depends": []})
         return {"task": unit["id"], **changed} if changed else None
 
@@ -208,32 +212,28 @@ class _Edits:
 
     def _take_lessons(self) -> None:
         """Take in the lessons that people wrote or changed."""
-        page = page_files.GUARDRAILS
-        text = self._folder.read(page)
-        if text == pages.guardrails(self._doer.state):
+        text = self._folder.read(GUARDRAILS)
+        if text in ("", pages.render_guardrails(self._doer.state)):
             return
-        for lesson in page_reader.read_guardrails(text):
-            lessons = self._doer.state.get("guardrails", [])
-            known = {str(other.get("name")): other for other in lessons}
-            edit: Fields = {key: lesson[key] for key in _LESSON if lesson.get(key)}
-            name = edit.get("name")
-            if not name or edit == known.get(name) or _is_among(lessons, edit):
+        from holdfast.loops.page_reader import read_guardrails
+
+        for lesson in read_guardrails(text):
+            fields = {key: lesson[key] for key in ("name", *pages.LESSON_FIELDS) if lesson.get(key)}
+            name = fields.get("name")
+            if not name or self._has_lesson(fields):
                 continue
             try:
-                self._doer.do("add_guardrail", {**edit, "replace": True})
+                self._doer.do("add_guardrail", {**fields, "replace": True})
             except Refused as refused:
-                self._store.note(f"{page}: {name[:60]}: {refused.message}")
+                self._store.note(f"{GUARDRAILS}: {name[:60]}: {refused.message}")
                 continue
-            self._store.note(f"{page}: {self._doer.TAKEN}: {name[:60]}")
+            self._store.note(f"{GUARDRAILS}: {self._doer.TAKEN}: {name[:60]}")
 
+    def _has_lesson(self, lesson: Fields) -> bool:
+        """Return whether the state has a lesson with this content, under any name."""
 
-_EMPTY: Fields = {
-    "files": [], "depends": [], "description": "", "max_iterations": MAX_ITERATIONS,
-}  # fmt: skip
-"""What a page shows where nobody ever said anything."""
+        def content(fields: Fields) -> list[object]:
+            return [fields.get(key) for key in pages.LESSON_FIELDS]
 
-
-def _is_among(lessons: list[Fields], lesson: Fields) -> bool:
-    """True if a lesson says the same, under whatever name."""
-    body = [lesson.get(key) for key in page_reader.GUARDRAIL]
-    return any(body == [other.get(key) for key in page_reader.GUARDRAIL] for other in lessons)
+        lessons = self._doer.state.get("guardrails", [])
+        return any(content(lesson) == content(known) for known in lessons)

@@ -1,96 +1,156 @@
-"""The pages of a loop's folder, made from its state.
+"""Render the pages of a loop from its state: brief, context, units and guardrails.
 
-They are shared documents: made once, and then patched. ``markdown_text`` says how stored text is
-written, so that it stays where it is put, and reads the same again.
+The pages are shared documents: rendered once, then patched by ``page_patcher``. No Markdown parser
+is needed here. ``markdown_text`` encodes stored text so that it reads the same again.
 """
 
 from __future__ import annotations
 
-from holdfast.loops import markdown_text, page_reader, unit_item
-from holdfast.loops.page_patcher import GUARDRAILS, lesson, patched_guardrails, patched_units
-from holdfast.loops.progress_log import HEADER
+from holdfast.core.workflow.units import limit_of, signal_of
+from holdfast.loops.markdown_text import (
+    encode_after_key,
+    encode_block,
+    encode_heading,
+    encode_item,
+    encode_line,
+    encode_span,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json, Task, Workflow
 
-__all__ = [
-    "brief", "context", "guardrails", "patched_guardrails", "patched_units", "progress_header",
-    "units",
-]  # fmt: skip
-
-
-MOST_WORDS = 200
+BULLETS = {
+    "files": "Files",
+    "criteria": "Criteria",
+    "output": "Output",
+    "completion": "Completion",
+    "max_iterations": "Max iterations",
+    "depends": "Depends",
+    "model": "Model",
+    "verify": "Verify",
+}
+"""The labels of a unit's bullets, in their order."""
+LESSON_FIELDS = ("when", "problem", "solution", "learned")
+MAX_CONTEXT_WORDS = 200
 """``context.md`` has fewer words than this."""
 
+_GUARDRAILS = "# Guardrails\n\nRead before starting any iteration. Append when issues discovered.\n"
+_BULLET_INDENT = 4
+_ARROW = " → "
+_CHAIN = " (sequential)"
+_ALONE = " (independent)"
+_STATUS_WORDS = {
+    "completed": "done",
+    "in_progress": "in progress",
+    "confirming": "in progress",
+    "verifying": "in progress",
+    "pending": "pending",
+    "blocked": "blocked",
+    "timeout": "timed out",
+}
 
-def brief(state: Workflow) -> str:
-    """``brief.md``: what is wanted, and when it is there."""
-    said = state["context"]
+
+def mode_of(state: Workflow) -> str:
+    """Return ``knowledge`` or ``development``."""
+    return "knowledge" if state["recipe"].get("mode") == "knowledge" else "development"
+
+
+def units_page(mode: str) -> str:
+    """Return the name of the page of units."""
+    return "plan.md" if mode == "knowledge" else "tasks.md"
+
+
+def count_words(text: str) -> int:
+    """Count the words of a text: parts between white space that have a letter or a digit."""
+    return sum(any(c.isalnum() or c == "_" for c in part) for part in text.split())
+
+
+# Pages
+
+
+def render_brief(state: Workflow) -> str:
+    """Render ``brief.md``: the outcome that is needed, and how to tell that it is reached."""
+    about = state["context"]
     return _page(
-        [f"# {markdown_text.heading(state['title'])}", ""],
-        _header(state, Mode=unit_item.mode_of(state), Domain=_text(said, "domain")),
-        ["", "## Outcome Needed", *_block(said, "outcome")],
-        ["", "## Done When", *_listed(said, "done_when")],
-        ["", "## Constraints", *_listed(said, "constraints")],
-        ["", "## Approach / Notes", *_block(said, "notes")],
+        [f"# {encode_heading(state['title'])}", ""],
+        _header(state, Mode=mode_of(state), Domain=_text(about, "domain")),
+        ["", "## Outcome Needed", *_block(about, "outcome")],
+        ["", "## Done When", *_items(about, "done_when")],
+        ["", "## Constraints", *_items(about, "constraints")],
+        ["", "## Approach / Notes", *_block(about, "notes")],
     )
 
 
-def context(state: Workflow) -> str:
-    """``context.md``: what every iteration reads first, so with few words.
+def render_context(state: Workflow) -> str:
+    """Render ``context.md``, which every iteration reads first.
 
-    Where all of it would be too much, what the units' own page has is left out of it.
+    If it would have too many words, leave out what the page of units has.
     """
-    whole = _context(state, state["tasks"])
-    return whole if page_reader.words(whole) < MOST_WORDS else _context(state, [])
+    text = _context(state, state["tasks"])
+    return text if count_words(text) < MAX_CONTEXT_WORDS else _context(state, [])
 
 
 def _context(state: Workflow, tasks: list[Task]) -> str:
-    said = state["context"]
-    goal = _text(said, "outcome") or state["title"]
-    parts = [[f"# {markdown_text.heading(state['title'])} Context", ""], _goal("Goal", goal)]
-    if _text(said, "approach"):
-        parts.append(["", *_goal("Approach", _text(said, "approach"))])
+    about = state["context"]
+    goal = encode_after_key(_text(about, "outcome") or state["title"], 2)
+    parts = [[f"# {encode_heading(state['title'])} Context", "", f"**Goal:** {goal}"]]
+    if _text(about, "approach"):
+        parts.append(["", f"**Approach:** {encode_after_key(_text(about, 'approach'), 2)}"])
+    first_units: dict[str, Task] = {}
+    for task in tasks:
+        for path in [*_texts({**task}, "files"), *_texts({**task}, "output")]:
+            first_units.setdefault(path, task)
+    signals = {name_of(task): task.get("criteria") or task["description"] for task in tasks}
     lists = {
-        "Key files/outputs": _places(tasks),
-        "Patterns to follow": _listed(said, "patterns"),
-        "Signals": _signals(tasks),
+        "Key files/outputs": [
+            f"- {encode_span(path)} — {encode_after_key(task['description'], 2)}".rstrip(" —")
+            for path, task in first_units.items()
+        ],
+        "Patterns to follow": _items(about, "patterns"),
+        "Signals": [f"- {name}: {encode_after_key(text, 2)}" for name, text in signals.items()],
     }
     parts += [["", f"**{name}:**", *lines] for name, lines in lists.items() if lines]
     return _page(*parts)
 
 
-def guardrails(state: Workflow) -> str:
-    """``guardrails.md``: lessons, which every iteration reads."""
-    return GUARDRAILS + "".join("\n" + lesson(one) for one in state.get("guardrails", []))
+def render_guardrails(state: Workflow) -> str:
+    """Render ``guardrails.md``: the lessons that every iteration reads."""
+    lessons = state.get("guardrails", [])
+    return _GUARDRAILS + "".join("\n" + render_lesson(lesson) for lesson in lessons)
 
 
-def units(state: Workflow) -> str:
-    """``tasks.md``, or in knowledge mode ``plan.md``."""
-    mode, tasks = unit_item.mode_of(state), state["tasks"]
-    waits = _section("Dependencies", unit_item.dependencies(tasks))
-    listed = [line for task in tasks for line in unit_item.item(task)]
-    counts = {"Total": unit_item.total(tasks, mode), "Status": unit_item.status(tasks)}
+def render_lesson(lesson: Fields) -> str:
+    """Render one lesson as a section."""
+    lines = [f"## {encode_heading(str(lesson.get('name', '')))}"]
+    lines += [
+        f"- **{key.capitalize()}**: {encode_after_key(str(lesson[key]), 2)}"
+        for key in LESSON_FIELDS
+        if lesson.get(key) is not None
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def render_units(state: Workflow) -> str:
+    """Render ``tasks.md``, or in knowledge mode ``plan.md``."""
+    mode, tasks = mode_of(state), state["tasks"]
+    dependencies = _section("Dependencies", render_dependencies(tasks))
+    lines = [line for task in tasks for line in render_unit(task)]
+    counts = {"Total": total(tasks, mode), "Status": status_counts(tasks)}
     if mode == "knowledge":
         return _page(
-            [f"# {markdown_text.heading(state['title'])} - Phases", ""],
+            [f"# {encode_heading(state['title'])} - Phases", ""],
             _header(state, Domain=_text(state["context"], "domain"), **counts),
-            _section("Phases", listed),
-            waits,
+            _section("Phases", lines),
+            dependencies,
         )
     return _page(
-        [f"# {markdown_text.heading(state['title'])} - Tasks", ""],
+        [f"# {encode_heading(state['title'])} - Tasks", ""],
         _header(state, **counts),
-        waits,
-        _section("Tasks", listed),
+        dependencies,
+        _section("Tasks", lines),
         _section("Notes", _block(state["context"], "notes")),
     )
-
-
-def progress_header() -> str:
-    """How ``progress.md`` begins; ``progress_log`` has what is appended to it."""
-    return HEADER
 
 
 def _page(*parts: list[str]) -> str:
@@ -102,50 +162,116 @@ def _section(name: str, lines: list[str]) -> list[str]:
 
 
 def _header(state: Workflow, **values: str) -> list[str]:
-    shown = {"Created": state["created_at"], **values}
-    return [f"**{key}:** {markdown_text.one_line(value)}" for key, value in shown.items() if value]
+    pairs = {"Created": state["created_at"], **values}
+    return [f"**{key}:** {encode_line(value)}" for key, value in pairs.items() if value]
 
 
-def _text(said: Fields, key: str) -> str:
-    value: Json = said.get(key)
+def _text(fields: Fields, key: str) -> str:
+    value: Json = fields.get(key)
     return "" if value is None else str(value)
 
 
-def _texts(said: Fields, key: str) -> list[str]:
-    """A list of texts; somebody may have set a single one."""
-    value: Json = said.get(key)
+def _texts(fields: Fields, key: str) -> list[str]:
+    """Return a list of texts; the field may hold a single one."""
+    value: Json = fields.get(key)
     if value is None or value == "":
         return []
-    return [str(one) for one in value] if isinstance(value, list) else [str(value)]
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
-def _block(said: Fields, key: str) -> list[str]:
-    text = _text(said, key)
-    return [markdown_text.block(text)] if text else []
+def _block(fields: Fields, key: str) -> list[str]:
+    text = _text(fields, key)
+    return [encode_block(text)] if text else []
 
 
-def _listed(said: Fields, key: str) -> list[str]:
-    return [f"- {markdown_text.item(text, 2)}" for text in _texts(said, key)]
+def _items(fields: Fields, key: str) -> list[str]:
+    return [f"- {encode_item(text, 2)}" for text in _texts(fields, key)]
 
 
-def _goal(name: str, text: str) -> list[str]:
-    return [f"**{name}:** {markdown_text.after_key(text, 2)}"]
+# Units
 
 
-def _places(tasks: list[Task]) -> list[str]:
-    """The files and outputs of all units, each with the first unit that names it."""
-    found: dict[str, Task] = {}
-    for task in tasks:
-        for path in [*_texts({**task}, "files"), *_texts({**task}, "output")]:
-            found.setdefault(path, task)
-    return [
-        f"- {markdown_text.span(path)} — {markdown_text.after_key(task['description'], 2)}".rstrip(
-            " —"
-        )
-        for path, task in found.items()
+def name_of(task: Task) -> str:
+    """Return the encoded id of a unit; one of foreign origin may hold anything."""
+    return encode_line(str(task["id"])).replace("*", "&#42;").replace(":", "&#58;")
+
+
+def render_unit(task: Task) -> list[str]:
+    """Return the lines of a unit's item."""
+    mark = "x" if task["status"] == "completed" else " "
+    title = encode_after_key(task["description"], 2)
+    bullets = [
+        f"  - {label}: {value}"
+        for key, label in BULLETS.items()
+        if (value := render_value(task, key)) is not None
     ]
+    return "\n".join([f"- [{mark}] **{name_of(task)}**: {title}".rstrip(), *bullets]).split("\n")
 
 
-def _signals(tasks: list[Task]) -> list[str]:
-    told = {unit_item.name_of(task): task.get("criteria") or task["description"] for task in tasks}
-    return [f"- {name}: {markdown_text.after_key(text, 2)}" for name, text in told.items()]
+def render_value(task: Task, key: str, indent: int = _BULLET_INDENT) -> str | None:
+    """Return the value of a unit's bullet; ``None`` if the unit has no such value."""
+    if key == "completion":
+        return f"`<signal>{encode_line(signal_of(task))}</signal>`"
+    if key == "max_iterations":
+        return str(limit_of(task))
+    if key == "depends":
+        return ", ".join([encode_line(str(name)) for name in task.get("depends", [])]) or "none"
+    value: Json = task.get(key)
+    if not value:
+        return None
+    if key == "files":
+        return ", ".join(encode_span(str(path)) for path in value)
+    if key in ("output", "verify"):
+        return encode_span(str(value))
+    return encode_after_key(str(value), indent)
+
+
+def total(tasks: list[Task], mode: str) -> str:
+    """Return the number of units: ``3 tasks``."""
+    return f"{len(tasks)} {'phase' if mode == 'knowledge' else 'task'}{'s' * (len(tasks) != 1)}"
+
+
+def status_counts(tasks: list[Task]) -> str:
+    """Return the number of units by status: ``2 done, 1 in progress, 3 pending``."""
+    words = [_STATUS_WORDS[task["status"]] for task in tasks]
+    always = [f"{words.count(word)} {word}" for word in ("done", "in progress", "pending")]
+    stuck = [f"{words.count(word)} {word}" for word in ("blocked", "timed out") if word in words]
+    return ", ".join([*always, *stuck])
+
+
+def render_dependencies(tasks: list[Task]) -> list[str]:
+    """Return the lines of the section on dependencies."""
+    return render_arrows(
+        {
+            name_of(task): [encode_line(str(name)) for name in task.get("depends", [])]
+            for task in tasks
+        }
+    )
+
+
+def render_arrows(depends: dict[str, list[str]]) -> list[str]:
+    """Return chains of units with arrows, then the units without any dependency.
+
+    Every dependency is in exactly one chain. Chains begin at units that depend on none.
+    """
+    names = sorted({*depends, *(name for waits in depends.values() for name in waits)}, key=_order)
+    followers: dict[str, list[str]] = {name: [] for name in names}
+    for name in reversed(names):
+        for dependency in dict.fromkeys(depends.get(name, [])):
+            followers[dependency].append(name)
+    alone = [name for name in names if not depends.get(name) and not followers[name]]
+    lines: list[str] = []
+    for name in sorted(names, key=lambda name: bool(depends.get(name))):
+        while followers[name]:
+            chain = [name]
+            while followers[chain[-1]]:
+                chain.append(followers[chain[-1]].pop())
+            lines.append(_ARROW.join(chain) + _CHAIN)
+    return [*lines, *(name + _ALONE for name in alone)]
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Return a sort key by which T2 comes before T10."""
+    number = name.lstrip("TR")
+    is_number = number.isascii() and number.isdecimal() and len(number) <= 9
+    return (int(number) if is_number else 0, name)

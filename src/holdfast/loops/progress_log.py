@@ -1,7 +1,7 @@
 """``progress.md``: one entry per event, only ever appended to.
 
-An entry is a heading, ``T1 - Iteration 1 - 2026-01-14T10:30:00.000Z``, and bold keys below it. What
-people write between entries stays; what they write into one is noticed, and stays as well.
+An entry is a heading, ``T1 - Iteration 1 - 2026-01-14T10:30:00.000Z``, and bold keys below it. Text
+that people write between entries stays. A change inside an entry is reported, and stays too.
 """
 
 from __future__ import annotations
@@ -9,8 +9,14 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from holdfast.layers.markdown import closing, lines_of, newline_of, outline
-from holdfast.loops import markdown_text
+from holdfast.layers.markdown import closing_mark, newline_of, outline, split_lines
+from holdfast.loops.markdown_text import (
+    decode_after_key,
+    decode_line,
+    encode_after_key,
+    encode_heading,
+    encode_line,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +26,9 @@ if TYPE_CHECKING:
 HEADER = "# Progress Log\n"
 CLEAN = {"confirmation_recorded": "Clean", "verification_recorded": "Passed"}
 NOT_CLEAN = "Issues found"
-NOTHING = "None"
+NONE = "None"
 
-_OF_UNITS = {
+_UNIT_EVENTS = {
     "iteration_recorded": "Iteration",
     "task_timed_out": "Timeout",
     "confirmation_recorded": "Confirmation",
@@ -32,75 +38,82 @@ _OF_UNITS = {
     "task_extended": "Extended",
     "task_started": "Started",
 }
-_OF_LOOPS = {
+_LOOP_EVENTS = {
     "workflow_completed": "Completed",
     "workflow_abandoned": "Abandoned",
     "workflow_archived": "Archived",
     "loop_rebuilt": "Rebuilt",
 }
-KINDS = {word.lower(): kind for kind, word in (_OF_UNITS | _OF_LOOPS).items()}
-"""The event that an entry of this kind tells of."""
+EVENT_TYPES = {word.lower(): kind for kind, word in (_UNIT_EVENTS | _LOOP_EVENTS).items()}
+"""The event type of each kind of entry."""
 
 _HEADING = re.compile(
-    rf"(?:(?P<task>\S+) - )?(?P<kind>{'|'.join((_OF_UNITS | _OF_LOOPS).values())})"
+    rf"(?:(?P<task>\S+) - )?(?P<kind>{'|'.join((_UNIT_EVENTS | _LOOP_EVENTS).values())})"
     r"(?: (?P<number>[0-9]{1,9}))? - (?P<at>\S.*)"
 )
 _KEY = re.compile(r"\*\*([A-Z][A-Za-z ]{0,30}):\*\*(?:\s+(.*))?")
-_MAY_BE_NOTHING = ("remaining", "blockers")
+_MAY_BE_NONE = ("remaining", "blockers")
+_FIELDS = (
+    "did", "remaining", "blockers", "signal", "commit", "result", "found", "command", "exit_code",
+    "max_iterations", "outcome", "reason", "record",
+)  # fmt: skip
 
 
 class Entry:
-    """An entry as it stands in the log; ``fields`` are its bold keys, in lower case."""
+    """An entry as it is in the log; ``fields`` are its bold keys, in lower case."""
 
     __slots__ = ("at", "fields", "heading", "kind", "line", "number", "raw", "task")
 
     def __init__(self, match: re.Match[str], line: int, raw: str, fields: Fields) -> None:
         self.heading = match.group()
         self.kind = match["kind"].lower()
-        self.task = None if match["task"] is None else markdown_text.decoded(match["task"])
+        self.task = None if match["task"] is None else decode_line(match["task"])
         self.number = None if match["number"] is None else int(match["number"])
-        self.at = markdown_text.decoded(match["at"])
+        self.at = decode_line(match["at"])
         self.line = line
-        """Of its heading, counted from 1."""
+        """The line of its heading, counted from 1."""
         self.raw = raw
         self.fields = fields
 
 
-def entry(event: Event) -> str | None:
-    """What an event adds to the log; ``None`` for events that are not told there."""
+# Writing
+
+
+def render_entry(event: Event) -> str | None:
+    """Return the entry of an event; ``None`` if the log has no entry for such events."""
     heading = _heading(event)
     if heading is None:
         return None
     lines = [
-        f"**{key}:** {markdown_text.after_key(str(value), 2)}".rstrip()
-        for key, value in _fields(event["type"], event["data"]).items()
+        f"**{key}:** {encode_after_key(str(value), 2)}".rstrip()
+        for key, value in _entry_fields(event["type"], event["data"]).items()
         if value is not None
     ]
     return "\n".join([f"## {heading}", *lines]) + "\n"
 
 
 def _heading(event: Event) -> str | None:
-    kind, data, at = event["type"], event["data"], markdown_text.heading(str(event["at"]))
-    if kind in _OF_LOOPS:
-        heading = f"{_OF_LOOPS[kind]} - {at}"
-    elif kind in _OF_UNITS and data.get("task") is not None:
-        # A unit that came from elsewhere may be called anything; here it has to be one word.
-        task = markdown_text.one_line(str(data["task"])).replace(" ", "&#32;")
+    kind, data, at = event["type"], event["data"], encode_heading(str(event["at"]))
+    if kind in _LOOP_EVENTS:
+        heading = f"{_LOOP_EVENTS[kind]} - {at}"
+    elif kind in _UNIT_EVENTS and data.get("task") is not None:
+        # The id of a unit of foreign origin may hold anything; here it has to be one word.
+        task = encode_line(str(data["task"])).replace(" ", "&#32;")
         number = f" {data.get('iteration')}" if kind == "iteration_recorded" else ""
-        heading = f"{task} - {_OF_UNITS[kind]}{number} - {at}"
+        heading = f"{task} - {_UNIT_EVENTS[kind]}{number} - {at}"
     else:
         return None
-    # What cannot be found again must not be written: it would be, with every command.
+    # An entry that cannot be read again would be appended by every command.
     return heading if _HEADING.fullmatch(heading) else None
 
 
-def _fields(kind: str, data: Fields) -> dict[str, Json]:
-    """The bold keys of an entry; those whose value is ``None`` are left out."""
+def _entry_fields(kind: str, data: Fields) -> dict[str, Json]:
+    """Return the bold keys of an entry; those with the value ``None`` are not written."""
     if kind in ("iteration_recorded", "task_timed_out"):
         return {
             "Did": data.get("did"),
-            "Remaining": data.get("remaining") or NOTHING,
-            "Blockers": data.get("blockers") or NOTHING,
+            "Remaining": data.get("remaining") or NONE,
+            "Blockers": data.get("blockers") or NONE,
             "Signal": data.get("signal"),
             "Commit": data.get("commit"),
         }
@@ -116,7 +129,7 @@ def _fields(kind: str, data: Fields) -> dict[str, Json]:
     if kind == "task_extended":
         return {"Max iterations": data.get("max_iterations")}
     if kind == "loop_rebuilt":
-        return {"Found": "\n".join(map(str, data.get("found") or [])) or NOTHING}
+        return {"Found": "\n".join(map(str, data.get("found") or [])) or NONE}
     return {
         "Outcome": data.get("outcome"),
         "Reason": data.get("reason"),
@@ -124,13 +137,15 @@ def _fields(kind: str, data: Fields) -> dict[str, Json]:
     }
 
 
-def read(text: str) -> list[Entry]:
-    """The entries of a log. What is in code, in a quote or in a comment is not one."""
-    lines = lines_of(text)
+# Reading
+
+
+def read_entries(text: str) -> list[Entry]:
+    """Return the entries of a log. Headings in code, quotes and comments do not count."""
+    lines = split_lines(text)
     blocks = outline(text)
-    places = [place for place, one in enumerate(blocks) if one.kind == "heading"]
-    heads = [place for place in places if blocks[place].depth <= 2]
-    found: list[Entry] = []
+    heads = [i for i, b in enumerate(blocks) if b.kind == "heading" and b.depth <= 2]
+    entries: list[Entry] = []
     for head, following in zip(heads, [*heads, len(blocks)][1:], strict=True):
         match = _HEADING.fullmatch(blocks[head].text)
         if match is None or blocks[head].depth != 2:
@@ -138,150 +153,150 @@ def read(text: str) -> list[Entry]:
         first = blocks[head].first
         end = blocks[following].first if following < len(blocks) else len(lines)
         fields = _read_fields(lines, blocks[head + 1 : following])
-        found.append(Entry(match, first + 1, "".join(lines[first:end]), fields))
-    return found
+        entries.append(Entry(match, first + 1, "".join(lines[first:end]), fields))
+    return entries
 
 
-def settled(found: list[Entry]) -> list[Entry]:
-    """The entries without those that were cut off and then written again."""
-    kept = [one for one, after in pairwise(found) if not _is_cut(one, after.raw)]
-    return [*kept, *found[-1:]]
+def without_cut_entries(entries: list[Entry]) -> list[Entry]:
+    """Return the entries without those that a killed writer cut off and the next wrote again."""
+    whole = [entry for entry, after in pairwise(entries) if not _is_cut(entry, after.raw)]
+    return [*whole, *entries[-1:]]
 
 
 def _read_fields(lines: list[str], blocks: list[Block]) -> Fields:
-    """The bold keys up to the next heading of any kind; of two alike, the first."""
-    parts: dict[str, list[str]] = {}
+    """Return the bold keys before the next heading; of two with one name, the first."""
+    values: dict[str, list[str]] = {}
     for block in blocks:
         if block.kind == "heading":
             break
         if block.kind == "paragraph":
-            for key, value in _keyed(lines[block.first : block.end]):
-                parts.setdefault(key, value)
-    return {key: _value(key, value) for key, value in parts.items()}
+            for key, value in _split_keys(lines[block.first : block.end]):
+                values.setdefault(key, value)
+    return {key: _parse_field(key, value) for key, value in values.items()}
 
 
-def _keyed(lines: list[str]) -> list[tuple[str, list[str]]]:
-    found: list[tuple[str, list[str]]] = []
+def _split_keys(lines: list[str]) -> list[tuple[str, list[str]]]:
+    """Return the bold keys of a paragraph, each with its lines."""
+    keys: list[tuple[str, list[str]]] = []
     for line in lines:
         match = _KEY.fullmatch(line.strip())
         if match:
-            found.append((match[1].lower().replace(" ", "_"), [match[2] or ""]))
-        elif found:
-            found[-1][1].append(line)
-    return found
+            keys.append((match[1].lower().replace(" ", "_"), [match[2] or ""]))
+        elif keys:
+            keys[-1][1].append(line)
+    return keys
 
 
-def _value(key: str, lines: list[str]) -> str | None:
-    value = markdown_text.plain(lines)
-    return None if key in _MAY_BE_NOTHING and value == NOTHING else value
+def _parse_field(key: str, lines: list[str]) -> str | None:
+    value = decode_after_key(lines)
+    return None if key in _MAY_BE_NONE and value == NONE else value
 
 
-class Comparison:
-    """A log beside the events that it should tell of."""
+# Comparing
+
+
+class LogComparison:
+    """A log compared with the events whose entries it should have."""
 
     def __init__(self, text: str, events: list[Event]) -> None:
-        told = [(event, whole) for event in events if (whole := entry(event)) is not None]
+        expected = [(event, entry) for event in events if (entry := render_entry(event))]
         self._text = text
-        self._told = told
-        wholes = [whole for _, whole in told]
-        count = _count_written(text, wholes)
-        self._is_own = count is not None
-        """True if the log is as Holdfast wrote it, so that no parser is needed."""
+        self._expected = expected
+        entries = [entry for _, entry in expected]
+        count = _count_unedited(text, entries)
+        self._is_unedited = count is not None
+        """Whether the log is as Holdfast wrote it, so that no parser is needed."""
         self.missing, self.changed = (
-            _compared(text, told) if count is None else (wholes[count:], [])
+            _compare(text, entries) if count is None else (entries[count:], [])
         )
-        """Entries that the log lacks, and the headings of those that say something else by now."""
+        """Entries that the log lacks, and headings of those that were changed."""
 
     def addition(self) -> str:
-        """What has to be appended so that every event has its entry."""
+        """Return the text to append, so that every event has its entry."""
         if not self.missing:
             return ""
         if not self._text.strip():
             gap = f"{HEADER}\n"
         else:
-            left_open = "" if self._is_own else closing(self._text, nested=False)
+            mark = "" if self._is_unedited else closing_mark(self._text, nested=False)
             gap = "\n" if self._text.endswith(("\r", "\n")) else "\n\n"
-            gap += f"{left_open}\n\n" if left_open else ""
-        return self._in_lines(gap + "\n".join(self.missing))
+            gap += f"{mark}\n\n" if mark else ""
+        return self._with_newlines(gap + "\n".join(self.missing))
 
-    def last(self) -> str:
-        """The last entry of the addition."""
-        return self._in_lines(self.missing[-1])
+    def last_entry(self) -> str:
+        """Return the last entry of the addition."""
+        return self._with_newlines(self.missing[-1])
 
-    def _in_lines(self, text: str) -> str:
-        return text.replace("\n", newline_of(lines_of(self._text)))
+    def _with_newlines(self, text: str) -> str:
+        return text.replace("\n", newline_of(split_lines(self._text)))
 
     def removed(self) -> list[str]:
-        """The headings of entries that are gone, though later ones stand there."""
-        lacking = set(self.missing)
-        places = [place for place, (_, whole) in enumerate(self._told) if whole not in lacking]
-        earlier = self._told[: max(places, default=0)]
-        return [_title(whole) for _, whole in earlier if whole in lacking]
+        """Return the headings of missing entries before one that the log has."""
+        missing = set(self.missing)
+        known = [index for index, (_, entry) in enumerate(self._expected) if entry not in missing]
+        earlier = self._expected[: max(known, default=0)]
+        return [_split_entry(entry)[0] for _, entry in earlier if entry in missing]
 
     def newest_missing(self) -> Event | None:
-        """The last event of all, if its entry is among those that the log lacks."""
-        is_missing = bool(self.missing) and self._told[-1][1] == self.missing[-1]
-        return self._told[-1][0] if is_missing else None
+        """Return the last event, if its entry is missing."""
+        is_missing = bool(self.missing) and self._expected[-1][1] == self.missing[-1]
+        return self._expected[-1][0] if is_missing else None
 
 
-def _count_written(text: str, wholes: list[str]) -> int | None:
-    """Return how many entries a log has that is as it was written; ``None`` if it is not."""
-    place = len(HEADER) if text.startswith(HEADER) else 0
+def _count_unedited(text: str, entries: list[str]) -> int | None:
+    """Return how many entries a log has if it is as Holdfast wrote it; ``None`` if it is not."""
+    position = len(HEADER) if text.startswith(HEADER) else 0
     count = 0
-    for whole in wholes:
-        written = f"\n{whole}" if place else whole
-        if not text.startswith(written, place):
+    for entry in entries:
+        written = f"\n{entry}" if position else entry
+        if not text.startswith(written, position):
             break
-        place += len(written)
+        position += len(written)
         count += 1
-    return count if place == len(text) else None
+    return count if position == len(text) else None
 
 
-def _title(whole: str) -> str:
-    return whole.removeprefix("## ").partition("\n")[0].strip()
+def _split_entry(entry: str) -> tuple[str, str]:
+    """Return the heading and the body of a rendered entry."""
+    heading, _, body = entry.removeprefix("## ").partition("\n")
+    return heading.strip(), body
 
 
-def _compared(text: str, told: list[tuple[Event, str]]) -> tuple[list[str], list[str]]:
-    """The entries that the log lacks, and the headings of those it tells otherwise."""
-    found = settled(read(text))
-    standing: dict[str, list[Entry]] = {}
-    for one in found:
-        standing.setdefault(one.heading, []).append(one)
+def _compare(text: str, expected: list[str]) -> tuple[list[str], list[str]]:
+    """Return the entries that the log lacks, and the headings of those that were changed."""
+    in_log = without_cut_entries(read_entries(text))
+    by_heading: dict[str, list[Entry]] = {}
+    for entry in in_log:
+        by_heading.setdefault(entry.heading, []).append(entry)
     unmatched: list[tuple[str, str]] = []
-    for _, whole in told:
-        heading, _, body = whole.removeprefix("## ").partition("\n")
-        alike = standing.get(heading.strip(), [])
-        same = next((one for one in alike if _says(one, body)), None)
-        if same is None:
-            unmatched.append((heading.strip(), whole))
+    for rendered in expected:
+        heading, body = _split_entry(rendered)
+        candidates = by_heading.get(heading, [])
+        equal = next((entry for entry in candidates if _has_fields(entry, body)), None)
+        if equal is None:
+            unmatched.append((heading, rendered))
         else:
-            alike.remove(same)
-    wanted: list[str] = []
-    altered: list[str] = []
-    for heading, whole in unmatched:
-        alike = standing.get(heading, [])
-        if not alike or (alike[0] is found[-1] and _is_cut(alike[0], whole)):
-            wanted.append(whole)
+            candidates.remove(equal)
+    missing: list[str] = []
+    changed: list[str] = []
+    for heading, rendered in unmatched:
+        candidates = by_heading.get(heading, [])
+        if not candidates or (candidates[0] is in_log[-1] and _is_cut(candidates[0], rendered)):
+            missing.append(rendered)
         else:
-            altered.append(heading)
-            alike.pop(0)
-    return wanted, altered
+            changed.append(heading)
+            candidates.pop(0)
+    return missing, changed
 
 
-def _says(one: Entry, body: str) -> bool:
-    """Whether an entry has the keys and the values that were written, whatever stands beside."""
-    written = {key: _value(key, value) for key, value in _keyed(body.split("\n")[:-1])}
-    return {key: one.fields[key] for key in one.fields if key in _KNOWN} == written
+def _has_fields(entry: Entry, body: str) -> bool:
+    """Return whether an entry has the fields of a rendered body; other text does not count."""
+    written = {key: _parse_field(key, lines) for key, lines in _split_keys(body.split("\n")[:-1])}
+    return {key: entry.fields[key] for key in entry.fields if key in _FIELDS} == written
 
 
-_KNOWN = (
-    "did", "remaining", "blockers", "signal", "commit", "result", "found", "command", "exit_code",
-    "max_iterations", "outcome", "reason", "record",
-)  # fmt: skip
-
-
-def _is_cut(one: Entry, whole: str) -> bool:
-    """Whether an entry is the beginning of the whole one, and not more."""
-    begun = one.raw.replace("\r\n", "\n").rstrip("\n\ufffd")
+def _is_cut(entry: Entry, whole: str) -> bool:
+    """Return whether an entry is a proper beginning of the whole one."""
+    begun = entry.raw.replace("\r\n", "\n").rstrip("\n\ufffd")
     expected = whole.replace("\r\n", "\n").rstrip("\n")
     return len(begun) < len(expected) and expected.startswith(begun)

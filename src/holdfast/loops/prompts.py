@@ -1,7 +1,7 @@
-"""What a worker without a person is told for each turn of a unit, and what its answer means.
+"""The prompts for the worker of ``loop run``, one for each turn, and the meaning of its answers.
 
-The words of a prompt are stored text and the worker's answer is a stranger's: both are data. The
-tags are described and not written out, since some workers repeat their prompt in what they print.
+Stored text in a prompt is quoted as data, and so is a worker's answer. The prompt describes tags
+instead of showing them, because some workers repeat their prompt in what they print.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Task, Workflow
 
 _DOTS = "…"
-_MOST = 2_000
-_MOST_LESSONS = 40
-_CUT = 3_900
-_CONFIRMED = ("<confirmed/>", "<confirmed />")
+_MAX_QUOTED = 2_000
+_MAX_LESSONS = 40
+_MAX_ANSWER = 3_900
+"""Characters of an answer that are kept; the core takes 4,000."""
+_CONFIRMED_TAGS = ("<confirmed/>", "<confirmed />")
 
 
 def prompt(state: Workflow, task: Task, turn: str) -> str:
-    """The text on the worker's standard input."""
-    parts = [_about(state, task), *_MAKERS[turn](task)]
-    learned = [f"- {quoted(line, _MOST)}" for line in lessons(state)[-_MOST_LESSONS:]]
+    """Return the prompt for a turn: ``iterate``, ``confirm`` or ``verify``."""
+    parts = [_about(state, task), *_INSTRUCTIONS[turn](task)]
+    learned = [f"- {quoted(line, _MAX_QUOTED)}" for line in lessons(state)[-_MAX_LESSONS:]]
     if learned:
         parts.append("\n".join(["Guardrails, learned from what went wrong:", *learned]))
     return "\n\n".join(parts) + "\n"
@@ -38,25 +39,25 @@ def _about(state: Workflow, task: Task) -> str:
     ]
     outcome = state["context"].get("outcome")
     if outcome:
-        lines.insert(1, f"Outcome needed: {quoted(outcome, _MOST)}")
+        lines.insert(1, f"Outcome needed: {quoted(outcome, _MAX_QUOTED)}")
     if task.get("criteria"):
-        lines.append(f"Criteria: {quoted(task.get('criteria'), _MOST)}")
+        lines.append(f"Criteria: {quoted(task.get('criteria'), _MAX_QUOTED)}")
     listed: object = task.get("files")
     if isinstance(listed, list) and listed:
-        lines.append(f"Files: {quoted(', '.join(map(str, listed)), _MOST)}")
+        lines.append(f"Files: {quoted(', '.join(map(str, listed)), _MAX_QUOTED)}")
     if task.get("output"):
         lines.append(f"Output: {quoted(task.get('output'))}")
     lines.append(f"Read first: {folder}/context.md, and {folder}/progress.md for what was done.")
     return "\n".join(lines)
 
 
-def _work(task: Task) -> list[str]:
-    used, most = task.get("iterations_used", 0), units.limit_of(task)
-    parts = [f"This is iteration {used + 1} of {most}."]
+def _iterate(task: Task) -> list[str]:
+    number = task.get("iterations_used", 0) + 1
+    parts = [f"This is iteration {number} of {units.limit_of(task)}."]
     if task.get("remaining"):
-        parts.append(f"What remains: {quoted(task.get('remaining'), _MOST)}")
+        parts.append(f"What remains: {quoted(task.get('remaining'), _MAX_QUOTED)}")
     if task.get("blockers"):
-        parts.append(f"Blockers so far: {quoted(task.get('blockers'), _MOST)}")
+        parts.append(f"Blockers so far: {quoted(task.get('blockers'), _MAX_QUOTED)}")
     parts.append(
         "Work on the unit. End with a short account of what you did, and one of these tags, with "
         f"the words in place of the dots. What is left to do: <remaining>{_DOTS}</remaining>. Why "
@@ -66,14 +67,14 @@ def _work(task: Task) -> list[str]:
     return parts
 
 
-def _confirming(task: Task) -> list[str]:
+def _confirm(task: Task) -> list[str]:
     return [
         "The unit was declared done. Go over it once more, against every criterion; mend nothing.",
         f"{_VERDICT} ({units.signal_of(task)} in <signal>{_DOTS}</signal> counts as confirmed.)",
     ]
 
 
-def _verifying(_task: Task) -> list[str]:
+def _verify(_task: Task) -> list[str]:
     return [
         "The unit was done and confirmed. Verify it: run its tests, review the result.",
         _VERDICT,
@@ -84,61 +85,61 @@ _VERDICT = (
     "When nothing is left, answer with the empty tag <NAME/>, where NAME is the word confirmed. "
     f"Else say what you found: <issues>{_DOTS}</issues>, with your words in place of the dots."
 )
-_MAKERS = {"iterate": _work, "confirm": _confirming, "verify": _verifying}
+_INSTRUCTIONS = {"iterate": _iterate, "confirm": _confirm, "verify": _verify}
 
 
-def worked(task: Task, output: str, exit_code: int | None) -> Fields:
-    """What an iteration came to: the arguments of its record; ``blocked`` says why it stops."""
+def parse_work(task: Task, output: str, exit_code: int | None) -> Fields:
+    """Return the arguments that record an iteration; ``blocked`` is why the unit cannot go on."""
     signal = units.signal_of(task)
-    said: Fields = {"did": _account(output) or "nothing that was told"}
+    args: Fields = {"did": _account(output) or "nothing that was told"}
     if f"<signal>{signal}</signal>" in output and exit_code == 0:
-        return {**said, "signal": signal}
-    remaining = _between(output, "remaining") or task.get("remaining")
-    said["remaining"] = remaining or "the criteria are not met yet"
+        return {**args, "signal": signal}
+    remaining = _last_tag(output, "remaining") or task.get("remaining")
+    args["remaining"] = remaining or "the criteria are not met yet"
     if exit_code != 0:
-        said["blockers"] = _ended(exit_code)
-    blocked = _between(output, "blocked")
-    return {**said, "blocked": blocked} if blocked else said
+        args["blockers"] = _exit_text(exit_code)
+    blocked = _last_tag(output, "blocked")
+    return {**args, "blocked": blocked} if blocked else args
 
 
-def found(task: Task, output: str, exit_code: int | None) -> str | None:
-    """What a confirmation or a verification found; ``None`` when it was clean."""
-    issues = _between(output, "issues")
+def parse_verdict(task: Task, output: str, exit_code: int | None) -> str | None:
+    """Return the issues that a confirmation or a verification found; ``None`` if it was clean."""
+    issues = _last_tag(output, "issues")
     if issues:
         return issues
     if exit_code != 0:
-        return _ended(exit_code)
+        return _exit_text(exit_code)
     signalled = f"<signal>{units.signal_of(task)}</signal>" in output
-    is_clean = signalled or any(tag in output for tag in _CONFIRMED)
+    is_clean = signalled or any(tag in output for tag in _CONFIRMED_TAGS)
     return None if is_clean else "the worker gave no verdict"
 
 
-def _ended(exit_code: int | None) -> str:
+def _exit_text(exit_code: int | None) -> str:
     if exit_code is None:
         return "the worker was ended at its time limit"
     return f"the worker ended with exit code {exit_code}"
 
 
-def _between(output: str, tag: str) -> str:
-    """What stands in the last tag of this name; the dots of the prompt are nothing."""
+def _last_tag(output: str, tag: str) -> str:
+    """Return the content of the last tag of this name; the dots of the prompt are no content."""
     _, opened, rest = output.rpartition(f"<{tag}>")
     text, closed, _ = rest.partition(f"</{tag}>")
-    text = _plain(text) if opened and closed else ""
+    text = _clean(text) if opened and closed else ""
     return "" if text == _DOTS else text
 
 
 def _account(output: str) -> str:
-    """The end of what the worker said beside its tags."""
+    """Return the last lines of an answer without its tags."""
     text = output
     for tag in ("signal", "remaining", "blocked", "issues"):
         before, opened, rest = text.rpartition(f"<{tag}>")
         _, closed, after = rest.partition(f"</{tag}>")
         text = f"{before}\n{after}" if opened and closed else text
-    lines = [line.strip() for line in _plain(text).split("\n") if line.strip()]
+    lines = [line.strip() for line in _clean(text).split("\n") if line.strip()]
     return "\n".join(lines[-8:])[-1_000:]
 
 
-def _plain(text: str) -> str:
-    """Text that the core takes: a program may print anything."""
+def _clean(text: str) -> str:
+    """Return output as text that the core accepts."""
     kept = text.replace("\x00", "").encode(errors="replace").decode()
-    return kept.strip()[-_CUT:]
+    return kept.strip()[-_MAX_ANSWER:]

@@ -1,30 +1,51 @@
-"""A loop's record made anew from its pages alone, where no ledger has it.
+"""Rebuild a loop's state from its pages and git, and log where the state did not agree with them.
 
-The log is told to the core once more: each entry is the event that it was written for, and what it
-leads to is the core's to say. Where pages, log and git disagree it is said, in words.
+Without a ledger, the pages alone say what the loop was. With one, they are compared with the state:
+the record may have been edited, or git may have lost a commit. Pages and git are trusted. Each
+entry of the log is turned back into its event, and the core decides what follows from it.
 """
 
 from __future__ import annotations
 
+import os
 import re
 
+from holdfast import formats
+from holdfast.core import diff, json_text
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import tasks
-from holdfast.core.workflow.state import blank
-from holdfast.core.workflow.units import EVOLVE as UNITS
+from holdfast.core.workflow.state import blank, is_active
+from holdfast.core.workflow.units import EVOLVE as EVOLVE_UNITS
 from holdfast.core.workflow.units import phase_of, signal_of
-from holdfast.formats import loop as record
-from holdfast.loops import page_reader, progress_log
+from holdfast.errors import Refused
+from holdfast.evidence import git
+from holdfast.formats import loop as record_format
+from holdfast.formats.schema import Invalid
+from holdfast.formats.signature import SignedRecord
+from holdfast.keeper.loop_folder import HOME, PROGRESS
+from holdfast.loops import page_files, page_reader, progress_log
+from holdfast.loops.pages import mode_of, units_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.types import Fields, Json, Task, Workflow
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
     from holdfast.loops.progress_log import Entry
 
-_EVOLVE = {**tasks.EVOLVE, **UNITS}
-_EXPECTED = {
+_MODES = ("development", "knowledge")
+_PAGES = ("brief.md", "tasks.md", "plan.md", "guardrails.md")
+_BRIEF_FIELDS = ("outcome", "done_when", "constraints", "notes")
+_LOGGED_FIELDS = (
+    "status", "iterations_used", "confirmations_used", "verification_passed", "completed_at",
+    "reason", "remaining", "blockers",
+)  # fmt: skip
+"""The fields of a unit that the log decides."""
+_COMPARED_FIELDS = ("status", "iterations_used", "confirmations_used")
+_EVOLVE = {**tasks.EVOLVE, **EVOLVE_UNITS}
+_EXPECTED_STATUS = {
     "iteration": ("pending", "in_progress"),
     "timeout": ("pending", "in_progress"),
     "confirmation": ("confirming",),
@@ -33,14 +54,186 @@ _EXPECTED = {
     "unblocked": ("blocked",),
     "started": ("pending", "confirming", "verifying", "blocked", "timeout"),
 }
-"""What a unit's status has to be for an entry of this kind to come next."""
+"""The status that a unit must have for an entry of this kind to come next."""
 _WORK = ("iteration", "timeout", "extended")
-"""These count even where they stand in the wrong place: the work was done."""
+"""These entries count even out of order: the work was done."""
 _HASH = re.compile(r"[0-9a-fA-F]{4,64}")
 _LEARNED = re.compile(r"([TR][0-9]{1,4}) iteration [0-9]{1,9}")
 
 
-def rebuilt(
+# The command
+
+
+def rebuild(tx: Transaction, slug: str) -> list[int]:
+    """Rebuild a loop's state, and note what did not agree; return the seqs.
+
+    Raise ``Refused`` if the loop has ended, or if the pages do not describe a loop.
+    """
+    before: Workflow | None = tx.load(slug)
+    if before is None:
+        return _rebuild_unknown(tx, slug)
+    if not is_active(before) or before["recipe"]["format"] != "loop":
+        raise Refused(
+            "ended",
+            f"loop rebuild: {slug} is no active loop ({before['status']})",
+            f"holdfast resume {slug}",
+        )
+    return _rebuild_known(tx, before)
+
+
+def _rebuild_unknown(tx: Transaction, slug: str) -> list[int]:
+    """Rebuild a loop that the ledger does not know."""
+    store = tx.store
+    workspace = store.workspace
+    record = formats.active_path("loop", slug, store.now())
+    document, differences, parsed = _read_pages(store, slug, workspace.root, record)
+    path = workspace.inside(workspace.root, record)
+    raw = store.files.read(path)
+    if raw is not None:
+        differences += _differences(_parse_record(raw), document, "state.json")
+        kept = os.path.basename(store.files.set_aside(path, raw, path))
+        store.note(f"the pages and git are trusted; the {record} that was there is now {kept}")
+    state = {**parsed, "branch": workspace.branch(), "record": record}
+    drafts = tx.decide_new("adopt_record", {"state": state, "record": record})
+    events = tx.append(slug, drafts)
+    return [event["seq"] for event in events] + _commit(tx, slug, differences)
+
+
+def _rebuild_known(tx: Transaction, before: Workflow) -> list[int]:
+    """Correct the state of a loop that the ledger knows."""
+    store, slug = tx.store, before["id"]
+    page_files.write_pages(store, before)
+    root = page_files.worktree_root(store.workspace, before, "loop rebuild")
+    document, differences, parsed = _read_pages(
+        store, slug, root, before["record"], mode_of(before)
+    )
+    current, _ = formats.module("loop").render(before)
+    differences += _differences(current, document, "the state")
+    after = _corrected(before, parsed)
+    if after["phase"] != before["phase"]:
+        differences.append(
+            f"phase is {before['phase']!r} in the state and {after['phase']!r} by the log"
+        )
+    changes = diff.diff(before, after)  # type: ignore[arg-type]
+    if not differences and not changes:
+        store.note(f"{slug}: its state, its pages and git agree")
+        return []
+    seqs: list[int] = []
+    if changes:
+        args = {"base": tx.subject(slug).seq, "changes": changes}
+        seqs = [event["seq"] for event in tx.do(slug, "adopt_edit", args)]
+    return seqs + _commit(tx, slug, differences)
+
+
+def _commit(tx: Transaction, slug: str, differences: list[str]) -> list[int]:
+    """Record and note the differences, and commit; return the seqs of that."""
+    events = tx.do(slug, "note_rebuild", {"found": differences})
+    tx.commit(is_asked=True)
+    for difference in differences:
+        tx.store.note(f"discrepancy: {difference}")
+    return [event["seq"] for event in events]
+
+
+def _corrected(before: Workflow, parsed: Workflow) -> Workflow:
+    """Return the state with the fields of units that the log and git decide."""
+    logged = {str(task["id"]): task for task in parsed["tasks"]}
+    corrected = []
+    for task in before["tasks"]:
+        unit: Json = logged.get(str(task["id"]), task)
+        kept = {key: value for key, value in task.items() if key not in _LOGGED_FIELDS}
+        corrected.append({**kept, **{key: unit[key] for key in _LOGGED_FIELDS if key in unit}})
+    changed: Json = {"tasks": corrected, "commits": parsed["commits"]}
+    if corrected != before["tasks"]:
+        # Else the phase is where the units brought it, or where a person moved it.
+        changed |= {"phase": parsed["phase"], "phases": parsed["phases"]}
+    after: Workflow = {**before, **changed}
+    return after
+
+
+def _read_pages(
+    store: Store, slug: str, root: str, record: str, mode: str = ""
+) -> tuple[Fields, list[str], Workflow]:
+    """Return the record that the pages describe, where they disagree, and the state of that record.
+
+    Raise ``Refused`` if there are no pages, or the log cannot be read.
+    """
+    folder = os.path.dirname(store.workspace.inside(root, record))
+    texts = {name: page_files.read_page(store.disk, folder, name) for name in _PAGES}
+    log = page_files.read_log(store.disk, folder)
+    if log is None:
+        raise Refused(
+            "invalid",
+            f"loop rebuild: {HOME}/{slug}/{PROGRESS} {page_files.NOT_READABLE}, "
+            "and nothing else tells what was done",
+            f"put the log back in its place, then: holdfast loop rebuild {slug}",
+        )
+    if not (log or texts["tasks.md"] or texts["plan.md"]):
+        raise Refused(
+            "not_found",
+            f"loop rebuild: {HOME}/{slug} has neither units nor a log",
+            "holdfast loop status",
+        )
+    brief = page_reader.read_brief(texts["brief.md"])
+    if not mode and brief["mode"] in _MODES:
+        mode = brief["mode"]
+    if not mode:
+        mode = "knowledge" if texts["plan.md"] and not texts["tasks.md"] else "development"
+    document, differences = rebuild_record(
+        texts["brief.md"], texts[units_page(mode)], log, texts["guardrails.md"], slug, mode,
+        _commit_check(root),
+    )  # fmt: skip
+    origin = store.origin(record, store.workspace.name)
+    try:
+        parsed = formats.parse("loop", SignedRecord(document, None, intact=False), None, origin)
+    except Invalid as invalid:
+        raise Refused(
+            "invalid", f"loop rebuild: {slug}: {invalid}", f"look at {HOME}/{slug}/"
+        ) from invalid
+    about = {key: brief[key] for key in _BRIEF_FIELDS if brief[key]}
+    return document, differences, {**parsed, "context": {**parsed["context"], **about}}
+
+
+def _commit_check(root: str) -> Callable[[str], bool]:
+    """Return a function that tells whether git has a commit; without git, every commit passes."""
+    if git.head(root) is None:
+        return lambda _commit: True
+    return lambda commit: git.line(root, "cat-file", "-t", commit) == "commit"
+
+
+def _parse_record(raw: bytes) -> Fields:
+    try:
+        document = json_text.loads(raw, strict=True)
+    except json_text.BadJson:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _differences(theirs: Fields, ours: Fields, name: str) -> list[str]:
+    """Return sentences on where a record, called ``name``, and the rebuilt one differ."""
+    key = "phases" if ours["mode"] == "knowledge" else "tasks"
+    listed = theirs.get(key)
+    units: Fields = listed if isinstance(listed, dict) else {}
+    differences = [f"{name} does not know {unit}" for unit in ours[key] if unit not in units]
+    differences += [
+        f"{name} has {unit}, the pages have not" for unit in units if unit not in ours[key]
+    ]
+    for unit, logged in ours[key].items():
+        known = units.get(unit)
+        if not isinstance(known, dict):
+            continue
+        for field in _COMPARED_FIELDS:
+            if known.get(field) != logged.get(field):
+                differences.append(
+                    f"{unit}: {field} is {known.get(field)!r} in {name} "
+                    f"and {logged.get(field)!r} by the log"
+                )
+    return differences
+
+
+# The record of the pages
+
+
+def rebuild_record(
     brief: str,
     units: str,
     progress: str,
@@ -49,43 +242,38 @@ def rebuilt(
     mode: str,
     has_commit: Callable[[str], bool],
 ) -> tuple[Fields, list[str]]:
-    """The document of ``state.json`` that the pages tell, and where they disagree."""
-    said = page_reader.read_brief(brief)
+    """Return the content of ``state.json`` that the pages describe, and where they disagree."""
+    about = page_reader.read_brief(brief)
     planned, complaints = page_reader.read_units(units, mode)
-    created = next(filter(_is_time, (said["created"], page_reader.read_created(units))), "")
-    story = _Story(slug, mode, created, planned, has_commit)
-    story.notes += [f"{_page_of(mode)}: {complaint}" for complaint in complaints]
-    if said["mode"] and said["mode"] != mode:
-        story.note(f"brief.md says that the mode is {said['mode'][:40]!r}; the pages are {mode}")
-    for one in _in_order(progress_log.settled(progress_log.read(progress))):
-        story.tell(one)
-    story.compare_boxes()
-    story.compare_lessons(page_reader.read_guardrails(guardrails))
-    return story.document(said), story.notes
+    created = next(filter(_is_time, (about["created"], page_reader.read_created(units))), "")
+    replay = _LogReplay(slug, mode, created, planned, has_commit)
+    replay.notes += [f"{units_page(mode)}: {complaint}" for complaint in complaints]
+    if about["mode"] and about["mode"] != mode:
+        replay.notes.append(
+            f"brief.md says that the mode is {about['mode'][:40]!r}; the pages are {mode}"
+        )
+    for entry in _by_time(progress_log.without_cut_entries(progress_log.read_entries(progress))):
+        replay.apply(entry)
+    replay.compare_boxes()
+    for lesson in page_reader.read_guardrails(guardrails):
+        replay.check_lesson(lesson)
+    return replay.document(about), replay.notes
 
 
-def _in_order(told: list[Entry]) -> list[Entry]:
-    """By their times: an entry that somebody removed was written again at the end."""
-    times = [epoch_ms(one.at) for one in told]
-    if any(time is None for time in times):
-        return told
-    return [told[place] for place in sorted(range(len(told)), key=lambda place: times[place] or 0)]
-
-
-def _page_of(mode: str) -> str:
-    return "plan.md" if mode == "knowledge" else "tasks.md"
+def _by_time(entries: list[Entry]) -> list[Entry]:
+    """Sort entries by time, if all have one: a removed entry was written again at the end."""
+    pairs = [(epoch_ms(entry.at), entry) for entry in entries]
+    if any(time is None for time, _ in pairs):
+        return entries
+    return [entry for _, entry in sorted(pairs, key=lambda pair: pair[0] or 0)]
 
 
 def _is_time(text: str) -> bool:
     return epoch_ms(text) is not None
 
 
-def _bare(signal: str) -> str:
-    return signal.strip("`").removeprefix("<signal>").removesuffix("</signal>")
-
-
-class _Story:
-    """The loop while its log is told again."""
+class _LogReplay:
+    """A loop while the entries of its log are applied."""
 
     def __init__(
         self,
@@ -109,131 +297,127 @@ class _Story:
         for unit in planned:
             self._add(unit["id"], unit["description"])
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def tell(self, one: Entry) -> None:
-        """Carries out one entry of the log, or says why not."""
-        if _is_time(one.at):
-            self._at = one.at
-            self._created = self._created or one.at
+    def apply(self, entry: Entry) -> None:
+        """Apply an entry of the log, or note why it does not count."""
+        if _is_time(entry.at):
+            self._at = entry.at
+            self._created = self._created or entry.at
         else:
-            self._say(one, f"{one.at[:40]!r} is no time")
-        self._is_over = one.kind == "completed" or (self._is_over and one.kind == "archived")
-        if one.task is None:
+            self._note(entry, f"{entry.at[:40]!r} is no time")
+        self._is_over = entry.kind == "completed" or (self._is_over and entry.kind == "archived")
+        task = None if entry.task is None else self._find_or_add(entry, entry.task)
+        if task is None or not self._is_in_order(entry, task):
             return
-        task = self._task(one)
-        if task is None or not self._fits(one, task):
+        data = self._event_data(entry, task)
+        if data is None:
             return
-        data = self._data(one, task)
-        if data is not None:
-            self._evolve(one.kind, task, data)
-
-    def _evolve(self, kind: str, task: Task, data: Fields) -> None:
-        """Lets the core say what becomes of the unit; it needs to see no other for that."""
+        # The core decides what becomes of the unit; for that it needs no other unit.
         alone: Workflow = {**self._blank, "tasks": [task]}
-        event = progress_log.KINDS[kind]
-        after = _EVOLVE[event](alone, {"task": task["id"], **data}, self._at)
+        evolve = _EVOLVE[progress_log.EVENT_TYPES[entry.kind]]
+        after = evolve(alone, {"task": task["id"], **data}, self._at)
         self._tasks[str(task["id"])] = after["tasks"][0]
         self._commits += after["commits"]
         if "current_task" in after:
             self._current = str(task["id"])
 
-    def _task(self, one: Entry) -> Task | None:
-        """The unit of an entry. One that is on no page gets a place: its work was done."""
-        name = str(one.task)
+    def _find_or_add(self, entry: Entry, name: str) -> Task | None:
+        """Return the unit of an entry. One that is on no page is added: its work was done."""
         task = self._tasks.get(name)
-        if task is None and page_reader.is_name(name):
-            self._say(one, f"{name} is not planned in {_page_of(self._mode)}")
+        if task is None and page_reader.is_unit_name(name):
+            self._note(entry, f"{name} is not planned in {units_page(self._mode)}")
             return self._add(name, "")
         if task is None:
-            self._say(one, f"{name[:40]!r} is no unit")
+            self._note(entry, f"{name[:40]!r} is no unit")
         return task
 
     def _add(self, name: str, description: str) -> Task:
         unit = self._planned.get(name, {})
-        task: Json = {"id": name, "description": description, "status": "pending"}
-        task |= {key: unit[key] for key in page_reader.READ if unit.get(key)}
+        fields: Json = {"id": name, "description": description, "status": "pending"}
+        fields |= {key: unit[key] for key in page_reader.READ_BULLETS if unit.get(key)}
+        task: Task = fields
         self._tasks[name] = task
-        added: Task = task
-        return added
+        return task
 
-    def _fits(self, one: Entry, task: Task) -> bool:
-        """Whether an entry counts. Nothing gets confirmed or verified out of order."""
-        expected = _EXPECTED.get(one.kind)
+    def _is_in_order(self, entry: Entry, task: Task) -> bool:
+        """Return whether an entry counts. A unit is never confirmed or verified out of order."""
+        expected = _EXPECTED_STATUS.get(entry.kind)
         if expected is not None and task["status"] not in expected:
-            self._say(one, f"out of order: {task['id']} was {task['status']} by then")
-            return one.kind in _WORK
+            self._note(entry, f"out of order: {task['id']} was {task['status']} by then")
+            return entry.kind in _WORK
         following = task.get("iterations_used", 0) + 1
-        if one.kind == "iteration" and one.number != following:
-            self._say(one, f"out of order: iteration {following} would follow")
+        if entry.kind == "iteration" and entry.number != following:
+            self._note(entry, f"out of order: iteration {following} would follow")
         return True
 
-    def _data(self, one: Entry, task: Task) -> Fields | None:
-        """What the event said; ``None`` where the entry does not tell enough of it."""
-        said = one.fields
-        if one.kind in ("iteration", "timeout"):
-            return self._work(one, task)
-        if one.kind in ("confirmation", "verification"):
-            clean = progress_log.CLEAN[progress_log.KINDS[one.kind]]
-            if said.get("result") not in (clean, progress_log.NOT_CLEAN):
-                self._say(one, f"without a result ({clean}, or {progress_log.NOT_CLEAN})")
+    def _event_data(self, entry: Entry, task: Task) -> Fields | None:
+        """Return the data of the entry's event; ``None`` if the entry does not have enough."""
+        fields = entry.fields
+        if entry.kind in ("iteration", "timeout"):
+            return self._work_data(entry, task)
+        if entry.kind in ("confirmation", "verification"):
+            clean = progress_log.CLEAN[progress_log.EVENT_TYPES[entry.kind]]
+            if fields.get("result") not in (clean, progress_log.NOT_CLEAN):
+                self._note(entry, f"without a result ({clean}, or {progress_log.NOT_CLEAN})")
                 return None
-            return {"clean": said["result"] == clean, "found": said.get("found")}
-        if one.kind == "extended":
-            most: str = said.get("max_iterations", "")
-            is_number = len(most) <= 4 and most.isascii() and most.isdecimal()
-            return {"max_iterations": int(most)} if is_number else None
-        return {"reason": said.get("reason", "")}
+            return {"clean": fields["result"] == clean, "found": fields.get("found")}
+        if entry.kind == "extended":
+            limit: str = fields.get("max_iterations", "")
+            is_number = len(limit) <= 4 and limit.isascii() and limit.isdecimal()
+            return {"max_iterations": int(limit)} if is_number else None
+        return {"reason": fields.get("reason", "")}
 
-    def _work(self, one: Entry, task: Task) -> Fields:
-        said = one.fields
+    def _work_data(self, entry: Entry, task: Task) -> Fields:
+        fields = entry.fields
+        following = task.get("iterations_used", 0) + 1
         data: Fields = {
-            "iteration": task.get("iterations_used", 0) + 1 if one.number is None else one.number,
-            "did": said.get("did") or task["description"] or "?",
-            **{key: said[key] for key in ("remaining", "blockers") if said.get(key)},
+            "iteration": following if entry.number is None else entry.number,
+            "did": fields.get("did") or task["description"] or "?",
+            **{key: fields[key] for key in ("remaining", "blockers") if fields.get(key)},
         }
-        signal: str | None = said.get("signal")
-        if signal and _bare(signal) == signal_of(task):
-            data["signal"] = signal_of(task)
+        signal: str = fields.get("signal") or ""
+        bare = signal.strip("`").removeprefix("<signal>").removesuffix("</signal>")
+        if signal and bare == signal_of(task):
+            data["signal"] = bare
         elif signal:
-            self._say(one, f"{signal[:40]!r} is not the signal of {task['id']}")
-        commit: str | None = said.get("commit")
-        if commit:
-            if _HASH.fullmatch(commit) and self._has_commit(commit):
-                data["commit"] = commit
-            else:
-                self._say(one, f"git has no commit {commit[:64]!r}")
+            self._note(entry, f"{signal[:40]!r} is not the signal of {task['id']}")
+        commit: str = fields.get("commit") or ""
+        if commit and _HASH.fullmatch(commit) and self._has_commit(commit):
+            data["commit"] = commit
+        elif commit:
+            self._note(entry, f"git has no commit {commit[:64]!r}")
         return data
 
-    def _say(self, one: Entry, why: str) -> None:
-        self.note(f"progress.md, line {one.line}: {one.heading[:80]}: {why}")
+    def _note(self, entry: Entry, why: str) -> None:
+        self.notes.append(f"progress.md, line {entry.line}: {entry.heading[:80]}: {why}")
 
     def compare_boxes(self) -> None:
+        """Note boxes on the page of units that differ from the log."""
         for name, task in self._tasks.items():
             unit = self._planned.get(name)
-            is_done = task["status"] == "completed"
-            if unit is None or unit["checked"] == is_done:
+            if unit is None or unit["checked"] == (task["status"] == "completed"):
                 continue
-            shown, told = ("done", "does not") if unit["checked"] else ("not done", "does")
-            self.note(
-                f"{_page_of(self._mode)} shows {name} as {shown}; "
-                f"the log {told} say that it was verified"
+            box, log = ("done", "does not") if unit["checked"] else ("not done", "does")
+            self.notes.append(
+                f"{units_page(self._mode)} shows {name} as {box}; "
+                f"the log {log} say that it was verified"
             )
 
-    def compare_lessons(self, lessons: list[Fields]) -> None:
-        for lesson in lessons:
-            learned = _LEARNED.match(lesson.get("learned", ""))
-            if learned and learned[1] not in self._tasks:
-                name = lesson["name"][:60]
-                self.note(f"guardrails.md: {name!r} was learned in {learned[1]}, which is no unit")
+    def check_lesson(self, lesson: Fields) -> None:
+        """Note a lesson that was learned in an unknown unit."""
+        learned = _LEARNED.match(lesson.get("learned", ""))
+        if learned and learned[1] not in self._tasks:
+            name = lesson["name"][:60]
+            self.notes.append(
+                f"guardrails.md: {name!r} was learned in {learned[1]}, which is no unit"
+            )
 
-    def document(self, said: Fields) -> Fields:
-        units_key, current_key = record.UNITS[self._mode]
-        document: Fields = {"task": said["title"] or self._slug, "slug": self._slug}
+    def document(self, about: Fields) -> Fields:
+        """Return the content of the record. ``about`` is what the brief says."""
+        units_key, current_key = record_format.UNITS[self._mode]
+        document: Fields = {"task": about["title"] or self._slug, "slug": self._slug}
         document["mode"] = self._mode
-        if said["domain"]:
-            document["domain"] = said["domain"]
+        if about["domain"]:
+            document["domain"] = about["domain"]
         if self._created:
             document |= {"created": self._created, "updated": self._at}
         document["phase"] = "complete" if self._is_over else phase_of(list(self._tasks.values()))
@@ -246,12 +430,11 @@ class _Story:
         return document
 
     def _unit(self, task: Task) -> Fields:
-        """A unit of the document. How many iterations it may take is what the page says now."""
-        fields: Json = {key: value for key, value in task.items() if key != "id"}
+        """Return a unit of the record. The limit of its iterations is the one on the page."""
+        fields: Fields = {key: value for key, value in task.items() if key != "id"}
         if task["status"] == "completed":
             fields["status"] = "done"
-        most = self._planned.get(str(task["id"]), {}).get("max_iterations")
-        if most is not None:
-            fields["max_iterations"] = most
-        unit: Fields = fields
-        return unit
+        limit = self._planned.get(str(task["id"]), {}).get("max_iterations")
+        if limit is not None:
+            fields["max_iterations"] = limit
+        return fields

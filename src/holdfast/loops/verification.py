@@ -1,7 +1,7 @@
-"""The command that verifies a unit: who may say what is run, and what it came to.
+"""Run the command that verifies a unit, and report its result as evidence.
 
-A command that the caller typed is run. One that is stored with a unit came from whoever planned it:
-it runs after a person approved exactly it, like every command of a repository.
+A command from the command line is run as it is. A command that is stored with a unit runs only
+after a person approved exactly that command, like every command of a repository.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ if TYPE_CHECKING:
     from holdfast.evidence.run import Outcome
     from holdfast.workspace.location import Workspace
 
-LIMIT = "30m"
-_MOST = 1_000
+DEFAULT_LIMIT = "30m"
+_MAX_TAIL = 1_000
+"""Characters of the output that are recorded."""
 
 
 def seconds_of(limit: str | None) -> int:
-    seconds = duration_s(limit or LIMIT)
+    """Return a time limit in seconds; raise ``Refused`` if it is not a duration."""
+    seconds = duration_s(limit or DEFAULT_LIMIT)
     if not seconds:
         raise Refused("invalid", f"{str(limit)[:40]!r} is not a duration", "--timeout 30m")
     return seconds
 
 
 def own_command(workspace: Workspace, state: Workflow, task: Task) -> str | None:
-    """Return the unit's own command; raise ``Refused`` while nobody approved it."""
+    """Return the unit's own command, if any; raise ``Refused`` if it is not approved."""
     from holdfast.workspace import trust
 
     command = task.get("verify")
@@ -44,9 +46,9 @@ def own_command(workspace: Workspace, state: Workflow, task: Task) -> str | None
 def run(
     workspace: Workspace, state: Workflow, unit: str, words: list[str], limit: str | None
 ) -> tuple[Fields, str | None]:
-    """Run what verifies a unit, its own command unless ``words`` are one.
+    """Run the command ``words``, or else the unit's own.
 
-    Return the evidence, and why it failed if it did. Raise ``Refused`` if nothing can be run.
+    Return the evidence, and why it failed or ``None``. Raise ``Refused`` if nothing can be run.
     """
     task = find_task(state, unit)
     if task is not None and task["status"] != "verifying":
@@ -62,13 +64,16 @@ def run(
             f"loop verify: nothing says what verifies {unit[:40]}",
             f"holdfast loop verify {word(unit)} --run -- COMMAND",
         )
-    root = page_files.root_of(workspace, state, "loop verify")
+    root = page_files.worktree_root(workspace, state, "loop verify")
     outcome = run_command(command, root, limit_s=seconds_of(limit))
     return evidence_of(command, outcome)
 
 
 def evidence_of(command: list[str] | str, outcome: Outcome) -> tuple[Fields, str | None]:
-    """Return what is recorded of a run, and why it is no pass if it is none."""
+    """Return the evidence of a run, and why it failed or ``None``.
+
+    Raise ``Refused`` if the command could not be started.
+    """
     shown = command if isinstance(command, str) else " ".join(word(part) for part in command)
     if not outcome.started:
         raise Refused(
@@ -80,4 +85,4 @@ def evidence_of(command: list[str] | str, outcome: Outcome) -> tuple[Fields, str
     if outcome.exit_code == 0:
         return evidence, None
     ended = "not done in time" if outcome.timed_out else f"exit code {outcome.exit_code}"
-    return evidence, f"{ended}: {outcome.tail[-_MOST:].strip()}".rstrip(": ")
+    return evidence, f"{ended}: {outcome.tail[-_MAX_TAIL:].strip()}".rstrip(": ")

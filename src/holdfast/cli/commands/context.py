@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.commands.logs import page
-from holdfast.initiatives import overview
+from holdfast.keeper.initiative_link import initiative_view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def context(keeper: Keeper, _args: Arguments) -> Answer:
 def _initiative(keeper: Keeper) -> Fields | None:
     state = keeper.initiatives().all()
     one = state["all"].get(state["current"] or "")
-    return None if one is None else overview.view(str(state["current"]), one)
+    return None if one is None else initiative_view(str(state["current"]), one)
 
 
 _SHOWN = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.cli.commands.logs import page
 from holdfast.core.initiatives import current_of
-from holdfast.initiatives.overview import view
+from holdfast.keeper.initiative_link import initiative_view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
 def _answer(receipt: Receipt, said: str) -> Answer:
     state = receipt.state
     one = current_of(state)
-    shown = None if one is None else view(str(state["current"]), one)
+    shown = None if one is None else initiative_view(str(state["current"]), one)
     fields: Fields = {"initiative": shown, "seqs": receipt.seqs}
     answer = page("initiative", fields, receipt.notes)
     answer["data"]["said"] = said

@@ -300,7 +300,7 @@ def test_the_context_of_many_units_stays_under_the_limit(shop):
     for number in range(1, 30):
         loops.plan(None, f"T{number}: one two three four five six seven eight nine ten")
     text = shop.read(f"{HOME}/user-auth/context.md").decode()
-    assert len(text.split()) < pages.MOST_WORDS
+    assert len(text.split()) < pages.MAX_CONTEXT_WORDS
 
 
 def test_an_earlier_entry_is_never_touched_and_a_change_is_noticed(shop):

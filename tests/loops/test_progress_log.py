@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.loops import pages, progress_log
+from holdfast.loops.progress_log import (
+    EVENT_TYPES,
+    HEADER,
+    LogComparison,
+    read_entries,
+    render_entry,
+    without_cut_entries,
+)
 from loops import walks
 
 AT = "2026-01-14T10:30:00.000Z"
@@ -50,15 +57,13 @@ LOG = """\
 
 
 def test_a_log_looks_like_this():
-    assert progress_log.Comparison("", EVENTS).addition() == LOG
-    assert progress_log.Comparison(pages.progress_header(), EVENTS).addition() == LOG.removeprefix(
-        "# Progress Log\n"
-    )
+    assert LogComparison("", EVENTS).addition() == LOG
+    assert LogComparison(HEADER, EVENTS).addition() == LOG.removeprefix("# Progress Log\n")
 
 
 def test_a_whole_log_needs_nothing():
-    assert progress_log.Comparison(LOG, EVENTS).addition() == ""
-    assert progress_log.Comparison(LOG, EVENTS).changed == []
+    assert LogComparison(LOG, EVENTS).addition() == ""
+    assert LogComparison(LOG, EVENTS).changed == []
 
 
 @pytest.mark.parametrize(
@@ -78,16 +83,16 @@ def test_a_whole_log_needs_nothing():
     ],
 )  # fmt: skip
 def test_each_event_has_its_entry(told, expected):
-    assert progress_log.entry(told) == expected.format(AT)
+    assert render_entry(told) == expected.format(AT)
 
 
 def test_events_that_say_nothing_of_units_are_not_told():
-    assert progress_log.entry(event("context_set", values={})) is None
-    assert progress_log.entry(event("iteration_recorded")) is None
+    assert render_entry(event("context_set", values={})) is None
+    assert render_entry(event("iteration_recorded")) is None
 
 
 def test_entries_are_read():
-    found = progress_log.read(LOG)
+    found = read_entries(LOG)
     assert [(one.kind, one.task, one.number, one.line) for one in found] == [
         ("iteration", "T1", 1, 3),
         ("iteration", "T1", 2, 9),
@@ -115,21 +120,21 @@ def test_entries_are_read():
     ],
 )
 def test_what_only_looks_like_an_entry_is_none(hidden):
-    body = progress_log.entry(FIRST)
+    body = render_entry(FIRST)
     indented = "> " if hidden.startswith(">") else "    " if hidden[0] in " -" else ""
     body = body.replace("\n", "\n" + indented).removesuffix(indented)
     text = "# Progress Log\n\n" + hidden.format(body)
-    assert progress_log.read(text) == []
-    assert progress_log.Comparison(text, [FIRST]).addition().endswith(progress_log.entry(FIRST))
+    assert read_entries(text) == []
+    assert LogComparison(text, [FIRST]).addition().endswith(render_entry(FIRST))
 
 
 @given(walks.walks, st.sampled_from([0, 1_000]))
 def test_every_entry_says_what_its_event_said(steps, tick):
     events = walks.walked(steps, tick=tick).events
-    text = progress_log.Comparison("", events).addition()
-    told = [one for one in events if progress_log.entry(one)]
-    assert len(progress_log.read(text)) == len(told)
-    for one, said in zip(progress_log.read(text), told, strict=True):
+    text = LogComparison("", events).addition()
+    told = [one for one in events if render_entry(one)]
+    assert len(read_entries(text)) == len(told)
+    for one, said in zip(read_entries(text), told, strict=True):
         data = {key: value for key, value in said["data"].items() if key != "evidence"}
         for key in set(data) & {"did", "signal", "commit", "found", "reason"}:
             assert one.fields[key] == data[key]
@@ -137,68 +142,64 @@ def test_every_entry_says_what_its_event_said(steps, tick):
             assert one.fields[key] == (None if data[key] == "None" else data[key])
         assert (one.task, one.at) == (data["task"], said["at"])
         assert one.number == data.get("iteration") or one.kind == "timeout"
-    assert progress_log.Comparison(text, events).addition() == ""
-    assert progress_log.Comparison(text, events).changed == []
+    assert LogComparison(text, events).addition() == ""
+    assert LogComparison(text, events).changed == []
 
 
 @settings(max_examples=60)
 @given(walks.walks, st.data())
 def test_a_log_cut_off_anywhere_becomes_whole_by_appending(steps, data):
     events = walks.walked(steps).events
-    text = progress_log.Comparison("", events).addition()
+    text = LogComparison("", events).addition()
     cut = text[: data.draw(st.integers(0, len(text)))]
-    whole = cut + progress_log.Comparison(cut, events).addition()
-    assert progress_log.Comparison(whole, events).addition() == ""
-    assert progress_log.Comparison(whole, events).changed == []
-    kept = progress_log.settled(progress_log.read(whole))
-    assert [one.fields for one in kept] == [one.fields for one in progress_log.read(text)]
+    whole = cut + LogComparison(cut, events).addition()
+    assert LogComparison(whole, events).addition() == ""
+    assert LogComparison(whole, events).changed == []
+    kept = without_cut_entries(read_entries(whole))
+    assert [one.fields for one in kept] == [one.fields for one in read_entries(text)]
 
 
 def test_every_cut_of_a_log_is_made_good_in_bytes_too():
     for end in range(len(LOG.encode())):
         cut = LOG.encode()[:end].decode(errors="replace")
-        whole = cut + progress_log.Comparison(cut, EVENTS).addition()
-        assert progress_log.Comparison(whole, EVENTS).addition() == ""
-        assert progress_log.Comparison(whole, EVENTS).changed == []
+        whole = cut + LogComparison(cut, EVENTS).addition()
+        assert LogComparison(whole, EVENTS).addition() == ""
+        assert LogComparison(whole, EVENTS).changed == []
 
 
 def test_an_entry_cut_off_at_the_end_is_written_again_whole():
     cut = LOG[: LOG.index("Command")]
-    assert progress_log.Comparison(cut, EVENTS).addition() == "\n\n" + progress_log.entry(VERIFIED)
+    assert LogComparison(cut, EVENTS).addition() == "\n\n" + render_entry(VERIFIED)
 
 
 def test_an_entry_that_only_lacks_its_newline_is_whole():
-    assert progress_log.Comparison(LOG.removesuffix("\n"), EVENTS).addition() == ""
+    assert LogComparison(LOG.removesuffix("\n"), EVENTS).addition() == ""
     later = event("task_unblocked", task="T2")
-    assert progress_log.Comparison(
-        LOG.removesuffix("\n"), [later]
-    ).addition() == "\n\n" + progress_log.entry(later)
+    assert LogComparison(LOG.removesuffix("\n"), [later]).addition() == "\n\n" + render_entry(later)
 
 
 def test_a_log_keeps_its_line_ends():
     theirs = LOG.replace("\n", "\r\n")
-    assert progress_log.Comparison(theirs, EVENTS).addition() == ""
-    assert progress_log.Comparison(theirs, EVENTS).changed == []
+    assert LogComparison(theirs, EVENTS).addition() == ""
+    assert LogComparison(theirs, EVENTS).changed == []
     later = event("task_unblocked", task="T2")
-    assert "\n" not in progress_log.Comparison(theirs, [*EVENTS, later]).addition().replace(
-        "\r\n", ""
-    )
+    assert "\n" not in LogComparison(theirs, [*EVENTS, later]).addition().replace("\r\n", "")
 
 
 @pytest.mark.parametrize("note", ["```\nopen", "<!-- open", "- list\n  ```", "> quote", "text"])
 def test_what_somebody_left_open_does_not_hide_what_is_appended(note):
     text = f"{LOG}\n{note}"
     later = event("task_unblocked", task="T2")
-    after = text + progress_log.Comparison(text, [*EVENTS, later]).addition()
+    after = text + LogComparison(text, [*EVENTS, later]).addition()
     assert after.startswith(text)
-    assert progress_log.read(after)[-1].kind == "unblocked"
-    assert progress_log.Comparison(after, [*EVENTS, later]).addition() == ""
+    assert read_entries(after)[-1].kind == "unblocked"
+    assert LogComparison(after, [*EVENTS, later]).addition() == ""
 
 
 def test_a_changed_entry_is_noticed_and_stays():
     text = LOG.replace("Added the model", "Added two models").replace("**Signal:** T1_DONE\n", "")
-    assert progress_log.Comparison(text, EVENTS).addition() == ""
-    assert progress_log.Comparison(text, EVENTS).changed == [
+    assert LogComparison(text, EVENTS).addition() == ""
+    assert LogComparison(text, EVENTS).changed == [
         "T1 - Iteration 1 - 2026-01-14T10:30:00.000Z",
         "T1 - Iteration 2 - 2026-01-14T10:50:00.000Z",
     ]
@@ -206,38 +207,33 @@ def test_a_changed_entry_is_noticed_and_stays():
 
 def test_a_signal_that_somebody_adds_is_a_change():
     text = LOG.replace("**Commit:** abc1234", "**Commit:** abc1234\n\n**Signal:** T1_DONE")
-    assert progress_log.Comparison(text, EVENTS).changed == [
-        "T1 - Iteration 1 - 2026-01-14T10:30:00.000Z"
-    ]
+    assert LogComparison(text, EVENTS).changed == ["T1 - Iteration 1 - 2026-01-14T10:30:00.000Z"]
 
 
 @pytest.mark.parametrize("note", ["A note.", "### Aside\n**Did:** no", "## Notes\n\ntext", "---"])
 def test_a_note_below_an_entry_is_no_change(note):
     text = LOG.replace("abc1234\n", f"abc1234\n\n{note}\n")
-    assert progress_log.Comparison(text, EVENTS).changed == []
-    assert progress_log.Comparison(text, EVENTS).addition() == ""
+    assert LogComparison(text, EVENTS).changed == []
+    assert LogComparison(text, EVENTS).addition() == ""
 
 
 def test_other_blank_lines_are_no_change():
     text = LOG.replace("Z\n**", "Z\n\n**").replace("\n**Rem", "\n\n**Rem")
-    assert progress_log.Comparison(text, EVENTS).changed == []
+    assert LogComparison(text, EVENTS).changed == []
 
 
 def test_entries_that_were_lost_in_the_middle_are_appended():
     first, second = LOG.index("## T1 - Iteration 2"), LOG.index("## T1 - Confirmation")
     text = LOG[:first] + LOG[second:]
-    assert progress_log.Comparison(text, EVENTS).addition() == "\n" + progress_log.entry(SECOND)
+    assert LogComparison(text, EVENTS).addition() == "\n" + render_entry(SECOND)
 
 
 def test_two_events_that_read_alike_have_two_entries():
     twice = [event("task_extended", task="T1", max_iterations=8)] * 2
-    text = progress_log.Comparison("", twice).addition()
-    assert len(progress_log.read(text)) == 2
-    assert progress_log.Comparison(text, twice).addition() == ""
-    assert (
-        progress_log.Comparison(progress_log.Comparison("", twice[:1]).addition(), twice).addition()
-        != ""
-    )
+    text = LogComparison("", twice).addition()
+    assert len(read_entries(text)) == 2
+    assert LogComparison(text, twice).addition() == ""
+    assert LogComparison(LogComparison("", twice[:1]).addition(), twice).addition() != ""
 
 
 _nonsense = st.none() | st.integers() | walks.texts | st.lists(st.integers())
@@ -246,18 +242,18 @@ _fields = st.sampled_from(["task", "iteration", "did", "clean", "evidence"])
 
 @given(
     st.dictionaries(_fields, _nonsense),
-    st.sampled_from([*progress_log.KINDS.values()]),
+    st.sampled_from([*EVENT_TYPES.values()]),
     walks.texts,
 )
 def test_an_event_that_makes_no_sense_raises_nothing(data, kind, at):
     told = {"type": kind, "at": at, "data": data}
-    text = progress_log.Comparison("", [told]).addition()
-    assert progress_log.Comparison(text, [told]).addition() == ""
-    assert len(progress_log.read(text)) == bool(text)
+    text = LogComparison("", [told]).addition()
+    assert LogComparison(text, [told]).addition() == ""
+    assert len(read_entries(text)) == bool(text)
 
 
 def test_the_last_entry_is_the_end_of_what_is_added():
     loop = walks.Loop().planned("T1").finished("T1")
     for text in ("", "# Progress Log\r\n"):
-        compared = progress_log.Comparison(text, loop.events)
-        assert compared.addition().endswith(compared.last())
+        compared = LogComparison(text, loop.events)
+        assert compared.addition().endswith(compared.last_entry())

@@ -5,57 +5,67 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.layers import markdown
-from holdfast.loops import markdown_text
+from holdfast.loops.markdown_text import (
+    decode_after_key,
+    decode_block,
+    decode_item,
+    decode_line,
+    encode_after_key,
+    encode_block,
+    encode_heading,
+    encode_item,
+    encode_span,
+)
 from loops import walks
 
 each_awkward = pytest.mark.parametrize("text", walks.AWKWARD)
 
 
 def lines(page):
-    return [line.rstrip("\r\n") for line in markdown.lines_of(page)]
+    return [line.rstrip("\r\n") for line in markdown.split_lines(page)]
 
 
 def in_item(text):
-    page = f"- [ ] **T1**: title\n  - Key: {markdown_text.after_key(text, 4)}\n- [ ] **T2**: next\n"
-    listed = markdown.tree(page)
+    page = f"- [ ] **T1**: title\n  - Key: {encode_after_key(text, 4)}\n- [ ] **T2**: next\n"
+    listed = markdown.block_tree(page)
     assert [one.kind for one in listed] == ["bullet_list"]
-    first, second = listed[0].inside
-    assert [one.kind for one in first.inside] == ["paragraph", "bullet_list"]
-    assert [one.kind for one in first.inside[1].inside[0].inside] in ([], ["paragraph"])
-    assert second.inside[0].text == "[ ] **T2**: next"
+    first, second = listed[0].children
+    assert [one.kind for one in first.children] == ["paragraph", "bullet_list"]
+    assert [one.kind for one in first.children[1].children[0].children] in ([], ["paragraph"])
+    assert second.children[0].text == "[ ] **T2**: next"
     found = lines(page)[1 : second.first]
-    return markdown_text.plain([found[0].removeprefix("  - Key:"), *found[1:]])
+    return decode_after_key([found[0].removeprefix("  - Key:"), *found[1:]])
 
 
 def in_list(text):
-    page = f"- {markdown_text.item(text, 2)}\n- next\n"
-    (listed,) = markdown.tree(page)
-    first, second = listed.inside
-    assert [one.kind for one in first.inside] == ["paragraph"]
-    assert second.inside[0].text == "next"
+    page = f"- {encode_item(text, 2)}\n- next\n"
+    (listed,) = markdown.block_tree(page)
+    first, second = listed.children
+    assert [one.kind for one in first.children] == ["paragraph"]
+    assert second.children[0].text == "next"
     found = lines(page)[: second.first]
-    return markdown_text.plain_item([found[0].removeprefix("- "), *found[1:]])
+    return decode_item([found[0].removeprefix("- "), *found[1:]])
 
 
 def in_section(text):
-    page = f"## One\n{markdown_text.block(text)}\n\n## Two\n"
-    found = markdown.tree(page)
+    page = f"## One\n{encode_block(text)}\n\n## Two\n"
+    found = markdown.block_tree(page)
     heads = [one for one in found if one.kind == "heading"]
     assert [one.text for one in heads] == ["One", "Two"]
     assert {one.kind for one in found} <= {"heading", "paragraph"}
-    return markdown_text.plain_block(lines(page)[1 : heads[1].first])
+    return decode_block(lines(page)[1 : heads[1].first])
 
 
 def in_heading(text):
-    (found,) = markdown.tree(f"## {markdown_text.heading(text)}\n")
-    return markdown_text.decoded(found.text)
+    (found,) = markdown.block_tree(f"## {encode_heading(text)}\n")
+    return decode_line(found.text)
 
 
 def in_code(text):
-    shown = markdown_text.span(text)
+    shown = encode_span(text)
     assert shown.count("`") == 2
     assert len(lines(shown)) == 1
-    return markdown_text.decoded(shown[1:-1])
+    return decode_line(shown[1:-1])
 
 
 each_place = pytest.mark.parametrize("place", [in_item, in_list, in_section, in_heading, in_code])
@@ -75,24 +85,23 @@ def test_any_text_comes_back(place, text):
 
 @given(st.text(max_size=60))
 def test_whatever_people_write_is_read_without_complaint(text):
-    for read in (markdown_text.plain, markdown_text.plain_item, markdown_text.plain_block):
+    for read in (
+        decode_after_key,
+        decode_item,
+        decode_block,
+    ):
         assert isinstance(read(text.split("\n")), str)
 
 
 def test_ordinary_text_is_written_as_it_is():
     text = "Tests pass in < 2 s (`make test`), p95 *under* 100 ms; see #12 & C:\\dir"
-    assert (
-        markdown_text.after_key(text, 2)
-        == markdown_text.item(text, 2)
-        == markdown_text.block(text)
-        == text
-    )
+    assert encode_after_key(text, 2) == encode_item(text, 2) == encode_block(text) == text
 
 
 @given(st.lists(st.sampled_from(["a", "\n", "\r\n", "\r", "\u2028", "\x0b", "# x"])).map("".join))
 def test_lines_are_counted_as_the_parser_counts_them(page):
-    assert "".join(markdown.lines_of(page)) == page
-    assert all(block.end <= len(markdown.lines_of(page)) for block in markdown.tree(page))
+    assert "".join(markdown.split_lines(page)) == page
+    assert all(block.end <= len(markdown.split_lines(page)) for block in markdown.block_tree(page))
 
 
 @pytest.mark.parametrize(
@@ -112,13 +121,13 @@ def test_lines_are_counted_as_the_parser_counts_them(page):
 )
 @pytest.mark.parametrize("nested", [True, False])
 def test_what_somebody_left_open_is_known_by_its_end(page, end, nested):
-    assert markdown.closing(page, nested=nested) == end
+    assert markdown.closing_mark(page, nested=nested) == end
 
 
 def test_code_left_open_in_a_list_ends_with_the_list():
     page = "- a\n  ```\n  code\n"
-    assert markdown.closing(page, nested=True) == ""
-    assert markdown.closing(page, nested=False) == "```"
+    assert markdown.closing_mark(page, nested=True) == ""
+    assert markdown.closing_mark(page, nested=False) == "```"
 
 
 def test_nested_deeper_than_anyone_reads_nothing_below_is_lost():
@@ -128,4 +137,4 @@ def test_nested_deeper_than_anyone_reads_nothing_below_is_lost():
         "> " * 300 + "a\n\n## After\n",
         "- " * 300 + "a\n## After\n",
     ):
-        assert markdown.tree(page)[-1].text == "After"
+        assert markdown.block_tree(page)[-1].text == "After"

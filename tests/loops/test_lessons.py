@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.loops.lesson_search import offered
+from holdfast.loops.lessons import matching_lessons
 from loops import walks
 
 DATABASE = {
@@ -21,7 +21,7 @@ ARCHIVED = [("docs", STYLE), ("ci", SLOW), ("login", DATABASE)]
 
 
 def names(domain, words):
-    return [loop for loop, _ in offered(ARCHIVED, domain, words)]
+    return [loop for loop, _ in matching_lessons(ARCHIVED, domain, words)]
 
 
 def test_shared_words_rank_and_where_it_applies_counts_twice():
@@ -39,7 +39,7 @@ def test_without_a_match_nothing_is_offered():
 
 
 def test_the_same_lesson_is_offered_once():
-    assert offered([*ARCHIVED, ("again", DATABASE)], None, "database") == offered(
+    assert matching_lessons([*ARCHIVED, ("again", DATABASE)], None, "database") == matching_lessons(
         ARCHIVED, None, "database"
     )
 
@@ -49,5 +49,5 @@ lessons = st.dictionaries(st.sampled_from(list(DATABASE)), walks.texts | st.none
 
 @given(st.lists(st.tuples(walks.texts, lessons), max_size=5), st.none() | walks.texts, walks.texts)
 def test_anything_can_be_asked(archived, domain, words):
-    found = offered(archived, domain, words)
+    found = matching_lessons(archived, domain, words)
     assert all(one in archived for one in found)

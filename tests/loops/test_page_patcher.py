@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from holdfast.loops import page_reader, pages
+from holdfast.loops import page_patcher, page_reader, pages
 from loops import walks
 
 
@@ -63,26 +63,26 @@ def test_only_what_is_holdfasts_own_is_changed():
             "  - Depends: none\n",
         )
     )
-    assert pages.patched_units(EDITED, loop.state) == expected
+    assert page_patcher.patch_units(EDITED, loop.state) == expected
 
 
 @pytest.mark.parametrize("end", ["\n", ""])
 def test_line_ends_stay_as_they_are(end):
     loop = loop_of_two()
-    text = pages.units(loop.state).removesuffix("\n").replace("\n", "\r\n") + end
+    text = pages.render_units(loop.state).removesuffix("\n").replace("\n", "\r\n") + end
     loop.finished("T1").planned("T3").do("plan_unit", task="T2", criteria="a\nb")
-    expected = pages.units(loop.state).removesuffix("\n").replace("\n", "\r\n") + end
-    assert pages.patched_units(text, loop.state) == expected
+    expected = pages.render_units(loop.state).removesuffix("\n").replace("\n", "\r\n") + end
+    assert page_patcher.patch_units(text, loop.state) == expected
 
 
 @given(walks.walks, walks.walks, st.sampled_from(walks.MODES))
 def test_a_page_that_nobody_edited_is_as_if_made_anew(before, after, mode):
     loop = walks.walked(before, mode)
-    text = pages.units(loop.state)
-    assert pages.patched_units(text, loop.state) == text
+    text = pages.render_units(loop.state)
+    assert page_patcher.patch_units(text, loop.state) == text
     for step in after:
         step.take(loop)
-    assert pages.patched_units(text, loop.state) == pages.units(loop.state)
+    assert page_patcher.patch_units(text, loop.state) == pages.render_units(loop.state)
 
 
 notes = st.sampled_from(
@@ -107,7 +107,7 @@ notes = st.sampled_from(
 @given(walks.walks, st.data())
 def test_what_people_put_in_stays_and_patching_again_changes_nothing(steps, data):
     loop = walks.walked(steps[: len(steps) // 2])
-    lines = pages.units(loop.state).splitlines(keepends=True)
+    lines = pages.render_units(loop.state).splitlines(keepends=True)
     added = []
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(lines)))
@@ -118,8 +118,8 @@ def test_what_people_put_in_stays_and_patching_again_changes_nothing(steps, data
     text = "".join(lines)
     for step in steps[len(steps) // 2 :]:
         step.take(loop)
-    once = pages.patched_units(text, loop.state)
-    assert pages.patched_units(once, loop.state) == once
+    once = page_patcher.patch_units(text, loop.state)
+    assert page_patcher.patch_units(once, loop.state) == once
     told, _ = page_reader.read_units(once, "development")
     assert {task["id"] for task in loop.state["tasks"]} <= {unit["id"] for unit in told}
 
@@ -137,13 +137,13 @@ def adopted(loop, text):
 @given(walks.walks, st.data())
 def test_every_line_that_people_put_in_stays_where_they_put_it(steps, data):
     loop = walks.walked([step for step in steps if step.kind == "plan"])
-    lines = pages.units(loop.state).splitlines(keepends=True)
+    lines = pages.render_units(loop.state).splitlines(keepends=True)
     note = data.draw(notes.filter(lambda text: "T1" not in text))
     place = data.draw(st.integers(0, len(lines)))
     text = "".join([*lines[:place], note, *lines[place:]])
     adopted(loop, text)
     loop.finished("T1").planned("T3")
-    after = pages.patched_units(text, loop.state)
+    after = page_patcher.patch_units(text, loop.state)
     assert note in after
     kept = [line for line in lines if not line.startswith(("**", "- [ ] **T1", "T"))]
     found = iter(after.splitlines(keepends=True))
@@ -154,26 +154,26 @@ def test_every_line_that_people_put_in_stays_where_they_put_it(steps, data):
 def test_a_note_below_a_heading_of_its_own_stays_byte_for_byte(steps, note):
     loop = walks.walked(steps[: len(steps) // 2])
     assume("\r" not in note and not page_reader.read_units(note, "development")[0])
-    text = pages.units(loop.state) + "\n## Zettel\n\n" + note
+    text = pages.render_units(loop.state) + "\n## Zettel\n\n" + note
     for step in steps[len(steps) // 2 :]:
         step.take(loop)
-    after = pages.patched_units(text, loop.state)
+    after = page_patcher.patch_units(text, loop.state)
     if "## " not in note:
-        assert after == pages.units(loop.state) + "\n## Zettel\n\n" + note
+        assert after == pages.render_units(loop.state) + "\n## Zettel\n\n" + note
 
 
 def test_values_stay_as_long_as_something_is_not_understood():
     loop = loop_of_two()
-    text = pages.units(loop.state).replace("tests pass", "tests pass twice")
+    text = pages.render_units(loop.state).replace("tests pass", "tests pass twice")
     broken = text.replace("Max iterations: 5", "Max iterations: five", 1)
-    assert pages.patched_units(broken, loop.state) == broken
-    assert "twice" not in pages.patched_units(text, loop.state)
+    assert page_patcher.patch_units(broken, loop.state) == broken
+    assert "twice" not in page_patcher.patch_units(text, loop.state)
 
 
 def test_a_box_that_somebody_ticked_is_not_believed():
     loop = loop_of_two()
-    text = pages.units(loop.state)
-    assert pages.patched_units(text.replace("- [ ] **T1", "- [x] **T1"), loop.state) == text
+    text = pages.render_units(loop.state)
+    assert page_patcher.patch_units(text.replace("- [ ] **T1", "- [x] **T1"), loop.state) == text
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_box_that_somebody_ticked_is_not_believed():
 def test_arrows_that_are_holdfasts_own_follow(drawn):
     loop = loop_of_two().planned("T3", depends=["T2"])
     text = f"## Dependencies\n{drawn}\n## Tasks\n"
-    after = pages.patched_units(text, loop.state)
+    after = page_patcher.patch_units(text, loop.state)
     assert after.split("## Tasks")[0].split() == [
         *("##", "Dependencies", "T1", "→", "T2", "→", "T3", "(sequential)"),
     ]
@@ -198,7 +198,7 @@ def test_arrows_that_are_holdfasts_own_follow(drawn):
 )
 def test_arrows_that_somebody_drew_stay(drawn):
     text = f"## Dependencies\n\n{drawn}\n\n## Tasks\n"
-    assert pages.patched_units(text, loop_of_two().state).startswith(text)
+    assert page_patcher.patch_units(text, loop_of_two().state).startswith(text)
 
 
 def test_arrows_alone_say_enough():
@@ -206,7 +206,7 @@ def test_arrows_alone_say_enough():
     text = (
         "## Phases\n\n- [ ] **R1**: Unit R1\n- [ ] **R2**: Unit R2\n\n## Dependencies\n\nR1 → R2\n"
     )
-    assert pages.patched_units(text, loop.state) == text
+    assert page_patcher.patch_units(text, loop.state) == text
 
 
 @pytest.mark.parametrize(
@@ -215,16 +215,16 @@ def test_arrows_alone_say_enough():
 )
 def test_units_find_a_place_on_any_page(text):
     loop = loop_of_two()
-    after = pages.patched_units(text, loop.state)
+    after = page_patcher.patch_units(text, loop.state)
     assert after.startswith(text)
     assert [unit["id"] for unit in page_reader.read_units(after, "development")[0]] == ["T1", "T2"]
-    assert pages.patched_units(after, loop.state) == after
+    assert page_patcher.patch_units(after, loop.state) == after
 
 
 def test_a_page_that_never_ends_stays():
     text = "a\n" * 30_000
-    assert pages.patched_units(text, loop_of_two().state) == text
-    assert pages.patched_guardrails(text, loop_of_two().state) == text
+    assert page_patcher.patch_units(text, loop_of_two().state) == text
+    assert page_patcher.patch_guardrails(text, loop_of_two().state) == text
 
 
 def lesson(name, **fields):
@@ -238,26 +238,28 @@ def with_lessons(*lessons):
 @pytest.mark.parametrize("end", ["\n", ""])
 def test_lessons_that_are_missing_are_appended(end):
     one, two, three = lesson("One"), lesson("Two"), lesson("Three")
-    text = pages.guardrails(with_lessons(one, two)).removesuffix("\n") + end
-    after = pages.patched_guardrails(text, with_lessons(one, two, three))
-    assert after.removesuffix("\n") == pages.guardrails(with_lessons(one, two, three)).rstrip("\n")
+    text = pages.render_guardrails(with_lessons(one, two)).removesuffix("\n") + end
+    after = page_patcher.patch_guardrails(text, with_lessons(one, two, three))
+    assert after.removesuffix("\n") == pages.render_guardrails(
+        with_lessons(one, two, three)
+    ).rstrip("\n")
 
 
 def test_lessons_that_somebody_edited_or_renamed_are_not_missing():
     one, two = lesson("One"), lesson("Two")
-    text = pages.guardrails(with_lessons(one, two))
+    text = pages.render_guardrails(with_lessons(one, two))
     text = text.replace("## One", "## The first").replace("p of Two", "something else")
-    assert pages.patched_guardrails(text, with_lessons(one, two)) == text
+    assert page_patcher.patch_guardrails(text, with_lessons(one, two)) == text
 
 
 @pytest.mark.parametrize("note", ["```\nopen", "<!-- open", "\n## Notes\r\ntext", "- x\n"])
 def test_notes_on_guardrails_stay_and_hide_nothing(note):
-    text = pages.guardrails(with_lessons(lesson("One"))) + note
+    text = pages.render_guardrails(with_lessons(lesson("One"))) + note
     state = with_lessons(lesson("One"), lesson("Two"))
-    after = pages.patched_guardrails(text, state)
+    after = page_patcher.patch_guardrails(text, state)
     assert after.startswith(text)
     assert [one["name"] for one in page_reader.read_guardrails(after)] == ["One", "Two"]
-    assert pages.patched_guardrails(after, state) == after
+    assert page_patcher.patch_guardrails(after, state) == after
 
 
 lessons = st.fixed_dictionaries({"name": walks.texts, "when": walks.texts, "problem": walks.texts})
@@ -265,7 +267,7 @@ lessons = st.fixed_dictionaries({"name": walks.texts, "when": walks.texts, "prob
 
 @given(st.lists(lessons, max_size=4, unique_by=str), walks.texts)
 def test_any_lessons_are_appended_once(found, note):
-    text = pages.guardrails(with_lessons(*found[:2])) + note
-    after = pages.patched_guardrails(text, with_lessons(*found))
+    text = pages.render_guardrails(with_lessons(*found[:2])) + note
+    after = page_patcher.patch_guardrails(text, with_lessons(*found))
     assert after.startswith(text)
-    assert pages.patched_guardrails(after, with_lessons(*found)) == after
+    assert page_patcher.patch_guardrails(after, with_lessons(*found)) == after

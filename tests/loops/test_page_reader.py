@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.loops import page_reader
+from holdfast.loops import page_reader, pages
 
 HAND_WRITTEN = """\
 # Login
@@ -176,4 +176,4 @@ def test_guardrails_by_hand_are_understood_and_notes_are_none():
     ],
 )
 def test_words_are_counted(text, count):
-    assert page_reader.words(text) == count
+    assert pages.count_words(text) == count

@@ -44,17 +44,24 @@ def test_comments_order_quotes_line_ends_and_foreign_keys_stay():
     assert after == (
         b"# The board.\r\n"
         b"team: [billing, ledger]   # who\r\n"
-        b"status: 'in_progress'  # by hand\r\n"
+        b"status: 'in_progress' # by hand\r\n"
         b"progress:\r\n"
-        b"    M1:   completed # soon\r\n"
-        b"    M2: in_progress\r\n"
+        b"  M1: completed   # soon\r\n"
         b"\r\n"
+        b"  M2: in_progress\r\n"
         b'milestone: "M2"\r\n'
         b"notes: |\r\n  status: created\r\n  two lines\r\n"
+        b"# the end\r\n"
         b'initiative: "Tidy: billing"\r\n'
         b"updated: 2026-04-01T10:00:00.000Z\r\n"
-        b"# the end\r\n"
     )
+
+
+@pytest.mark.parametrize("end", ["", "...\n"])
+def test_the_marks_of_a_document_and_the_comments_around_them_stay(end):
+    before = f"# Head.\n---\nstatus: created\ndue: 2026-04-01 00:00:00.000Z\nrate: 1.50\n{end}"
+    after = Status(before.encode()).with_values({"status": "blocked"}, {}).decode()
+    assert after == before.replace("created", "blocked").replace("1.50\n", "1.50\nprogress: {}\n")
 
 
 def test_a_file_that_says_it_already_keeps_every_byte():
@@ -170,8 +177,8 @@ def test_rows_of_the_initiative_before_leave_a_map_in_one_line(rows):
         (b"a: &x 1\nb: *x\n", 1, "aliases"),
         (b"base: &b {a: 1}\nstatus: x\n", 1, "aliases"),
         (b"a: 1\n\tb: 2\n", 2, "character"),
-        (b"a: 1\nb: 2\na: 3\n", 3, "'a' stands twice"),
-        (b"progress:\n  M1: a\n  M1: b\n", 3, "'M1' stands twice"),
+        (b"a: 1\nb: 2\na: 3\n", 3, 'duplicate key "a"'),
+        (b"progress:\n  M1: a\n  M1: b\n", 3, 'duplicate key "M1"'),
         (b"- 1\n- 2\n", 1, "must be a map"),
         (b"just text", 1, "must be a map"),
         (b"{status: a}", 1, "a line for each key"),
