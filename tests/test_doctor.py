@@ -11,6 +11,7 @@ import pytest
 from acceptance.conftest import Place, an_environment
 from holdfast import Keeper
 from holdfast.errors import Fault
+from holdfast.install.doctor import examine
 from holdfast.storage import database
 
 HOOKS = {"SessionStart": [{"hooks": [{"type": "command", "command": "holdfast hook"}]}]}
@@ -305,6 +306,6 @@ def test_a_network_disk_is_said_and_no_ledger_is_made_there(place, monkeypatch):
     keeper = Keeper(place.path)
     with pytest.raises(Fault, match="network file system"):
         keeper.start("custom", "Mine")
-    said = [check for check in keeper.examine() if check["what"] == "ledger"]
+    said = [check for check in examine(keeper) if check["what"] == "ledger"]
     assert [check["status"] for check in said] == ["bad", "good"]
     assert "(nfs4)" in said[0]["found"]

@@ -448,12 +448,6 @@ class Keeper:
                 return bool(event["at"] < lost_at)
         return True
 
-    def examine(self) -> list[Fields]:
-        """Check everything that Holdfast needs here; return a row for each check."""
-        from holdfast.install import doctor
-
-        return doctor.examine(self)
-
     def _pushed(self, state: Workflow, branch: str | None) -> str | None:
         """Return the remote branch that has the work, if only the pull request is missing."""
         from holdfast.core.next_step import PULL_REQUEST
