@@ -17,7 +17,7 @@ from holdfast.core.digest import digest
 from holdfast.evidence import testlogs
 from holdfast.formats import json_paths, replay_check, signature
 from holdfast.formats.schema import Invalid
-from holdfast.hooks import transcripts
+from holdfast.hooks import client_protocol
 from holdfast.layers.graph import memory, servers
 from holdfast.layers.memory import merge
 from holdfast.layers.memory.section import Section
@@ -296,7 +296,7 @@ def notes(data):
 
 
 def transcript(data):
-    said = transcripts.summed_up_at(ground.written("transcript.jsonl", data), "id some-file ")
+    said = client_protocol.compacted_at(ground.written("transcript.jsonl", data), "id some-file ")
     assert said == "" or times.epoch_ms(said) is not None
 
 
