@@ -302,7 +302,7 @@ def transcript(data):
 
 def test_log(data):
     """What a runner printed explains an exit code; nothing in it steers a terminal."""
-    found = testlogs.read(data.decode("utf-8", "replace"))
+    found = testlogs.parse(data.decode("utf-8", "replace"))
     if found:
         said = [*found.get("failing", []), *found.get("passing", []), found.get("error") or ""]
         assert all(map(is_allowed, "".join(said).replace("\t", " ")))
