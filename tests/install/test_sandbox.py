@@ -209,7 +209,7 @@ def test_a_profile_that_takes_the_lists_place_is_said(codex):
 
 def test_a_list_of_the_project_that_takes_its_place_is_said(codex):
     codex.project.write(".codex/config.toml", "[sandbox_workspace_write]\nwritable_roots = []\n")
-    assert any("takes the place of your own" in note for note in codex.init().notes)
+    assert any("replaces your own list" in note for note in codex.init().notes)
 
 
 def test_it_stays_as_long_as_other_hooks_of_codex_do(codex):

@@ -84,7 +84,7 @@ def test_a_skill_of_somebodys_own_stays_and_that_is_said(project):
     project.write(DEV, "Ours since 2019.\n")
     outcome = install.init(project.root)
     assert became(outcome)[DEV] == "unchanged"
-    assert any(note.startswith(f"{DEV} is not as Holdfast has it") for note in outcome.notes)
+    assert any(note.startswith(f"{DEV} differs from Holdfast's version") for note in outcome.notes)
     assert DEV not in became(install.uninstall(project.root))
     assert project.read(DEV) == b"Ours since 2019.\n"
 

@@ -25,7 +25,7 @@ SCOPES = (TEAM, LOCAL, USER)
 COMMAND = "holdfast hook"
 _SHARED_SKILLS = os.path.join(".agents", "skills")
 """The folder for skills that Codex and Gemini CLI share."""
-_TRUST = "Codex runs a hook only after you trusted it, once: it asks at its start, or see /hooks"
+_TRUST = "Codex runs a hook only after you trust it: it asks when it starts, or see /hooks"
 
 
 class Agent:

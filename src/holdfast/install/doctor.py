@@ -81,12 +81,12 @@ def _hooks(installed: InstalledHooks, root: str) -> Iterator[Fields]:
     for message, file in installed.troubles:
         yield _check("hooks", "bad", message, f"edit {file}")
     if not installed.hooks:
-        yield _check("hooks", "bad", "no client is told to call Holdfast", "holdfast init")
+        yield _check("hooks", "bad", "no client is set up to run Holdfast", "holdfast init")
     for hook in installed.hooks:
         yield _answering(hook, root)
     clients = [hook.client for hook in installed.hooks]
     for client in sorted({name for name in clients if clients.count(name) > 1}):
-        message = f"{client} calls Holdfast more than once at each event; one is enough"
+        message = f"{client} runs Holdfast more than once at each event; remove one of the hooks"
         yield _check("hooks", "unknown", message, f"holdfast uninstall --agent {client}")
 
 
@@ -94,14 +94,16 @@ def _answering(hook: InstalledHook, root: str) -> Fields:
     """Run a hook, unless it came with the project, and check that it answers."""
     program = hook.program()
     if program is None:
-        message = f"{hook.file} starts another Holdfast, which came with the project: not run"
-        return _check("hooks", "unknown", message, "holdfast init --local, to start this one")
+        message = (
+            f"{hook.file} runs another Holdfast, which is part of the project; it was not tried"
+        )
+        return _check("hooks", "unknown", message, "holdfast init --local, to run this one")
     if not program:
         return _check("hooks", "bad", f"{hook.file}: holdfast is not on the PATH", INSTALL_HINT)
     version = version_of(program, root)
     if version is None:
         message = f"{hook.file}: {' '.join(hook.words)[:200]} does not answer"
-        return _check("hooks", "bad", message, "holdfast init, with the options as before")
+        return _check("hooks", "bad", message, "holdfast init, with the same options as before")
     return _check("hooks", "good", f"{hook.file}: answers, version {version}")
 
 
@@ -134,7 +136,7 @@ def _clients() -> Fields:
             versions.append(f"{name} {output.split()[0]}")
     if versions:
         return _check("clients", "good", ", ".join(versions))
-    return _check("clients", "unknown", "neither claude, codex nor gemini is on the path")
+    return _check("clients", "unknown", "none of claude, codex and gemini is on the PATH")
 
 
 def _settings(root: str, installed: InstalledHooks) -> Fields:
@@ -145,7 +147,7 @@ def _settings(root: str, installed: InstalledHooks) -> Fields:
         return _check("settings", "bad", error.message, error.hint)
     idle = [name for name in enforced if not installed.events.intersection(ENFORCING_EVENTS[name])]
     if idle:
-        message = f"enforced is {', '.join(idle)}, and no client calls Holdfast at that point"
+        message = f"{', '.join(idle)} should be enforced, but no client runs Holdfast at that point"
         return _check("settings", "bad", message, "holdfast init --enforce")
     return _check("settings", "good", f"enforced: {', '.join(enforced) or 'nothing'}")
 
@@ -176,7 +178,7 @@ def _try_to_write(folder: str, tops: list[str], hint: str) -> Fields:
         message = f"{folder} leads out of the workspace"
         return _check("folders", "bad", message, "remove the symbolic link")
     if not os.path.isdir(folder):
-        message = f"{folder} is not a folder, and one is needed there"
+        message = f"{folder} is not a folder, but has to be one"
         return _check("folders", "bad", message, f"move {folder} away")
     probe = os.path.join(folder, f".holdfast-{os.getpid()}")
     disk = Disk()
@@ -208,18 +210,19 @@ def _sandbox(keeper: Keeper, installed: InstalledHooks) -> Iterator[Fields]:
         return
     obstacle = sandbox.obstacle(config, file.team_config(Disk()), file.folder)
     if obstacle is None:
-        yield _check("sandbox", "good", "the commands that Codex runs may write the ledger")
+        yield _check("sandbox", "good", "commands in Codex's sandbox can write the ledger")
     else:
-        message = f"the commands that Codex runs cannot write the ledger: {obstacle[0]}"
-        hint = f"{obstacle[1]}; or have it done outside, by the tools of holdfast mcp or a person"
+        message = f"commands in Codex's sandbox cannot write the ledger: {obstacle[0]}"
+        hint = f"{obstacle[1]}; or work outside it: the tools of holdfast mcp, or a terminal"
         yield _check("sandbox", status, message, hint)
     for root in sandbox.roots_in(config):
         if os.path.isabs(root) and not os.path.exists(root):
             is_ours = sandbox.is_among(file.folder, [root])
             message = (
-                f"{root} is among Codex's {sandbox.ROOTS} and is gone: it may start no command"
+                f"{root} is one of Codex's {sandbox.ROOTS} and does not exist; Codex may refuse to "
+                "run commands"
             )
-            hint = "holdfast init --agent codex" if is_ours else f"take it out of {file.name}"
+            hint = "holdfast init --agent codex" if is_ours else f"remove it from {file.name}"
             yield _check("sandbox", "bad" if is_ours else "unknown", message, hint)
 
 
@@ -233,16 +236,16 @@ def _lock(keeper: Keeper) -> Fields:
     try:
         fd = disk.lock(path, 1.0)
     except (OSError, HoldfastError) as error:
-        return _check("locks", "bad", f"no lock can be had: {error}", ways_to_write(home))
+        return _check("locks", "bad", f"cannot take a lock: {error}", ways_to_write(home))
     try:
         second = run([sys.executable, "-I", "-c", _SECOND, path], home)
     finally:
         disk.close(fd)
         disk.remove(path)
     if second is not None and second.strip() == "refused":
-        return _check("locks", "good", "a second process is kept out")
+        return _check("locks", "good", "a lock that is held is refused to a second process")
     hint = "put the workspace on a local file system"
-    return _check("locks", "bad", "a second process gets the same lock", hint)
+    return _check("locks", "bad", "two processes can hold the same lock", hint)
 
 
 _SECOND = """\
@@ -275,9 +278,9 @@ def _ledger(keeper: Keeper) -> Iterator[Fields]:
         yield _check("ledger", "bad", _count(report.counts["errors"], "error"), "holdfast verify")
     if journal not in ("", _WAL):
         message = (
-            f"SQLite keeps its journal in the old way ({journal}), as it does where processes "
-            f"cannot share memory ({file_system(folder) or 'an unknown file system'}): it is safe, "
-            "and slower, and readers wait for a writer"
+            f"SQLite uses a rollback journal ({journal}) instead of WAL, as on file systems "
+            f"without shared memory ({file_system(folder) or 'unknown here'}): safe, but slower, "
+            "and readers wait for writers"
         )
         yield _check("journal", "unknown", message, "work in a clone on a local disk")
 
@@ -292,11 +295,11 @@ def _notes(root: str) -> Iterator[Fields]:
     for document in documents:
         phase = document["phase"]
         workflow = f"{document['workflow']}, phase {phase['current']}/{phase['total']}"
-        yield _check("notes", "good", f"{document['source']} tells of {workflow}")
+        yield _check("notes", "good", f"{document['source']} describes {workflow}")
     has_notes = os.path.lexists(os.path.join(root, note_parser.NOTES))
     if has_notes and note_parser.NOTES not in [document["source"] for document in documents]:
-        message = f"{note_parser.NOTES} tells of no workflow"
-        hint = "write in it: Workflow state, and lines with Workflow: NAME and Phase: 1/3 - NAME"
+        message = f"{note_parser.NOTES} describes no workflow"
+        hint = "add the heading Workflow state, and lines Workflow: NAME and Phase: 1/3 - NAME"
         yield _check("notes", "unknown", message, hint)
 
 
@@ -313,7 +316,7 @@ def _reading(keeper: Keeper) -> Iterator[Fields]:
         message = f"{state['id']}: not read since the last compaction: {', '.join(unread[:10])}"
         yield _check("reading", "unknown", message, f"holdfast show {state['id']}")
     else:
-        yield _check("reading", "good", f"{state['id']}: all of it was read")
+        yield _check("reading", "good", f"{state['id']}: all required files were read")
 
 
 def _last_events(keeper: Keeper) -> Iterator[Fields]:
@@ -323,7 +326,7 @@ def _last_events(keeper: Keeper) -> Iterator[Fields]:
     except Fault:
         return
     is_whole = len(events) < MAX_EVENTS
-    missing = "none is recorded" if is_whole else f"none in the last {MAX_EVENTS:,} events"
+    missing = "none recorded" if is_whole else f"none in the last {MAX_EVENTS:,} events"
     for kind, what in (
         ("context_compacted", "last compaction"),
         ("briefing_delivered", "last briefing"),

@@ -26,8 +26,8 @@ PLUGIN = "holdfast"
 PING = b'{"hook_event_name":"HoldfastPing"}'
 """An event that only Holdfast sends; a hook answers it with its version."""
 INSTALL_HINT = (
-    "in Holdfast's checkout: pipx install . (or: pip install .), or put it on the PATH; "
-    "holdfast init --local does without"
+    "install it, in Holdfast's checkout: pipx install . (or: pip install .), or add it to the "
+    "PATH; holdfast init --local needs neither"
 )
 _MAX_FILE_BYTES = 1024 * 1024
 _TIMEOUT_S = 20
@@ -76,7 +76,7 @@ def find_hooks(root: str) -> InstalledHooks:
                 found.troubles.append((f"{shown} cannot be read: {error}", shown))
                 continue
             if settings.get("disableAllHooks") is True:
-                found.troubles.append((f"{shown} switches all hooks off: disableAllHooks", shown))
+                found.troubles.append((f"{shown} disables all hooks (disableAllHooks)", shown))
             found.events.update(event for event, _, _ in own_handlers(settings))
             for words in _commands(agent, settings):
                 found.hooks.append(InstalledHook(agent.name, shown, words, is_trusted=is_user))

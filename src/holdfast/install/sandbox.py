@@ -114,12 +114,12 @@ def obstacle(config: Fields, team: Fields, folder: str) -> tuple[str, str] | Non
     if mode == "danger-full-access":
         return None
     if mode == "read-only":
-        return "it lets its commands write nothing (sandbox_mode)", "set another sandbox_mode"
+        return "its sandbox_mode is read-only", "set another sandbox_mode"
     if sets_roots(team):
         if is_among(folder, roots_in(team)):
             return None
-        why = f"{ROOTS} in {TEAM_FILE} takes the place of your own, and lacks {folder}"
-        return why, f"take {ROOTS} out of {TEAM_FILE}"
+        why = f"{ROOTS} in {TEAM_FILE} replaces your own list, and lacks {folder}"
+        return why, f"remove {ROOTS} from {TEAM_FILE}"
     if is_among(folder, roots_in(config)):
         return None
     return f"{folder} is not among its {ROOTS}", "holdfast init --agent codex"

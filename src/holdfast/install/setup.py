@@ -139,12 +139,12 @@ def _settings_notes(
     """Yield what the user should know about a settings file with this content."""
     agent = settings.agent
     if settings.scope == TEAM and not _is_on_path(COMMAND.partition(" ")[0]):
-        yield "holdfast is not on the PATH here, and the team's file starts it by its name"
+        yield "holdfast is not on the PATH, but the team's settings run it by name"
     if enforce:
         kinds = ", ".join([f'"{kind}"' for kind in agent.enforceable()])
-        yield f"what is insisted on is set in .claude/holdfast.toml: enforce = [{kinds}]"
+        yield f"choose what to enforce in .claude/holdfast.toml: enforce = [{kinds}]"
     if json_text.loads(raw).get("disableAllHooks") is True:
-        yield f"{settings.name} switches all hooks off: disableAllHooks"
+        yield f"{settings.name} disables all hooks (disableAllHooks)"
     for scope in SCOPES:
         if scope == settings.scope or scope not in agent.files:
             continue
@@ -152,7 +152,7 @@ def _settings_notes(
         if other.path != settings.path and other.has_ours(disk):
             surplus = settings if other.scope == TEAM else other
             yield (
-                f"{other.name} has the hook too, so it runs twice at each event; one is enough: "
+                f"{other.name} has the hook too, so it runs twice at each event; remove one: "
                 f"holdfast uninstall --agent {agent.name} --{surplus.scope}"
             )
     if agent.note:
@@ -163,11 +163,11 @@ def _skill_notes(settings: SettingsFile, others: list[SkillFile]) -> Iterator[st
     """Yield what the user should know about skills; ``others`` are files that are not ours."""
     if settings.agent.skills_folder(settings.scope) is None:
         yield (
-            f"the skills are for a team or for all your projects: holdfast init --agent "
-            f"{settings.agent.name}, or with --user"
+            "no skills were added: they are for a team or for all your projects, so run holdfast "
+            f"init --agent {settings.agent.name}, or add --user"
         )
     for skill in others:
-        yield f"{skill.name} is not as Holdfast has it, and stays as it is"
+        yield f"{skill.name} differs from Holdfast's version, and was not changed"
 
 
 def _sandbox_notes(config: SandboxFile, disk: Disk, raw: bytes) -> Iterator[str]:
