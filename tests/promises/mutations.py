@@ -233,7 +233,7 @@ MUTATIONS = [
     Mutation(
         13, "doctor runs what a project names", "holdfast.install.installed:InstalledHook.program",
         value(lambda self: self.words),
-        "tests/test_doctor.py::test_nothing_that_a_project_brings_is_run",
+        "tests/install/test_doctor.py::test_nothing_that_a_project_brings_is_run",
     ),
     *STRANGERS,
     Mutation(

@@ -56,7 +56,7 @@ class Agent:
         self.skills = skills
         """Scope to the folder of skills, relative to the work tree or to the user's folder."""
         self.arguments = arguments
-        """The placeholder in a skill for what the user typed after its name."""
+        """What a skill has in place of the words that the user typed after its name."""
         self.note = note
         self.session_end = session_end or {}
         """Fields of the ``SessionEnd`` handler that differ."""

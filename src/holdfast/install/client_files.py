@@ -38,7 +38,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 INSTALLED_SKILLS = os.path.join(_PACKAGE, "skills")
 _CHECKOUT_SKILLS = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "plugin", "skills")
 _ARGUMENTS = "$ARGUMENTS"
-"""Claude Code's placeholder in a skill for what the user typed after its name."""
+"""What Claude Code replaces by the words that the user typed after a skill's name."""
 
 
 class ClientFile(ABC):
@@ -283,7 +283,7 @@ class SkillFile(ClientFile):
 
 
 def read_skills(arguments: str) -> dict[str, str]:
-    """Return name and text of our skills, with ``arguments`` as the placeholder in them.
+    """Return name and text of our skills, with ``arguments`` in place of ``$ARGUMENTS``.
 
     An installed package has them beside the code, a checkout in its plugin.
     """

@@ -64,7 +64,7 @@ class InstalledHooks:
 
 def find_hooks(root: str) -> InstalledHooks:
     """Return the hooks in every settings file of every client, the project's and the user's."""
-    found = InstalledHooks()
+    installed = InstalledHooks()
     for agent in AGENTS.values():
         for scope, name in agent.files.items():
             is_user = scope == USER
@@ -73,14 +73,14 @@ def find_hooks(root: str) -> InstalledHooks:
             try:
                 settings = read_settings(path, None if is_user else root)
             except (json_text.BadJson, OSError) as error:
-                found.troubles.append((f"{shown} cannot be read: {error}", shown))
+                installed.troubles.append((f"{shown} cannot be read: {error}", shown))
                 continue
             if settings.get("disableAllHooks") is True:
-                found.troubles.append((f"{shown} disables all hooks (disableAllHooks)", shown))
-            found.events.update(event for event, _, _ in own_handlers(settings))
+                installed.troubles.append((f"{shown} disables all hooks (disableAllHooks)", shown))
+            installed.events.update(event for event, _, _ in own_handlers(settings))
             for words in _commands(agent, settings):
-                found.hooks.append(InstalledHook(agent.name, shown, words, is_trusted=is_user))
-    return found
+                installed.hooks.append(InstalledHook(agent.name, shown, words, is_trusted=is_user))
+    return installed
 
 
 def read_settings(path: str, root: str | None = None) -> Fields:
