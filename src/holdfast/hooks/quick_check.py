@@ -27,7 +27,6 @@ _TOOL_EVENTS = ("PostToolUse", "AfterTool")
 _ENFORCING = ("Stop", "AfterAgent", "PreToolUse", "BeforeTool")
 _PATH_KEYS = ("file_path", "path", "absolute_path")
 _PATH_LIST_KEYS = ("paths", "include")
-_NOTES = ("CLAUDE.local.md", "CLAUDE/Plan")
 
 
 def main() -> int:
@@ -107,7 +106,10 @@ def _may_matter(event: Fields, workspace: Workspace) -> bool:
 
 
 def _has_notes(workspace: Workspace) -> bool:
-    return any(os.path.lexists(os.path.join(workspace.root, name)) for name in _NOTES)
+    """Return True if an agent may keep a workflow in notes of its own."""
+    from holdfast.adopt.note_parser import NOTES, PLANS
+
+    return any(os.path.lexists(os.path.join(workspace.root, name)) for name in (NOTES, PLANS))
 
 
 def paths_read(tool_input: object) -> list[str]:
