@@ -296,11 +296,11 @@ def test_a_subfolder_is_the_same_workspace(migration):
     assert "Database Migration" in migration.briefed(cwd=deep.path)
 
 
-def test_an_empty_folder_that_is_called_git_is_no_repository(migration):
+def test_in_a_repository_that_git_has_not_finished_a_hook_stays_silent(migration):
     inner = migration.at("fixtures", "broken")
     inner.at(".git")
-    assert inner.state()["title"] == "Database Migration"
-    assert "Database Migration" in migration.briefed(cwd=inner.path)
+    assert inner.refused("show")["code"] == "not_ready"
+    assert migration.briefed(cwd=inner.path) == ""
 
 
 @pytest.mark.parametrize("folder", ["", "sub", "hooks"])
