@@ -92,13 +92,12 @@ METHODS = {
     "clean": "clean",
     "sync": "sync",
     "hook": "initiative_line resume_initiative mine held take_in_notes enforced awaits_briefing",
-    "doctor": "examine",
     "verify": "verify",
     "repair": "repair",
     "export": "export",
     "import": "import_file",
 }
-FOR_PEOPLE = {"completion", "demo", "help", "init", "uninstall", "watch"}
+FOR_PEOPLE = {"completion", "demo", "doctor", "help", "init", "uninstall", "watch"}
 OF_ITS_OWN = {"mcp", "mcp memory", "memory export", "memory search"}
 """Servers, and the graph that they serve: it belongs to a file, not to a workspace."""
 BELOW = {"do", "events", "known", "overview", "peek", "settle", "transaction", "watched"}

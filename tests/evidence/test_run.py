@@ -237,15 +237,15 @@ def test_group_is_ended_where_the_system_tells_nothing_of_others(
 
 
 @needs_proc
-def test_process_that_got_the_number_of_a_stray_is_left_alone(monkeypatch):
+def test_a_process_that_got_the_pid_of_a_detached_one_is_left_alone(monkeypatch):
     sent = []
     monkeypatch.setattr(process_tree.os, "kill", lambda *args: sent.append(args))
-    family = process_tree.Family.__new__(process_tree.Family)
-    family._strays = {os.getpid(): b"another time"}
-    family._send_to_strays(signal.SIGKILL)
+    tree = process_tree.ProcessTree.__new__(process_tree.ProcessTree)
+    tree._detached = {os.getpid(): b"another time"}
+    tree._signal_detached(signal.SIGKILL)
     assert sent == []
-    family._strays = {os.getpid(): process_tree._everyone()[os.getpid()].since}
-    family._send_to_strays(signal.SIGKILL)
+    tree._detached = {os.getpid(): process_tree._processes()[os.getpid()].since}
+    tree._signal_detached(signal.SIGKILL)
     assert sent == [(os.getpid(), signal.SIGKILL)]
 
 
@@ -353,7 +353,7 @@ def test_hundred_megabytes_take_little_memory(tmp_path):
     tracemalloc.stop()
     assert outcome.exit_code == 0
     assert peak < 16 * 1024 * 1024
-    assert len(outcome.output) <= module.FIRST + module.LAST + 100
+    assert len(outcome.output) <= module.MAX_HEAD_BYTES + module.MAX_END_BYTES + 100
     lines = outcome.output.split("\n")
     assert lines[0].startswith("00000 ")
     assert lines[-2].startswith("00099 ")
@@ -369,13 +369,14 @@ def test_long_line_without_an_end_is_cut(tmp_path):
     code = "import os\nfor n in range(50): os.write(1, b'y' * 1048576)"
     outcome = run(python(code), str(tmp_path), limit_s=ENOUGH)
     first, note, last = outcome.output.split("\n")
-    assert (len(first), len(last)) == (module.FIRST, module.LAST)
-    assert note == f"[{50 * 1048576 - module.FIRST - module.LAST} bytes of output left out]"
-    assert outcome.tail == "y" * module.TAIL
+    assert (len(first), len(last)) == (module.MAX_HEAD_BYTES, module.MAX_END_BYTES)
+    omitted = 50 * 1048576 - module.MAX_HEAD_BYTES - module.MAX_END_BYTES
+    assert note == f"[{omitted} bytes of output left out]"
+    assert outcome.tail == "y" * module.MAX_TAIL_CHARS
 
 
 def test_output_just_within_the_bounds_is_whole(tmp_path):
-    size = module.FIRST + module.LAST
+    size = module.MAX_HEAD_BYTES + module.MAX_END_BYTES
     outcome = run(python(f"print('z' * {size - 1})"), str(tmp_path), limit_s=ENOUGH)
     assert outcome.output == "z" * (size - 1) + "\n"
 
@@ -391,7 +392,7 @@ def test_tail_is_the_last_whole_lines(tmp_path):
     outcome = run("seq 1 2000", str(tmp_path), limit_s=ENOUGH)
     numbers = [int(line) for line in outcome.tail.splitlines()]
     assert numbers == list(range(numbers[0], 2001))
-    assert module.TAIL - 5 <= len(outcome.tail) <= module.TAIL
+    assert module.MAX_TAIL_CHARS - 5 <= len(outcome.tail) <= module.MAX_TAIL_CHARS
 
 
 def test_clock_is_never_asked_for_the_time_of_day(tmp_path, monkeypatch):

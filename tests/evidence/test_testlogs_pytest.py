@@ -73,7 +73,7 @@ def ids(names):
     ids=" ".join,
 )
 def test_result_is_read_whatever_the_options(output, options):
-    result = testlogs.read(output(*options))
+    result = testlogs.parse(output(*options))
     assert result["runner"] == "pytest"
     assert (result["failed"], result["passed"], result["skipped"]) == (4, 7, 1)
     assert sorted(result["failing"]) == ids(FAILING)
@@ -85,7 +85,7 @@ def test_result_is_read_whatever_the_options(output, options):
 
 
 def test_run_without_failures_has_no_error(output):
-    assert testlogs.read(output("-v", "-k", "fine")) == {
+    assert testlogs.parse(output("-v", "-k", "fine")) == {
         "runner": "pytest",
         "passing": [f"{FILE}::test_fine"],
         "failed": 0,
@@ -96,11 +96,11 @@ def test_run_without_failures_has_no_error(output):
 
 def test_file_that_cannot_be_read_is_named(output, tmp_path):
     (tmp_path / "test_bad.py").write_text("import no_such_module\n")
-    result = testlogs.read(output("-q"))
+    result = testlogs.parse(output("-q"))
     assert result["failing"] == ["test_bad.py"]
     assert result["error"] == "ModuleNotFoundError: No module named 'no_such_module'"
 
 
 def test_selection_of_nothing_is_a_result(output):
-    result = testlogs.read(output("-k", "nothing_of_this_name"))
+    result = testlogs.parse(output("-k", "nothing_of_this_name"))
     assert result == {"runner": "pytest", "failed": 0, "passed": 0, "skipped": 0}

@@ -15,7 +15,7 @@ OUTPUTS = Path(__file__).parent / "outputs"
 
 
 def read(name):
-    return testlogs.read((OUTPUTS / f"{name}.txt").read_text("utf-8"))
+    return testlogs.parse((OUTPUTS / f"{name}.txt").read_text("utf-8"))
 
 
 def names(prefix, *rest):
@@ -214,22 +214,22 @@ def test_every_sample_is_expected():
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sample_with_other_line_ends_is_read_the_same(name):
     text = (OUTPUTS / f"{name}.txt").read_text("utf-8")
-    assert testlogs.read(text.replace("\n", "\r\n")) == testlogs.read(text)
+    assert testlogs.parse(text.replace("\n", "\r\n")) == testlogs.parse(text)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sample_that_stops_anywhere_is_no_trouble(name):
     text = (OUTPUTS / f"{name}.txt").read_text("utf-8")
-    whole = testlogs.read(text)
+    whole = testlogs.parse(text)
     for end in range(0, len(text), max(1, len(text) // 40)):
-        part = testlogs.read(text[:end])
+        part = testlogs.parse(text[:end])
         assert part.get("runner", whole["runner"]) == whole["runner"]
         assert set(part) <= {*whole, "passing", "failing", "error", "failed"}
 
 
 def test_passing_tests_are_known_before_the_end():
     text = (OUTPUTS / "pytest-9.2.0-verbose.txt").read_text("utf-8")
-    part = testlogs.read(text.partition("= ERRORS =")[0])
+    part = testlogs.parse(text.partition("= ERRORS =")[0])
     assert told(part) == {
         "runner": "pytest",
         "passing": PY_PASSING | names(PY, "Old::test_sub"),

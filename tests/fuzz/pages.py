@@ -3,6 +3,7 @@
 import functools
 
 from fuzz import ground
+from holdfast.core import json_text
 from holdfast.errors import HoldfastError
 from holdfast.initiatives import pages as milestone_pages
 from holdfast.initiatives import status_yaml
@@ -108,18 +109,17 @@ def _client_files():
 def client_settings(data):
     """Put in twice is put in once; taken out again, nothing of anybody's is gone."""
     answers = []
-    for place in _client_files():
+    for file in _client_files():
         try:
-            new = place.with_ours(data, None)
+            new = file.with_ours(data, None)
         except HoldfastError as error:
             answers.append(error)
             continue
-        assert place.with_ours(new, None) == new
-        left = place.without_ours(new, None)
-        assert place.without_ours(place.with_ours(left, None), None) == left
+        assert file.with_ours(new, None) == new
+        left = file.without_ours(new, None)
+        assert file.without_ours(file.with_ours(left, None), None) == left
         if b"holdfast" not in data and b"hooks" not in data and b"mcpServers" not in data:
-            # White space in an object that had nothing in it is all that may be another.
-            bare = data.removeprefix(b"\xef\xbb\xbf").split()
-            assert b"".join(left.removeprefix(b"\xef\xbb\xbf").split()) == (b"".join(bare) or b"{}")
+            before = data if data.removeprefix(b"\xef\xbb\xbf").strip() else b"{}"
+            assert json_text.loads(left) == json_text.loads(before)
     if answers:
         raise answers[0]

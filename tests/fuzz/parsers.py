@@ -19,7 +19,7 @@ from holdfast.evidence import testlogs
 from holdfast.formats import initiatives, replay_check, signature
 from holdfast.formats.logs import RECORDS
 from holdfast.formats.schema import Invalid
-from holdfast.hooks import transcripts
+from holdfast.hooks import client_protocol
 from holdfast.layers.graph import memory_graph
 from holdfast.layers.memory.section import ACTIVE, Section, merge
 from holdfast.storage import event_codec, skill_index
@@ -297,13 +297,13 @@ def notes(data):
 
 
 def transcript(data):
-    said = transcripts.summed_up_at(ground.written("transcript.jsonl", data), "id some-file ")
+    said = client_protocol.compacted_at(ground.written("transcript.jsonl", data), "id some-file ")
     assert said == "" or times.epoch_ms(said) is not None
 
 
 def test_log(data):
     """What a runner printed explains an exit code; nothing in it steers a terminal."""
-    found = testlogs.read(data.decode("utf-8", "replace"))
+    found = testlogs.parse(data.decode("utf-8", "replace"))
     if found:
         said = [*found.get("failing", []), *found.get("passing", []), found.get("error") or ""]
         assert all(map(is_allowed, "".join(said).replace("\t", " ")))

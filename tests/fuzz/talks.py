@@ -12,7 +12,7 @@ from holdfast.cli.parser import parse
 from holdfast.cli.table import COMMANDS
 from holdfast.core import json_text
 from holdfast.hooks import quick_check
-from holdfast.hooks.handlers import Call, plan_for
+from holdfast.hooks.handlers import HookCall, plan_for
 from holdfast.mcp.memory import MemoryApp
 from holdfast.mcp.server import Server
 from holdfast.mcp.stdio import MAX_LINE_BYTES
@@ -31,8 +31,8 @@ def hook_input(data):
     if not folder or find(folder).root != root:
         return
     quick_check._may_matter(event, find(folder))
-    plan = plan_for(Call(event, root))
-    assert plan.says.isprintable() or plan.answer is None
+    plan = plan_for(HookCall(event, root))
+    assert plan.summary.isprintable() or plan.answer is None
     assert json_text.loads(json_text.dumps(plan.answer).encode()) == plan.answer
 
 

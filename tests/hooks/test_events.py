@@ -296,8 +296,21 @@ def test_a_subfolder_is_the_same_workspace(migration):
     assert "Database Migration" in migration.briefed(cwd=deep.path)
 
 
-def test_an_empty_folder_that_is_called_git_is_no_repository(migration):
+def test_in_a_repository_that_git_has_not_finished_a_hook_stays_silent(migration):
     inner = migration.at("fixtures", "broken")
     inner.at(".git")
-    assert inner.state()["title"] == "Database Migration"
-    assert "Database Migration" in migration.briefed(cwd=inner.path)
+    assert inner.refused("show")["code"] == "not_ready"
+    assert migration.briefed(cwd=inner.path) == ""
+
+
+@pytest.mark.parametrize("folder", ["", "sub", "hooks"])
+def test_a_hook_finds_the_workspace_that_commands_find_in_a_bare_repository(client, folder):
+    client.git("init", "-q", "--bare", "bare.git")
+    bare = client.other("session-1")
+    bare.path = os.path.join(client.path, "bare.git")
+    bare.ok("start", "custom", "In a bare repository", "--phase", "Only")
+    bare.path = os.path.join(bare.path, folder)
+    os.makedirs(bare.path, exist_ok=True)
+    titles = [row["title"] for row in bare.ok("status")["workflows"]]
+    assert titles == ["In a bare repository"]
+    assert "In a bare repository" in bare.briefed("startup")

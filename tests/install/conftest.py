@@ -45,7 +45,7 @@ class Project:
         return of_settings(install.uninstall(self.root, **options))
 
     def how(self, outcome):
-        return {change.place.shown: change.how for change in outcome.changes}
+        return {change.file.name: change.how for change in outcome.changes}
 
     def names(self, folder=""):
         """Everything below a folder but git's own, from the project's root."""
@@ -68,7 +68,7 @@ def skills_in(folder):
 
 def of_settings(outcome):
     """What became of the settings alone; ``test_skills.py`` looks at the others."""
-    changes = [change for change in outcome.changes if isinstance(change.place, SettingsFile)]
+    changes = [change for change in outcome.changes if isinstance(change.file, SettingsFile)]
     return install.Outcome(changes, outcome.notes)
 
 

@@ -137,7 +137,7 @@ def dying_uninstall(root, text):
 
 def dying_with_codex(root, text):
     """Dies in init or in uninstall of Codex. Its configuration is whole, and can be mounted."""
-    client_files.skills = lambda _arguments: {}  # They have nothing to do with it, and take long.
+    client_files.read_skills = lambda _arguments: {}
     config = os.path.join(os.environ["HOME"], ".codex", "config.toml")
     folder = os.path.join(os.path.realpath(root), ".git", "holdfast")
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from holdfast import Keeper, install
-from holdfast.install.agents import AGENTS, fastest
+from holdfast.install.agents import AGENTS, fastest_command
 from holdfast.install.hooks import is_ours
 from install.conftest import skill_files, skills_in
 from settings_samples import BIG, FILES
@@ -77,24 +77,25 @@ def test_twice_is_once(project, text):
 
 
 @each_file
-def test_nothing_is_written_anew_there_is_only_more(project, text):
+def test_line_ends_and_the_byte_order_mark_stay(project, text):
     project.write(TEAM, text)
     project.init()
     new = project.read(TEAM).decode()
-    rest = iter(new)
-    assert all(char in rest for char in text)
     assert ("\r\n" in new) == ("\r\n" in text)
     assert new.replace("\r\n", "").count("\r") == 0
+    assert new.startswith("\ufeff") == text.startswith("\ufeff")
 
 
-@pytest.mark.parametrize("name", ["big", "four spaces", "tabs", "no newline at the end"])
+@pytest.mark.parametrize(
+    "name", ["big", "four spaces", "tabs", "no indentation", "no newline at the end"]
+)
 def test_a_file_that_a_tool_wrote_looks_as_if_that_tool_had_added_the_hooks(project, name):
     text = FILES[name]
-    indent = {"four spaces": 4, "tabs": "\t"}.get(name, 2)
+    indent = {"four spaces": 4, "tabs": "\t", "no indentation": 0}.get(name, 2)
     project.write(TEAM, text)
     project.init()
     new = project.read(TEAM).decode()
-    ascii_only = name in ("four spaces", "tabs")
+    ascii_only = name in ("four spaces", "tabs", "no indentation")
     assert new.rstrip("\n") == json.dumps(json.loads(new), indent=indent, ensure_ascii=ascii_only)
     assert new.endswith("\n") == text.endswith("\n")
 
@@ -158,7 +159,7 @@ def test_the_teams_file_has_a_command_that_every_machine_has(project):
 def test_ones_own_file_starts_the_hooks_file_itself(project, scope):
     (change,) = project.init(scope=scope).changes
     assert (
-        change.place.path
+        change.file.path
         == {
             "local": project.path(LOCAL),
             "user": os.path.join(project.home, ".claude", "settings.json"),
@@ -166,7 +167,7 @@ def test_ones_own_file_starts_the_hooks_file_itself(project, scope):
     )
     (group,) = loaded(change.after)["hooks"]["SessionEnd"]
     (handler,) = group["hooks"]
-    assert [handler["command"], *handler["args"]] == fastest()
+    assert [handler["command"], *handler["args"]] == fastest_command()
     assert os.path.isabs(handler["command"])
     assert handler["args"][:2] == ["-I", "-S"]
     assert handler["args"][2].endswith("/holdfast/hooks/entry.py")
@@ -181,8 +182,8 @@ def test_a_variable_says_where_a_clients_own_settings_are(project, monkeypatch, 
     for agent, (variable, file) in places.items():
         monkeypatch.setenv(variable, str(tmp_path / agent))
         (change,) = project.init(agent=agent, scope="user").changes
-        assert change.place.path == str(tmp_path / agent / file)
-        assert os.path.exists(change.place.path)
+        assert change.file.path == str(tmp_path / agent / file)
+        assert os.path.exists(change.file.path)
     assert len(project.uninstall(scope="user").changes) == 3
     assert sorted(os.listdir(tmp_path)) == ["home", "work"]
     assert os.listdir(project.home) == []
@@ -223,7 +224,7 @@ def test_a_path_with_a_space_in_it_is_quoted_in_a_command_line(project, agent, m
     command = loaded(change.after)["hooks"]["SessionStart"][0]["hooks"][0]["command"]
     assert command.startswith("'/a place/it'\\''s/python' -I -S ")
     assert ours(change.after)
-    assert project.how(project.init(agent=agent, scope="user")) == {change.place.path: "unchanged"}
+    assert project.how(project.init(agent=agent, scope="user")) == {change.file.path: "unchanged"}
 
 
 def test_the_lock_of_an_uninstall_that_was_killed_at_its_end_goes_with_the_next(project):

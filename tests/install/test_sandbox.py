@@ -71,7 +71,7 @@ class Codex:
         return install.uninstall(self.project.root, **options)
 
     def how(self, outcome):
-        return {change.place.shown: change.how for change in outcome.changes}.get(self.path)
+        return {change.file.name: change.how for change in outcome.changes}.get(self.path)
 
 
 @pytest.fixture
@@ -116,11 +116,11 @@ def test_what_was_written_since_stays_and_only_the_folder_goes(codex, text):
 @pytest.mark.parametrize("name", ["empty", "a comment", "other tables", "windows", "a list"])
 def test_two_projects_leave_nothing_behind_in_any_order(name, first):
     text = CONFIGS[name]
-    with_a = sandbox.with_root(text, A)
-    left = sandbox.with_root(with_a, B)
+    with_a = sandbox.add_root(text, A)
+    left = sandbox.add_root(with_a, B)
     for folder in (first, B if first == A else A):
         before = text if folder == A else with_a
-        left = sandbox.without_root(left, folder, sandbox.containers(before))
+        left = sandbox.remove_root(left, folder, sandbox.containers(before))
     assert left == text
 
 
@@ -137,15 +137,15 @@ def test_any_configuration_says_the_same_but_for_the_folder(table, roots, name):
     folder = f"/{name}/.git/holdfast"
     held = {**table, **({} if roots is None else {sandbox.ROOTS: roots})}
     before = {"model": "x", sandbox.TABLE: held, "last": {"a": 1}}
-    with_ours = sandbox.with_root(tomlkit.dumps(before), folder)
+    with_ours = sandbox.add_root(tomlkit.dumps(before), folder)
     wanted = {**held, sandbox.ROOTS: [*(roots or []), folder]}
     assert tomllib.loads(with_ours) == {**before, sandbox.TABLE: wanted}
     kept = sandbox.containers(tomlkit.dumps(before))
-    assert tomllib.loads(sandbox.without_root(with_ours, folder, kept)) == before
+    assert tomllib.loads(sandbox.remove_root(with_ours, folder, kept)) == before
 
 
 def test_a_dry_run_shows_the_line_and_changes_nothing(codex):
-    change = next(one for one in codex.init(dry_run=True).changes if one.place.shown == codex.path)
+    change = next(one for one in codex.init(dry_run=True).changes if one.file.name == codex.path)
     assert f'+writable_roots = ["{codex.folder}"]' in change.as_fields()["diff"]
     assert codex.text() is None
     assert not os.path.exists(codex.folder)
@@ -209,7 +209,7 @@ def test_a_profile_that_takes_the_lists_place_is_said(codex):
 
 def test_a_list_of_the_project_that_takes_its_place_is_said(codex):
     codex.project.write(".codex/config.toml", "[sandbox_workspace_write]\nwritable_roots = []\n")
-    assert any("takes the place of your own" in note for note in codex.init().notes)
+    assert any("replaces your own list" in note for note in codex.init().notes)
 
 
 def test_it_stays_as_long_as_other_hooks_of_codex_do(codex):

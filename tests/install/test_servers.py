@@ -14,7 +14,7 @@ OTHER = '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "x"]}}}\n'
 
 
 def change_of(outcome):
-    return {change.place.shown: change.how for change in outcome.changes}.get(FILE)
+    return {change.file.name: change.how for change in outcome.changes}.get(FILE)
 
 
 def test_a_project_without_servers_gets_ours_and_loses_the_file_again(project):

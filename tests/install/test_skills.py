@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import install
-from holdfast.install import skills
+from holdfast.errors import Refused
+from holdfast.install import client_files
 from install.conftest import SKILLS, skill_files, skills_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,9 +22,9 @@ each_agent = pytest.mark.parametrize("agent", FOLDERS)
 def became(outcome):
     """What became of the skills."""
     return {
-        change.place.shown: change.how
+        change.file.name: change.how
         for change in outcome.changes
-        if change.place.shown.endswith("SKILL.md")
+        if change.file.name.endswith("SKILL.md")
     }
 
 
@@ -83,7 +84,7 @@ def test_a_skill_of_somebodys_own_stays_and_that_is_said(project):
     project.write(DEV, "Ours since 2019.\n")
     outcome = install.init(project.root)
     assert became(outcome)[DEV] == "unchanged"
-    assert any(note.startswith(f"{DEV} is not as Holdfast has it") for note in outcome.notes)
+    assert any(note.startswith(f"{DEV} differs from Holdfast's version") for note in outcome.notes)
     assert DEV not in became(install.uninstall(project.root))
     assert project.read(DEV) == b"Ours since 2019.\n"
 
@@ -101,7 +102,7 @@ def test_a_skill_that_somebody_changed_since_is_theirs(project):
 def test_a_new_version_takes_the_place_of_the_one_that_was_put_there(project, monkeypatch):
     project.init()
     monkeypatch.setattr(
-        "holdfast.install.client_files.skills", lambda _: {"dev": "New.\n", "other": "Too.\n"}
+        "holdfast.install.client_files.read_skills", lambda _: {"dev": "New.\n", "other": "Too.\n"}
     )
     assert became(install.init(project.root)) == {
         DEV: "changed",
@@ -129,7 +130,7 @@ def test_skills_that_two_clients_share_stay_until_both_are_gone(project):
 
 def test_what_stands_in_the_way_of_a_skill_leaves_all_untouched(project):
     project.write(".claude/skills", "a file\n")
-    with pytest.raises(install.setup.Refused, match="is not a folder"):
+    with pytest.raises(Refused, match="is not a folder"):
         project.init()
     assert project.names() == [".claude", ".claude/skills"]
 
@@ -138,7 +139,7 @@ def test_the_package_has_them_where_it_looks_for_them():
     build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
     put = build["targets"]["wheel"]["force-include"]
     assert put == {"plugin/skills": "holdfast/skills"}
-    assert Path(skills.INSTALLED).parts[-2:] == ("holdfast", "skills")
+    assert Path(client_files.INSTALLED_SKILLS).parts[-2:] == ("holdfast", "skills")
 
 
 def test_git_is_told_nothing_of_them(project):

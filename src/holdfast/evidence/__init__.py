@@ -1,6 +1,5 @@
-"""Evidence: what a command answered, what its output says about tests, and on which tree.
+"""Evidence: run commands, read test results from their output, and digest the working tree.
 
-Nothing here decides or records: a surface runs a command, reads its output, and hands what it
-found to the keeper. All of it is off the way that a common command takes, so it may import what
-it needs.
+Functions here return outcomes; the keeper records them. No common command imports this room, so its
+modules may import what they need.
 """

@@ -1,6 +1,6 @@
-"""A stranger's output as plain text: no colours, no cursor movements, nothing that nobody sees.
+"""Turn the output of a command into plain text: no colours, cursor movements or invisible text.
 
-Every quantifier is possessive: no text makes these expressions go back, however it was made.
+Every quantifier is possessive, so that no text makes these expressions backtrack.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ _ESCAPES = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*+(?:\x07|\x9c|\x1b\\)?+"
     r"|\x1b[ -/]*+[0-~]"
 )
-"""Colours and cursor movements; titles and links; character sets, and the rest."""
-_UNSEEN = re.compile(
+"""Colours and cursor movements; titles and links; character sets and other escapes."""
+_INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]++"
 )
-"""Control characters, direction marks, and what a model reads but a person does not see."""
+"""Control characters, direction marks, and text that a model reads but a person does not see."""
 
 
 def plain(text: str) -> str:
-    """The text with its lines and tabs, and otherwise only what can be seen."""
+    """Return the visible text, with lines and tabs."""
     text = _LINE_ENDS.sub("\n", text)
-    return _UNSEEN.sub("", _ESCAPES.sub("", text))
+    return _INVISIBLE.sub("", _ESCAPES.sub("", text))
 
 
-def decoded(raw: bytes) -> str:
+def decode_plain(raw: bytes) -> str:
+    """Return the visible text of an output in UTF-8."""
     return plain(raw.decode("utf-8", "replace"))
 
 
-def last_lines(text: str, most: int) -> str:
-    """The end of the text: whole lines, unless the last one alone is longer than that."""
-    end = text[-most:]
-    if len(text) <= most or text[-most - 1] == "\n":
+def last_lines(text: str, max_chars: int) -> str:
+    """Return the last whole lines; the end of the last line if it is longer than that."""
+    end = text[-max_chars:]
+    if len(text) <= max_chars or text[-max_chars - 1] == "\n":
         return end
-    whole = end.partition("\n")[2]
-    return whole or end
+    return end.partition("\n")[2] or end

@@ -1,7 +1,7 @@
-"""Evidence: commands that are run and recorded, and the files that were touched.
+"""Run the command of a gate or of tests, and list the files that a workflow touched.
 
-A command is run without the workspace's lock, as long as it takes; only its result is recorded
-under it. Where a command came from the repository, a person must have approved it (``trust``).
+Commands run without the workspace's lock, as long as they take. A command that came with the
+repository runs only after a person approved it (``trust``).
 """
 
 from __future__ import annotations
@@ -23,46 +23,53 @@ if TYPE_CHECKING:
     from holdfast.workspace.location import Workspace
 
     Echo = Callable[[bytes], None]
-    Asked = Callable[[], bool]
+    IsCancelled = Callable[[], bool]
 
-LIMIT = "10m"
+DEFAULT_TIMEOUT = "10m"
 MAX_NAMES = 200
-"""So many names of tests are kept of each kind; how many there were is kept anyway."""
-_MAX_ERROR = 500
+"""How many names of failing and of passing tests are kept; the counts are complete."""
+_MAX_ERROR_CHARS = 500
+_MAX_CHANGED_NAMES = 3
 
 
 def _never() -> bool:
     return False
 
 
-class Order:
-    """What is to be run: a list of words as the caller gave them, or a line for the shell."""
+class GateCommand:
+    """A command to run: a list of words, or a line for the shell; and its timeout."""
 
-    __slots__ = ("command", "limit")
+    __slots__ = ("command", "timeout")
 
-    def __init__(self, command: list[str] | str, limit: str | None) -> None:
+    def __init__(self, command: list[str] | str, timeout: str | None) -> None:
         self.command = command
-        self.limit = limit or LIMIT
+        self.timeout = timeout or DEFAULT_TIMEOUT
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
+        """The command as one line."""
         if isinstance(self.command, str):
             return self.command
         return " ".join(word(part) for part in self.command)
 
 
-def gate_order(
-    workspace: Workspace, state: Workflow, gate: str, given: list[str], limit: str | None
-) -> Order:
-    """What ``gate run`` runs: what the caller says, else the recipe, else the settings."""
+def gate_command(
+    workspace: Workspace, state: Workflow, gate: str, words: list[str], timeout: str | None
+) -> GateCommand:
+    """Return the caller's command, else the recipe's, else that of the settings.
+
+    Raise ``Refused`` if there is none, or if a person has not approved it.
+    """
     from holdfast.workspace import settings, trust
 
-    if given:
-        return Order(_sensible(given), limit)
+    if words:
+        if not words[0].strip():
+            raise Refused("invalid", "the command is empty", "name a program after --")
+        return GateCommand(words, timeout)
     declared = state["recipe"].get("gates", {}).get(gate, {})
-    source, is_theirs = f"the recipe {state['recipe']['name']}", True
+    source, is_from_repository = f"the recipe {state['recipe']['name']}", True
     if "command" not in declared:
-        declared, is_theirs = settings.load(workspace.root).gate(gate)
+        declared, is_from_repository = settings.load(workspace.root).gate(gate)
         source = settings.TEAM
     if not isinstance(declared.get("command"), str):
         raise Refused(
@@ -71,13 +78,13 @@ def gate_order(
             f"holdfast gate run {word(gate)} -- COMMAND, or record what you found: "
             f"holdfast gate record {word(gate)} --passed",
         )
-    if is_theirs:
+    if is_from_repository:
         trust.check(workspace, gate, declared["command"], source)
-    return Order(declared["command"], limit or declared.get("timeout"))
+    return GateCommand(declared["command"], timeout or declared.get("timeout"))
 
 
-def undeclared(workspace: Workspace, state: Workflow, gate: str) -> str | None:
-    """What to say about a gate that the recipe, where it has some, does not have."""
+def undeclared_note(workspace: Workspace, state: Workflow, gate: str) -> str | None:
+    """Return a note if the recipe declares gates, but not this one; ``None`` otherwise."""
     declared = state["recipe"].get("gates", {})
     if not declared or gate in declared:
         return None
@@ -89,31 +96,30 @@ def undeclared(workspace: Workspace, state: Workflow, gate: str) -> str | None:
         if settings.load(workspace.root).gate(gate)[0]:
             return None
     except HoldfastError:
-        # The result is recorded by now: settings that are bad are for a command that needs them.
-        pass
+        pass  # The result is recorded already; commands that need the settings report them.
     close = get_close_matches(gate, declared, 1)
-    asked = f"; did you mean {close[0]!r}?" if close else ""
-    return f"the recipe {state['recipe']['name']} does not declare a gate {gate!r}{asked}"
-
-
-def _sensible(given: list[str]) -> list[str]:
-    if not given[0].strip():
-        raise Refused("invalid", "the command is empty", "name a program after --")
-    return given
+    question = f"; did you mean {close[0]!r}?" if close else ""
+    return f"the recipe {state['recipe']['name']} does not declare a gate {gate!r}{question}"
 
 
 def run_gate(
-    workspace: Workspace, order: Order, echo: Echo | None, is_cancelled: Asked = _never
+    workspace: Workspace,
+    command: GateCommand,
+    echo: Echo | None,
+    is_cancelled: IsCancelled = _never,
 ) -> tuple[Fields, str, str | None]:
-    """Run it; return the result's fields, the tree's digest after it, and a note."""
+    """Run a gate's command; return the fields of the result, the tree's digest after, and a note.
+
+    Raise ``Refused`` if it cannot be started.
+    """
     before = tree.read(workspace)
     commit = workspace.commit()
-    outcome = _run(workspace, order, echo, is_cancelled)
+    outcome = _run(workspace, command, echo, is_cancelled)
     after = tree.read(workspace)
     changed = tree.changed(before, after)
     after_digest = tree.digest_of(after)
     fields: Fields = {
-        "command": order.shown,
+        "command": command.text,
         "exit_code": outcome.exit_code,
         "duration_ms": outcome.duration_ms,
         "output_tail": outcome.tail.rstrip("\n"),
@@ -128,21 +134,23 @@ def run_gate(
         fields["cancelled"] = True
     note = None
     if changed:
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        note = f"{', '.join(changed[:3])}{more} changed while it ran, so the result is stale"
+        names = ", ".join(changed[:_MAX_CHANGED_NAMES])
+        if len(changed) > _MAX_CHANGED_NAMES:
+            names += f" and {len(changed) - _MAX_CHANGED_NAMES} more"
+        note = f"{names} changed while it ran, so the result is stale"
     return fields, after_digest, note
 
 
-def run_tests(workspace: Workspace, order: Order, echo: Echo | None) -> Fields:
-    """Runs it; gives what is known of the tests."""
+def run_tests(workspace: Workspace, command: GateCommand, echo: Echo | None) -> Fields:
+    """Run tests; return the fields of the result. Raise ``Refused`` if they cannot be started."""
     from holdfast.evidence import testlogs
 
-    outcome = _run(workspace, order, echo)
-    told = testlogs.read(outcome.output)
+    outcome = _run(workspace, command, echo)
+    log = testlogs.parse(outcome.output)
     has_passed = outcome.exit_code == 0 and not outcome.timed_out
-    failing, passing = told.get("failing", []), told.get("passing", [])
+    failing, passing = log.get("failing", []), log.get("passing", [])
     tests: Fields = {
-        "test_command": order.shown,
+        "test_command": command.text,
         "last_result": "passed" if has_passed else "failed",
         "failing_tests": failing[:MAX_NAMES],
         "passing_tests": passing[:MAX_NAMES],
@@ -150,47 +158,50 @@ def run_tests(workspace: Workspace, order: Order, echo: Echo | None) -> Fields:
         "exit_code": outcome.exit_code,
         "duration_ms": outcome.duration_ms,
     }
-    if told:
-        tests["runner"] = told["runner"]
-        names = ("passed", "failed", "skipped")
-        tests["counts"] = {name: told[name] for name in names if name in told}
+    if log:
+        tests["runner"] = log["runner"]
+        kinds = ("passed", "failed", "skipped")
+        tests["counts"] = {kind: log[kind] for kind in kinds if kind in log}
     if not has_passed:
-        tests["last_error"] = _error(order, outcome, told)
+        tests["last_error"] = _error(command, outcome, log)
     return tests
 
 
-def _error(order: Order, outcome: Outcome, told: Fields) -> str:
+def _error(command: GateCommand, outcome: Outcome, log: Fields) -> str:
+    """Return why the tests failed, in one line."""
     if outcome.timed_out:
-        return f"not done after {order.limit}"
+        return f"not done after {command.timeout}"
     lines = [line.strip() for line in outcome.tail.split("\n") if line.strip()]
     last = lines[-1] if lines else f"exit code {outcome.exit_code}"
-    return str(told.get("error") or last)[:_MAX_ERROR]
+    return str(log.get("error") or last)[:_MAX_ERROR_CHARS]
 
 
 def _run(
-    workspace: Workspace, order: Order, echo: Echo | None, is_cancelled: Asked = _never
+    workspace: Workspace,
+    command: GateCommand,
+    echo: Echo | None,
+    is_cancelled: IsCancelled = _never,
 ) -> Outcome:
     from holdfast.evidence.run import run
 
-    seconds = duration_s(order.limit)
-    if not seconds:
-        raise Refused(
-            "invalid", f"{order.limit[:40]!r} is not a duration", "write it like 30s, 90m or 2h"
-        )
+    timeout_s = duration_s(command.timeout)
+    if not timeout_s:
+        message = f"{command.timeout[:40]!r} is not a duration"
+        raise Refused("invalid", message, "write it like 30s, 90m or 2h")
     outcome = run(
-        order.command, workspace.root, limit_s=seconds, echo=echo, is_cancelled=is_cancelled
+        command.command, workspace.root, limit_s=timeout_s, echo=echo, is_cancelled=is_cancelled
     )
     if not outcome.started:
         raise Refused(
             "not_started",
-            f"{order.shown[:200]} could not be started: {outcome.why}; nothing was recorded",
+            f"{command.text[:200]} could not be started: {outcome.why}; nothing was recorded",
             "check the command, then run the same again",
         )
     return outcome
 
 
 def file_entry(workspace: Workspace, path: str, phase: str | None, lines: int | None) -> Fields:
-    """A touched file as it is recorded: by its path from the root."""
+    """Return the fields of a touched file; raise ``Refused`` if it is outside the workspace."""
     top = os.path.realpath(workspace.root)
     full = os.path.realpath(os.path.join(workspace.root, path.replace("\0", "")))
     if "\0" in path or not full.startswith(os.path.join(top, "")):
@@ -205,27 +216,29 @@ def file_entry(workspace: Workspace, path: str, phase: str | None, lines: int | 
     return entry
 
 
-def touched(workspace: Workspace, state: Workflow) -> list[Fields]:
-    """What git tells of the files that changed since the workflow began, where that is news."""
+def touched_files(workspace: Workspace, state: Workflow) -> list[Fields]:
+    """Return the files that changed since the workflow began and are not recorded as they are.
+
+    Raise ``Refused`` if the workspace is not in a git repository.
+    """
     if git.line(workspace.root, "rev-parse", "--git-dir") is None:
         raise Refused(
             "no_git", "files sync: git does not know this folder", "holdfast files add PATH"
         )
     known = {file["path"]: file for file in state["files"]}
-    found = []
-    for path, lines in sorted(
-        git.lines_added(workspace.root, state.get("base"), state["created_at"]).items()
-    ):
+    files = []
+    added = git.lines_added(workspace.root, state.get("base"), state["created_at"])
+    for path, lines in sorted(added.items()):
         name = path.encode(errors="replace").decode()
         before = known.get(name)
         if workspace.is_own(path) or (before and before.get("lines_added") == lines):
             continue
-        found.append({"path": name, **_phase_of(state, before), "lines_added": lines})
-    return found
+        files.append({"path": name, **_phase_of(state, before), "lines_added": lines})
+    return files
 
 
 def _phase_of(state: Workflow, before: Fields | None) -> Fields:
-    """The phase in which a file was first touched."""
+    """Return the phase in which a file was first touched, as fields."""
     if before is not None:
         return {"phase": before["phase"]} if "phase" in before else {}
     phase = current_phase(state)
@@ -233,7 +246,7 @@ def _phase_of(state: Workflow, before: Fields | None) -> Fields:
 
 
 def current_phase(state: Workflow) -> str | None:
-    """The sub-phase of the task in progress, else the workflow's phase."""
+    """Return the sub-phase of the task in progress, else the workflow's phase."""
     from holdfast.core.next_step import current_task, inner_phase
 
     task = current_task(state)

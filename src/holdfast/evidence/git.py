@@ -1,4 +1,4 @@
-"""Questions to git, for the commands that have time for a process."""
+"""Ask git about a work tree, by starting it as a process."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_LIMIT_S = 60
+_TIMEOUT_S = 60
 _QUIET = (
     "core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.quotePath=false",
     "safe.bareRepository=explicit",
 )  # fmt: skip
-"""A repository may name programs that git runs when it looks at files; here they are not run.
-Nor is a folder believed to be a repository because its files look like one."""
-_ALONE = {
+"""Keep git from running programs that a repository names, and from taking a folder for a
+repository only because its files look like one."""
+_ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_LAZY_FETCH": "1",
-    # What is missing is missed: nothing is fetched, by whatever program the repository names.
+    # Never fetch missing objects: a repository could name the program that does it.
     "GIT_ALLOW_PROTOCOL": "none",
     "LC_ALL": "C",
 }
 _READS_FILES = ("ls-files", "status", "diff", "hash-object")
-_FILTER = ("clean", "smudge", "process")
+_FILTER_KEYS = ("clean", "smudge", "process")
 _LIST_FILTERS = (
     "config", "--show-scope", "--includes", "-z", "--name-only", "--get-regexp", r"^filter\.",
 )  # fmt: skip
-_OF_ANOTHER_REPOSITORY = (
+_REPOSITORY_VARIABLES = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE",
 )  # fmt: skip
-"""What a hook of git finds in its environment; it may mean another worktree than ours."""
-_COUNTED = (
+"""Variables that git sets for its hooks; they may point to another worktree than ours."""
+_NUMSTAT = (
     "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
     "-z",
 )  # fmt: skip
@@ -44,27 +44,27 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
 class Repository:
-    """A work tree to ask about. Its filters are looked up once, so keep it for one command."""
+    """A work tree to ask about. Its filters are looked up once: make a new one per command."""
 
     def __init__(self, root: str) -> None:
         self.root = root
         self._filters: list[str] | None = None
 
-    def ask(self, *words: str, given: bytes = b"") -> bytes | None:
+    def ask(self, *words: str, stdin: bytes = b"") -> bytes | None:
         """Return git's answer; ``None`` if there is no git, no repository, or git fails."""
         unset = []
         if words[0] in _READS_FILES:
             filters = self._own_filters()
             if any("=" in name for name in filters):
                 return None  # Such a name cannot be passed to git.
-            unset = [f"filter.{name}.{key}=" for name in filters for key in _FILTER]
+            unset = [f"filter.{name}.{key}=" for name in filters for key in _FILTER_KEYS]
             unset += [f"filter.{name}.required=false" for name in filters]
-        return _answer(self.root, [*_QUIET, *unset], words, given)
+        return _answer(self.root, [*_QUIET, *unset], words, stdin)
 
     def _own_filters(self) -> list[str]:
-        """Return the filters that the repository sets up: git would run them on what it reads.
+        """Return the filters in the repository's own configuration, which git would run.
 
-        Those in a person's own settings are trusted, and are run.
+        Filters in a person's configuration are trusted, and are run.
         """
         if self._filters is None:
             output = _answer(self.root, _QUIET, _LIST_FILTERS) or b""
@@ -84,19 +84,19 @@ def ask(root: str, *words: str) -> bytes | None:
 
 
 def _answer(
-    root: str, settings: Iterable[str], words: tuple[str, ...], given: bytes = b""
+    root: str, settings: Iterable[str], words: tuple[str, ...], stdin: bytes = b""
 ) -> bytes | None:
-    env = {**os.environ, **_ALONE}
-    for name in _OF_ANOTHER_REPOSITORY:
+    env = {**os.environ, **_ENVIRONMENT}
+    for name in _REPOSITORY_VARIABLES:
         env.pop(name, None)
-    told = [word for setting in settings for word in ("-c", setting)]
+    options = [word for setting in settings for word in ("-c", setting)]
     try:
         done = subprocess.run(  # noqa: S603 - words are ours, paths come after them
-            ["git", "-C", root, *told, *words],  # noqa: S607
-            input=given,
+            ["git", "-C", root, *options, *words],  # noqa: S607
+            input=stdin,
             capture_output=True,
             env=env,
-            timeout=_LIMIT_S,
+            timeout=_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
@@ -105,24 +105,25 @@ def _answer(
 
 
 def line(root: str, *words: str) -> str | None:
-    """A one-line answer; ``None`` when there is none."""
+    """Return a one-line answer; ``None`` if there is none."""
     answer = ask(root, *words)
     text = answer.decode(errors="replace").strip() if answer is not None else ""
     return text or None
 
 
 def head(root: str) -> str | None:
+    """Return the current commit; ``None`` if there is none."""
     return line(root, "rev-parse", "--verify", "--quiet", "HEAD")
 
 
-def has(root: str, commit: str, earlier: str) -> bool:
-    """Whether a commit is another one, or came after it."""
-    words = ("merge-base", "--is-ancestor", earlier, commit)
-    return earlier.isalnum() and ask(root, *words) is not None
+def is_descendant(root: str, commit: str, ancestor: str) -> bool:
+    """Return True if a commit is the ancestor itself, or comes after it."""
+    words = ("merge-base", "--is-ancestor", ancestor, commit)
+    return ancestor.isalnum() and ask(root, *words) is not None
 
 
 def pushed_to(root: str, branch: str) -> str | None:
-    """The remote branch that has everything of this branch; ``None`` when none has."""
+    """Return the remote branch that contains this branch; ``None`` if there is none."""
     tip = line(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
     if tip is None:
         return None
@@ -132,28 +133,28 @@ def pushed_to(root: str, branch: str) -> str | None:
 
 
 def lines_added(root: str, base: str | None, since: str) -> dict[str, int]:
-    """Path to the lines it gained, in commits, in the index and beside them.
+    """Return path and added lines of each changed file: committed, staged or in the work tree.
 
-    Counted from the commit ``base``; where that is not known here, from the last before a time.
+    Count from the commit ``base``; if git does not have it, from the last commit before ``since``.
     """
     known = base and line(root, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
     base = known or line(root, "rev-list", "-1", f"--before={since}", "HEAD") or EMPTY_TREE
-    found: dict[str, int] = {}
-    told = ask(root, "diff", *_COUNTED, base) or b""
-    for row in told.decode(errors="surrogateescape").split("\0"):
+    lines: dict[str, int] = {}
+    changes = ask(root, "diff", *_NUMSTAT, base) or b""
+    for row in changes.decode(errors="surrogateescape").split("\0"):
         added, _, rest = row.partition("\t")
         path = rest.partition("\t")[2]
         if path:
-            found[path] = int(added) if added.isdigit() else 0
-    others = ask(root, "ls-files", "-z", "--others", "--exclude-standard") or b""
-    for path in others.decode(errors="surrogateescape").split("\0"):
+            lines[path] = int(added) if added.isdigit() else 0
+    untracked = ask(root, "ls-files", "-z", "--others", "--exclude-standard") or b""
+    for path in untracked.decode(errors="surrogateescape").split("\0"):
         if path:
-            found[path] = _count_lines(os.path.join(root, path))
-    return found
+            lines[path] = _count_lines(os.path.join(root, path))
+    return lines
 
 
 def _count_lines(path: str) -> int:
-    """Of a file; a link to one has no lines of its own."""
+    """Return the lines of a file; 0 if it is a link or cannot be read."""
     try:
         with open(Disk().open_read(path), "rb") as file:
             return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))

@@ -1,8 +1,8 @@
-"""Runs one command for its answer: bounded in time and memory, alone, and without a trace left.
+"""Run one command with bounds on time and memory, and leave no process behind.
 
-The command gets no input and no terminal, so it cannot ask and cannot hang on a question. Its
-output is read as it comes, and only its beginning and its end are kept. At the limit it is ended
-with everything that it started.
+The command has no terminal, so it cannot wait for an answer. Its output is read as it comes; only
+the beginning and the end are kept. At the time limit, the command and everything it started are
+ended.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import subprocess
 import threading
 import time
 
-from holdfast.evidence.ansi import decoded, last_lines
-from holdfast.system.process_tree import Family
+from holdfast.evidence.ansi import decode_plain, last_lines
+from holdfast.system.process_tree import ProcessTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,24 +24,25 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Self
 
-FIRST = 256 * 1024
-LAST = 1024 * 1024
-TAIL = 4000
+MAX_HEAD_BYTES = 256 * 1024
+MAX_END_BYTES = 1024 * 1024
+MAX_TAIL_CHARS = 4000
 TERM_GRACE_S = 2.0
-"""How long a command may tidy up after it was asked to end."""
+"""How long a command may take to end after it was asked to."""
 PIPE_GRACE_S = 0.5
-"""How long the output is read on when the command ended, but a child of it holds the pipe."""
-MOST_GIVEN = 60_000
-_CHUNK = 64 * 1024
-_LAST_WORDS = LAST // _CHUNK
-"""How many chunks are read at the end at most: somebody unknown may go on writing for ever."""
+"""How long output is read after the command ended, while a child of it holds the pipe."""
+MAX_STDIN_BYTES = 60_000
+"""As much as fits into a pipe."""
+_CHUNK_BYTES = 64 * 1024
+_MAX_FINAL_CHUNKS = MAX_END_BYTES // _CHUNK_BYTES
+"""How many chunks are read at the end: an unknown process may keep writing forever."""
 _TICK_S = 0.05
 _FIRST_TICK_S = 0.001
 _NOT_EXECUTABLE = (errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.EISDIR)
 
 
 class Outcome:
-    """How a command ended, and what it said."""
+    """How a command ended, and its output."""
 
     __slots__ = (
         "cancelled",
@@ -68,17 +69,17 @@ class Outcome:
         why: str = "",
     ) -> None:
         self.exit_code = exit_code
-        """As a shell would tell it; ``None`` if it did not start, or was ended by us."""
+        """As in a shell; ``None`` if the command did not start, or was ended by us."""
         self.signal = signal
-        """The signal that it died of by itself."""
+        """The signal that killed the command, if it was not ours."""
         self.duration_ms = duration_ms
         self.timed_out = timed_out
         self.cancelled = cancelled
-        self.tail = last_lines(output, TAIL)
+        self.tail = last_lines(output, MAX_TAIL_CHARS)
         self.output = output
         self.started = started
         self.why = why
-        """Why it could not be started."""
+        """Why the command could not be started."""
 
 
 def run(
@@ -88,46 +89,46 @@ def run(
     limit_s: float,
     env: dict[str, str] | None = None,
     echo: Callable[[bytes], None] | None = None,
-    given: bytes = b"",
-    held: tuple[int, ...] = (),
+    stdin: bytes = b"",
+    lock_fds: tuple[int, ...] = (),
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> Outcome:
-    """Runs words as they are, or a text with the shell; ``echo`` gets what it prints at once.
+    """Run a list of words, or a line with the shell; return how it ended.
 
-    ``given`` is what it reads on standard input, up to what a pipe holds. ``held`` are descriptors
-    of locks that it holds as well: should we be killed, they tell that it still runs.
-    ``is_cancelled`` is asked all the time; once it says so, the command is ended.
+    ``echo`` gets the output as it comes. ``stdin`` is cut to what fits into a pipe. ``lock_fds``
+    are locks that the command inherits: if this process is killed, they stay taken while the
+    command runs. ``is_cancelled`` is polled; when it returns True, the command is ended.
     """
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     begin = time.monotonic()
-    signals = _Signals()
+    signals = _DelayedSignals()
     try:
-        process = _start(words, folder, env, given[:MOST_GIVEN], held)
+        process = _start(words, folder, env, stdin[:MAX_STDIN_BYTES], lock_fds)
         watch = _Watch(process, echo)
     except BaseException as error:
-        signals.let_go()
+        signals.deliver()
         if isinstance(error, OSError | ValueError):
-            return Outcome(started=False, why=_why_not(error, folder))
+            return Outcome(started=False, why=_start_error(error, folder))
         raise
     with watch:
-        signals.let_go()
+        signals.deliver()
         is_over = watch.read_until(
-            lambda: is_cancelled() or watch.family.has_ended(), begin + limit_s
+            lambda: is_cancelled() or watch.tree.has_ended(), begin + limit_s
         )
-        has_ended = is_over and watch.family.has_ended()
+        has_ended = is_over and watch.tree.has_ended()
         duration_ms = int((time.monotonic() - begin) * 1000)
         if has_ended:
             watch.read_until(watch.is_at_end, time.monotonic() + PIPE_GRACE_S)
-        watch.end_family(with_strays=not has_ended)
+        watch.end_tree(with_detached=not has_ended)
     code = process.returncode if has_ended else None
-    died_of = -code if code is not None and code < 0 else None
+    killed_by = -code if code is not None and code < 0 else None
     return Outcome(
-        exit_code=code if died_of is None else 128 + died_of,
-        signal=died_of,
+        exit_code=code if killed_by is None else 128 + killed_by,
+        signal=killed_by,
         duration_ms=duration_ms,
         timed_out=not is_over,
         cancelled=is_over and not has_ended,
-        output=watch.kept.text(),
+        output=watch.output.text(),
     )
 
 
@@ -135,15 +136,15 @@ def _start(
     words: list[str],
     folder: str,
     env: dict[str, str] | None,
-    given: bytes,
-    held: tuple[int, ...],
+    stdin: bytes,
+    lock_fds: tuple[int, ...],
 ) -> subprocess.Popen[bytes]:
     if not words:
         raise ValueError("there is nothing to run")
     reading, writing = os.pipe()
     try:
-        # It fits into the pipe, so nobody has to wait for the command to read it.
-        os.write(writing, given)
+        # The pipe holds all of it, so this does not wait for the command to read.
+        os.write(writing, stdin)
         os.close(writing)
         return subprocess.Popen(  # noqa: S603 - to run what the caller wants is the purpose
             words,
@@ -154,13 +155,13 @@ def _start(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            pass_fds=held,
+            pass_fds=lock_fds,
         )
     finally:
         os.close(reading)
 
 
-def _why_not(error: OSError | ValueError, folder: str) -> str:
+def _start_error(error: OSError | ValueError, folder: str) -> str:
     if isinstance(error, ValueError):
         return str(error)
     if not os.path.isdir(folder):
@@ -172,37 +173,38 @@ def _why_not(error: OSError | ValueError, folder: str) -> str:
     return (error.strerror or str(error)).lower()
 
 
-class _Signals:
-    """Signals that have to wait: between a start and its watch nobody would end the command."""
+class _DelayedSignals:
+    """Hold signals back until a started command is watched: before, nothing would end it."""
 
     def __init__(self) -> None:
-        self._came: list[int] = []
+        self._pending: list[int] = []
         self._handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             handler = signal.getsignal(number)
             if callable(handler) and threading.current_thread() is threading.main_thread():
-                signal.signal(number, self._wait)
+                signal.signal(number, self._hold)
                 self._handlers[number] = handler
 
-    def _wait(self, number: int, _frame: FrameType | None) -> None:
-        self._came.append(number)
+    def _hold(self, number: int, _frame: FrameType | None) -> None:
+        self._pending.append(number)
 
-    def let_go(self) -> None:
+    def deliver(self) -> None:
+        """Restore the handlers, and raise the signals that came meanwhile."""
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
-        for number in self._came:
+        for number in self._pending:
             signal.raise_signal(number)
 
 
 class _Watch:
-    """One running command: its output is kept, and nothing of it is left afterwards."""
+    """A running command: keep its output, and end all of its processes."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], echo: Callable[[bytes], None] | None
     ) -> None:
         assert process.stdout is not None
-        self.family = Family(process)
-        self.kept = _Kept()
+        self.tree = ProcessTree(process)
+        self.output = _Output()
         self._process = process
         self._pipe = process.stdout
         self._echo = echo
@@ -214,14 +216,14 @@ class _Watch:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """However it ended, also when the user interrupted it or nobody takes the echo."""
+        """End the command if the caller was interrupted or ``echo`` failed, and wait for it."""
         try:
             if kind is not None:
                 self._echo = None
-                self._kill(with_strays=True)
+                self._kill(with_detached=True)
             self._process.wait(TERM_GRACE_S)
         except subprocess.TimeoutExpired:
-            pass  # the kernel holds it; nobody can do more
+            pass  # The kernel holds it.
         finally:
             self._pipe.close()
 
@@ -229,76 +231,77 @@ class _Watch:
         return not self._is_open
 
     def read_until(self, is_over: Callable[[], bool], until: float) -> bool:
-        """Reads what comes until it is over, or the time has come. Says which."""
+        """Read output until ``is_over`` returns True; return False if the time is up before."""
         tick = _FIRST_TICK_S
         while not is_over():
-            left = until - time.monotonic()
-            if left <= 0:
+            rest_s = until - time.monotonic()
+            if rest_s <= 0:
                 return False
             if not self._is_open:
-                time.sleep(min(left, tick))
+                time.sleep(min(rest_s, tick))
                 tick = min(tick * 2, _TICK_S)
-            elif self._has_more(min(left, _TICK_S)):
+            elif self._has_more(min(rest_s, _TICK_S)):
                 self._read()
         return True
 
-    def end_family(self, *, with_strays: bool) -> None:
-        """Ends whoever is left of the group, or of all that it started; reads their last words."""
-        if with_strays:
-            self.family.find_strays()
-        if not self.family.is_gone():
-            self.family.terminate()
-            if not self.read_until(self.family.is_gone, time.monotonic() + TERM_GRACE_S):
-                self._kill(with_strays=with_strays)
-        for _ in range(_LAST_WORDS):
+    def end_tree(self, *, with_detached: bool) -> None:
+        """End the process group, with detached processes if asked; read the rest of the output."""
+        if with_detached:
+            self.tree.find_detached()
+        if not self.tree.is_gone():
+            self.tree.terminate()
+            if not self.read_until(self.tree.is_gone, time.monotonic() + TERM_GRACE_S):
+                self._kill(with_detached=with_detached)
+        for _ in range(_MAX_FINAL_CHUNKS):
             if self._is_open and self._has_more(0):
                 self._read()
 
-    def _kill(self, *, with_strays: bool) -> None:
-        self.family.kill(with_strays=with_strays)
-        self.read_until(self.family.is_gone, time.monotonic() + TERM_GRACE_S)
+    def _kill(self, *, with_detached: bool) -> None:
+        self.tree.kill(with_detached=with_detached)
+        self.read_until(self.tree.is_gone, time.monotonic() + TERM_GRACE_S)
 
     def _has_more(self, wait_s: float) -> bool:
         return bool(self._poll.poll(wait_s * 1000))
 
     def _read(self) -> None:
-        chunk = os.read(self._pipe.fileno(), _CHUNK)
+        chunk = os.read(self._pipe.fileno(), _CHUNK_BYTES)
         if not chunk:
             self._is_open = False
-        self.kept.add(chunk)
+        self.output.add(chunk)
         if chunk and self._echo is not None:
             self._echo(chunk)
 
 
-class _Kept:
+class _Output:
     """The beginning and the end of an output of any length."""
 
     def __init__(self) -> None:
-        self._first = bytearray()
-        self._last = bytearray()
+        self._head = bytearray()
+        self._end = bytearray()
         self._dropped = 0
 
     def add(self, chunk: bytes) -> None:
-        room = FIRST - len(self._first)
-        self._first += chunk[:room]
-        self._last += chunk[room:]
-        if len(self._last) >= 2 * LAST:
-            self._drop(len(self._last) - LAST)
+        room = MAX_HEAD_BYTES - len(self._head)
+        self._head += chunk[:room]
+        self._end += chunk[room:]
+        if len(self._end) >= 2 * MAX_END_BYTES:
+            self._drop(len(self._end) - MAX_END_BYTES)
 
     def _drop(self, count: int) -> None:
-        del self._last[:count]
+        del self._end[:count]
         self._dropped += count
 
     def text(self) -> str:
-        if len(self._last) > LAST:
-            self._drop(len(self._last) - LAST)
+        """Return the output as plain text, with a note in place of what was dropped."""
+        if len(self._end) > MAX_END_BYTES:
+            self._drop(len(self._end) - MAX_END_BYTES)
         if not self._dropped:
-            return decoded(bytes(self._first + self._last))
-        first, last = bytes(self._first), bytes(self._last)
-        # Half a line would be read as a whole one.
-        first = first[: first.rfind(b"\n") + 1] or first
-        last = last[last.find(b"\n") + 1 :] or last
-        left_out = FIRST + self._dropped + len(self._last) - len(first) - len(last)
-        note = f"[{left_out} bytes of output left out]\n"
-        gap = "" if first.endswith(b"\n") else "\n"
-        return decoded(first) + gap + note + decoded(last)
+            return decode_plain(bytes(self._head + self._end))
+        head, end = bytes(self._head), bytes(self._end)
+        # Cut at line ends: half a line could be taken for a whole one.
+        head = head[: head.rfind(b"\n") + 1] or head
+        end = end[end.find(b"\n") + 1 :] or end
+        omitted = MAX_HEAD_BYTES + self._dropped + len(self._end) - len(head) - len(end)
+        note = f"[{omitted} bytes of output left out]\n"
+        gap = "" if head.endswith(b"\n") else "\n"
+        return decode_plain(head) + gap + note + decode_plain(end)

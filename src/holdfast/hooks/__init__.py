@@ -1,5 +1,5 @@
-"""Hooks: how Holdfast gets a word in when an agent's client starts, compacts, reads and stops.
+"""Hooks: what Holdfast does when an agent's client starts, compacts, reads a file or stops.
 
-``entry`` is what the client runs; ``quick_check`` finds out in no time when there is nothing to do;
-``handlers`` says what an event asks for; ``responses`` puts that into the words of the client.
+``entry`` is the file that a client runs; ``quick_check`` returns at once if there is nothing to do;
+``handlers`` decides what an event needs; ``client_protocol`` reads events and builds answers.
 """

@@ -1,7 +1,7 @@
-"""What an event of a client asks for here: a plan that can be told, and one that is carried out.
+"""Decide what an event of a client needs, and do it.
 
-A plan has what the client is answered, what is recorded, and one sentence on both. So ``--explain``
-tells what would happen without anything happening.
+A handler returns a ``Plan``: the answer for the client, what to record, and a summary of both.
+So ``holdfast hook --explain`` can show what would happen without doing it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.lifecycle import listed, pending
 from holdfast.core.workflow.state import is_active, unread
 from holdfast.errors import HoldfastError
-from holdfast.hooks import responses
-from holdfast.hooks.log import write as write_log
+from holdfast.hooks import client_protocol, log
+from holdfast.hooks.client_protocol import text_field
 from holdfast.hooks.quick_check import paths_read
 from holdfast.keeper import MAX_SESSION, Keeper
 from holdfast.workspace.settings import may_enforce
@@ -28,21 +28,24 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Workflow
 
 WAIT_S = 2.0
-WAIT_AT_THE_END_S = 0.5
-"""A client gives all its hooks one and a half seconds when a session ends."""
-_MOST_LET_GO = 50
-"""So many workflows of a session can be let go in that time; the newest come first."""
-_STAYS_BOUND = ("clear", "resume")
-"""Ends of a session after which the same client goes on with the same work."""
+SESSION_END_WAIT_S = 0.5
+"""Claude Code gives all hooks together 1.5 seconds when a session ends."""
+_MAX_RELEASED = 50
+"""How many workflows a session can release in that time; the newest come first."""
+_CONTINUING_REASONS = ("clear", "resume")
+"""Reasons for the end of a session after which the same client continues the work."""
 
 
 class Plan:
-    """What would be said, what would be recorded, and both in a sentence."""
+    """What a hook would answer and record, and a summary of both."""
 
     def __init__(
-        self, says: str, answer: Fields | None = None, act: Callable[[], object] | None = None
+        self,
+        summary: str,
+        answer: Fields | None = None,
+        act: Callable[[], object] | None = None,
     ) -> None:
-        self.says = says
+        self.summary = summary
         self.answer = answer
         self.act = act
 
@@ -50,26 +53,26 @@ class Plan:
 NOTHING = Plan("nothing: no workflow here is this session's")
 
 
-class Call:
-    """One event: who asks, from where, and what about."""
+class HookCall:
+    """One event, with the keeper of its workspace."""
 
     def __init__(self, event: Fields, root: str) -> None:
         self.event = event
         self.root = root
-        self.name = _text(event, "hook_event_name")
-        told = _text(event, "session_id") or os.environ.get("CLAUDE_CODE_SESSION_ID", "")
-        self.session = told[:MAX_SESSION]
-        wait_s = WAIT_AT_THE_END_S if self.name == "SessionEnd" else WAIT_S
+        self.name = text_field(event, "hook_event_name")
+        session = text_field(event, "session_id") or os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+        self.session = session[:MAX_SESSION]
+        wait_s = SESSION_END_WAIT_S if self.name == "SessionEnd" else WAIT_S
         self.keeper = Keeper(
-            root, session=self.session or None, pid=_client(), by="hook", wait_s=wait_s
+            root, session=self.session or None, pid=_client_pid(), by="hook", wait_s=wait_s
         )
 
     def mine(self) -> Workflow | Refusal:
         """Return this session's workflow, or why there is none."""
         return self.keeper.mine()
 
-    def unenforced(self) -> str:
-        """Why nothing is enforced although settings ask for it; empty when all is well."""
+    def enforcement_error(self) -> str:
+        """Return why nothing is enforced although settings ask for it; empty if all is well."""
         if not may_enforce(self.root):
             return ""
         try:
@@ -79,48 +82,49 @@ class Call:
         return ""
 
 
-def carry_out(event: Fields, root: str) -> Fields | None:
-    """Records what the event asks for, and gives what the client is answered.
+def handle(event: Fields, root: str) -> Fields | None:
+    """Record what an event needs, and return the answer for the client.
 
-    What cannot be recorded is logged; what is to be said is said all the same.
+    If it cannot be recorded, log the fault and answer all the same.
     """
-    call = Call(event, root)
+    call = HookCall(event, root)
     plan = plan_for(call)
-    if plan.act is not None or call.name == "SessionStart":
-        try:
-            if plan.act is not None:
-                plan.act()
-            if call.name == "SessionStart":
-                _name_worktree(call.keeper)
-        except (HoldfastError, OSError) as error:
-            write_log(call.keeper.workspace, error)
+    try:
+        if plan.act is not None:
+            plan.act()
+        if call.name == "SessionStart":
+            _name_worktree(call.keeper)
+    except (HoldfastError, OSError) as error:
+        log.append(call.keeper.workspace, error)
     return plan.answer
 
 
 def _name_worktree(keeper: Keeper) -> None:
-    """Name a new linked worktree: what a sandboxed agent runs cannot write git's folder."""
+    """Name a new linked worktree: a sandboxed agent's commands cannot write git's folder."""
     if keeper.workspace.is_unnamed and keeper.store.ledger.exists():
         with keeper.store.transaction():
             pass
 
 
-def plan_for(call: Call) -> Plan:
-    """What the event asks for, here and now."""
-    make = _PLANS.get(call.name)
-    return make(call) if make is not None else Plan("nothing: Holdfast has no part in this event")
+def plan_for(call: HookCall) -> Plan:
+    """Return what the event needs now."""
+    handler = _HANDLERS.get(call.name)
+    return Plan("nothing: Holdfast has no part in this event") if handler is None else handler(call)
 
 
-def _briefed(call: Call) -> Plan:
-    """A new context: it gets the briefing of its workflow, or hears which there are."""
-    source = _text(call.event, "source") or ("turn" if call.name == "BeforeAgent" else "startup")
-    found = call.mine()
-    if isinstance(found, Refusal):
-        return _candidates(call, found)
-    # What a compaction unticks is ticked only where nobody could record it.
-    is_new = source == "compact" and bool(found["read"])
-    briefing = call.keeper.briefing(state={**found, "read": {}} if is_new else found)
-    text = "\n".join(filter(None, (briefing, call.unenforced())))
-    told = {
+def _on_new_context(call: HookCall) -> Plan:
+    """Brief the session on its workflow, or name the workflows it could take."""
+    default = "turn" if call.name == "BeforeAgent" else "startup"
+    source = text_field(call.event, "source") or default
+    state = call.mine()
+    if isinstance(state, Refusal):
+        return _offer_candidates(call, state)
+    # A compaction marks all reading as unread. If files are still marked as read, its event is
+    # missing, because nothing could be written then.
+    is_unrecorded = source == "compact" and bool(state["read"])
+    briefing = call.keeper.briefing(state={**state, "read": {}} if is_unrecorded else state)
+    text = "\n".join(filter(None, (briefing, call.enforcement_error())))
+    delivery = {
         "digest": digest(text.encode()),
         "characters": len(text),
         "source": source,
@@ -128,188 +132,172 @@ def _briefed(call: Call) -> Plan:
     }
 
     def act() -> None:
-        if is_new:
-            call.keeper.do("note_compaction", {"trigger": "auto"}, workflow=found["id"])
-        call.keeper.do("note_briefing", told, workflow=found["id"])
+        if is_unrecorded:
+            call.keeper.do("note_compaction", {"trigger": "auto"}, workflow=state["id"])
+        call.keeper.do("note_briefing", delivery, workflow=state["id"])
 
-    says = f"brief the session on {found['id']} ({len(text):,} characters)"
-    return Plan(says, responses.context(call.name, text), act)
+    summary = f"brief the session on {state['id']} ({len(text):,} characters)"
+    return Plan(summary, client_protocol.context(call.name, text), act)
 
 
-def _candidates(call: Call, refusal: Refusal) -> Plan:
-    """What is merely there is named, not taken."""
+def _offer_candidates(call: HookCall, refusal: Refusal) -> Plan:
+    """Name the workflows that the session could take, or else the current initiative."""
     if not refusal.details.get("candidates"):
         text = call.keeper.initiative_line() if call.name == "SessionStart" else ""
-        return (
-            Plan("tell of the initiative", responses.context(call.name, text)) if text else NOTHING
-        )
+        answer = client_protocol.context(call.name, text)
+        return Plan("tell of the initiative", answer) if text else NOTHING
     text = f"Holdfast: {quoted(refusal.message, 1_500)}. Next: {quoted(refusal.hint, 500)}"
-    return Plan("name the workflows there are", responses.context(call.name, text))
+    return Plan("name the workflows there are", client_protocol.context(call.name, text))
 
 
-def _compacted(call: Call) -> Plan:
-    """Before the context is summed up: what the agent's notes tell is taken in, all is saved."""
-    trigger = _text(call.event, "trigger") or "auto"
-    # One client says so at every turn, whether or not anything is summed up.
+def _on_compaction(call: HookCall) -> Plan:
+    """Adopt what the agent's notes tell, and record the compaction, before it happens."""
+    trigger = text_field(call.event, "trigger") or "auto"
+    # Gemini CLI sends PreCompress at every turn, whether or not it compacts.
     is_certain = call.name == "PreCompact" or trigger == "manual"
-
     notes = detect(call.keeper.workspace.root)
-    found = call.mine()
-    says = [f"take in what {', '.join(note['source'] for note in notes)} tells"] if notes else []
-    if is_certain and not isinstance(found, Refusal):
-        says.append(f"record that the context of {found['id']} is compacted")
+    state = call.mine()
+    steps = [f"take in what {', '.join(note['source'] for note in notes)} tells"] if notes else []
+    if is_certain and not isinstance(state, Refusal):
+        steps.append(f"record that the context of {state['id']} is compacted")
 
     def act() -> None:
         call.keeper.take_in_notes()
-        found = call.mine()
-        if is_certain and not isinstance(found, Refusal):
-            call.keeper.do("note_compaction", {"trigger": trigger}, workflow=found["id"])
+        state = call.mine()
+        if is_certain and not isinstance(state, Refusal):
+            call.keeper.do("note_compaction", {"trigger": trigger}, workflow=state["id"])
 
-    return Plan(quoted(", and ".join(says)), act=act) if says else NOTHING
+    return Plan(quoted(", and ".join(steps)), act=act) if steps else NOTHING
 
 
-def _ended(call: Call) -> Plan:
-    reason = _text(call.event, "reason") or "other"
-    if reason in _STAYS_BOUND:
+def _on_session_end(call: HookCall) -> Plan:
+    """Release the workflows that the session holds."""
+    reason = text_field(call.event, "reason") or "other"
+    if reason in _CONTINUING_REASONS:
         return Plan(f"nothing: after {reason} the same client goes on")
-    held = call.keeper.held()[: -_MOST_LET_GO - 1 : -1]
-    if not held:
+    workflows = call.keeper.held()[: -_MAX_RELEASED - 1 : -1]
+    if not workflows:
         return NOTHING
-    told = {"session": call.session, "reason": reason}
+    ending = {"session": call.session, "reason": reason}
 
     def act() -> None:
-        for workflow in held:
-            call.keeper.do("end_session", told, workflow=workflow)
+        for workflow in workflows:
+            call.keeper.do("end_session", ending, workflow=workflow)
 
-    return Plan(f"let go of {', '.join(held)}, which this session holds", act=act)
+    return Plan(f"let go of {', '.join(workflows)}, which this session holds", act=act)
 
 
-def _read(call: Call) -> Plan:
-    """Required reading is ticked when the client's own tool really read it."""
-    found = call.mine()
-    if isinstance(found, Refusal):
+def _on_file_read(call: HookCall) -> Plan:
+    """Confirm required reading that the client's own tool has read."""
+    state = call.mine()
+    if isinstance(state, Refusal):
         return NOTHING
     if "tool_input" not in call.event:
-        listed = ", ".join(unread(found)) or "nothing is left"
-        return Plan(f"tick what {found['id']} requires when it is read: {quoted(listed)}")
-    names = [f"@{path}" for path in _paths(call)]
-    read = [path for path in unread(found) if path in names or _same(call, path, names)]
-    if not read:
-        return Plan(f"nothing: {found['id']} does not require this file")
+        paths = ", ".join(unread(state)) or "nothing is left"
+        return Plan(f"tick what {state['id']} requires when it is read: {quoted(paths)}")
+    names = [f"@{path}" for path in _paths_read_to_end(call)]
+    confirmed = [path for path in unread(state) if path in names or _is_among(call, path, names)]
+    if not confirmed:
+        return Plan(f"nothing: {state['id']} does not require this file")
 
     def act() -> None:
-        for path in read:
-            call.keeper.do("confirm_reading", {"path": path}, workflow=found["id"])
+        for path in confirmed:
+            call.keeper.do("confirm_reading", {"path": path}, workflow=state["id"])
 
-    return Plan(f"tick {', '.join(read)} of {found['id']}", act=act)
+    return Plan(f"tick {', '.join(confirmed)} of {state['id']}", act=act)
 
 
-def _same(call: Call, required: str, names: list[str]) -> bool:
-    """Whether a required path names one of the files that were read, however it is spelled."""
+def _paths_read_to_end(call: HookCall) -> list[str]:
+    """Return the files that the tool read to their end, relative to the root."""
+    if not client_protocol.is_read_to_end(call.event.get("tool_response")):
+        return []
+    folder = text_field(call.event, "cwd") or call.root
+    paths = [os.path.join(folder, path) for path in paths_read(call.event.get("tool_input"))]
+    root = os.path.realpath(call.root)
+    return [os.path.relpath(os.path.realpath(path), root) for path in paths]
+
+
+def _is_among(call: HookCall, required: str, names: list[str]) -> bool:
+    """Return True if a required path is one of these files, after resolving links."""
     if not call.keeper.workspace.contains(required[1:]):
         return False
     full = os.path.realpath(os.path.join(call.root, required[1:]))
     return any(full == os.path.realpath(os.path.join(call.root, name[1:])) for name in names)
 
 
-def _paths(call: Call) -> list[str]:
-    """The files that the tool read to their end, from the root."""
-    if not _has_the_end(call.event.get("tool_response")):
-        return []
-    folder = _text(call.event, "cwd") or call.root
-    paths = [os.path.join(folder, path) for path in paths_read(call.event.get("tool_input"))]
-    top = os.path.realpath(call.root)
-    return [os.path.relpath(os.path.realpath(path), top) for path in paths]
-
-
-def _has_the_end(response: object) -> bool:
-    """Whether a tool gave a file to its end: a long one is read in pieces, and the last counts."""
-    if not isinstance(response, dict):
-        return True
-    if response.get("error") or response.get("is_error"):
-        return False
-    file = response.get("file")
-    told = file if isinstance(file, dict) else {}
-    start, lines, total = (told.get(key) for key in ("startLine", "numLines", "totalLines"))
-    if not (isinstance(start, int) and isinstance(lines, int) and isinstance(total, int)):
-        return True
-    return start + lines >= total
-
-
-def _editing(call: Call) -> Plan:
-    """With ``enforce = ["reading"]`` nothing is edited before it was read."""
+def _on_edit(call: HookCall) -> Plan:
+    """With ``enforce = ["reading"]``, deny edits until the required files were read."""
     if "reading" not in call.keeper.enforced():
         return Plan("nothing: reading is not enforced here")
-    found = call.mine()
-    if isinstance(found, Refusal):
+    state = call.mine()
+    if isinstance(state, Refusal):
         return NOTHING
-    there = [path for path in unread(found) if _exists(call, path)]
-    if not there:
-        return Plan(f"nothing: everything that {found['id']} requires was read")
-    named = ", ".join(quoted(path) for path in there[:20])
-    why = f"Holdfast: read these first, with the Read tool: {named} (workflow {found['id']})"
-    return Plan(f"deny the edit until {named} was read", responses.denied(call.name, why))
+    workspace = call.keeper.workspace
+    missing = [
+        path
+        for path in unread(state)
+        if workspace.contains(path[1:]) and os.path.isfile(os.path.join(call.root, path[1:]))
+    ]
+    if not missing:
+        return Plan(f"nothing: everything that {state['id']} requires was read")
+    names = ", ".join(quoted(path) for path in missing[:20])
+    reason = f"Holdfast: read these first, with the Read tool: {names} (workflow {state['id']})"
+    answer = client_protocol.denial(call.name, reason)
+    return Plan(f"deny the edit until {names} was read", answer)
 
 
-def _exists(call: Call, path: str) -> bool:
-    full = os.path.join(call.root, path[1:])
-    return call.keeper.workspace.contains(path[1:]) and os.path.isfile(full)
-
-
-def _stopping(call: Call) -> Plan:
-    """With ``enforce = ["stop"]`` the agent is sent back once, with what is pending."""
+def _on_stop(call: HookCall) -> Plan:
+    """With ``enforce = ["stop"]``, send the agent back once if tasks or gates are pending."""
     if "stop" not in call.keeper.enforced():
         return Plan("nothing: stopping is not enforced here")
     if call.event.get("stop_hook_active") is not False:
         return Plan("nothing: the agent was sent back once already")
-    found = call.mine()
-    if isinstance(found, Refusal):
+    state = call.mine()
+    if isinstance(state, Refusal):
         return NOTHING
-    left = {kind: items for kind, items in pending(found).items() if kind in ("tasks", "gates")}
-    if not is_active(found) or not left:
-        return Plan(f"nothing: {found['id']} has no task or gate pending")
-    why = (
-        f"Holdfast: {found['id']} still has pending {quoted(listed(left))}. Go on, or say why not: "
-        f"holdfast task block N --reason TEXT -w {found['id']}, or holdfast abandon"
+    items = {kind: names for kind, names in pending(state).items() if kind in ("tasks", "gates")}
+    if not is_active(state) or not items:
+        return Plan(f"nothing: {state['id']} has no task or gate pending")
+    reason = (
+        f"Holdfast: {state['id']} still has pending {quoted(listed(items))}. Go on, or say why "
+        f"not: holdfast task block N --reason TEXT -w {state['id']}, or holdfast abandon"
     )
-    return Plan("send the agent back once, with what is pending", responses.blocked(why))
+    answer = client_protocol.block(reason)
+    return Plan("send the agent back once, with what is pending", answer)
 
 
-def _turn_begins(call: Call) -> Plan:
-    """For clients that say nothing after a compaction: the next turn gets the briefing."""
-    found = call.mine()
-    if isinstance(found, Refusal):
+def _on_turn_start(call: HookCall) -> Plan:
+    """Brief the session if it has no briefing since the last compaction.
+
+    Gemini CLI has no event after a compaction, so this is checked at the start of every turn.
+    """
+    state = call.mine()
+    if isinstance(state, Refusal):
         return NOTHING
-    from holdfast.hooks.transcripts import summed_up_at
-
-    lost_at = summed_up_at(_text(call.event, "transcript_path"), f"id {found['id']} ")
-    if not call.keeper.awaits_briefing(found["id"], call.session, lost_at):
-        return Plan(f"nothing: this session has the briefing of {found['id']}")
-    return _briefed(call)
-
-
-def _client() -> int | None:
-    """The process of the client, which outlives a ``/clear``."""
-    told = os.environ.get("CLAUDE_PID", "")
-    return int(told) if told.isascii() and told.isdigit() and len(told) < 10 else None
+    transcript = text_field(call.event, "transcript_path")
+    lost_at = client_protocol.compacted_at(transcript, f"id {state['id']} ")
+    if not call.keeper.awaits_briefing(state["id"], call.session, lost_at):
+        return Plan(f"nothing: this session has the briefing of {state['id']}")
+    return _on_new_context(call)
 
 
-def _text(event: Fields, key: str) -> str:
-    found = event.get(key)
-    return found if isinstance(found, str) and found.isprintable() else ""
+def _client_pid() -> int | None:
+    """Return the process of the client, which outlives a ``/clear``, if the environment has it."""
+    text = os.environ.get("CLAUDE_PID", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-_PLANS: dict[str, Callable[[Call], Plan]] = {
-    "SessionStart": _briefed,
-    "PreCompact": _compacted,
-    "PreCompress": _compacted,
-    "SessionEnd": _ended,
-    "PostToolUse": _read,
-    "AfterTool": _read,
-    "PreToolUse": _editing,
-    "BeforeTool": _editing,
-    "Stop": _stopping,
-    "AfterAgent": _stopping,
-    "BeforeAgent": _turn_begins,
+_HANDLERS: dict[str, Callable[[HookCall], Plan]] = {
+    "SessionStart": _on_new_context,
+    "PreCompact": _on_compaction,
+    "PreCompress": _on_compaction,
+    "SessionEnd": _on_session_end,
+    "PostToolUse": _on_file_read,
+    "AfterTool": _on_file_read,
+    "PreToolUse": _on_edit,
+    "BeforeTool": _on_edit,
+    "Stop": _on_stop,
+    "AfterAgent": _on_stop,
+    "BeforeAgent": _on_turn_start,
 }
-EVENTS = tuple(_PLANS)
+EVENTS = tuple(_HANDLERS)

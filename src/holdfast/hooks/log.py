@@ -1,4 +1,4 @@
-"""The hook's log: a line for each fault, beside the ledger, and never more than two files of it."""
+"""The hooks' log: one line per fault, beside the ledger, in at most two files."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
 NAME = "hook.log"
 MAX_BYTES = 256 * 1024
+_MAX_MESSAGE = 500
 
 
-def write_in(folder: str, error: BaseException) -> None:
-    """Adds a line to the log of the workspace that a folder belongs to."""
+def append_in(folder: str, error: BaseException) -> None:
+    """Add a line to the log of the workspace around a folder; do nothing if that fails."""
     try:
-        write(find(folder), error)
+        append(find(folder), error)
     except (HoldfastError, OSError):
         return
 
 
-def write(workspace: Workspace, error: BaseException) -> None:
-    """Adds a line; a log that cannot be written is no reason for another fault."""
+def append(workspace: Workspace, error: BaseException) -> None:
+    """Add a line to the log; do nothing if there is no ledger, or if that fails."""
     if not os.path.isdir(workspace.home):
         return
     path = os.path.join(workspace.home, NAME)
@@ -46,15 +47,12 @@ def write(workspace: Workspace, error: BaseException) -> None:
 
 
 def _line(error: BaseException) -> str:
+    """Return time, type, message and source line of an error."""
     at = iso(time.time_ns() // 1_000_000)
-    said = " ".join(str(error).split())[:500]
-    return f"{at} {type(error).__name__}: {said}{_where(error)}"
-
-
-def _where(error: BaseException) -> str:
+    line = f"{at} {type(error).__name__}: {' '.join(str(error).split())[:_MAX_MESSAGE]}"
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if trace is None:
-        return ""
-    return f" ({os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})"
+        return line
+    return f"{line} ({os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})"

@@ -1,7 +1,7 @@
-"""The first look at an event: decide as cheaply as possible whether there is anything to do.
+"""Decide as cheaply as possible whether an event needs an answer, before importing the keeper.
 
-The event comes as JSON on standard input. Whatever happens, the exit code is 0: a fault of Holdfast
-must not stop an agent. It leaves a line in ``hook.log`` beside the ledger.
+The event is JSON on standard input. The exit code is always 0: a fault of Holdfast must not stop an
+agent. A fault adds a line to ``hook.log`` beside the ledger.
 """
 
 from __future__ import annotations
@@ -18,31 +18,34 @@ if TYPE_CHECKING:
     from holdfast.workspace.location import Workspace
 
 PING = "HoldfastPing"
-"""An event that no client has: whoever wants to know whether the hook answers sends it."""
-MAX_BYTES = 64 * 1024 * 1024
-_ALWAYS = ("SessionStart", "PreCompact", "SessionEnd", "PreCompress", "BeforeAgent")
+"""An event that ``holdfast doctor`` sends; the answer is the version."""
+MAX_EVENT_BYTES = 64 * 1024 * 1024
+_SESSION_EVENTS = ("SessionStart", "PreCompact", "SessionEnd", "PreCompress", "BeforeAgent")
 _COMPACTIONS = ("PreCompact", "PreCompress")
-_READS = ("Read", "read_file", "read_many_files", "NotebookRead")
-_TOOLS = ("PostToolUse", "AfterTool")
-_ENFORCED = ("Stop", "AfterAgent", "PreToolUse", "BeforeTool")
-_ONE_FILE = ("file_path", "path", "absolute_path")
-_SEVERAL_FILES = ("paths", "include")
-_NOTES = ("CLAUDE.local.md", "CLAUDE/Plan")
+_READ_TOOLS = ("Read", "read_file", "read_many_files", "NotebookRead")
+_TOOL_EVENTS = ("PostToolUse", "AfterTool")
+_ENFORCING = ("Stop", "AfterAgent", "PreToolUse", "BeforeTool")
+_PATH_KEYS = ("file_path", "path", "absolute_path")
+_PATH_LIST_KEYS = ("paths", "include")
 
 
 def main() -> int:
-    """Read one event, and answer it if there is something to say."""
+    """Read one event from standard input, and print the answer if there is one."""
     folder = ""
     try:
         event = _event(_read())
         folder = folder_of(event) if event else ""
         _print(_answer(event, folder))
     except BaseException as error:  # noqa: BLE001 - nothing that goes wrong here may stop an agent
-        _log(folder, error)
+        from holdfast.hooks.log import append_in
+
+        if folder:
+            append_in(folder, error)
     return 0
 
 
 def _answer(event: Fields, folder: str) -> Fields | None:
+    """Return the answer to an event in a folder; ``None`` if there is nothing to do."""
     if event.get("hook_event_name") == PING:
         return {"holdfast": __version__}
     if not folder:
@@ -50,50 +53,52 @@ def _answer(event: Fields, folder: str) -> Fields | None:
     workspace = find(folder)
     if not _may_matter(event, workspace):
         return None
-    from holdfast.hooks.handlers import carry_out
+    from holdfast.hooks.handlers import handle
 
-    return carry_out(event, workspace.root)
+    return handle(event, workspace.root)
 
 
 def _read() -> bytes:
     pieces = []
     size = 0
-    while size < MAX_BYTES and (piece := os.read(0, 1 << 20)):
+    while size < MAX_EVENT_BYTES and (piece := os.read(0, 1 << 20)):
         pieces.append(piece)
         size += len(piece)
     return b"".join(pieces)
 
 
 def _event(raw: bytes) -> Fields:
+    """Return the event; an empty one if it is not a JSON object."""
     try:
-        found = json_text.loads(raw)
+        event = json_text.loads(raw)
     except json_text.BadJson:
         return {}
-    return found if isinstance(found, dict) else {}
+    return event if isinstance(event, dict) else {}
 
 
 def folder_of(event: Fields) -> str:
-    """Return the folder that the client works in; empty when there is no such folder."""
-    stated = event.get("cwd")
-    folder = stated if isinstance(stated, str) and os.path.isabs(stated) else os.getcwd()
+    """Return the folder that the client works in; empty if it does not exist."""
+    cwd = event.get("cwd")
+    folder = cwd if isinstance(cwd, str) and os.path.isabs(cwd) else os.getcwd()
     return folder if "\0" not in folder and os.path.isdir(folder) else ""
 
 
 def _may_matter(event: Fields, workspace: Workspace) -> bool:
-    """True if an event may need an answer, as far as a few file names and one query tell."""
+    """Return True if an event may need an answer, judging by a few files and one query."""
     if event.get("agent_id"):
-        # A sub-agent reads, compacts and stops for itself; its context is not the one that is kept.
+        # A sub-agent has a context of its own, which no workflow depends on.
         return False
     name = event.get("hook_event_name")
-    if name in _ALWAYS:
+    if name in _SESSION_EVENTS:
         has_notes = name in _COMPACTIONS and _has_notes(workspace)
         has_ledger = workspace.has_ledger() or workspace.has_old_ledger()
         return has_ledger or workspace.has_records() or has_notes
-    if name in _TOOLS:
-        is_read = event.get("tool_name") in _READS
-        may_matter = is_read and os.path.lexists(workspace.unread_mark)
-        return may_matter and _is_required(event, workspace)
-    if name not in _ENFORCED or not (workspace.has_ledger() and workspace.has_settings()):
+    if name in _TOOL_EVENTS:
+        has_unread = event.get("tool_name") in _READ_TOOLS and os.path.lexists(
+            workspace.unread_mark
+        )
+        return has_unread and _is_required(event, workspace)
+    if name not in _ENFORCING or not (workspace.has_ledger() and workspace.has_settings()):
         return False
     from holdfast.workspace.settings import may_enforce
 
@@ -101,25 +106,28 @@ def _may_matter(event: Fields, workspace: Workspace) -> bool:
 
 
 def _has_notes(workspace: Workspace) -> bool:
-    return any(os.path.lexists(os.path.join(workspace.root, name)) for name in _NOTES)
+    """Return True if an agent may keep a workflow in notes of its own."""
+    from holdfast.adopt.note_parser import NOTES, PLANS
+
+    return any(os.path.lexists(os.path.join(workspace.root, name)) for name in (NOTES, PLANS))
 
 
-def paths_read(given: object) -> list[str]:
-    """Return the files that a tool was asked to read, in the words of each client."""
-    if not isinstance(given, dict):
+def paths_read(tool_input: object) -> list[str]:
+    """Return the files that a tool was asked to read, by the field names of all clients."""
+    if not isinstance(tool_input, dict):
         return []
-    told = [given.get(key) for key in _ONE_FILE]
-    for key in _SEVERAL_FILES:
-        listed = given.get(key)
-        told += listed if isinstance(listed, list) else []
-    texts = [path for path in told if isinstance(path, str) and path]
+    values = [tool_input.get(key) for key in _PATH_KEYS]
+    for key in _PATH_LIST_KEYS:
+        paths = tool_input.get(key)
+        values += paths if isinstance(paths, list) else []
+    texts = [value for value in values if isinstance(value, str) and value]
     return [path for path in texts if "\0" not in path and json_text.is_encodable(path)]
 
 
 def _is_required(event: Fields, workspace: Workspace) -> bool:
-    """True if an active workflow requires a file with the name of one that was read."""
+    """Return True if a workflow requires a file with the name of one that was read."""
     paths = paths_read(event.get("tool_input"))
-    names = {os.path.basename(way) for path in paths for way in (path, os.path.realpath(path))}
+    names = {os.path.basename(name) for path in paths for name in (path, os.path.realpath(path))}
     if not names:
         return False
     from holdfast.storage.ledger import Ledger
@@ -130,15 +138,7 @@ def _is_required(event: Fields, workspace: Workspace) -> bool:
 
 
 def _print(answer: Fields | None) -> None:
-    """Write to the client directly: a buffer that cannot be flushed would change the exit code."""
-    left = (json_text.dumps(answer) + "\n").encode() if answer else b""
-    while left:
-        left = left[os.write(1, left) :]
-
-
-def _log(folder: str, error: BaseException) -> None:
-    """Add a line to the log; where there is no ledger, make nothing."""
-    from holdfast.hooks.log import write_in
-
-    if folder:
-        write_in(folder, error)
+    """Write the answer unbuffered: a buffer that cannot be flushed would change the exit code."""
+    rest = (json_text.dumps(answer) + "\n").encode() if answer else b""
+    while rest:
+        rest = rest[os.write(1, rest) :]

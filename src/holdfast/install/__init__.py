@@ -1,8 +1,9 @@
-"""Setting Holdfast up in the settings of an agent's client, and taking it out again.
+"""Set Holdfast up in the settings of an agent's client, take it out again, and check that it works.
 
-``agents`` knows the clients and their files; ``spans`` and ``document`` change a JSON text without
-touching what is not theirs; ``hooks`` says which hooks are ours; ``journal`` remembers what stood
-there before; ``client_files`` reads and replaces; ``setup`` puts all of it together.
+``agents`` describes the clients and their files; ``hooks``, ``servers`` and ``sandbox`` recognise,
+add and remove our entries; ``client_files`` is each file with and without them; ``journal`` and
+``changes`` write the files so that they can be restored; ``setup`` is ``init`` and ``uninstall``;
+``doctor`` checks everything that Holdfast needs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The clients that can be told to run our hook: their files, their events, their words for them.
+"""The clients that can run our hook: their files, their events, their options.
 
-A team's file is shared between machines, so it has the plain ``holdfast hook``. A person's own
-file gets what starts fastest on this machine: the interpreter itself, on the hook's own file.
+A team's file is shared between machines, so it has the plain ``holdfast hook``. A user's own file
+gets the command that starts fastest on this machine: the interpreter on the hook's own file.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ TEAM, LOCAL, USER = "team", "local", "user"
 SCOPES = (TEAM, LOCAL, USER)
 COMMAND = "holdfast hook"
 _SHARED_SKILLS = os.path.join(".agents", "skills")
-"""Codex and Gemini CLI look for skills in the same folder."""
-_TRUST = "Codex runs a hook only after you trusted it, once: it asks at its start, or see /hooks"
+"""The folder for skills that Codex and Gemini CLI share."""
+_TRUST = "Codex runs a hook only after you trust it: it asks when it starts, or see /hooks"
 
 
 class Agent:
-    """A client: where its settings are, and what it calls its events."""
+    """A client: where its settings are, and how it names its events."""
 
     def __init__(
         self,
@@ -42,32 +42,32 @@ class Agent:
         skills: dict[str, str],
         arguments: str = "(what the user asked for)",
         note: str = "",
-        at_the_end: Fields | None = None,
+        session_end: Fields | None = None,
     ) -> None:
         self.name = name
         self.files = files
-        """Scope to the file: from the root of the work tree, or from the client's own folder."""
+        """Scope to path, relative to the work tree or to the client's folder for the user."""
         self.home = home
-        """The variable that names the client's own folder, and where that is without it."""
+        """The environment variable with the client's folder for the user, and the default."""
         self.events = events
         self.enforcing = enforcing
         self.extra = extra
-        """What a handler has besides its command."""
+        """Fields of a handler besides its command."""
         self.skills = skills
-        """Scope to the folder of skills: from the root of the work tree, or from a person's."""
+        """Scope to the folder of skills, relative to the work tree or to the user's folder."""
         self.arguments = arguments
-        """What stands in a skill for the words that the person called it with."""
+        """What a skill has in place of the words that the user typed after its name."""
         self.note = note
-        self.at_the_end = at_the_end or {}
-        """What is different for the last hook of a session."""
+        self.session_end = session_end or {}
+        """Fields of the ``SessionEnd`` handler that differ."""
 
     def own_folder(self) -> str:
-        """Where a person's own settings of this client are."""
+        """Return the client's folder for the user."""
         variable, usual = self.home
         return os.path.abspath(os.environ.get(variable) or os.path.expanduser(usual))
 
     def skills_folder(self, scope: str) -> str | None:
-        """Where skills of this scope are; nothing where the client has no such folder."""
+        """Return the folder of skills of a scope; ``None`` if the client has none."""
         folder = self.skills.get(scope)
         if folder is None or scope != USER:
             return folder
@@ -75,37 +75,38 @@ class Agent:
         return os.path.abspath(os.path.join(above, folder))
 
     def hooks(self, scope: str, *, enforce: bool) -> list[Hook]:
-        """What the settings of this scope should have."""
+        """Return the hooks for the settings of a scope."""
         handler = {"type": "command", **self._command(scope), **self.extra}
         events = (*self.events, *(self.enforcing if enforce else ()))
-        last = {**handler, **self.at_the_end}
+        last = {**handler, **self.session_end}
         return [
             Hook(event, matcher, last if event == "SessionEnd" else handler)
             for event, matcher in events
         ]
 
     def enforceable(self) -> list[str]:
-        """What can be insisted on: reading only where the client says what it reads."""
+        """Return what can be enforced: reading only if the client reports what it reads."""
         return ["reading", "stop"] if len(self.enforcing) > 1 else ["stop"]
 
     def _command(self, scope: str) -> Fields:
-        words = fastest() if scope != TEAM else []
+        words = fastest_command() if scope != TEAM else []
         if not words:
             return {"command": COMMAND}
         if self.name == "claude":
-            # Without a shell in between, it starts faster, and nothing needs quotes.
+            # Without a shell the hook starts faster, and nothing needs quoting.
             return {"command": words[0], "args": words[1:]}
         return {"command": " ".join([word(part) for part in words])}
 
 
-def fastest() -> list[str]:
-    """The command that starts our hook without a search; nothing where that cannot be written."""
+def fastest_command() -> list[str]:
+    """Return the interpreter and arguments that start our hook; empty if JSON cannot hold them."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     words = [sys.executable or "", "-I", "-S", os.path.join(os.path.dirname(here), *ENTRY)]
     return words if os.path.isabs(words[0]) and all(map(is_encodable, words)) else []
 
 
 def agent_named(name: str) -> Agent:
+    """Return the client of this name; raise ``Refused`` if there is none."""
     if name not in AGENTS:
         known = ", ".join(AGENTS)
         raise Refused("invalid", f"{name[:60]!r} is no agent; there are {known}", "holdfast init")
@@ -143,13 +144,13 @@ AGENTS = {
                 ("PreCompact", None),
                 ("SessionEnd", None),
             ),
-            # It has no tool that reads a file, so whether something was read cannot be seen.
+            # Codex has no tool that reads a file, so it cannot report what was read.
             (("Stop", None),),
             {"timeout": 10},
             {TEAM: _SHARED_SKILLS, USER: _SHARED_SKILLS},
             note=_TRUST,
-            # It gives no more, and complains at every start about those who ask for more.
-            at_the_end={"timeout": 3},
+            # Codex allows no more, and warns at every start if a hook asks for more.
+            session_end={"timeout": 3},
         ),
         Agent(
             "gemini",

@@ -1,6 +1,6 @@
-"""``doctor``: whether everything that Holdfast needs works here, and what mends what does not.
+"""``holdfast doctor``: check that everything Holdfast needs works, with a hint where it does not.
 
-Everything is tried, not looked up: hooks are run, a lock is taken twice, a file is written.
+Checks try things out: they run the hooks, take a lock from two processes, write a file.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, HoldfastError
 from holdfast.install import sandbox, servers
 from holdfast.install.agents import AGENTS
-from holdfast.install.client_files import sandbox_of
+from holdfast.install.client_files import sandbox_file
 from holdfast.install.installed import (
-    INSTALL,
-    connections,
+    INSTALL_HINT,
+    InstalledHooks,
+    find_hooks,
+    read_settings,
     run,
-    settings_in,
     version_of,
-    ways_to_mend,
     which,
 )
 from holdfast.storage.database import file_system, refuse_network, ways_to_write
@@ -34,35 +34,41 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.core.types import Event, Fields
+    from holdfast.install.installed import InstalledHook
     from holdfast.keeper import Keeper
 
-CLIENTS = ("claude", "codex", "gemini")
-RECORDS = (".claude", os.path.join("untracked", "workflow-state"))
-ENFORCING = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "AfterAgent")}
-"""The events at which what is enforced can be."""
-LATELY = 5_000
+RECORD_FOLDERS = (".claude", os.path.join("untracked", "workflow-state"))
+ENFORCING_EVENTS = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "AfterAgent")}
+"""The events at which each kind of rule can be enforced."""
+MAX_EVENTS = 5_000
+"""How many events are searched for the last compaction and briefing."""
 _WAL = "wal"
 _PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
-_LOG = "hook.log"
-_LOG_END = 4_096
-_LOG_MOST = 1 << 20
+_HOOK_LOG = "hook.log"
+_MAX_LOG_BYTES = 1024 * 1024
+_LOG_TAIL_BYTES = 4 * 1024
 
 
 def examine(keeper: Keeper) -> list[Fields]:
-    """Every check: ``what``, ``status`` (``good``, ``bad``, ``unknown``), ``found``, ``hint``."""
+    """Run every check; return ``what``, ``status``, ``found`` and ``hint`` of each.
+
+    ``status`` is ``good``, ``bad`` or ``unknown``; a bad one has a hint.
+    """
+    root = keeper.workspace.root
+    installed = find_hooks(root)
     return [
-        *_hooks(keeper.workspace.root),
-        *_server(keeper.workspace.root),
-        *_clients(),
-        _settings(keeper),
-        *_writable(keeper),
-        *_sandbox(keeper),
+        *_hooks(installed, root),
+        *_server(root),
+        _clients(),
+        _settings(root, installed),
+        *_folders(keeper),
+        *_sandbox(keeper, installed),
         _lock(keeper),
         *_ledger(keeper),
-        *_notes(keeper.workspace.root),
+        *_notes(root),
         *_reading(keeper),
-        *_lately(keeper),
-        *_faults(keeper),
+        *_last_events(keeper),
+        *_last_fault(keeper),
     ]
 
 
@@ -70,98 +76,110 @@ def _check(what: str, status: str, found: str, hint: str = "") -> Fields:
     return {"what": what, "status": status, "found": found, "hint": hint}
 
 
-def _hooks(root: str) -> Iterator[Fields]:
-    found = connections(root)
-    for said, file in found.troubles:
-        yield _check("hooks", "bad", said, f"edit {file}")
-    if not found.calls:
-        yield _check("hooks", "bad", "no client is told to call Holdfast", "holdfast init")
-    for _, call in found.calls:
-        program = call.program()
-        if program is None:
-            said = f"{call.shown} starts another Holdfast, which came with the project: not run"
-            yield _check("hooks", "unknown", said, "holdfast init --local, to start this one")
-            continue
-        version = version_of(program, root) if program else None
-        if version is None:
-            yield _check("hooks", "bad", *ways_to_mend(call))
-        else:
-            yield _check("hooks", "good", f"{call.shown}: answers, version {version}")
-    clients = [client for client, _ in found.calls]
+def _hooks(installed: InstalledHooks, root: str) -> Iterator[Fields]:
+    """Check that some client calls Holdfast, and that each hook answers."""
+    for message, file in installed.troubles:
+        yield _check("hooks", "bad", message, f"edit {file}")
+    if not installed.hooks:
+        yield _check("hooks", "bad", "no client is set up to run Holdfast", "holdfast init")
+    for hook in installed.hooks:
+        yield _answering(hook, root)
+    clients = [hook.client for hook in installed.hooks]
     for client in sorted({name for name in clients if clients.count(name) > 1}):
-        said = f"{client} calls Holdfast more than once at each event; one is enough"
-        yield _check("hooks", "unknown", said, f"holdfast uninstall --agent {client}")
+        message = f"{client} runs Holdfast more than once at each event; remove one of the hooks"
+        yield _check("hooks", "unknown", message, f"holdfast uninstall --agent {client}")
+
+
+def _answering(hook: InstalledHook, root: str) -> Fields:
+    """Run a hook, unless it came with the project, and check that it answers."""
+    program = hook.program()
+    if program is None:
+        message = (
+            f"{hook.file} runs another Holdfast, which is part of the project; it was not tried"
+        )
+        return _check("hooks", "unknown", message, "holdfast init --local, to run this one")
+    if not program:
+        return _check("hooks", "bad", f"{hook.file}: holdfast is not on the PATH", INSTALL_HINT)
+    version = version_of(program, root)
+    if version is None:
+        message = f"{hook.file}: {' '.join(hook.words)[:200]} does not answer"
+        return _check("hooks", "bad", message, "holdfast init, with the same options as before")
+    return _check("hooks", "good", f"{hook.file}: answers, version {version}")
 
 
 def _server(root: str) -> Iterator[Fields]:
-    """Whether the server that the project offers to its team answers."""
+    """Check that the server in the project's ``.mcp.json`` answers, if it is there."""
     try:
-        told = settings_in(os.path.join(root, servers.FILE), root)
+        project_servers = read_settings(os.path.join(root, servers.FILE), root)
     except (json_text.BadJson, OSError) as error:
-        said = f"{servers.FILE} cannot be read: {error}"
-        yield _check("server", "bad", said, f"edit {servers.FILE}")
+        message = f"{servers.FILE} cannot be read: {error}"
+        yield _check("server", "bad", message, f"edit {servers.FILE}")
         return
-    if not servers.has_ours_in(told):
+    if not servers.has_ours(project_servers):
         return
     program = which(servers.NAME)
-    words = [] if program is None else [program, *servers.OURS["args"]]
-    if words and '"result"' in (run(words, root, _PING) or ""):
+    command = [] if program is None else [program, *servers.OURS["args"]]
+    if command and '"result"' in (run(command, root, _PING) or ""):
         yield _check("server", "good", f"{servers.FILE}: holdfast mcp answers")
     else:
-        yield _check("server", "bad", f"{servers.FILE}: holdfast mcp does not answer", INSTALL)
+        message = f"{servers.FILE}: holdfast mcp does not answer"
+        yield _check("server", "bad", message, INSTALL_HINT)
 
 
-def _clients() -> Iterator[Fields]:
-    programs = [(name, which(name)) for name in CLIENTS]
-    # In no project: what stands there is not for a client that only says its version.
-    found = [(name, run([path, "--version"], os.sep)) for name, path in programs if path]
-    there = [f"{name} {told.split()[0]}" for name, told in found if told and told.split()]
-    if there:
-        yield _check("clients", "good", ", ".join(there))
-    else:
-        yield _check("clients", "unknown", "neither claude, codex nor gemini is on the path")
+def _clients() -> Fields:
+    """List the clients on the PATH, with their versions."""
+    versions = []
+    for name in AGENTS:
+        # Run in the root folder, so that a project has no influence on the client.
+        output = run([path, "--version"], os.sep) if (path := which(name)) else None
+        if output and output.split():
+            versions.append(f"{name} {output.split()[0]}")
+    if versions:
+        return _check("clients", "good", ", ".join(versions))
+    return _check("clients", "unknown", "none of claude, codex and gemini is on the PATH")
 
 
-def _settings(keeper: Keeper) -> Fields:
+def _settings(root: str, installed: InstalledHooks) -> Fields:
+    """Check that Holdfast's settings are valid, and that a client asks before what is enforced."""
     try:
-        enforced = settings.load(keeper.workspace.root).enforced()
+        enforced = settings.load(root).enforced()
     except HoldfastError as error:
         return _check("settings", "bad", error.message, error.hint)
-    events = connections(keeper.workspace.root).events
-    idle = [name for name in enforced if not events.intersection(ENFORCING[name])]
+    idle = [name for name in enforced if not installed.events.intersection(ENFORCING_EVENTS[name])]
     if idle:
-        said = f"enforced is {', '.join(idle)}, and no client calls Holdfast at that point"
-        return _check("settings", "bad", said, "holdfast init --enforce")
+        message = f"{', '.join(idle)} should be enforced, but no client runs Holdfast at that point"
+        return _check("settings", "bad", message, "holdfast init --enforce")
     return _check("settings", "good", f"enforced: {', '.join(enforced) or 'nothing'}")
 
 
-def _writable(keeper: Keeper) -> Iterator[Fields]:
+def _folders(keeper: Keeper) -> list[Fields]:
+    """Check that the folders of the ledger and of the records can be written."""
     root, home = keeper.workspace.root, keeper.workspace.home
-    wanted = [home, *(os.path.join(root, name) for name in RECORDS)]
+    folders = [home, *(os.path.join(root, name) for name in RECORD_FOLDERS)]
     tops = [os.path.realpath(top) for top in (root, keeper.workspace.common or root)]
-    ledger = _nearest(home)
-    tried = [
+    ledger = _existing_part(home)
+    checks = [
         _try_to_write(folder, tops, ways_to_write(home) if folder == ledger else "")
-        for folder in dict.fromkeys(map(_nearest, wanted))
+        for folder in dict.fromkeys(map(_existing_part, folders))
     ]
-    # One good one stands for all.
-    yield from [one for one in tried if one["status"] == "bad"] or tried[:1]
+    # If all are good, the ledger's is enough.
+    return [check for check in checks if check["status"] == "bad"] or checks[:1]
 
 
-def _nearest(folder: str) -> str:
-    """The folder, or what stands where the first one that is missing would be made."""
+def _existing_part(folder: str) -> str:
+    """Return the folder, or the first one above it that exists."""
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     return folder
 
 
-def _try_to_write(folder: str, tops: list[str], mend: str) -> Fields:
+def _try_to_write(folder: str, tops: list[str], hint: str) -> Fields:
     if not any(f"{os.path.realpath(folder)}/".startswith(f"{top}/") for top in tops):
-        said = f"{folder} leads out of the workspace"
-        return _check("folders", "bad", said, "remove the symbolic link")
+        message = f"{folder} leads out of the workspace"
+        return _check("folders", "bad", message, "remove the symbolic link")
     if not os.path.isdir(folder):
-        said = f"{folder} is not a folder, and one is needed there"
-        return _check("folders", "bad", said, f"move {folder} away")
+        message = f"{folder} is not a folder, but has to be one"
+        return _check("folders", "bad", message, f"move {folder} away")
     probe = os.path.join(folder, f".holdfast-{os.getpid()}")
     disk = Disk()
     try:
@@ -169,44 +187,47 @@ def _try_to_write(folder: str, tops: list[str], mend: str) -> Fields:
         disk.remove(probe)
     except OSError as error:
         is_full = error.errno in (ENOSPC, EDQUOT)
-        hint = "make room" if is_full else mend or f"make {folder} writable"
+        hint = "make room" if is_full else hint or f"make {folder} writable"
         return _check("folders", "bad", f"{folder} cannot be written ({error.strerror})", hint)
     return _check("folders", "good", f"{folder} can be written and synced")
 
 
-def _sandbox(keeper: Keeper) -> Iterator[Fields]:
-    """Whether the commands that Codex runs may write the ledger, where somebody uses Codex."""
+def _sandbox(keeper: Keeper, installed: InstalledHooks) -> Iterator[Fields]:
+    """Check that Codex's commands can write the ledger, if Codex is used or installed."""
     codex = AGENTS["codex"]
-    clients = [client for client, _ in connections(keeper.workspace.root).calls]
-    is_used = codex.name in clients
+    is_used = codex.name in [hook.client for hook in installed.hooks]
     if not (is_used or which(codex.name) or os.path.isdir(codex.own_folder())):
         return
+    status = "bad" if is_used else "unknown"
     try:
-        place = sandbox_of(codex, keeper.workspace)
-        if place is None:
+        file = sandbox_file(codex, keeper.workspace)
+        if file is None:
             return
-        config = place.config(Disk())
+        config = file.config(Disk())
     except (HoldfastError, OSError) as error:
         hint = getattr(error, "hint", "") or f"make {sandbox.config_path()} readable"
-        yield _check("sandbox", "bad" if is_used else "unknown", str(error), hint)
+        yield _check("sandbox", status, str(error), hint)
         return
-    found = sandbox.obstacle(config, place.team_config(Disk()), place.folder)
-    if found is None:
-        yield _check("sandbox", "good", "the commands that Codex runs may write the ledger")
+    obstacle = sandbox.obstacle(config, file.team_config(Disk()), file.folder)
+    if obstacle is None:
+        yield _check("sandbox", "good", "commands in Codex's sandbox can write the ledger")
     else:
-        said = f"the commands that Codex runs cannot write the ledger: {found[0]}"
-        hint = f"{found[1]}; or have it done outside, by the tools of holdfast mcp or a person"
-        yield _check("sandbox", "bad" if is_used else "unknown", said, hint)
+        message = f"commands in Codex's sandbox cannot write the ledger: {obstacle[0]}"
+        hint = f"{obstacle[1]}; or work outside it: the tools of holdfast mcp, or a terminal"
+        yield _check("sandbox", status, message, hint)
     for root in sandbox.roots_in(config):
         if os.path.isabs(root) and not os.path.exists(root):
-            is_here = sandbox.is_among(place.folder, [root])
-            said = f"{root} is among Codex's {sandbox.ROOTS} and is gone: it may start no command"
-            hint = "holdfast init --agent codex" if is_here else f"take it out of {place.shown}"
-            yield _check("sandbox", "bad" if is_here else "unknown", said, hint)
+            is_ours = sandbox.is_among(file.folder, [root])
+            message = (
+                f"{root} is one of Codex's {sandbox.ROOTS} and does not exist; Codex may refuse to "
+                "run commands"
+            )
+            hint = "holdfast init --agent codex" if is_ours else f"remove it from {file.name}"
+            yield _check("sandbox", "bad" if is_ours else "unknown", message, hint)
 
 
 def _lock(keeper: Keeper) -> Fields:
-    """Whether a lock that one process holds is refused to another, on this file system."""
+    """Check that a lock which this process holds is refused to another process."""
     home = keeper.workspace.home
     if not os.path.isdir(home):
         return _check("locks", "unknown", "there is no ledger here yet", "")
@@ -215,16 +236,16 @@ def _lock(keeper: Keeper) -> Fields:
     try:
         fd = disk.lock(path, 1.0)
     except (OSError, HoldfastError) as error:
-        return _check("locks", "bad", f"no lock can be had: {error}", ways_to_write(home))
+        return _check("locks", "bad", f"cannot take a lock: {error}", ways_to_write(home))
     try:
         second = run([sys.executable, "-I", "-c", _SECOND, path], home)
     finally:
         disk.close(fd)
         disk.remove(path)
     if second is not None and second.strip() == "refused":
-        return _check("locks", "good", "a second process is kept out")
+        return _check("locks", "good", "a lock that is held is refused to a second process")
     hint = "put the workspace on a local file system"
-    return _check("locks", "bad", "a second process gets the same lock", hint)
+    return _check("locks", "bad", "two processes can hold the same lock", hint)
 
 
 _SECOND = """\
@@ -238,6 +259,7 @@ except BlockingIOError:
 
 
 def _ledger(keeper: Keeper) -> Iterator[Fields]:
+    """Check the file system, the events and the journal mode of the ledger."""
     folder = keeper.workspace.home
     try:
         refuse_network(folder)
@@ -250,81 +272,84 @@ def _ledger(keeper: Keeper) -> Iterator[Fields]:
         yield _check("ledger", "bad", str(error), "holdfast verify")
         return
     if report.ok:
-        said = f"{_many(report.counts['events'], 'event')}, all sound"
-        yield _check("ledger", "good", said)
+        message = f"{_count(report.counts['events'], 'event')}, all sound"
+        yield _check("ledger", "good", message)
     else:
-        yield _check("ledger", "bad", _many(report.counts["errors"], "error"), "holdfast verify")
+        yield _check("ledger", "bad", _count(report.counts["errors"], "error"), "holdfast verify")
     if journal not in ("", _WAL):
-        said = (
-            f"SQLite keeps its journal in the old way ({journal}), as it does where processes "
-            f"cannot share memory ({file_system(folder) or 'an unknown file system'}): it is safe, "
-            "and slower, and readers wait for a writer"
+        message = (
+            f"SQLite uses a rollback journal ({journal}) instead of WAL, as on file systems "
+            f"without shared memory ({file_system(folder) or 'unknown here'}): safe, but slower, "
+            "and readers wait for writers"
         )
-        yield _check("journal", "unknown", said, "work in a clone on a local disk")
+        yield _check("journal", "unknown", message, "work in a clone on a local disk")
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _notes(root: str) -> Iterator[Fields]:
-    """What a compaction would take in, for those who wonder why it did not."""
-    found = note_parser.detect(root)
-    for document in found:
+    """List the workflows in an agent's notes that a compaction would adopt."""
+    documents = note_parser.detect(root)
+    for document in documents:
         phase = document["phase"]
-        said = f"{document['workflow']}, phase {phase['current']}/{phase['total']}"
-        yield _check("notes", "good", f"{document['source']} tells of {said}")
-    if os.path.lexists(os.path.join(root, note_parser.NOTES)) and note_parser.NOTES not in [
-        document["source"] for document in found
-    ]:
-        said = f"{note_parser.NOTES} tells of no workflow"
-        hint = "write in it: Workflow state, and lines with Workflow: NAME and Phase: 1/3 - NAME"
-        yield _check("notes", "unknown", said, hint)
+        workflow = f"{document['workflow']}, phase {phase['current']}/{phase['total']}"
+        yield _check("notes", "good", f"{document['source']} describes {workflow}")
+    has_notes = os.path.lexists(os.path.join(root, note_parser.NOTES))
+    if has_notes and note_parser.NOTES not in [document["source"] for document in documents]:
+        message = f"{note_parser.NOTES} describes no workflow"
+        hint = "add the heading Workflow state, and lines Workflow: NAME and Phase: 1/3 - NAME"
+        yield _check("notes", "unknown", message, hint)
 
 
 def _reading(keeper: Keeper) -> Iterator[Fields]:
-    """Whether what this session's workflow requires was read."""
+    """Check whether this session's workflow has required files that were not read."""
     try:
-        found = keeper.mine()
+        state = keeper.mine()
     except (HoldfastError, OSError):
-        return  # The ledger's own check says why.
-    if isinstance(found, Refusal) or not found["required_reading"]:
+        return  # The ledger's own check reports it.
+    if isinstance(state, Refusal) or not state["required_reading"]:
         return
-    unread = [path for path in found["required_reading"] if path not in found["read"]]
+    unread = [path for path in state["required_reading"] if path not in state["read"]]
     if unread:
-        said = f"{found['id']}: not read since the last compaction: {', '.join(unread[:10])}"
-        yield _check("reading", "unknown", said, f"holdfast show {found['id']}")
+        message = f"{state['id']}: not read since the last compaction: {', '.join(unread[:10])}"
+        yield _check("reading", "unknown", message, f"holdfast show {state['id']}")
     else:
-        yield _check("reading", "good", f"{found['id']}: all of it was read")
+        yield _check("reading", "good", f"{state['id']}: all required files were read")
 
 
-def _faults(keeper: Keeper) -> Iterator[Fields]:
-    """The last line of the hooks' log: a hook itself says nothing."""
-    path = os.path.join(keeper.workspace.home, _LOG)
-    if not os.path.isfile(path):
-        return
-    raw = Disk().read_own(path, _LOG_MOST) or b""
-    lines = raw[-_LOG_END:].decode(errors="replace").splitlines()
-    if lines:
-        yield _check("last fault", "unknown", lines[-1], f"see {path}")
-
-
-def _lately(keeper: Keeper) -> Iterator[Fields]:
-    """When the hooks last did their work, by what the ledger says."""
+def _last_events(keeper: Keeper) -> Iterator[Fields]:
+    """Report the last compaction and the last briefing in the ledger."""
     try:
-        events = keeper.log(limit=LATELY)
+        events = keeper.log(limit=MAX_EVENTS)
     except Fault:
         return
-    none = "none is recorded" if len(events) < LATELY else f"none in the last {LATELY:,} events"
+    is_whole = len(events) < MAX_EVENTS
+    missing = "none recorded" if is_whole else f"none in the last {MAX_EVENTS:,} events"
     for kind, what in (
         ("context_compacted", "last compaction"),
         ("briefing_delivered", "last briefing"),
     ):
         last = next((event for event in reversed(events) if event["type"] == kind), None)
-        yield _check(what, "unknown" if last is None else "good", _told(last) if last else none)
+        if last is None:
+            yield _check(what, "unknown", missing)
+        else:
+            yield _check(what, "good", _describe(last))
 
 
-def _told(event: Event) -> str:
+def _describe(event: Event) -> str:
     data = event["data"]
-    about = [f"{key} {data[key]}" for key in ("trigger", "source", "characters") if key in data]
-    return f"{event['at']}, {event['stream']}" + (f" ({', '.join(about)})" if about else "")
+    details = [f"{key} {data[key]}" for key in ("trigger", "source", "characters") if key in data]
+    return f"{event['at']}, {event['stream']}" + (f" ({', '.join(details)})" if details else "")
+
+
+def _last_fault(keeper: Keeper) -> Iterator[Fields]:
+    """Report the last line of the hooks' log: hooks never print their faults."""
+    path = os.path.join(keeper.workspace.home, _HOOK_LOG)
+    if not os.path.isfile(path):
+        return
+    raw = Disk().read_own(path, _MAX_LOG_BYTES) or b""
+    lines = raw[-_LOG_TAIL_BYTES:].decode(errors="replace").splitlines()
+    if lines:
+        yield _check("last fault", "unknown", lines[-1], f"see {path}")

@@ -1,7 +1,7 @@
-"""Which clients call Holdfast, from which of their settings, and whether it answers.
+"""Find the hooks of ours in clients' settings, and run them to see whether they answer.
 
-Settings in a project came with it, so they are a stranger's text: of what they name, nothing is run
-but this very Holdfast, or the one on the path. A person's own settings are taken at their word.
+A project's settings may come from a stranger: of the commands in them, only this installation of
+Holdfast and the one on the PATH are run. A user's own settings are trusted.
 """
 
 from __future__ import annotations
@@ -12,149 +12,129 @@ import subprocess
 from errno import EINVAL
 
 from holdfast.core import json_text
-from holdfast.install.agents import AGENTS, COMMAND, USER, fastest
-from holdfast.install.hooks import HOOKS, is_ours
+from holdfast.install.agents import AGENTS, COMMAND, USER, fastest_command
+from holdfast.install.hooks import own_handlers
 from holdfast.system.disk import Disk
 from holdfast.workspace.location import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from holdfast.core.types import Fields, Json
+    from holdfast.core.types import Fields
     from holdfast.install.agents import Agent
 
 PLUGIN = "holdfast"
-_MOST = 1_048_576
-_BOM = b"\xef\xbb\xbf"
-_LIMIT_S = 20
-INSTALL = (
-    "in Holdfast's checkout: pipx install . (or: pip install .), or put it on the PATH; "
-    "holdfast init --local does without"
+PING = b'{"hook_event_name":"HoldfastPing"}'
+"""An event that only Holdfast sends; a hook answers it with its version."""
+INSTALL_HINT = (
+    "install it, in Holdfast's checkout: pipx install . (or: pip install .), or add it to the "
+    "PATH; holdfast init --local needs neither"
 )
+_MAX_FILE_BYTES = 1024 * 1024
+_TIMEOUT_S = 20
 
 
-class Call:
-    """One way in which a client calls Holdfast: in which file, and the words that start it."""
+class InstalledHook:
+    """A command in a client's settings that starts Holdfast."""
 
-    def __init__(self, shown: str, words: list[str], *, is_own: bool) -> None:
-        self.shown = shown
+    def __init__(self, client: str, file: str, words: list[str], *, is_trusted: bool) -> None:
+        self.client = client
+        self.file = file
+        """The settings file, as messages show it."""
         self.words = words
-        self.is_own = is_own
+        self.is_trusted = is_trusted
 
     def program(self) -> list[str] | None:
-        """What may be run to try it; ``None`` where that is a stranger's."""
+        """Return the command to run; empty if it is not on the PATH, ``None`` if not trusted."""
         if self.words == COMMAND.split():
             program = which(self.words[0])
             return [program, *self.words[1:]] if program else []
-        return self.words if self.is_own or self.words == fastest() else None
+        return self.words if self.is_trusted or self.words == fastest_command() else None
 
 
-class Found:
-    """What the settings of all clients say: calls, and reasons why none will come."""
+class InstalledHooks:
+    """The hooks in the settings of all clients."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[str, Call]] = []
-        """Each with the name of its client."""
+        self.hooks: list[InstalledHook] = []
         self.events: set[str] = set()
-        """At which Holdfast is called."""
+        """The events at which Holdfast is called."""
         self.troubles: list[tuple[str, str]] = []
-        """A sentence, and the file to be edited."""
+        """Why hooks do not run: a message, and the file to edit."""
 
 
-def connections(root: str) -> Found:
-    """What every settings file of every client says, in a project and for the person."""
-    found = Found()
+def find_hooks(root: str) -> InstalledHooks:
+    """Return the hooks in every settings file of every client, the project's and the user's."""
+    installed = InstalledHooks()
     for agent in AGENTS.values():
         for scope, name in agent.files.items():
-            folder = agent.own_folder() if scope == USER else root
-            path = os.path.join(folder, name)
-            shown = path if scope == USER else name
+            is_user = scope == USER
+            path = os.path.join(agent.own_folder() if is_user else root, name)
+            shown = path if is_user else name
             try:
-                settings = settings_in(path, None if scope == USER else root)
+                settings = read_settings(path, None if is_user else root)
             except (json_text.BadJson, OSError) as error:
-                found.troubles.append((f"{shown} cannot be read: {error}", shown))
+                installed.troubles.append((f"{shown} cannot be read: {error}", shown))
                 continue
             if settings.get("disableAllHooks") is True:
-                found.troubles.append((f"{shown} switches all hooks off: disableAllHooks", shown))
-            hooks = settings.get(HOOKS)
-            events = hooks.items() if isinstance(hooks, dict) else ()
-            found.events.update(name for name, value in events if any(_handlers(value)))
-            for words in _calls(agent, settings):
-                found.calls.append((agent.name, Call(shown, words, is_own=scope == USER)))
-    return found
+                installed.troubles.append((f"{shown} disables all hooks (disableAllHooks)", shown))
+            installed.events.update(event for event, _, _ in own_handlers(settings))
+            for words in _commands(agent, settings):
+                installed.hooks.append(InstalledHook(agent.name, shown, words, is_trusted=is_user))
+    return installed
 
 
-def settings_in(path: str, root: str | None = None) -> Fields:
-    """What a settings file holds; nothing where there is none. A project's lies inside of it."""
+def read_settings(path: str, root: str | None = None) -> Fields:
+    """Return the settings in a file; an empty object if there is no file.
+
+    Raise ``OSError`` if it leads out of ``root``, or ``BadJson``.
+    """
     if not os.path.isfile(path):
         return {}
     if root is not None and not is_inside(path, root):
         raise OSError(EINVAL, "it leads out of the project")
-    raw = (Disk().read(path, _MOST) or b"").removeprefix(_BOM)
-    found = json_text.loads(raw if raw.strip() else b"{}")
-    return found if isinstance(found, dict) else {}
+    raw = Disk().read(path, _MAX_FILE_BYTES) or b""
+    settings = json_text.loads(raw if raw.strip(b"\xef\xbb\xbf \t\r\n") else b"{}")
+    return settings if isinstance(settings, dict) else {}
 
 
-def _calls(agent: Agent, settings: Fields) -> Iterator[list[str]]:
-    """The commands that start Holdfast, each once."""
+def _commands(agent: Agent, settings: Fields) -> list[list[str]]:
+    """Return the commands that start Holdfast, each once."""
+    commands = []
     plugins = settings.get("enabledPlugins")
-    seen = []
     if agent.name == "claude" and isinstance(plugins, dict):
-        names = [name for name, on in plugins.items() if on is True]
-        if any(name.partition("@")[0] == PLUGIN for name in names):
-            seen.append(COMMAND.split())
-    for handler in _handlers(settings.get(HOOKS)):
-        args = handler.get("args")
-        command = handler["command"]
+        names = [name.partition("@")[0] for name, is_on in plugins.items() if is_on is True]
+        if PLUGIN in names:
+            commands.append(COMMAND.split())
+    for _, _, handler in own_handlers(settings):
+        command, args = handler["command"], handler.get("args")
         words = shlex.split(command) if args is None else [command, *args]
-        if words not in seen:
-            seen.append(words)
-    yield from seen
-
-
-def _handlers(value: Json) -> Iterator[Fields]:
-    """Our handlers, wherever they stand in the settings' hooks."""
-    if is_ours(value):
-        yield value
-    elif isinstance(value, (dict, list)):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _handlers(inner)
-
-
-def ways_to_mend(call: Call) -> tuple[str, str]:
-    """What is to be said of a call that gets no answer, and the command that mends it."""
-    started = " ".join(call.words)[:200]
-    if call.program() == []:
-        return f"{call.shown}: holdfast is not on the PATH", INSTALL
-    return f"{call.shown}: {started} does not answer", "holdfast init, with the options as before"
+        if words not in commands:
+            commands.append(words)
+    return commands
 
 
 def version_of(program: list[str], folder: str) -> str | None:
-    """The version of the Holdfast that answers; ``None`` when none does."""
-    from holdfast.hooks.quick_check import PING
-
-    answer = run(program, folder, json_text.dumps({"hook_event_name": PING}).encode())
+    """Send a hook the event ``PING``; return its version, or ``None`` if it does not answer."""
     try:
-        told = json_text.loads((answer or "").encode())
+        answer = json_text.loads((run(program, folder, PING) or "").encode())
     except json_text.BadJson:
         return None
-    version = told.get("holdfast") if isinstance(told, dict) else None
+    version = answer.get("holdfast") if isinstance(answer, dict) else None
     return version if isinstance(version, str) else None
 
 
 def which(name: str) -> str | None:
-    """A program by its name, from absolute folders alone: a repository has no say in it."""
+    """Return a program on the PATH. Only absolute folders count: a repository has no say."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     paths = (os.path.join(folder, name) for folder in folders if os.path.isabs(folder))
     return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 def run(command: list[str], folder: str, given: bytes = b"") -> str | None:
-    """What a program prints; ``None`` when it fails, or takes too long."""
+    """Return what a program prints; ``None`` if it fails or takes too long."""
     try:
         done = subprocess.run(  # noqa: S603 - a program that the person has, or has named
-            command, cwd=folder, input=given, capture_output=True, timeout=_LIMIT_S, check=False
+            command, cwd=folder, input=given, capture_output=True, timeout=_TIMEOUT_S, check=False
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None

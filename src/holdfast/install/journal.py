@@ -1,8 +1,8 @@
-"""What stood in a settings file before Holdfast came, so that it can stand there again.
+"""The journal of ``init``: what each client file was before, so that ``uninstall`` can restore it.
 
-Beside the ledger for a project's files, in the person's own folder for theirs. It is written before
-the file is: whoever dies in between leaves a note of something that did not happen, and no change
-without a note. What the note tells is used only where the file still has what we wrote.
+A project's journal is beside the ledger, a user's in their own folder. An entry is written before
+its file: a run that is killed in between leaves an entry for a change that did not happen, never a
+change without an entry. An entry counts only while the file has bytes that Holdfast wrote.
 """
 
 from __future__ import annotations
@@ -15,101 +15,99 @@ from holdfast.errors import Fault, newer_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Json
     from holdfast.system.disk import Disk
 
 FILE = "installed.json"
 VERSION = 1
-WAIT_S = 10.0
-_REMEMBERED = 4
-_TRIES = 10
+LOCK_WAIT_S = 10.0
+_MAX_WRITTEN = 4
+_MAX_LOCK_TRIES = 10
 
 
 class Entry:
-    """One file: its text before (``None``: there was no file), and what has been written since."""
+    """One file: its text before ``init`` (``None``: no file), and what was written since."""
 
     __slots__ = ("before", "original", "written")
 
     def __init__(self, original: str | None, written: list[str], before: str) -> None:
         self.original = original
         self.written = written
-        """Digests of texts that are the original with our hooks in it, and nothing else."""
+        """Digests of texts that are the original with our entries and nothing else."""
         self.before = before
-        """The digest of what stood there when we last wrote."""
+        """The digest of the file's content at the last write."""
 
     def is_ours_alone(self, raw: bytes) -> bool:
-        """Whether nobody has changed the file since."""
+        """Return True if only Holdfast has changed the file."""
         return digest(raw) in self.written
 
     def knows(self, raw: bytes) -> bool:
-        """Whether these bytes can be had again, or are on the disk elsewhere."""
-        own = [] if self.original is None else [digest(self.original.encode())]
-        return digest(raw) in (*self.written, self.before, *own)
+        """Return True if these bytes are ours, the original, or what the last write replaced."""
+        original = [] if self.original is None else [digest(self.original.encode())]
+        return digest(raw) in (*self.written, self.before, *original)
 
 
-def following(
-    earlier: Entry | None, original: str | None, before: bytes | None, after: bytes
+def next_entry(
+    entry: Entry | None, original: str | None, before: bytes | None, after: bytes
 ) -> Entry:
-    """What is to be noted when ``after`` takes the place of ``before``."""
-    goes_on = earlier is not None and before is not None and earlier.is_ours_alone(before)
-    written = [*(earlier.written if earlier and goes_on else []), digest(after)]
-    return Entry(original, written[-_REMEMBERED:], digest(before or b""))
+    """Return the entry to write before ``after`` replaces ``before``."""
+    continues = entry is not None and before is not None and entry.is_ours_alone(before)
+    written = [*(entry.written if entry and continues else []), digest(after)]
+    return Entry(original, written[-_MAX_WRITTEN:], digest(before or b""))
 
 
 class Journal:
-    """All entries of a workspace, or of a person. Changed under its lock alone."""
+    """All entries of a project, or of a user. Change it only under its lock."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self.folder = folder
         self._path = os.path.join(folder, FILE)
+        self._lock_path = self._path + ".lock"
         self.entries: dict[str, Entry] = {}
         self.folders: list[str] = []
-        """Those that were made for a settings file or for the journal, the outer ones first."""
+        """Folders that ``init`` made, outer ones first."""
         self.keeps_folder = False
-        """True if the folder has to stay although nothing is in it."""
+        """True if the journal's folder must stay even when it is empty."""
         self.load()
 
     def load(self) -> None:
-        """What cannot be read restores nothing: our hooks are then taken out one by one."""
+        """Read the journal. One that cannot be parsed has no entries, so nothing is restored."""
         try:
-            held = json_text.loads(self._disk.read_own(self._path) or b"{}", strict=True)
+            fields = json_text.loads(self._disk.read_own(self._path) or b"{}", strict=True)
         except json_text.BadJson:
-            held = {}
-        version = held.get("version") if isinstance(held, dict) else None
+            fields = {}
+        fields = fields if isinstance(fields, dict) else {}
+        version = fields.get("version")
         if isinstance(version, int) and version > VERSION:
             raise newer_file(self._path, version)
-        files = held.get("files") if isinstance(held, dict) else None
-        folders = held.get("folders") if isinstance(held, dict) else None
-        found = files.items() if isinstance(files, dict) else ()
-        entries = {key: _entry(fields) for key, fields in found}
+        files, folders = fields.get("files"), fields.get("folders")
+        entries = {key: _parse(file) for key, file in _items(files)}
         self.entries = {key: entry for key, entry in entries.items() if entry is not None}
-        self.folders = [f for f in folders if _is_path(f)] if isinstance(folders, list) else []
+        paths = folders if isinstance(folders, list) else []
+        self.folders = [path for path in paths if isinstance(path, str) and os.path.isabs(path)]
 
     def lock(self) -> int:
-        """Others wait; the folder is made for it, and may just have been taken away again."""
-        for _ in range(_TRIES):
+        """Make the folder and return a lock in it; raise ``Fault`` if another run removes it."""
+        for _ in range(_MAX_LOCK_TRIES):
             self._disk.make_folder(self.folder, 0o700)
             try:
-                return self._disk.lock(self._lock_path, WAIT_S)
+                return self._disk.lock(self._lock_path, LOCK_WAIT_S)
             except FileNotFoundError:
                 continue
         raise Fault("busy", f"{self.folder} comes and goes", "run the command again")
 
-    def is_at_work(self) -> bool:
-        """Whether somebody has the lock, or had it and was killed."""
+    def is_in_use(self) -> bool:
+        """Return True if a run holds the lock, or was killed while it held it."""
         return os.path.lexists(self._lock_path)
 
     def unlock(self, fd: int) -> None:
-        # Whoever waits for it sees that the name is gone, and takes the lock on a new one.
+        """Release the lock, and remove the folder if it is not needed any more."""
+        # A run that waits sees that the name is gone, and takes the lock on a new file.
         self._disk.remove(self._lock_path)
         if not self.entries and not self.keeps_folder:
             self._disk.remove_folder(self.folder)
         self._disk.close(fd)
-
-    @property
-    def _lock_path(self) -> str:
-        return f"{self._path}.lock"
 
     def keep(self, key: str, entry: Entry) -> None:
         self.entries[key] = entry
@@ -123,17 +121,22 @@ class Journal:
         if not self.entries:
             self._disk.remove(self._path)
             return
-        files = {key: _fields(entry) for key, entry in self.entries.items()}
-        held = {"version": VERSION, "folders": self.folders, "files": files}
-        self._disk.replace_view(self._path, (json_text.pretty(held) + "\n").encode(), durable=True)
+        files = {
+            key: {"original": entry.original, "written": entry.written, "before": entry.before}
+            for key, entry in self.entries.items()
+        }
+        fields = {"version": VERSION, "folders": self.folders, "files": files}
+        raw = (json_text.pretty(fields) + "\n").encode()
+        self._disk.replace_view(self._path, raw, durable=True)
         self._disk.sync_folder(self.folder)
 
 
-def _fields(entry: Entry) -> Fields:
-    return {"original": entry.original, "written": entry.written, "before": entry.before}
+def _items(value: Json) -> list[tuple[str, Json]]:
+    return list(value.items()) if isinstance(value, dict) else []
 
 
-def _entry(fields: object) -> Entry | None:
+def _parse(fields: Json) -> Entry | None:
+    """Return an entry; ``None`` if the fields are not those of one."""
     if not isinstance(fields, dict):
         return None
     original, written, before = (fields.get(name) for name in ("original", "written", "before"))
@@ -141,8 +144,4 @@ def _entry(fields: object) -> Entry | None:
         return None
     if not isinstance(before, str) or not isinstance(written, list):
         return None
-    return Entry(original, [one for one in written if isinstance(one, str)], before)
-
-
-def _is_path(value: object) -> bool:
-    return isinstance(value, str) and os.path.isabs(value)
+    return Entry(original, [text for text in written if isinstance(text, str)], before)

@@ -1,60 +1,39 @@
-"""``init`` and ``uninstall``: what is ours in a client's files, and those files as they were.
+"""``init`` and ``uninstall``: add our entries to a client's files, and remove them again.
 
-Everything is looked at before anything is written: what cannot be changed is refused, untouched.
-The journal is written before a file is, and corrected after one was restored; so a run that dies
-leaves a whole file, old or new, and the next run makes sense of both.
+Both look at every file before they write one: if a file cannot be changed, nothing is.
 """
 
 from __future__ import annotations
 
 import os
 
-from holdfast.errors import Refused
-from holdfast.install.advice import notes_on, notes_on_sandbox, notes_on_skills
-from holdfast.install.agents import AGENTS, LOCAL, TEAM, USER, agent_named
+from holdfast.core import json_text
+from holdfast.install import sandbox
+from holdfast.install.agents import AGENTS, COMMAND, LOCAL, SCOPES, TEAM, USER, agent_named
+from holdfast.install.changes import Change, Changes
 from holdfast.install.client_files import (
-    Place,
+    ClientFile,
     SettingsFile,
-    all_of,
-    sandbox_of,
-    servers_of,
-    settings_of,
-    skills_of,
+    all_files,
+    sandbox_file,
+    server_files,
+    settings_file,
+    skill_files,
 )
-from holdfast.install.diffs import unified
-from holdfast.install.journal import Journal, following
 from holdfast.storage.ledger import Ledger
-from holdfast.storage.shared_file import clear_spares, settle
 from holdfast.system.disk import Disk
-from holdfast.workspace.location import Workspace, find, person_folder
+from holdfast.workspace.location import Workspace, find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator
 
-    from holdfast.core.types import Fields
     from holdfast.install.agents import Agent
-    from holdfast.install.client_files import SandboxFile
-
-
-class Change:
-    """What became of one file, or would become of it."""
-
-    __slots__ = ("after", "before", "how", "place")
-
-    def __init__(self, place: Place, before: bytes | None, after: bytes | None, how: str) -> None:
-        self.place = place
-        self.before = before
-        self.after = after
-        self.how = how
-
-    def as_fields(self) -> Fields:
-        diff = unified(self.before, self.after, self.place.shown)
-        return {"path": self.place.shown, "change": self.how, "diff": diff}
+    from holdfast.install.client_files import SandboxFile, SkillFile
 
 
 class Outcome:
-    """The files, each with its change, and what else there is to know."""
+    """The change of each file, and notes for the user."""
 
     __slots__ = ("changes", "notes")
 
@@ -71,240 +50,133 @@ def init(
     enforce: bool = False,
     dry_run: bool = False,
 ) -> Outcome:
-    """Puts hooks and skills into a client's files: the team's, the person's here, or everywhere."""
+    """Add hooks and skills to a client's files; raise ``Refused`` if one cannot be changed.
+
+    ``scope`` is ``team`` (in the project), ``local`` (the user's, in the project) or ``user`` (the
+    user's, for all projects). ``enforce`` adds the hooks that can hold an agent back.
+    """
     workspace = find(path)
     client = agent_named(agent)
-    settings = settings_of(client, scope, workspace, enforce=enforce)
-    skills = skills_of(client, scope, workspace)
-    places: list[Place] = [settings, *servers_of(client, scope, workspace), *skills]
+    settings = settings_file(client, scope, workspace, enforce=enforce)
+    skills = skill_files(client, scope, workspace)
+    files: list[ClientFile] = [settings, *server_files(client, scope, workspace), *skills]
     disk = Disk()
     notes: list[str] = []
-    run = _Run(disk, workspace, scope, notes)
-    changes = [run.with_ours(place) for place in places]
-    sandbox = sandbox_of(client, workspace)
-    own_run = _Run(disk, workspace, USER, notes)
-    own_changes = [] if sandbox is None else [own_run.with_ours(sandbox)]
+    run = Changes(disk, workspace, scope, notes)
+    changes = [run.plan_add(file) for file in files]
+    config = sandbox_file(client, workspace)
+    user_run = Changes(disk, workspace, USER, notes)
+    config_change = None if config is None else user_run.plan_add(config)
     if not dry_run and any(change.after != change.before for change in changes):
-        changes = run.put_in(places)
-    if sandbox is not None:
+        changes = run.add(files)
+    if config is not None and config_change is not None:
         if not dry_run:
-            own_changes = [_allow(own_run, sandbox, disk, own_changes[0])]
-            # A command in the sandbox cannot name it: git's own folder is read-only there.
+            config_change = _allow_ledger(user_run, config, disk, config_change)
+            # A command in the sandbox cannot name the worktree: it cannot write git's folder.
             workspace.take_name(disk, Ledger(workspace.home, disk, 0.0).has_worktree)
-        notes += notes_on_sandbox(sandbox, disk, own_changes[0].after or b"")
-    changes += own_changes
-    after = {change.place.key: change.after or b"" for change in changes}
-    notes += notes_on(settings, workspace, disk, after[settings.key], enforce=enforce)
-    notes += notes_on_skills(settings, [s.shown for s in skills if after[s.key] != s.text])
+        notes += _sandbox_notes(config, disk, config_change.after or b"")
+        changes.append(config_change)
+    after = {change.file.key: change.after or b"" for change in changes}
+    notes += _settings_notes(settings, workspace, disk, after[settings.key], enforce=enforce)
+    notes += _skill_notes(settings, [skill for skill in skills if after[skill.key] != skill.text])
     return Outcome(changes, notes)
 
 
 def uninstall(
     path: str = ".", *, agent: str | None = None, scope: str | None = None, dry_run: bool = False
 ) -> Outcome:
-    """Takes all of ours out again; a file that nobody else changed is what it was, byte for byte.
+    """Remove what ``init`` added. A file that only Holdfast changed is restored byte for byte.
 
-    Without an agent all of them are meant; without a scope the project's files, the team's and the
-    person's.
+    Without ``agent``, do it for all clients; without ``scope``, for all files in the project.
     """
     workspace = find(path)
     agents = [agent_named(agent)] if agent is not None else list(AGENTS.values())
     scopes = (TEAM, LOCAL) if scope is None else (scope,)
     disk = Disk()
-    places = all_of(agents, scopes, workspace, disk)
+    files = all_files(agents, scopes, workspace, disk)
+    configs = _unused_sandbox_files(agents, scopes, workspace, disk)
     notes: list[str] = []
-    run = _Run(disk, workspace, scopes[0], notes)
-    changes = [change for place in places if (change := run.without_ours(place)) is not None]
-    own_run = _Run(disk, workspace, USER, notes)
-    own_places = _sandboxes(agents, scopes, workspace, disk)
-    own_changes = [one for place in own_places if (one := own_run.without_ours(place)) is not None]
+    run = Changes(disk, workspace, scopes[0], notes)
+    user_run = Changes(disk, workspace, USER, notes)
+    changes = [change for file in files if (change := run.plan_remove(file))]
+    config_changes = [change for file in configs if (change := user_run.plan_remove(file))]
     if not dry_run:
-        # The folder goes last: a sandbox that is told to mount it does not start without it.
-        own_changes = own_run.take_out(own_places, own_changes)
-        changes = run.take_out(places, changes)
-        for place in own_places if own_changes else ():
-            disk.remove_folder(place.folder)
-    return Outcome(changes + own_changes, notes)
+        # The folder goes last: a sandbox that should mount it does not start without it.
+        config_changes = user_run.remove(configs, config_changes)
+        changes = run.remove(files, changes)
+        for config in configs if config_changes else ():
+            disk.remove_folder(config.folder)
+    return Outcome(changes + config_changes, notes)
 
 
-def _allow(run: _Run, place: SandboxFile, disk: Disk, planned: Change) -> Change:
-    """Let Codex's sandbox write the ledger's folder, which has to be there before."""
-    disk.make_folder(place.folder, 0o700)
+def _allow_ledger(run: Changes, config: SandboxFile, disk: Disk, planned: Change) -> Change:
+    """Let Codex's sandbox write the ledger's folder, after making it."""
+    disk.make_folder(config.folder, 0o700)
     if planned.after == planned.before:
         return planned
     try:
-        return run.put_in([place])[0]
+        return run.add([config])[0]
     except OSError as error:
-        # Some have their configuration from elsewhere, read-only; the hooks are in place.
-        run.notes.append(f"{place.shown} could not be written ({error.strerror or error})")
-        return Change(place, planned.before, planned.before, "unchanged")
+        # Some users have a read-only configuration from elsewhere; the hooks work without it.
+        run.notes.append(f"{config.name} could not be written ({error.strerror or error})")
+        return Change(config, planned.before, planned.before, "unchanged")
 
 
-def _sandboxes(
+def _unused_sandbox_files(
     agents: list[Agent], scopes: tuple[str, ...], workspace: Workspace, disk: Disk
 ) -> list[SandboxFile]:
-    """Return the configuration that names the ledger's folder, if nothing of Codex's stays."""
+    """Return Codex's configuration if no hook of Codex remains after this run."""
     codex = AGENTS["codex"]
-    found = sandbox_of(codex, workspace) if codex in agents else None
+    config = sandbox_file(codex, workspace) if codex in agents else None
     others = [scope for scope in codex.files if scope not in scopes]
-    stays = any(SettingsFile(codex, scope, workspace).has_ours(disk) for scope in others)
-    return [] if found is None or stays else [found]
+    is_used = any(SettingsFile(codex, scope, workspace).has_ours(disk) for scope in others)
+    return [] if config is None or is_used else [config]
 
 
-class _Run:
-    """One change of settings files, with the journal that goes with them."""
+def _settings_notes(
+    settings: SettingsFile, workspace: Workspace, disk: Disk, raw: bytes, *, enforce: bool
+) -> Iterator[str]:
+    """Yield what the user should know about a settings file with this content."""
+    agent = settings.agent
+    if settings.scope == TEAM and not _is_on_path(COMMAND.partition(" ")[0]):
+        yield "holdfast is not on the PATH, but the team's settings run it by name"
+    if enforce:
+        kinds = ", ".join([f'"{kind}"' for kind in agent.enforceable()])
+        yield f"choose what to enforce in .claude/holdfast.toml: enforce = [{kinds}]"
+    if json_text.loads(raw).get("disableAllHooks") is True:
+        yield f"{settings.name} disables all hooks (disableAllHooks)"
+    for scope in SCOPES:
+        if scope == settings.scope or scope not in agent.files:
+            continue
+        other = SettingsFile(agent, scope, workspace)
+        if other.path != settings.path and other.has_ours(disk):
+            surplus = settings if other.scope == TEAM else other
+            yield (
+                f"{other.name} has the hook too, so it runs twice at each event; remove one: "
+                f"holdfast uninstall --agent {agent.name} --{surplus.scope}"
+            )
+    if agent.note:
+        yield agent.note
 
-    def __init__(self, disk: Disk, workspace: Workspace, scope: str, notes: list[str]) -> None:
-        self._disk = disk
-        self._workspace = workspace
-        self._is_own = scope == USER
-        self.notes = notes
-        folder = person_folder() if self._is_own else workspace.home
-        self._journal = Journal(disk, folder)
 
-    def with_ours(self, place: Place) -> Change:
-        """What there is to be done to a file so that it has what is ours."""
-        before = self._disk.read(place.target())
-        after = place.with_ours(before, self._journal.entries.get(place.key))
-        return _put_in(place, before, after)
-
-    def put_in(self, places: Sequence[Place]) -> list[Change]:
-        done: list[Change] = []
-
-        def write() -> None:
-            done.extend([self._put_in(place) for place in places])
-
-        self._locked(write, [os.path.dirname(place.target()) for place in places])
-        return done
-
-    def _put_in(self, place: Place) -> Change:
-        seen: list[tuple[bytes | None, bytes]] = []
-
-        def prepare(raw: bytes | None) -> bytes:
-            earlier = self._journal.entries.get(place.key)
-            after = place.with_ours(raw, earlier)
-            seen.append((raw, after))
-            if after != raw:
-                original = place.without_ours(raw, earlier)
-                text = None if original is None else original.decode()
-                self._journal.keep(place.key, following(earlier, text, raw, after))
-            return after
-
-        target = place.target()
-        self._clear(place)
-        settle(self._disk, target, prepare)
-        return _put_in(place, *seen[-1])
-
-    def without_ours(self, place: Place) -> Change | None:
-        """What there is to be done to a file; nothing where nothing of ours is in it."""
-        if not os.path.isfile(place.path):
-            return None
-        if place.is_elsewhere():
-            if place.key in self._journal.entries:
-                place.target()  # which refuses it: what we put there is to be taken out by hand
-            return None
-        before = self._disk.read(place.path)
-        entry = self._journal.entries.get(place.key)
-        after = place.without_ours(before, entry)
-        if after == before or before is None:
-            return None
-        place.target()
-        if after is None:
-            return Change(place, before, after, "removed")
-        alone = entry is not None and entry.is_ours_alone(before)
-        return Change(place, before, after, "restored" if alone else "changed")
-
-    def take_out(self, places: Sequence[Place], planned: list[Change]) -> list[Change]:
-        """Does it, and forgets what was noted of files that have nothing of ours any more."""
-        is_known = any(place.key in self._journal.entries for place in places)
-        if not planned and not is_known and not self._journal.is_at_work():
-            return []
-        done: list[Change] = []
-
-        def write() -> None:
-            for place in places:
-                is_known = place.key in self._journal.entries
-                if is_known:
-                    self._clear(place)
-                if (change := self.without_ours(place)) is not None:
-                    self._take_out(place, change)
-                    done.append(change)
-                if is_known:
-                    self._leave([os.path.dirname(place.path)])
-                    self._journal.drop(place.key)
-
-        folders = [os.path.dirname(place.path) for place in places]
-        self._locked(write, [folder for folder in folders if os.path.isdir(folder)])
-        return done
-
-    def _take_out(self, place: Place, change: Change) -> None:
-        def prepare(raw: bytes | None) -> bytes | None:
-            change.before = raw
-            change.after = place.without_ours(raw, self._journal.entries.get(place.key))
-            return change.after
-
-        settle(self._disk, place.target(), prepare)
-
-    def _clear(self, place: Place) -> None:
-        try:
-            target = place.target()
-        except Refused:
-            return  # Whatever stands there now, nothing of ours can be beside it.
-        entry = self._journal.entries.get(place.key)
-        kept = clear_spares(
-            self._disk, target, lambda found: entry is not None and entry.knows(found)
+def _skill_notes(settings: SettingsFile, others: list[SkillFile]) -> Iterator[str]:
+    """Yield what the user should know about skills; ``others`` are files that are not ours."""
+    if settings.agent.skills_folder(settings.scope) is None:
+        yield (
+            "no skills were added: they are for a team or for all your projects, so run holdfast "
+            f"init --agent {settings.agent.name}, or add --user"
         )
-        self.notes += [f"a file that somebody saved during an earlier run is {k}" for k in kept]
-
-    def _locked(self, write: Callable[[], None], folders: list[str]) -> None:
-        """Writes under the journal's lock."""
-        journal = self._journal
-        if not self._is_own:
-            self._workspace.check_home()
-        near = [journal.folder, *folders]
-        made = _missing(near)
-        fd = journal.lock()
-        try:
-            journal.load()
-            journal.folders += [folder for folder in made if folder not in journal.folders]
-            if not self._is_own:
-                self._workspace.prepare(self._disk, self.notes.append)
-            write()
-        finally:
-            journal.keeps_folder = self._is_mounted()
-            journal.unlock(fd)
-            self._leave(near)
-
-    def _is_mounted(self) -> bool:
-        """True if Codex's sandbox is told to mount the journal's folder."""
-        try:
-            sandbox = None if self._is_own else sandbox_of(AGENTS["codex"], self._workspace)
-        except Refused:
-            return False
-        return sandbox is not None and sandbox.names_folder(self._disk)
-
-    def _leave(self, near: list[str]) -> None:
-        """Folders that were made, and are empty, go again."""
-        journal = self._journal
-        for folder in reversed(journal.folders):
-            if folder == journal.folder and journal.keeps_folder:
-                continue
-            # The journal of a project lies in it, so it is a stranger's word too.
-            if any(f"{one}{os.sep}".startswith(f"{folder}{os.sep}") for one in near):
-                self._disk.remove_folder(folder)
+    for skill in others:
+        yield f"{skill.name} differs from Holdfast's version, and was not changed"
 
 
-def _put_in(place: Place, before: bytes | None, after: bytes) -> Change:
-    how = "unchanged" if after == before else "created" if before is None else "changed"
-    return Change(place, before, after, how)
+def _sandbox_notes(config: SandboxFile, disk: Disk, raw: bytes) -> Iterator[str]:
+    """Yield why commands cannot write the ledger with this content of Codex's configuration."""
+    obstacle = sandbox.obstacle(config.parse(raw), config.team_config(disk), config.folder)
+    if obstacle is not None:
+        yield f"Codex's commands cannot write the ledger: {obstacle[0]}; {obstacle[1]}"
 
 
-def _missing(folders: list[str]) -> list[str]:
-    """The folders that would have to be made for these, the outer ones first."""
-    found = set()
-    for folder in folders:
-        above = folder
-        while not os.path.isdir(above) and os.path.dirname(above) != above:
-            found.add(above)
-            above = os.path.dirname(above)
-    return sorted(found, key=len)
+def _is_on_path(name: str) -> bool:
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return any(os.access(os.path.join(folder, name), os.X_OK) for folder in folders if folder)

@@ -447,12 +447,6 @@ class Keeper:
                 return bool(event["at"] < lost_at)
         return True
 
-    def examine(self) -> list[Fields]:
-        """Check everything that Holdfast needs here; return a row for each check."""
-        from holdfast.install import doctor
-
-        return doctor.examine(self)
-
     def _pushed(self, state: Workflow, branch: str | None) -> str | None:
         """Return the remote branch that has the work, if only the pull request is missing."""
         from holdfast.core.next_step import PULL_REQUEST
@@ -483,13 +477,13 @@ class Keeper:
         if repeated is not None:
             return repeated
         state = self._session.look(workflow)
-        order = gates.gate_order(self.workspace, state, gate, list(words), timeout)
-        fields, after, note = gates.run_gate(self.workspace, order, echo, is_cancelled)
+        command = gates.gate_command(self.workspace, state, gate, list(words), timeout)
+        fields, after, note = gates.run_gate(self.workspace, command, echo, is_cancelled)
         passed = fields["exit_code"] == 0
         args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
         receipt = self._session.do("record_gate", args, workflow=state["id"], id=id, asked=asked)
         receipt.state = evidence.with_stale_gates(receipt.state, after)
-        notes = (note, gates.undeclared(self.workspace, state, gate))
+        notes = (note, gates.undeclared_note(self.workspace, state, gate))
         receipt.notes += [said for said in notes if said is not None]
         return receipt
 
@@ -502,7 +496,7 @@ class Keeper:
 
         args = {"gate": gate, "passed": passed, "fields": plain(fields or {})}
         receipt = self.do("record_gate", args, workflow=workflow, id=id)
-        note = gates.undeclared(self.workspace, receipt.state, gate)
+        note = gates.undeclared_note(self.workspace, receipt.state, gate)
         receipt.notes += [] if note is None else [note]
         return receipt
 
@@ -533,8 +527,8 @@ class Keeper:
         if repeated is not None:
             return repeated
         state = self.show(workflow=workflow).state
-        order = gates.Order(list(words), timeout)
-        tests = gates.run_tests(self.workspace, order, echo)
+        command = gates.GateCommand(list(words), timeout)
+        tests = gates.run_tests(self.workspace, command, echo)
         args = {"tests": tests}
         return self._session.do("record_tests", args, workflow=state["id"], id=id, asked=asked)
 
@@ -571,7 +565,7 @@ class Keeper:
         from holdfast.evidence import gates
 
         state = self.show(workflow=workflow).state
-        files = gates.touched(self.workspace, state)
+        files = gates.touched_files(self.workspace, state)
         return self.do("record_files", {"files": files}, workflow=state["id"], id=id)
 
     def _tree_of(self, state: Workflow) -> str | None:

@@ -154,7 +154,7 @@ class Driver:
             kept = {}
         match kept:
             case {"turn": same, "head": str(begun)} if (
-                same == turn and head is not None and git.has(self._root, head, begun)
+                same == turn and head is not None and git.is_descendant(self._root, head, begun)
             ):
                 return begun
         line = json_text.line_of({"turn": turn, "head": head})
@@ -210,7 +210,7 @@ class Driver:
 
     def _run(self, command: list[str] | str, given: bytes) -> Outcome:
         return run_command(
-            command, self._root, limit_s=self._seconds, given=given, held=(self._held,)
+            command, self._root, limit_s=self._seconds, stdin=given, lock_fds=(self._held,)
         )
 
     # Reporting

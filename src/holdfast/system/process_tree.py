@@ -1,9 +1,9 @@
-"""The processes that a command started, and their end.
+"""Find and end the processes that a command started.
 
-A command runs in a session of its own, so its process group has its number. Whoever left the group
-is found through ``/proc``: by the chain of parents, and by the sessions and groups of those found.
-Where there is no ``/proc``, only the group can be ended. The command itself is not waited for until
-all is over: as long as it is a zombie, nobody else can get its number.
+A command leads a session of its own, so its process group has its pid. Detached processes, which
+left the group, are found through ``/proc`` by their parents, sessions and groups. Without ``/proc``
+only the group can be ended. The command itself is waited for last: while it is a zombie, no other
+process can get its pid.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _PROC = "/proc"
 _DEAD = (b"Z", b"X")
 
 
-class Family:
+class ProcessTree:
     """A command that leads its own session, and all processes that it started."""
 
-    __slots__ = ("_command", "_strays")
+    __slots__ = ("_command", "_detached")
 
     def __init__(self, command: subprocess.Popen[bytes]) -> None:
         self._command = command
-        self._strays: dict[int, bytes] = {}
+        self._detached: dict[int, bytes] = {}
 
     def has_ended(self) -> bool:
-        """Whether the command itself has; its number stays taken where the system can do that."""
+        """Return True if the command has ended; keep its pid taken where the system allows it."""
         if self._command.returncode is not None:
             return True
         if not hasattr(os, "waitid"):
@@ -38,51 +38,51 @@ class Family:
         how = os.WEXITED | os.WNOHANG | os.WNOWAIT
         try:
             return os.waitid(os.P_PID, self._command.pid, how) is not None
-        except ChildProcessError:  # whoever started us ignores the end of children
+        except ChildProcessError:  # our parent made us ignore SIGCHLD
             return True
 
-    def find_strays(self) -> None:
-        """Remembers the descendants that left the group, while their parents still tell of them."""
+    def find_detached(self) -> None:
+        """Remember descendants that left the group, while their parents are still alive."""
         leader = self._command.pid
-        everyone = _everyone()
+        processes = _processes()
         found, before = {leader}, 0
         while len(found) > before:
             before = len(found)
-            found |= {pid for pid, process in everyone.items() if found & process.belongs_to}
-        for pid in found & everyone.keys():
-            if everyone[pid].group != leader:
-                self._strays[pid] = everyone[pid].since
+            found |= {pid for pid, process in processes.items() if found & process.belongs_to}
+        for pid in found & processes.keys():
+            if processes[pid].group != leader:
+                self._detached[pid] = processes[pid].since
 
     def is_gone(self) -> bool:
-        """Whether nobody of the group and none of the strays is left."""
-        everyone = _everyone()
+        """Return True if no process of the group and no detached one is alive."""
+        processes = _processes()
         leader = self._command.pid
-        if not everyone:
+        if not processes:
             return self.has_ended() and not _send(os.killpg, leader, 0)
         return not any(
-            process.group == leader or self._strays.get(pid) == process.since
-            for pid, process in everyone.items()
+            process.group == leader or self._detached.get(pid) == process.since
+            for pid, process in processes.items()
         )
 
     def terminate(self) -> None:
-        """Asks the group and the strays to end."""
+        """Ask the group and the detached processes to end."""
         _send(os.killpg, self._command.pid, signal.SIGTERM)
-        self._send_to_strays(signal.SIGTERM)
+        self._signal_detached(signal.SIGTERM)
 
-    def kill(self, *, with_strays: bool = True) -> None:
-        """Ends the group, and who left it."""
+    def kill(self, *, with_detached: bool = True) -> None:
+        """Kill the group and the detached processes."""
         try:
-            if with_strays:
-                self.find_strays()
+            if with_detached:
+                self.find_detached()
         finally:
             _send(os.killpg, self._command.pid, signal.SIGKILL)
-            self._send_to_strays(signal.SIGKILL)
+            self._signal_detached(signal.SIGKILL)
 
-    def _send_to_strays(self, number: int) -> None:
-        everyone = _everyone() if self._strays else {}
-        for pid, since in self._strays.items():
-            # A number may be somebody else's by now.
-            if pid in everyone and everyone[pid].since == since:
+    def _signal_detached(self, number: int) -> None:
+        processes = _processes() if self._detached else {}
+        for pid, since in self._detached.items():
+            # Another process may have the pid by now.
+            if pid in processes and processes[pid].since == since:
                 _send(os.kill, pid, number)
 
 
@@ -96,27 +96,27 @@ class _Process:
         self.since = stat[19]
 
 
-def _everyone() -> dict[int, _Process]:
-    """All processes that live; none where the system does not tell."""
+def _processes() -> dict[int, _Process]:
+    """Return all live processes; none without ``/proc``."""
     try:
         names = [name for name in os.listdir(_PROC) if name.isdigit()]
     except OSError:
         return {}
-    found = {}
+    processes = {}
     for name in names:
         try:
             with open(f"{_PROC}/{name}/stat", "rb") as file:
                 # The program's name comes first, in brackets, and may hold brackets and spaces.
                 stat = file.read().rpartition(b")")[2].split()
-        except OSError:  # it ended meanwhile
+        except OSError:  # The process ended meanwhile.
             continue
         if len(stat) > 19 and stat[0] not in _DEAD:
-            found[int(name)] = _Process(stat)
-    return found
+            processes[int(name)] = _Process(stat)
+    return processes
 
 
 def _send(how: Callable[[int, int], None], pid: int, number: int) -> bool:
-    """Whether there was somebody to send it to."""
+    """Send a signal; return False if there is no such process."""
     try:
         how(pid, number)
     except (ProcessLookupError, PermissionError):

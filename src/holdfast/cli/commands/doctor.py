@@ -11,7 +11,9 @@ UNWELL = 1
 
 
 def doctor(keeper: Keeper, _args: Arguments) -> Answer:
-    checks = keeper.examine()
+    from holdfast.install.doctor import examine
+
+    checks = examine(keeper)
     answer: Answer = {"kind": "check", "data": {"checks": checks}}
     if any(check["status"] == "bad" for check in checks):
         answer["code"] = UNWELL

@@ -22,7 +22,7 @@ def hook(args: Arguments) -> Answer:
 
         main()
         return {"kind": "silence", "data": {}}
-    from holdfast.hooks.handlers import EVENTS, Call, plan_for
+    from holdfast.hooks.handlers import EVENTS, HookCall, plan_for
     from holdfast.hooks.quick_check import folder_of
     from holdfast.workspace.location import find
 
@@ -36,7 +36,7 @@ def hook(args: Arguments) -> Answer:
     told = {"hook_event_name": event, "cwd": os.getcwd(), "stop_hook_active": False}
     if args["session"]:
         told["session_id"] = args["session"]
-    plan = plan_for(Call(told, find(folder_of(told)).root))
+    plan = plan_for(HookCall(told, find(folder_of(told)).root))
     answer = plan.answer or {}
     context = answer.get("hookSpecificOutput", {}).get("additionalContext", "")
-    return {"kind": "plan", "data": {"does": plan.says, "answer": answer, "context": context}}
+    return {"kind": "plan", "data": {"does": plan.summary, "answer": answer, "context": context}}

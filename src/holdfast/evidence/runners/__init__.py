@@ -1,6 +1,5 @@
-"""One module for each runner of tests: how its output is recognised, and what it says.
+"""One module for each test runner: how to recognise its output, and how to parse it.
 
-``SUMMARY`` matches a line that only the end of a run has, ``OPENING`` one that stands earlier, and
-``read`` takes the lines of a run. All of it follows what the tools really print; the tests have
-samples of several versions.
+``SUMMARY`` matches a line at the end of a run, ``OPENING`` an earlier one, and ``parse`` takes the
+lines of a run. The tests have real output of several versions of each runner.
 """

@@ -1,8 +1,8 @@
-"""cargo: the unit tests, the integration tests and the documentation's tests of one run.
+"""cargo: the unit tests, integration tests and documentation tests of one run.
 
-Each binary prints its own result; they are added up. One that died is named by what cargo calls
-it, such as ``--test whole``, and counts as one test that failed. Code that does not compile has an
-error and no tests.
+Each binary prints a result of its own; they are added up. A binary that crashed has the name that
+cargo gives it, such as ``--test whole``, and counts as one failed test. Code that does not compile
+gives an error and no tests.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOT_THE_CAUSE = re.compile(
 )
 
 
-def read(lines: list[str]) -> Tally:
+def parse(lines: list[str]) -> Tally:
     reader = _Reader()
     for line in lines:
         reader.read(line)
@@ -37,7 +37,7 @@ def read(lines: list[str]) -> Tally:
 
 
 class _Reader:
-    """Remembers what the next line belongs to."""
+    """Keeps track of the section and the test that a line belongs to."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -74,7 +74,7 @@ class _Reader:
             self.tally.blame(line)
 
     def _judge(self, name: str, verdict: str) -> None:
-        """What a test prints may stand between its name and the verdict."""
+        """Record a verdict, or remember the name if the test's output comes before the verdict."""
         self._unfinished = ""
         for suffix in _SUFFIXES:
             name = name.removesuffix(suffix)
@@ -86,7 +86,7 @@ class _Reader:
             self._unfinished = name
 
     def _list(self, line: str) -> None:
-        """``failures:`` stands before the output of those that failed, and before their names."""
+        """Record a failed test. ``failures:`` precedes both the output and the list of names."""
         if line.startswith("    "):
             self.tally.fail(line.strip())
         else:

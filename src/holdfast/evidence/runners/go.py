@@ -1,7 +1,7 @@
-"""go: ``go test``, plain, with ``-v`` or with ``-json``, over any number of packages.
+"""go: ``go test``, plain, with ``-v`` or with ``-json``, for any number of packages.
 
-Without ``-v`` only what failed is named, so how many passed is not told. A package that fails
-without a failing test (it does not build, it exits, it takes too long) is named in its place.
+Without ``-v`` the output names only failed tests, and there is no count of passed ones. A package
+that fails without a failed test (build error, exit, timeout) counts as a failed test of its name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DOES_NOT_BUILD = re.compile(r"(?:vet: )?+[^\s:]++(?<=\.go):\d++:\d++: ")
 _KINDS = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
 
 
-def read(lines: list[str]) -> Tally:
+def parse(lines: list[str]) -> Tally:
     reader = _Reader()
     for line in lines:
         if line.startswith("{") and _IS_EVENT.match(line):
@@ -34,7 +34,7 @@ def read(lines: list[str]) -> Tally:
 
 
 class _Reader:
-    """Packages that run at the same time are mixed in the events, so each is kept apart."""
+    """Keeps the state of each package apart: events of parallel packages are mixed."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -66,7 +66,7 @@ class _Reader:
             self._read_package(package, line)
 
     def _begin(self, package: str) -> None:
-        """Only ``-v`` says that a test begins; then those that pass are told as well."""
+        """Handle the start of a test. Only ``-v`` prints it; then passed tests are listed too."""
         self._logged.pop(package, None)
         self._is_failing.discard(package)
         self.tally.count("passed", 0)
@@ -79,7 +79,7 @@ class _Reader:
         elif verdict == "FAIL":
             self.tally.fail(name)
             self._has_failed.add(package)
-            # What it logged stands above with -v, and below without.
+            # With -v, a test's log comes before the verdict; without, after it.
             self.tally.blame(self._logged.get(package, ""))
             self._is_failing.add(package)
 

@@ -1,7 +1,7 @@
-"""jest: the default reporter, which names only what failed, and the verbose one.
+"""jest: the default reporter, which names only failed tests, and the verbose one.
 
-A file that could not be run at all is named like a test, and counts as one that failed. What is
-skipped and what is still to be written are counted together.
+A file that could not run counts as a failed test of its name. Skipped and todo tests are counted
+together.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _FILE = re.compile(r" ?+(?:PASS|FAIL) ++")
 _TOOK = re.compile(r" \(\d++(?:\.\d++)?+ m?+s\)$")
 _PASSED, _FAILED = "✓√", "✕×"  # noqa: RUF001 - these are what it prints, the latter on Windows
 _TEST = re.compile(rf" ++([{_PASSED}{_FAILED}]) ")
-_LEFT_OUT = re.compile(r" ++[○✎] ")
+_SKIPPED = re.compile(r" ++[○✎] ")
 _FAILURE = "  ● "
 _CONSOLE = "Console"
 _NOT_RUN = "Test suite failed to run"
 _REPEATED = "Summary of all failing tests"
 _BETWEEN = " › "  # noqa: RUF001 - the same
-_TOLD = {"failed": "failed", "passed": "passed", "skipped": "skipped", "todo": "skipped"}
+_COUNTED = {"failed": "failed", "passed": "passed", "skipped": "skipped", "todo": "skipped"}
 
 
-def read(lines: list[str]) -> Tally:
+def parse(lines: list[str]) -> Tally:
     reader = _Reader()
     for line in lines:
         reader.read(line)
@@ -37,7 +37,7 @@ def read(lines: list[str]) -> Tally:
 
 
 class _Reader:
-    """Remembers the file, and the suites that the verbose reporter is in."""
+    """Keeps track of the file, and of the suites in the verbose reporter."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -51,7 +51,7 @@ class _Reader:
         if _IS_SUMMARY.match(line):
             self._count(line)
         elif line == _REPEATED:
-            # With other paths than above, so these names are taken only if those were lost.
+            # The paths differ from those above, so use these names only if there are no others.
             self._is_repeated = bool(self.tally.failing)
         elif self._is_repeated:
             return
@@ -69,11 +69,11 @@ class _Reader:
             self.tally.blame(line)
 
     def _count(self, line: str) -> None:
-        self.tally.count_nothing()
+        self.tally.reset_counts()
         for part in line.partition(":")[2].split(", "):
-            number, _, what = part.strip().partition(" ")
-            if what in _TOLD and number.isdecimal():
-                self.tally.count(_TOLD[what], int(number[:9]))
+            number, _, kind = part.strip().partition(" ")
+            if kind in _COUNTED and number.isdecimal():
+                self.tally.count(_COUNTED[kind], int(number[:9]))
 
     def _fail(self, name: str) -> None:
         self._suites = None
@@ -85,12 +85,12 @@ class _Reader:
             self.tally.fail(self._file + _BETWEEN + name)
 
     def _read_tree(self, suites: list[str], line: str) -> None:
-        """Two spaces deeper for each suite."""
+        """Read a line of the verbose tree: two spaces per suite."""
         text = line.lstrip(" ")
         del suites[max(0, (len(line) - len(text)) // 2 - 1) :]
         test = _TEST.match(line)
         if test is None:
-            if not _LEFT_OUT.match(line):
+            if not _SKIPPED.match(line):
                 suites.append(cut(text))
             return
         name = _BETWEEN.join([self._file, *suites, _without_time(line[test.end() :])])

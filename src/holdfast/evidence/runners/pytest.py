@@ -1,7 +1,7 @@
 """pytest: quiet, verbose, with ``-rA``, and with xdist.
 
-The names of failing tests stand in the short summary. Those of passing ones are told only by
-``-v``, and by ``-rA`` or ``-rp``. Errors, such as a fixture or a file that fails, count as failed.
+Names of failed tests are in the short summary. Names of passed tests are printed only with ``-v``,
+``-rA`` or ``-rp``. Errors, such as a fixture or a file that fails, count as failed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ SUMMARY = (
 OPENING = r"=++ (?:test session starts|short test summary info) ="
 
 _IS_SUMMARY = re.compile(SUMMARY)
-_TOLD = {"failed": "failed", "error": "failed", "errors": "failed"}
-_TOLD |= {"passed": "passed", "skipped": "skipped"}
+_COUNTED = {"failed": "failed", "error": "failed", "errors": "failed"}
+_COUNTED |= {"passed": "passed", "skipped": "skipped"}
 _BEGINNING = ("", "test session starts")
 _TROUBLES = ("ERRORS", "FAILURES")
 _SHORT_SUMMARY = "short test summary info"
@@ -30,7 +30,7 @@ _VERDICT = re.compile(r" (PASSED|FAILED|ERROR) *+(?:\[[ \d/%]++\])?+ *+$")
 _WORKER = re.compile(r"\[gw\d++\] (?:\[ *+\d++%\] )?+(PASSED|FAILED|ERROR) ")
 
 
-def read(lines: list[str]) -> Tally:
+def parse(lines: list[str]) -> Tally:
     tally = Tally()
     section = ""
     for line in lines:
@@ -50,11 +50,11 @@ def read(lines: list[str]) -> Tally:
 
 
 def _count(tally: Tally, line: str) -> None:
-    tally.count_nothing()
+    tally.reset_counts()
     for part in line.strip("= ").rpartition(" in ")[0].split(", "):
-        number, _, what = part.partition(" ")
-        if what in _TOLD:
-            tally.count(_TOLD[what], int(number))
+        number, _, kind = part.partition(" ")
+        if kind in _COUNTED:
+            tally.count(_COUNTED[kind], int(number))
 
 
 def _read_short(tally: Tally, line: str) -> None:
@@ -64,12 +64,12 @@ def _read_short(tally: Tally, line: str) -> None:
     elif verdict in ("FAILED", "ERROR"):
         _fail(tally, rest)
     elif line.startswith("SUBFAILED") and "::" in line:
-        # What follows the word describes the part; the test's id is one word with a file in it.
+        # The subtest's description comes first; the test's id is the word with the file in it.
         _fail(tally, line[line.rfind(" ", 0, line.index("::")) + 1 :])
 
 
 def _fail(tally: Tally, text: str) -> None:
-    """``id``, or ``id - reason``."""
+    """Record a failed test from ``id`` or ``id - reason``."""
     end, bracket = text.find(" - "), text.find("[")
     if 0 <= bracket < end:
         end = _end_of_parameters(text, bracket)
@@ -80,12 +80,12 @@ def _fail(tally: Tally, text: str) -> None:
 
 
 def _end_of_parameters(text: str, start: int) -> int:
-    """Brackets and that hyphen may stand in them: they end where as many are closed as opened."""
+    """Return the end of the parameters, which may contain brackets and the separator itself."""
     first = end = text.find(_AFTER_PARAMETERS, start)
-    is_open = 0
+    depth = 0
     while end >= 0:
-        is_open += text.count("[", start, end + 1) - text.count("]", start, end + 1)
-        if is_open == 0:
+        depth += text.count("[", start, end + 1) - text.count("]", start, end + 1)
+        if depth == 0:
             return end + 1
         start = end + 1
         end = text.find(_AFTER_PARAMETERS, start)

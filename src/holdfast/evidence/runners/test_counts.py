@@ -1,4 +1,4 @@
-"""What a runner's output tells, as it is gathered line by line."""
+"""Collect names and counts of tests while the output of a runner is parsed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields
 
 MAX_NAMES = 1_000
-MAX_NAME = 500
+MAX_NAME_CHARS = 500
 
 
 class Tally:
-    """Names and counts. A count that the output does not tell is left out."""
+    """Names and counts of tests. A count that the output does not have is left out."""
 
     __slots__ = ("counts", "error", "failing", "passing")
 
@@ -28,27 +28,27 @@ class Tally:
         self.passing[cut(name)] = None
 
     def blame(self, line: str) -> None:
-        """The first line that says what is wrong is kept."""
+        """Keep the first line that says what is wrong."""
         self.error = self.error or cut(line.strip())
 
-    def count(self, what: str, number: int) -> None:
-        self.counts[what] = self.counts.get(what, 0) + number
+    def count(self, kind: str, number: int) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + number
 
-    def count_nothing(self) -> None:
-        """For a summary that names only what is not zero."""
+    def reset_counts(self) -> None:
+        """Set all counts to 0, for a summary that names only the others."""
         self.counts = dict.fromkeys(("failed", "passed", "skipped"), 0)
 
     def fields(self) -> Fields:
-        # A test may pass and then fail to tidy up: it passes only if nothing says that it failed.
+        # A test may pass and fail in its teardown: it counts as passing only if it never failed.
         passing = [name for name in self.passing if name not in self.failing]
-        found = {
+        fields = {
             "failing": list(self.failing)[:MAX_NAMES],
             "passing": passing[:MAX_NAMES],
             "error": self.error,
         }
-        return {**{key: value for key, value in found.items() if value}, **self.counts}
+        return {**{key: value for key, value in fields.items() if value}, **self.counts}
 
 
 def cut(name: str) -> str:
-    """Also for what stands before many names: a long one would be copied for each of them."""
-    return name[:MAX_NAME]
+    """Cut a name; also used on prefixes, which would be repeated for every test."""
+    return name[:MAX_NAME_CHARS]

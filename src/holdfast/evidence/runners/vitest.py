@@ -1,9 +1,9 @@
 """vitest: the default reporter, the verbose one and the tree, from version 1 on.
 
-What failed is named in full at the end. What passed is named by the verbose reporter, and by the
-others as far as they show the suites around it: version 4 leaves these out, and then only tests
-outside of suites can be named. A file or a suite that could not be run at all is named like a test,
-and counts as one that failed. What is skipped and what is still to be written are counted together.
+Failed tests are listed with full names at the end. Passed tests are named by the verbose reporter,
+and by the others as far as they print the suites: version 4 omits them, so only tests outside
+suites have names. A file or suite that could not run counts as a failed test of its name. Skipped
+and todo tests are counted together.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _MARKED = re.compile(rf"( ++)([{_PASSED}{_FAILED}{_OPEN}]) ")
 _TESTS_OF_FILE = re.compile(r" \(\d++ tests?+[ )]")
 _TESTS_OF_SUITE = re.compile(r" \(\d++\)$")
 _EXTRA = re.compile(r" (?:\d++ms|\((?:retry|repeat) x\d++\)|\d++ MB heap used)$")
-_EXTRAS = 4
+_MAX_EXTRAS = 4
 _BETWEEN = " > "
-_TOLD = {"failed": "failed", "passed": "passed", "skipped": "skipped", "todo": "skipped"}
+_COUNTED = {"failed": "failed", "passed": "passed", "skipped": "skipped", "todo": "skipped"}
 
 
-def read(lines: list[str]) -> Tally:
+def parse(lines: list[str]) -> Tally:
     reader = _Reader()
     for line in lines:
         reader.read(line)
-    return reader.done()
+    return reader.finish()
 
 
 class _Reader:
-    """Remembers the file and the suites that a tree is in."""
+    """Keeps track of the file and the suites in a tree."""
 
     def __init__(self) -> None:
         self._tally = Tally()
@@ -47,8 +47,8 @@ class _Reader:
         self._not_run = 0
         self._is_failure = False
 
-    def done(self) -> Tally:
-        # The names at the end are whole; the marks count only when it was stopped before.
+    def finish(self) -> Tally:
+        # The list at the end has full names; marks are used only if the run was stopped before.
         for name in [] if self._tally.failing else self._crossed:
             self._tally.fail(name)
         if self._tally.counts:
@@ -84,7 +84,7 @@ class _Reader:
             self._is_failure = True
 
     def _read_tree(self, depth: int, mark: str, text: str) -> None:
-        """Two spaces deeper for each suite; the verbose reporter has whole names on one level."""
+        """Read a line of the tree, two spaces per suite; the verbose reporter has full names."""
         file, suite = _TESTS_OF_FILE.search(text), _TESTS_OF_SUITE.search(text)
         del self._path[depth:]
         if depth == 0 and file is not None:
@@ -93,7 +93,7 @@ class _Reader:
             if depth and suite is not None:
                 self._path.append(cut(text[: suite.start()]))
             else:
-                self._mark(mark, _BETWEEN.join([*self._path, _bare(text)]))
+                self._mark(mark, _BETWEEN.join([*self._path, _without_extras(text)]))
 
     def _mark(self, mark: str, name: str) -> None:
         if _BETWEEN not in name:
@@ -104,16 +104,16 @@ class _Reader:
             self._crossed.append(name)
 
     def _count(self, line: str) -> None:
-        self._tally.count_nothing()
+        self._tally.reset_counts()
         for part in line.partition("Tests")[2].partition("(")[0].split(" | "):
-            number, _, what = part.strip().partition(" ")
-            if what in _TOLD and number.isdecimal():
-                self._tally.count(_TOLD[what], int(number[:9]))
+            number, _, kind = part.strip().partition(" ")
+            if kind in _COUNTED and number.isdecimal():
+                self._tally.count(_COUNTED[kind], int(number[:9]))
 
 
-def _bare(text: str) -> str:
-    """Without the time that it took, and how often it was tried."""
-    for _ in range(_EXTRAS):
+def _without_extras(text: str) -> str:
+    """Return a name without duration, retries and memory."""
+    for _ in range(_MAX_EXTRAS):
         extra = _EXTRA.search(text)
         if extra is None:
             break

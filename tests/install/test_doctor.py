@@ -11,6 +11,7 @@ import pytest
 from acceptance.conftest import Place, an_environment
 from holdfast import Keeper
 from holdfast.errors import Fault
+from holdfast.install.doctor import examine
 from holdfast.storage import database
 
 HOOKS = {"SessionStart": [{"hooks": [{"type": "command", "command": "holdfast hook"}]}]}
@@ -125,10 +126,10 @@ def test_a_client_that_calls_twice_is_told(place):
     [
         ("{ // mine\n}", "cannot be read"),
         ('{"disableAllHooks": true}', "disableAllHooks"),
-        ("[]", "no client is told"),
-        ('\ufeff{"hooks": 7}', "no client is told"),
-        ('{"hooks": {"Stop": [{"hooks": [{"command": "holdfast \'"}]}]}}', "no client is told"),
-        ("", "no client is told"),
+        ("[]", "no client is set up"),
+        ('\ufeff{"hooks": 7}', "no client is set up"),
+        ('{"hooks": {"Stop": [{"hooks": [{"command": "holdfast \'"}]}]}}', "no client is set up"),
+        ("", "no client is set up"),
     ],
 )
 def test_settings_that_call_nobody_are_said(place, text, said):
@@ -145,7 +146,7 @@ def test_what_is_enforced_needs_a_client_that_asks(place):
     place.write(".claude/holdfast.toml", 'enforce = ["reading", "stop"]\n')
     place.ok("init")
     check = only(place, "settings")
-    assert check["found"].startswith("enforced is reading, stop, and no client")
+    assert check["found"].startswith("reading, stop should be enforced, but no client")
     assert check["hint"] == "holdfast init --enforce"
     place.ok("init", "--enforce")
     assert only(place, "settings")["found"] == "enforced: reading, stop"
@@ -168,7 +169,7 @@ def test_what_cannot_be_written_is_named(place):
     finally:
         os.chmod(home, 0o700)
     assert "cannot be written" in folders["found"]
-    assert "no lock can be had" in locks["found"]
+    assert "cannot take a lock" in locks["found"]
     assert all("holdfast init --agent codex" in check["hint"] for check in (folders, locks))
     assert all("holdfast mcp" in check["hint"] for check in (folders, locks))
     assert only(place, "locks")["status"] == only(place, "folders")["status"] == "good"
@@ -179,7 +180,7 @@ def test_notes_are_told_as_a_compaction_would_read_them(place):
     place.write("CLAUDE.local.md", "Workflow: Texts\n")
     assert "Phase:" in only(place, "notes")["hint"]
     place.write("CLAUDE.local.md", "# Workflow state\nWorkflow: Texts\nPhase: 2/3 - Draft\n")
-    assert only(place, "notes")["found"] == "CLAUDE.local.md tells of Texts, phase 2/3"
+    assert only(place, "notes")["found"] == "CLAUDE.local.md describes Texts, phase 2/3"
     assert not place.has(".claude")
 
 
@@ -253,8 +254,8 @@ def test_who_has_codex_and_does_not_use_it_here_is_told_and_not_alarmed(place, t
 @pytest.mark.parametrize(
     ("text", "status", "said"),
     [
-        ('sandbox_mode = "danger-full-access"\n', "good", "may write"),
-        ('sandbox_mode = "read-only"\n', "bad", "write nothing"),
+        ('sandbox_mode = "danger-full-access"\n', "good", "can write"),
+        ('sandbox_mode = "read-only"\n', "bad", "sandbox_mode is read-only"),
         ('default_permissions = ":workspace"\n', "bad", "profile :workspace"),
         ("[sandbox_workspace_write]\nwritable_roots = [3]\n", "bad", "not among"),
         ("no toml", "bad", "is not TOML"),
@@ -270,7 +271,7 @@ def test_what_codex_is_told_in_other_ways_counts(place, tmp_path, text, status, 
 def test_a_list_of_the_projects_own_counts_instead(place):
     place.ok("init", "--agent", "codex")
     place.write(CODEX, "[sandbox_workspace_write]\nwritable_roots = []\n")
-    assert "takes the place of your own" in only(place, "sandbox")["found"]
+    assert "replaces your own list" in only(place, "sandbox")["found"]
 
 
 def test_a_folder_that_is_gone_and_keeps_codex_from_starting_is_named(place, tmp_path):
@@ -305,6 +306,6 @@ def test_a_network_disk_is_said_and_no_ledger_is_made_there(place, monkeypatch):
     keeper = Keeper(place.path)
     with pytest.raises(Fault, match="network file system"):
         keeper.start("custom", "Mine")
-    said = [check for check in keeper.examine() if check["what"] == "ledger"]
+    said = [check for check in examine(keeper) if check["what"] == "ledger"]
     assert [check["status"] for check in said] == ["bad", "good"]
     assert "(nfs4)" in said[0]["found"]
