@@ -85,7 +85,7 @@ class _Run:
         fields = workflows.changed(receipt, gate=gate)
         if gate["passed"]:
             return fields
-        error = failed_run({"result": gate, "what": f"gate {name}"})
+        error = failed_run(f"gate {name}", gate)
         return {**fields, "ok": False, "error": error}
 
     def _hear(self, chunk: bytes) -> None:

@@ -35,9 +35,10 @@ class Memory(App):
     name = "memory-server"
     is_subscribable = True
 
-    def __init__(self, named: str | None, folder: str) -> None:
+    def __init__(self, named: str | None, folder: str, wait_s: float | None = None) -> None:
         self._named = named
         self._folder = folder
+        self._wait_s = wait_s
         self._graph: MemoryGraph | None = None
 
     def tools(self) -> list[Fields]:
@@ -74,10 +75,9 @@ class Memory(App):
 
     def _store(self) -> GraphStore:
         if self._graph is None:
-            from holdfast.cli.main import wait_s
             from holdfast.layers.graph.memory import MemoryGraph, path_of
 
-            self._graph = MemoryGraph(path_of(self._named, self._folder), wait_s=wait_s())
+            self._graph = MemoryGraph(path_of(self._named, self._folder), wait_s=self._wait_s)
         store = self._graph.store()
         for note in self._graph.notes:
             sys.stderr.write(f"holdfast mcp memory: {note}\n")
@@ -94,9 +94,9 @@ def _failed(text: str) -> Fields:
 
 
 def _told(error: OSError) -> str:
-    from holdfast.answers.failure import failure
+    from holdfast.answers.failure import failure_fields
 
-    told = failure(error)["data"]
+    told = failure_fields(error)
     return f"{told['message']}; {told['hint']}"
 
 

@@ -213,9 +213,9 @@ def _message_of(line: bytes | TooLong) -> Message | None:
 
 
 def _unexpected(error: Exception) -> Wrong:
-    from holdfast.answers.failure import failure
+    from holdfast.answers.failure import failure_fields
 
-    told = failure(error)["data"]
+    told = failure_fields(error)
     return Wrong(-32603, f"{told['message']}; {told['hint']}", told)
 
 

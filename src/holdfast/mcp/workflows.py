@@ -112,10 +112,10 @@ def told(fields: Fields) -> Fields:
 
 def failed(error: Exception, arguments: Fields) -> Fields:
     """What the command line would say, with its code and hint."""
-    from holdfast.answers.failure import failure
+    from holdfast.answers.failure import failure_fields
 
     workflow = arguments.get("workflow")
-    told = failure(error, workflow if isinstance(workflow, str) else None)["data"]
+    told = failure_fields(error, workflow if isinstance(workflow, str) else None)
     said = f"{told['code']}: {told['message']}" + (
         f"\nnext: {told['hint']}" if told["hint"] else ""
     )
@@ -186,13 +186,13 @@ def _start(keeper: Keeper, given: Fields) -> Fields:
 
 
 def _status(keeper: Keeper, given: Fields) -> Fields:
-    from holdfast.answers.json import view
+    from holdfast.answers import json
 
     if given.get("show") or "workflow" in given:
         receipt = keeper.show(workflow=given.get("workflow"))
-        return view({"kind": "workflow", "data": {"receipt": receipt}})
+        return {"ok": True, **json.workflow(receipt)}
     rows, notes = keeper.workflows()
-    return view({"kind": "workflows", "data": {"rows": rows, "notes": notes}})
+    return {"ok": True, **json.workflows(rows, notes)}
 
 
 def _resume(keeper: Keeper, given: Fields) -> Fields:
