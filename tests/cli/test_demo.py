@@ -14,7 +14,7 @@ from holdfast.cli.screen import wrapped
 from holdfast.core import json_text
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = 8
+STEPS = 5
 ESCAPE = "\x1b["
 
 

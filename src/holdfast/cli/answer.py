@@ -10,15 +10,7 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean, clean_json
-from holdfast.cli.screen import (
-    Screen,
-    cells,
-    next_lines,
-    note_lines,
-    progress,
-    shortened,
-    wrapped,
-)
+from holdfast.cli.screen import Screen, cells, next_lines, note_lines, progress, shortened, wrapped
 from holdfast.core import json_text
 
 TYPE_CHECKING = False
@@ -111,11 +103,7 @@ def encode(value: Json, *, ascii_only: bool) -> str:
 
 
 def page(
-    fields: Fields,
-    lines: Callable[[Screen], Iterable[str]],
-    notes: list[str],
-    *,
-    code: int = 0,
+    fields: Fields, lines: Callable[[Screen], Iterable[str]], notes: list[str], *, code: int = 0
 ) -> Answer:
     """Answer with these fields or these lines, and the notes behind them."""
 

@@ -191,9 +191,7 @@ COMMON: tuple[Option, ...] = (
         "--id", "ID", "names this request: a retry with the same one is applied once", kind="id"
     ),
     option(
-        "--session",
-        "ID",
-        "who is asking (default: the client's session; an empty one is nobody)",
+        "--session", "ID", "who is asking (default: the client's session; an empty one is nobody)"
     ),
     flag("--help", "show help for the command", short="-h"),
 )

@@ -12,27 +12,10 @@ Kind = Literal["flag", "text", "id", "count", "task", "pair"]
 is a number where it looks like one, a ``pair`` is ``key=value``."""
 
 Values = Literal[
-    "",
-    "workflow",
-    "recipe",
-    "phase",
-    "step",
-    "task",
-    "task phase",
-    "loop",
-    "unit",
-    "initiative",
-    "milestone",
-    "gate",
-    "file",
-    "@file",
-    "command",
-    "shell",
-    "agent",
-    "severity",
-    "violation",
+    "", "workflow", "recipe", "phase", "step", "task", "task phase", "loop", "unit", "initiative",
+    "milestone", "gate", "file", "@file", "command", "shell", "agent", "severity", "violation",
     "kind",
-]
+]  # fmt: skip
 """What a value names, so that it can be completed; empty for free text."""
 
 Count = Literal["one", "maybe", "any", "some"]

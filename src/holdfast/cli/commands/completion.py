@@ -43,10 +43,7 @@ _MAX_ABOUT_COLUMNS = 60
     "print a completion script for a shell",
     argument("SHELL", "bash, zsh or fish", values="shell"),
     argument(
-        "WORD",
-        "asked by the script: the command line so far, after --",
-        into="words",
-        count="any",
+        "WORD", "asked by the script: the command line so far, after --", into="words", count="any"
     ),
     examples=("holdfast completion bash", "holdfast completion zsh -- task ''"),
     workspace=False,
@@ -179,14 +176,6 @@ def values(item: Option | Positional, reader: Reader, current: str) -> Candidate
         return []
 
 
-def _workflows(reader: Reader, _current: str) -> Candidates:
-    return _listed(_keeper(reader).known(most=_MAX_WORKFLOWS))
-
-
-def _loops(reader: Reader, _current: str) -> Candidates:
-    return _listed(_keeper(reader).known(most=_MAX_WORKFLOWS, format="loop"))
-
-
 def _units(reader: Reader, _current: str) -> Candidates:
     """Return the units of the loop that is named, or of the active ones."""
     keeper = _keeper(reader)
@@ -206,16 +195,6 @@ def _listed(rows: list[Fields]) -> Candidates:
     ]
 
 
-def _recipes(reader: Reader, _current: str) -> Candidates:
-    rows = _keeper(reader).recipes()
-    return [(row["name"], _short(row["title"] or "")) for row in rows if "bad" not in row]
-
-
-def _phases(reader: Reader, _current: str) -> Candidates:
-    state = _state(reader)
-    return [(phase["name"], phase["status"].replace("_", " ")) for phase in state["phases"]]
-
-
 def _steps(reader: Reader, _current: str) -> Candidates:
     state = _state(reader)
     current = [phase for phase in state["phases"] if phase["name"] == state["phase"]]
@@ -226,15 +205,6 @@ def _tasks(reader: Reader, _current: str) -> Candidates:
     """Return the tasks that are not done."""
     tasks = [task for task in _state(reader)["tasks"] if task["status"] != "completed"]
     return [(str(task["id"]), _short(task["description"])) for task in tasks]
-
-
-def _task_phases(reader: Reader, _current: str) -> Candidates:
-    return [(name, "") for name in _state(reader)["recipe"].get("task_phases", [])]
-
-
-def _initiatives(reader: Reader, _current: str) -> Candidates:
-    initiatives = _keeper(reader).initiatives().all()["all"]
-    return [(key, _short(initiative["name"])) for key, initiative in initiatives.items()]
 
 
 def _milestones(reader: Reader, _current: str) -> Candidates:
@@ -248,15 +218,6 @@ def _milestones(reader: Reader, _current: str) -> Candidates:
     ]
 
 
-def _gates(reader: Reader, _current: str) -> Candidates:
-    gates = _state(reader)["gates"]
-    return [(name, _short(gate.get("status", ""))) for name, gate in gates.items()]
-
-
-def _marked_files(reader: Reader, current: str) -> Candidates:
-    return [(f"@{path}", about) for path, about in _files(reader, current.removeprefix("@"))]
-
-
 def _files(reader: Reader, current: str) -> Candidates:
     """Return paths from the worktree's root, as every command takes them."""
     folder, slash, begun = current.rpartition("/")
@@ -267,30 +228,10 @@ def _files(reader: Reader, current: str) -> Candidates:
     return [(folder + slash + name, "") for name in sorted(found) if hidden or name[0] != "."]
 
 
-def _topics(reader: Reader, _current: str) -> Candidates:
-    return _names([word for _, word in reader.positionals])
-
-
-def _shells(_reader: Reader, _current: str) -> Candidates:
-    return [(shell, "") for shell in SHELLS]
-
-
 def _agents(_reader: Reader, _current: str) -> Candidates:
     from holdfast.install.agents import AGENTS
 
     return [(agent, "") for agent in AGENTS]
-
-
-def _severities(_reader: Reader, _current: str) -> Candidates:
-    return [(severity, "") for severity in SEVERITIES]
-
-
-def _kinds(_reader: Reader, _current: str) -> Candidates:
-    return [(kind, "") for kind in KINDS]
-
-
-def _violations(reader: Reader, _current: str) -> Candidates:
-    return [(found["code"], _short(found["details"])) for found in _state(reader)["violations"]]
 
 
 def _state(reader: Reader) -> Workflow:
@@ -310,23 +251,41 @@ def _short(about: object) -> str:
 
 
 _FINDERS: dict[str, Callable[[Reader, str], Candidates]] = {
-    "workflow": _workflows,
-    "recipe": _recipes,
-    "phase": _phases,
+    "workflow": lambda reader, _: _listed(_keeper(reader).known(most=_MAX_WORKFLOWS)),
+    "recipe": lambda reader, _: [
+        (row["name"], _short(row["title"] or ""))
+        for row in _keeper(reader).recipes()
+        if "bad" not in row
+    ],
+    "phase": lambda reader, _: [
+        (phase["name"], phase["status"].replace("_", " ")) for phase in _state(reader)["phases"]
+    ],
     "step": _steps,
     "task": _tasks,
-    "task phase": _task_phases,
-    "loop": _loops,
+    "task phase": lambda reader, _: [
+        (name, "") for name in _state(reader)["recipe"].get("task_phases", [])
+    ],
+    "loop": lambda reader, _: _listed(_keeper(reader).known(most=_MAX_WORKFLOWS, format="loop")),
     "unit": _units,
-    "initiative": _initiatives,
+    "initiative": lambda reader, _: [
+        (key, _short(initiative["name"]))
+        for key, initiative in _keeper(reader).initiatives().all()["all"].items()
+    ],
     "milestone": _milestones,
-    "gate": _gates,
+    "gate": lambda reader, _: [
+        (name, _short(gate.get("status", ""))) for name, gate in _state(reader)["gates"].items()
+    ],
     "file": _files,
-    "@file": _marked_files,
-    "command": _topics,
-    "shell": _shells,
+    "@file": lambda reader, current: [
+        (f"@{path}", about) for path, about in _files(reader, current.removeprefix("@"))
+    ],
+    "command": lambda reader, _: _names([word for _, word in reader.positionals]),
+    "shell": lambda _reader, _: [(shell, "") for shell in SHELLS],
     "agent": _agents,
-    "severity": _severities,
-    "violation": _violations,
-    "kind": _kinds,
+    "severity": lambda _reader, _: [(severity, "") for severity in SEVERITIES],
+    "violation": lambda reader, _: [
+        (violation["code"], _short(violation["details"]))
+        for violation in _state(reader)["violations"]
+    ],
+    "kind": lambda _reader, _: [(kind, "") for kind in KINDS],
 }

@@ -192,10 +192,7 @@ def tests_record(keeper: Keeper, args: Arguments) -> Answer:
     "record a file that was touched",
     argument("PATH", "the file", values="file"),
     option(
-        "--phase",
-        "NAME",
-        "the phase that touched it (default: the current one)",
-        values="phase",
+        "--phase", "NAME", "the phase that touched it (default: the current one)", values="phase"
     ),
     option("--lines", "N", "how many lines were added", kind="count"),
     examples=("holdfast files add src/login.py --phase green --lines 12",),
@@ -238,9 +235,7 @@ def _run_answer(
         yield from next_lines(screen, receipt.state, aimed=names_workflow(args))
 
     return Answer(
-        lambda: json.run(receipt, what, result, passed=passed),
-        lines,
-        code=0 if passed else FAILED,
+        lambda: json.run(receipt, what, result, passed=passed), lines, code=0 if passed else FAILED
     )
 
 

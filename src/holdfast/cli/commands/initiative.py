@@ -103,11 +103,7 @@ def block(keeper: Keeper, args: Arguments) -> Answer:
     return _answer(receipt, f"blocked: {args['reason']}")
 
 
-@command(
-    "initiative unblock",
-    "say that it goes on",
-    examples=("holdfast initiative unblock",),
-)
+@command("initiative unblock", "say that it goes on", examples=("holdfast initiative unblock",))
 def unblock(keeper: Keeper, args: Arguments) -> Answer:
     return _answer(keeper.initiatives().unblock(id=args["id"]), "it goes on")
 
@@ -117,10 +113,7 @@ def unblock(keeper: Keeper, args: Arguments) -> Answer:
     "complete the initiative, for good",
     flag("--force", "although milestones are open"),
     option("--reason", "TEXT", "why, with --force"),
-    examples=(
-        "holdfast initiative finish",
-        "holdfast initiative finish --force --reason 'sold'",
-    ),
+    examples=("holdfast initiative finish", "holdfast initiative finish --force --reason 'sold'"),
 )
 def finish(keeper: Keeper, args: Arguments) -> Answer:
     options = {name: args[name] for name in ("force", "reason", "id")}

@@ -124,11 +124,7 @@ def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
     )
 
 
-@command(
-    "interview show",
-    "show the newest interviews",
-    examples=("holdfast interview show",),
-)
+@command("interview show", "show the newest interviews", examples=("holdfast interview show",))
 def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
     state = keeper.interviews().show()
     fields: Fields = {**state}

@@ -82,11 +82,7 @@ def new(keeper: Keeper, args: Arguments) -> Answer:
     option("--output", "PATH", "what it makes (knowledge mode)"),
     option("--max", "N", "how many iterations it may take (default 5)", kind="count"),
     option(
-        "--depends",
-        "UNIT",
-        "a unit that has to be done before, or none",
-        many=True,
-        values="unit",
+        "--depends", "UNIT", "a unit that has to be done before, or none", many=True, values="unit"
     ),
     option("--model", "NAME", "the model that should do it"),
     option("--verify", "COMMAND", "what verifies it; runs once a person approved it"),
@@ -254,12 +250,7 @@ def block(keeper: Keeper, args: Arguments) -> Answer:
     return changed_answer(args, receipt, f"{args['unit']} blocked")
 
 
-@command(
-    "loop unblock",
-    "let a blocked unit go on",
-    _UNIT,
-    examples=("holdfast loop unblock T3",),
-)
+@command("loop unblock", "let a blocked unit go on", _UNIT, examples=("holdfast loop unblock T3",))
 def unblock(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.loops().unblock(args["unit"], **_aim(args))
     return changed_answer(args, receipt, f"{args['unit']} goes on{_now(receipt.state, args)}")

@@ -40,11 +40,7 @@ def advance(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @command(
-    "phase start",
-    "start a phase",
-    *_PHASE,
-    *_FORCE,
-    examples=("holdfast phase start review",),
+    "phase start", "start a phase", *_PHASE, *_FORCE, examples=("holdfast phase start review",)
 )
 def phase_start(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.start_phase(args["name"], args["fields"], **_forced(args), **target_args(args))
@@ -123,12 +119,7 @@ def task_add(keeper: Keeper, args: Arguments) -> Answer:
     return changed_answer(args, receipt, f"task{number} added: {args['text']}")
 
 
-@command(
-    "task start",
-    "start a task",
-    _TASK,
-    examples=("holdfast task start 2",),
-)
+@command("task start", "start a task", _TASK, examples=("holdfast task start 2",))
 def task_start(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.start_task(args["task"], **target_args(args))
     return changed_answer(args, receipt, _task(receipt, args, "started"))

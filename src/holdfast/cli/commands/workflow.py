@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import (
-    Answer,
-    changed_answer,
-    changed_lines,
-    names_workflow,
-    target_args,
-)
+from holdfast.cli.answer import Answer, changed_answer, changed_lines, names_workflow, target_args
 from holdfast.cli.grammar import WORKFLOW, argument, command, flag, option
 from holdfast.cli.screen import cells, listing, next_lines, note_lines, pairs
 from holdfast.cli.tables import columns_that_fit, no_mark, table_lines
@@ -65,29 +59,15 @@ _FAILED = ("failed", "blocked", "rejected", "error")
         values="@file",
     ),
     option(
-        "--remind",
-        "TEXT",
-        "a reminder for every resuming session",
-        into="reminders",
-        many=True,
+        "--remind", "TEXT", "a reminder for every resuming session", into="reminders", many=True
     ),
-    option(
-        "--set",
-        "KEY=VALUE",
-        "a field of the context",
-        into="context",
-        kind="pair",
-        many=True,
-    ),
+    option("--set", "KEY=VALUE", "a field of the context", into="context", kind="pair", many=True),
     option("--branch", "NAME", "the branch it belongs to (default: the current one)"),
     option("--ttl", "TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
     flag("--replace", "abandon the one that has the only place for such a record"),
     option("--initiative", "NAME", "the initiative it is for", values="initiative"),
     option(
-        "--milestone",
-        "ID",
-        "and its milestone (alone: of the current one)",
-        values="milestone",
+        "--milestone", "ID", "and its milestone (alone: of the current one)", values="milestone"
     ),
     examples=(
         "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
