@@ -24,12 +24,12 @@ from unicodedata import east_asian_width
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "session.svg"
 COLUMNS, ROWS = 88, 24
-AGENT = """\
+AGENT = f"""\
 #!/bin/sh
 holdfast task start 2
 echo 'agent: the code is written, and I record it ...'
 echo $$ >agent.pid
-exec python -m holdfast.cli.victim dev-58d38a18 2 5a6b7c8 >half
+exec python {ROOT}/tools/half_disk.py dev-58d38a18 2 5a6b7c8 >half
 """
 """A coding agent at work: the disk stops in the middle of what it records, and there it is killed.
 Into the pipe ``half`` it says when it has got so far."""

@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
-from holdfast.cli.table import COMMANDS
+from holdfast.cli.grammar import load_all
 from story import FOUND, PAGE, STORY
 
+COMMANDS = load_all()
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 with open(os.path.join(ROOT, "docs", "json.md"), encoding="utf-8") as page:
     CONTRACT = page.read()

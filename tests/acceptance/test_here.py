@@ -219,11 +219,7 @@ def test_it_loads_no_more_than_status_does(repo, words):
         )
         return set(done.stderr.decode().split())
 
-    own = {
-        "holdfast.cli.commands.overview",
-        "holdfast.core.next_step",
-        "holdfast.cli.terminal_text",
-    }
+    own = {"holdfast.cli.commands.overview", "holdfast.core.next_step"}
     assert loaded(*words) - loaded("status", *words) <= own
 
 

@@ -7,13 +7,14 @@ import subprocess
 import pytest
 
 from holdfast import Keeper, Refused
-from holdfast.cli.table import COMMANDS
+from holdfast.cli.grammar import load_all
 from holdfast.initiatives.initiatives import Initiatives
 from holdfast.keeper import session as sessions
 from holdfast.keeper.logs import Delegations, Interviews
 from holdfast.layers.memory.memory_file import Memory
 from holdfast.loops.loops import Loops
 
+COMMANDS = load_all()
 METHODS = {
     "start": "start",
     "recipes": "recipes",

@@ -15,9 +15,10 @@ import time
 
 import pytest
 
-from holdfast.cli.completion import SHELLS
-from holdfast.cli.table import COMMANDS
+from holdfast.cli.commands.completion import SHELLS
+from holdfast.cli.grammar import load_all
 
+COMMANDS = load_all()
 PATIENCE_S = 60
 STAND_IN = """\
 #!{python}

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from holdfast.cli.terminal_text import painted_cells
+from holdfast.cli.screen import painted_cells
 from pseudoterminal import Pseudoterminal
 
 TITLE = "日本語のとても長い題名で空白がないもの 👩‍👩‍👧‍👧 e\u0301cole ❤️ и русский"

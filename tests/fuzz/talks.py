@@ -7,9 +7,10 @@ import shutil
 
 from fuzz import ground
 from holdfast import Keeper
-from holdfast.cli import bash_words, completion
+from holdfast.cli import bash_words
+from holdfast.cli.commands import completion
+from holdfast.cli.grammar import load_all
 from holdfast.cli.parser import parse
-from holdfast.cli.table import COMMANDS
 from holdfast.core import json_text
 from holdfast.hooks import quick_check
 from holdfast.hooks.handlers import HookCall, plan_for
@@ -19,6 +20,8 @@ from holdfast.mcp.stdio import MAX_LINE_BYTES
 from holdfast.mcp.workflows import WorkflowApp
 from holdfast.workspace.location import find
 from workshop import Clock
+
+COMMANDS = load_all()
 
 
 def hook_input(data):
@@ -104,11 +107,11 @@ def typed_line(data):
     """A line that is still being typed: candidates are words, and nothing is run."""
     text = data.decode(errors="replace").replace("\0", " ")
     pieces = text.split(" ")[:20] or [""]
-    words, kept, quote = bash_words.of_bash(pieces)
+    words, kept, quote = bash_words.join_pieces(pieces)
     assert isinstance(kept, str)
     for piece in pieces:
-        bare, _, _ = bash_words.unquoted(piece)
-        assert bash_words.unquoted(bash_words.quoted(bare, ""))[0] == bare
+        bare, _, _ = bash_words.unquote(piece)
+        assert bash_words.unquote(bash_words.quote(bare, ""))[0] == bare
     assert quote in ("", "'", '"')
     with contextlib.chdir(ground.workspace()):
         for value, _ in completion.candidates(words or [""]):

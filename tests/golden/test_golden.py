@@ -14,10 +14,11 @@ from golden.chapters import CHAPTERS
 from golden.record import pages_of
 from golden.stage import Runner
 from golden.steps import Fire, Run, Serve
-from holdfast.cli.table import COMMANDS
+from holdfast.cli.grammar import load_all
 from holdfast.hooks.handlers import EVENTS
 from holdfast.mcp import memory_tools, workflow_tools
 
+COMMANDS = load_all()
 EXPECTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "expected")
 IS_UPDATE = os.environ.get("HOLDFAST_GOLDEN") == "update"
 SHOWN = 120

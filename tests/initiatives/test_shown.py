@@ -2,9 +2,8 @@
 
 import pytest
 
-from holdfast.cli.initiative_page import initiative_page
-from holdfast.cli.screen import Screen
-from holdfast.cli.terminal_text import cells
+from holdfast.cli.commands.initiative import initiative_page
+from holdfast.cli.screen import Screen, cells
 
 NOW = "2026-04-01T08:00:00.000Z"
 LONG = "Remove the old table, and 会議室 everything that hangs on it in any of the other services"
@@ -44,7 +43,7 @@ FIELDS = {
 @pytest.mark.parametrize("colour", [False, True])
 def test_every_milestone_has_one_line_with_its_bar(width, colour):
     screen = Screen(width=width, now=NOW, colour=colour)
-    lines = list(initiative_page(screen, {"fields": FIELDS}))
+    lines = list(initiative_page(screen, FIELDS))
     rows = [line for line in lines if "M1" in line or "M2" in line or "M3" in line]
     table = [line for line in rows if "░" in line or "█" in line]
     assert len(table) == 3
@@ -54,7 +53,7 @@ def test_every_milestone_has_one_line_with_its_bar(width, colour):
 
 
 def test_the_page_is_in_parts_and_ends_with_the_next_step():
-    lines = list(initiative_page(Screen(now=NOW), {"fields": FIELDS}))
+    lines = list(initiative_page(Screen(now=NOW), FIELDS))
     heads = [lines[n + 1] for n, line in enumerate(lines[:-1]) if not line]
     assert heads[1:] == [
         "  Files",

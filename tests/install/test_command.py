@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from acceptance.conftest import Place, an_environment
+from holdfast.cli.commands.setup import settings_lines
 from holdfast.cli.screen import Screen
-from holdfast.cli.setup_panel import settings_panel
 
 TEAM = ".claude/settings.json"
 
@@ -175,7 +175,7 @@ def test_several_at_once_lose_nothing_of_each_other(repo):
 def test_a_terminal_gets_colours_and_whole_lines(repo):
     file = repo.ok("init", "--dry-run")["files"][0]
     data = {"files": [{**file, "diff": file["diff"].replace("\n", "\r\n")}], "dry_run": True}
-    lines = list(settings_panel(Screen(colour=True, width=40), data))
+    lines = list(settings_lines(Screen(colour=True, width=40), data))
     assert "\x1b[32m+{\x1b[0m" in lines
     assert not any("\\r" in line for line in lines)
     assert re.search(r"\x1b\[36m@@", "\n".join(lines))

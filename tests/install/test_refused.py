@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from holdfast.answers.failure import failure
+from holdfast.cli.main import failure
 from holdfast.errors import Refused
 from settings_samples import FILES
 
@@ -38,8 +38,8 @@ def refused(project, **options):
     with pytest.raises(Refused) as caught:
         project.init(**options)
     answer = failure(caught.value)
-    assert answer["code"] == 1
-    assert answer["data"]["hint"]
+    assert answer.code == 1
+    assert answer.fields()["error"]["hint"]
     return caught.value
 
 

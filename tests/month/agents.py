@@ -4,12 +4,11 @@ A command is a line of words, as at a terminal. It is carried out by the command
 functions with a keeper of this world, by a long-lived keeper of a program, or as a call of a tool.
 """
 
-import importlib
 import os
 
 from holdfast import Keeper, Refused
+from holdfast.cli.grammar import COMMANDS
 from holdfast.cli.parser import parse
-from holdfast.cli.table import COMMANDS
 from holdfast.errors import Fault, HoldfastError
 from holdfast.mcp.workflows import WorkflowApp
 from month.effects import must
@@ -104,13 +103,7 @@ def _aim(sent):
 def said(keeper, words):
     """One command line, by the surface's own way but with this keeper; its events' numbers."""
     args = parse(words)
-    module, _, function = COMMANDS[args["command"]]["call"].rpartition(".")
-    data = getattr(importlib.import_module(f"holdfast.cli.{module}"), function)(keeper, args)[
-        "data"
-    ]
-    if "receipt" in data:
-        return data["receipt"].seqs
-    return data.get("fields", {}).get("seqs", [])
+    return COMMANDS[args["command"]]["call"](keeper, args).fields().get("seqs", [])
 
 
 def as_tool(sent):

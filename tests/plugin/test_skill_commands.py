@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.grammar import load_all
 from holdfast.cli.parser import parse
-from holdfast.cli.table import COMMANDS
 
+COMMANDS = load_all()
 ROOT = Path(__file__).resolve().parents[2]
 SKILLS = {path.parent.name: path for path in sorted((ROOT / "plugin/skills").glob("*/SKILL.md"))}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -4,16 +4,16 @@ A journey is a list of command lines. The state before the n-th of them is what 
 leave, so "every command of every journey" is the matrix that the promises are tried on.
 """
 
-import importlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
+from holdfast.cli.grammar import COMMANDS
 from holdfast.cli.parser import parse
-from holdfast.cli.table import COMMANDS
 from workshop import SOURCE, Workshop
 
 PHASES = {
@@ -84,11 +84,10 @@ def _named(line, number):
 
 
 def call(keeper, words):
-    """One command line, by the surface's own way but with this keeper; its receipt."""
+    """One command line, by the surface's own way but with this keeper; what its receipt says."""
     args = parse(words)
-    module, _, function = COMMANDS[args["command"]]["call"].rpartition(".")
-    answer = getattr(importlib.import_module(f"holdfast.cli.{module}"), function)(keeper, args)
-    return answer["data"]["receipt"]
+    fields = COMMANDS[args["command"]]["call"](keeper, args).fields()
+    return SimpleNamespace(seqs=fields["seqs"], state=fields["workflow"])
 
 
 class Site:

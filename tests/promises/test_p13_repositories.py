@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from holdfast.cli.table import COMMANDS
+from holdfast.cli.grammar import load_all
 from holdfast.hooks.handlers import EVENTS
 from hooks.conftest import ENTRY
 from promises.clones import GIT, SECRET, Clone
@@ -21,6 +21,7 @@ from promises.strace import cannot_trace
 from promises.watched import python_places, watch
 from workshop import FULL, SOURCE, sampled
 
+COMMANDS = load_all()
 pytestmark = pytest.mark.promise(13)
 
 CANNOT = cannot_trace()

@@ -12,13 +12,14 @@ import tempfile
 
 import pytest
 
-from holdfast.cli.table import COMMANDS
+from holdfast.cli.grammar import load_all
 from promises import strace
 from promises.conftest import IN_MEMORY
 from promises.whole import READING, STEPS, Scenes
 from story import STORY
 from workshop import SEED, sampled
 
+COMMANDS = load_all()
 SERVERS = {"mcp", "mcp memory"}
 BESIDE = {"demo", "doctor"}
 NUMBERS = [errno.ENOSPC, errno.EIO]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from handbook.pages import ROOT
 from holdfast import formats as records
-from holdfast.cli.grammar import COMMON
-from holdfast.cli.table import COMMANDS, GROUPS
+from holdfast.cli.grammar import COMMON, GROUPS, load_all
 from holdfast.core import initiative, initiatives, logs, workflow
 from holdfast.formats.aggregates import LOGS
 from holdfast.hooks import handlers
@@ -26,28 +25,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOURCE = ROOT / "src"
-RAISED = ("Refusal", "Refused", "Fault", "_told", "_trouble")
+RAISED = ("Refusal", "Refused", "Fault", "_error", "_trouble")
 """What is called with the code of an error first."""
 _ERRORS = ("HoldfastError", "Refused", "Fault")
 _VARIABLE = re.compile(r"HOLDFAST_[A-Z_]+[A-Z]")
 
 
 def commands() -> list[str]:
-    return list(COMMANDS)
+    return list(load_all())
 
 
 def groups() -> list[str]:
+    load_all()
     return list(GROUPS)
 
 
 def options(command: str) -> list[str]:
     """The options of a command, its own first, with their short forms."""
-    every = (*COMMANDS[command].get("options", ()), *COMMON)
+    every = (*load_all()[command]["options"], *COMMON)
     return [name for option in every for name in (option["name"], option["short"]) if name]
 
 
 def own_options(command: str) -> list[str]:
-    return [option["name"] for option in COMMANDS[command].get("options", ())]
+    return [option["name"] for option in load_all()[command]["options"]]
 
 
 def event_types() -> list[str]:

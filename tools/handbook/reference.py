@@ -1,22 +1,21 @@
-"""The command line's reference, ``docs/cli.md``: every command, as its table tells it."""
+"""The command line's reference, ``docs/cli.md``: every command, as its module declares it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from handbook.pages import DOCS
-from holdfast.cli.grammar import COMMON
-from holdfast.cli.help import about, label, usage
-from holdfast.cli.table import COMMANDS, SECTIONS
+from holdfast.cli.commands.help import about, label, usage
+from holdfast.cli.grammar import COMMON, load_sections
 
 if TYPE_CHECKING:
-    from holdfast.cli.shapes import Option, Positional
+    from holdfast.cli.types import Command, Option, Positional
 
 PAGE = DOCS / "cli.md"
 _HEAD = """\
 # The command line
 
-This page is written by `make docs` from `src/holdfast/cli/table.py`.
+This page is written by `make docs` from the modules in `src/holdfast/cli/commands/`.
 
     holdfast COMMAND [ARGUMENTS] [OPTIONS]
 
@@ -84,16 +83,15 @@ what fits, so it need not be installed again when there are new commands. Asking
 
 def markdown() -> str:
     parts = [_HEAD, "## Every command\n", _table(COMMON)]
-    for section, commands in SECTIONS.items():
+    for section, commands in load_sections().items():
         parts.append(f"## {section}\n")
-        parts += [_command(name) for name in commands]
+        parts += [_command(name, spec) for name, spec in commands.items()]
     return "\n".join([*parts, _EXITS, _JSON, _ENVIRONMENT, _COMPLETION])
 
 
-def _command(name: str) -> str:
-    spec = COMMANDS[name]
+def _command(name: str, spec: Command) -> str:
     parts = [f"### holdfast {name}\n", f"{_sentence(spec['help'])}\n", *usage(name, "    "), ""]
-    rows: tuple[Option | Positional, ...] = (*spec.get("takes", ()), *spec.get("options", ()))
+    rows: tuple[Option | Positional, ...] = (*spec["takes"], *spec["options"])
     if rows:
         parts.append(_table(rows))
     examples = "\n".join(spec["examples"])

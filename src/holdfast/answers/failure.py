@@ -1,69 +1,53 @@
-"""Every way in which a command can fail, as an answer with its exit code."""
+"""Describe a failed request: code, message, next step, and details where there are any."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from holdfast.cli.parser import Usage
-from holdfast.cli.table import COMMANDS, WITHOUT_WORKSPACE
-from holdfast.cli.terminal_text import clean
+from holdfast.answers.text import clean
 from holdfast.core.refusal import word
-from holdfast.errors import HoldfastError, Refused
+from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.shapes import Answer
     from holdfast.core.types import Fields
 
-FAULT = 3
-_OF_ALL = (*WITHOUT_WORKSPACE, "recipes", "start", "status", "verify", "repair")
-"""Commands that are not about one workflow."""
-_NAMING = ("show", "resume", "log")
-"""Commands that take the workflow's id as their first word."""
-_UNKNOWN = ("not_found", "no_recipe", "no_command", "invalid", "usage")
-"""The refusals that a name leads to which nobody knows."""
-_CODES: dict[type[HoldfastError], int] = {Refused: 1, Usage: 2}
+_OF_ONE_WORKFLOW = (
+    *("abandon", "advance", "complete", "files", "gate", "log", "loop", "phase", "read", "remind"),
+    *("resume", "set", "show", "step", "task", "tests", "violation"),
+)
+"""First words of the commands that work on one workflow."""
+_TAKE_AN_ID = ("show", "resume", "log")
+"""Those of them that take the workflow's id as their first argument."""
 
 
-def failure(
-    error: Exception, workflow: str | None = None, words: list[str] | None = None
-) -> Answer:
-    """The answer to a command of these words; ``workflow`` is the one that the caller named."""
+def failure_fields(error: Exception, workflow: str | None = None) -> Fields:
+    """Return the ``error`` object of an answer.
+
+    ``workflow`` is the one that the caller named: commands in the hint name it too, because
+    without it they might go to another one. The traceback of an error that is a bug goes to
+    standard error.
+    """
     if isinstance(error, HoldfastError):
-        told = _meant(error, words or []) or _told(
-            error.code, error.message, _aimed(error.hint, workflow)
-        )
-        if error.details:
-            told["details"] = error.details
-        code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), FAULT)
-        return {"kind": "failure", "data": told, "code": code}
+        fields = _error(error.code, error.message, _aim_hint(error.hint, workflow))
+        return {**fields, "details": error.details} if error.details else fields
+    if isinstance(error, FileNotFoundError) and not _has_current_folder():
+        return _error("storage", "the current folder is gone", "cd to one that exists")
     if isinstance(error, OSError):
-        return {"kind": "failure", "data": _told_of_system(error), "code": FAULT}
-    _print_trace()
+        where = f" ({error.filename})" if error.filename else ""
+        message = f"the system refused: {error.strerror or error}{where}"
+        return _error("storage", message, "see to that, then run the same command again")
+    _print_traceback()
     message = f"an error in Holdfast itself: {type(error).__name__}: {error}"
-    hint = "holdfast verify  (then report the lines above)"
-    return {"kind": "failure", "data": _told("internal", message, hint), "code": FAULT}
+    return _error("internal", message, "holdfast verify  (then report the lines above)")
 
 
-def _told(code: str, message: str, hint: str) -> Fields:
+def _error(code: str, message: str, hint: str) -> Fields:
     return {"code": code, "message": message, "hint": hint}
 
 
-def _meant(error: HoldfastError, words: list[str]) -> Fields | None:
-    """The refusal of a name that nobody knows, with the one that was probably meant."""
-    if not words or error.code not in _UNKNOWN:
-        return None
-    from holdfast.cli.suggestions import corrected
-
-    found = corrected(words, fixed=isinstance(error, Usage))
-    if found is None:
-        return None
-    return _told(error.code, f"{error.message}; did you mean {found[0]!r}?", found[1])
-
-
-def _aimed(hint: str, workflow: str | None) -> str:
-    """The hint with the workflow that the caller named: without, it might go to another one."""
+def _aim_hint(hint: str, workflow: str | None) -> str:
     if workflow is None or "-w " in hint:
         return hint
     before, *commands = hint.split("holdfast ")
@@ -73,22 +57,12 @@ def _aimed(hint: str, workflow: str | None) -> str:
 
 
 def _needs_aim(command: str) -> bool:
-    """Whether it is about one workflow, and does not say which."""
+    """Return whether the command works on one workflow and does not name it."""
     name, _, more = command.partition(" ")
-    is_of_one = name not in _OF_ALL and any(known.split(" ")[0] == name for known in COMMANDS)
-    return is_of_one and not (more and name in _NAMING)
+    return name in _OF_ONE_WORKFLOW and not (more and name in _TAKE_AN_ID)
 
 
-def _told_of_system(error: OSError) -> Fields:
-    if isinstance(error, FileNotFoundError) and not _is_somewhere():
-        return _told("storage", "the current folder is gone", "cd to one that exists")
-    where = f" ({error.filename})" if error.filename else ""
-    message = f"the system refused: {error.strerror or error}{where}"
-    return _told("storage", message, "see to that, then run the same command again")
-
-
-def _is_somewhere() -> bool:
-    """Whether the current folder still exists."""
+def _has_current_folder() -> bool:
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -96,7 +70,7 @@ def _is_somewhere() -> bool:
     return True
 
 
-def _print_trace() -> None:
+def _print_traceback() -> None:
     from traceback import format_exc
 
     if sys.stderr is not None:

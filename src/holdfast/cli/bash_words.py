@@ -1,4 +1,4 @@
-"""The words of a command line that is still being typed, as a shell hands them over.
+"""Quote and unquote the words of a command line that is still being typed.
 
 Nothing is expanded and nothing is run: a quote is only taken off, or put on.
 """
@@ -13,8 +13,8 @@ _IN_DOUBLE = '$`"\\'
 """Before which a backslash counts inside double quotes."""
 
 
-def unquoted(word: str) -> tuple[str, str, int]:
-    """The word without its quotes; the quote that is still open, and where its inside begins."""
+def unquote(word: str) -> tuple[str, str, int]:
+    """Return the word without quotes, the quote that is still open, and where its inside begins."""
     text, quote, begin, escaped = "", "", 0, False
     for place, char in enumerate(word):
         if escaped:
@@ -31,25 +31,25 @@ def unquoted(word: str) -> tuple[str, str, int]:
     return text, quote, begin
 
 
-def quoted(text: str, quote: str) -> str:
-    """The text as bash takes it, inside a quote that is open or outside of any."""
-    if quote == "'":
-        return _closed(text.replace("'", "'\\''"), quote)
-    if quote == '"':
+def quote(text: str, open_quote: str) -> str:
+    """Return the text as bash takes it, inside an open quote or outside of any."""
+    if open_quote == "'":
+        return _close(text.replace("'", "'\\''"), open_quote)
+    if open_quote == '"':
         # No backslash keeps an exclamation mark from the history inside double quotes.
         inside = "".join([f"\\{char}" if char in _IN_DOUBLE else char for char in text])
-        return _closed(inside.replace("!", '"\\!"'), quote)
+        return _close(inside.replace("!", '"\\!"'), open_quote)
     return "".join([char if char.isalnum() or char in _PLAIN else f"\\{char}" for char in text])
 
 
-def _closed(inside: str, quote: str) -> str:
-    """A quote at either end bash takes for the one that opens or closes the word."""
-    opening = quote if inside.startswith(quote) else ""
-    return opening + inside + (quote if inside.endswith(quote) else "")
+def _close(inside: str, mark: str) -> str:
+    """Double a quote at either end: bash takes a single one for the end of the word."""
+    opening = mark if inside.startswith(mark) else ""
+    return opening + inside + (mark if inside.endswith(mark) else "")
 
 
-def of_bash(pieces: list[str]) -> tuple[list[str], str, str]:
-    """The words; what bash keeps of the last one in front of a candidate; the quote that is open.
+def join_pieces(pieces: list[str]) -> tuple[list[str], str, str]:
+    """Return the words, what bash keeps of the last one before a candidate, and the open quote.
 
     Bash hands ``--workflow=dev`` over in three pieces, and replaces the last of them alone.
     """
@@ -67,6 +67,6 @@ def of_bash(pieces: list[str]) -> tuple[list[str], str, str]:
             kept = len(words[-1].rstrip("@"))
         goes_on = is_break
     last = words[-1]
-    text, quote, begin = unquoted(last)
-    before = unquoted(last[: max(kept, begin if quote else 0)])[0]
-    return [*[unquoted(word)[0] for word in words[:-1]], text], before, quote
+    text, quote, begin = unquote(last)
+    before = unquote(last[: max(kept, begin if quote else 0)])[0]
+    return [*[unquote(word)[0] for word in words[:-1]], text], before, quote

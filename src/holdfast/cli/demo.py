@@ -1,8 +1,8 @@
 """``holdfast demo``: the main job, done and checked before the user's eyes in a few seconds.
 
 In a temporary repository a workflow is started, its writer is killed, its record is edited well and
-badly, its context is lost, and it is finished all the same. Nothing is played: the commands are
-processes, the commits are git's, the kill is SIGKILL, and a line with a check mark was compared.
+badly, its context is lost, and it is finished all the same. The commands are processes, the commits
+are git's, the kills are SIGKILL, and every line with a check mark was compared.
 """
 
 from __future__ import annotations
@@ -11,29 +11,35 @@ import glob
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 
-from holdfast.cli.stage import CheckFailed, Stage
+from holdfast.answers.text import clean
+from holdfast.cli.answer import FAILED
+from holdfast.cli.screen import Screen, shortened, wrapped
 from holdfast.core import json_text
+from holdfast.core.refusal import word as quote
 from holdfast.errors import Fault, Refused
 from holdfast.keeper import Keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import TextIO
 
+    from holdfast.cli.screen import Tone
     from holdfast.core.types import Event, Workflow
 
-FAILED = 4
-KEEP = "HOLDFAST_DEMO_KEEP"
-
+_KEEP = "HOLDFAST_DEMO_KEEP"
+_MAX_COLUMNS, _MAX_VALUE_COLUMNS = 100, 400
+_MARGIN = "    "
+_LEFT_OUT = ("GIT_", "HOLDFAST_", "CLAUDE_", "COLUMNS")
+"""Variables of the user that are about other repositories, sessions and terminals."""
+_KILLS = 8
 _PLAN = "docs/greeting.md"
-_TITLE = "Greet everyone"
 _TASKS = ("Write greet()", "Test it", "Translate it", "Describe it")
 _REMINDER = "Speak to the user in plain words"
-_CREDIT = "Name the translator"
 _FILES = {
     _PLAN: "# Greet everyone\n\ngreet(name) says hello, in any language we know.\n",
     "README.md": "greet(name) says hello.\n",
@@ -44,317 +50,364 @@ _FILES = {
         '        self.assertEqual(greet("Ada"), "Hello, Ada!")\n'
     ),
 }
-_NEXT_SESSION = "second-session"
-_REASON = "nobody reviews a demonstration"
 
 
-def run() -> int:
-    """Plays the whole story; 0 only if every fact in it held."""
+class CheckFailed(Exception):
+    """A fact that the demonstration shows did not hold."""
+
+    def __init__(self, fact: str, expected: object, actual: object) -> None:
+        super().__init__(fact)
+        self.values = (("expected:", expected), ("found:   ", actual))
+
+
+def run(out: TextIO) -> int:
+    """Play the whole story; return 0 only if every fact in it held."""
     git = shutil.which("git")
     if git is None:
-        raise Fault(
-            "no_git",
-            "the demonstration plays in a git repository, and git was not found",
-            "install git, then: holdfast demo",
-        )
-    began = time.monotonic()
-    root = os.path.realpath(tempfile.mkdtemp(prefix="holdfast-demo-"))
-    stage = Stage(sys.stdout, root, git)
+        message = "the demonstration plays in a git repository, and git was not found"
+        raise Fault("no_git", message, "install git, then: holdfast demo")
+    began_s = time.monotonic()
+    story = Story(out, os.path.realpath(tempfile.mkdtemp(prefix="holdfast-demo-")), git)
     try:
-        _play(stage)
+        story.play()
     except CheckFailed as failure:
-        stage.failed(failure)
-        stage.say()
-        stage.say(f"This did not go as promised. {KEEP}=1 holdfast demo keeps its folder.", "bad")
+        story.say(f"{story.screen.mark('blocked')} {failure}")
+        for label, value in failure.values:
+            story.say(f"{label} {shortened(clean(value), _MAX_VALUE_COLUMNS)}", margin=_MARGIN * 2)
+        story.print()
+        story.say(f"This did not go as promised. {_KEEP}=1 holdfast demo keeps its folder.", "bad")
         return FAILED
     finally:
-        _clean_up(stage)
-    seconds = time.monotonic() - began
-    stage.say(f"All {stage.facts} facts were checked and held. {seconds:.1f} s.", "good", "")
-    stage.say("Next, in a repository of yours: holdfast start dev SUBJECT", margin="")
+        story.print()
+        if os.environ.get(_KEEP):
+            story.print(f"The folder is kept: {clean(story.root)}")
+        else:
+            shutil.rmtree(story.root, ignore_errors=True)
+    spent_s = time.monotonic() - began_s
+    story.say(f"All {story.facts} facts were checked and held. {spent_s:.1f} s.", "good", "")
+    story.say("Next, in a repository of yours: holdfast start dev SUBJECT", margin="")
     return 0
 
 
-def _clean_up(stage: Stage) -> None:
-    stage.say()
-    if os.environ.get(KEEP):
-        stage.line(f"The folder is kept: {stage.root}")
-    else:
-        shutil.rmtree(stage.root, ignore_errors=True)
+class Story:
+    """The scenes, in order; each one leaves the repository to the next."""
 
-
-def _play(stage: Stage) -> None:
-    stage.say("Holdfast keeps the state of an agent's work, through anything.", "strong", "")
-    stage.line(f"What follows happens for real, in {stage.root}")
-    story = _Story(stage)
-    try:
-        for scene in story.scenes():
-            scene()
-    except Refused as refused:
-        raise CheckFailed("the library does what it is asked", "done", refused.message) from refused
-
-
-class _Story:
-    """The scenes, in order; each one leaves the workspace to the next."""
-
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, out: TextIO, root: str, git: str) -> None:
+        self.root = root
+        self.facts = 0
+        self.screen = Screen.of(out)
+        self._out: TextIO | None = out
+        self._git = git
+        self._width = min(self.screen.width or _MAX_COLUMNS, _MAX_COLUMNS)
+        self._encoding = out.encoding or "ascii"
+        self._environment = self._clean_environment()
+        self._scenes = 0
         self.id = ""
         self.record = ""
         self.commits: list[str] = []
 
-    def scenes(self) -> list[Callable[[], None]]:
-        return [
-            self.start,
-            self.work,
-            self.kill,
-            self.edit,
-            self.edit_badly,
-            self.lose_context,
-            self.finish,
-            self.look_back,
-        ]
-
-    # What the scenes look at
-
-    def keeper(self, wait_s: float = 10.0) -> Keeper:
-        return Keeper(self.stage.root, by="demo", wait_s=wait_s)
-
-    def state(self) -> Workflow:
-        state: Workflow = self.keeper().show(workflow=self.id).state
-        return state
-
-    def tasks(self) -> list[str]:
-        return [task["status"] for task in self.state()["tasks"]]
-
-    def events(self, kind: str) -> list[Event]:
-        return [event for event in self.keeper().log() if event["type"] == kind]
-
-    def path(self, name: str) -> str:
-        return os.path.join(self.stage.root, name)
-
-    def read(self, name: str) -> bytes:
-        with open(self.path(name), "rb") as file:
-            return file.read()
-
-    def read_all(self, pattern: str) -> list[bytes]:
-        return [self.read(name) for name in glob.glob(pattern, root_dir=self.stage.root)]
-
-    # What the scenes do outside of Holdfast
-
-    def write(self, name: str) -> None:
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(_FILES[name])
-        self.stage.git("add", name)
-
-    def commit(self, name: str, message: str) -> None:
-        self.write(name)
-        self.stage.git("commit", "-q", "-m", message, shown=True)
-        self.commits.append(self.stage.git("rev-parse", "--short", "HEAD"))
-
-    def edit_record(self, was: str, now: str) -> int:
-        """Changes the last task's status in the record, as an editor would; gives the line."""
-        lines = self.read(self.record).decode().splitlines(keepends=True)
-        places = [n for n, line in enumerate(lines) if _TASKS[2] in line and was in line]
-        if len(places) != 1:
-            raise CheckFailed("the record has one line for task 3", 1, len(places))
-        before = lines[places[0]]
-        lines[places[0]] = before.replace(was, now)
-        with open(self.path(self.record), "w", encoding="utf-8") as file:
-            file.write("".join(lines))
-        self.stage.typed(f"vi {self.record}")
-        self.stage.changed(before, lines[places[0]])
-        return places[0] + 1
+    def play(self) -> None:
+        self.say("Holdfast keeps the state of an agent's work, through anything.", "strong", "")
+        self.print(clean(f"What follows happens for real, in {self.root}"))
+        try:
+            self.work()
+            self.kill()
+            self.edit()
+            self.lose_context()
+            self.finish()
+        except Refused as refused:
+            fact = "the library does what it is asked"
+            raise CheckFailed(fact, "done", refused.message) from refused
 
     # The scenes
 
-    def start(self) -> None:
-        stage = self.stage
-        stage.git("init", "-q")
-        stage.git("symbolic-ref", "HEAD", "refs/heads/main")
-        self.write(_PLAN)
-        stage.git("commit", "-q", "-m", "Plan it")
-        stage.heading("Start a piece of work")
-        stage.holdfast(
-            "start", "dev", _PLAN, "--title", _TITLE, *_each("--task", _TASKS),
-            "--read", f"@{_PLAN}", "--remind", _REMINDER,
-        )  # fmt: skip
-        rows = self.keeper().workflows()[0]
-        stage.check("the workflow is open", ["dev"], [row["recipe"] for row in rows])
-        self.id, self.record = rows[0]["id"], rows[0]["record"]
-        stage.check("its four tasks are in the ledger", len(_TASKS), len(self.events("task_added")))
-        shown = json_text.loads(self.read(self.record))["_holdfast"]["seq"]
-        last = self.keeper().log()[-1]["seq"]
-        stage.check("its record, a JSON file, shows the ledger's last event", last, shown)
-        stage.check("git sees none of it", "", stage.git("status", "--porcelain"))
-        stage.why("One command, and all that a later session needs is on disk.")
-
     def work(self) -> None:
-        stage = self.stage
-        stage.heading("Work: a branch, a phase, a task with its commit")
-        stage.holdfast("advance", lines=1)
-        stage.git("checkout", "-q", "-b", "feat/greeting", shown=True)
-        stage.holdfast("advance", lines=1)
-        stage.holdfast("task", "start", "1", lines=1)
+        self.git("init", "-q")
+        self.git("symbolic-ref", "HEAD", "refs/heads/main")
+        self.write(_PLAN)
+        self.git("commit", "-q", "-m", "Plan it")
+        self.heading("Start a piece of work")
+        tasks = [option for task in _TASKS for option in ("--task", task)]
+        reading = ("--read", f"@{_PLAN}", "--remind", _REMINDER)
+        self.holdfast("start", "dev", _PLAN, "--title", "Greet everyone", *tasks, *reading)
+        rows = self.keeper().workflows()[0]
+        self.check("the workflow is open", ["dev"], [row["recipe"] for row in rows])
+        self.id, self.record = rows[0]["id"], rows[0]["record"]
+        seq = json_text.loads(self.read(self.record))["_holdfast"]["seq"]
+        last = self.keeper().log()[-1]["seq"]
+        self.check("its record, a JSON file, shows the ledger's last event", last, seq)
+        self.check("git sees none of it", "", self.git("status", "--porcelain"))
+        self.holdfast("advance", lines=1)
+        self.git("checkout", "-q", "-b", "feat/greeting", is_shown=True)
+        self.holdfast("advance", lines=1)
         self.commit("greeting.py", _TASKS[0])
-        stage.holdfast("task", "done", "1", "--commit", self.commits[0])
-        state = self.state()
-        done = (state["tasks"][0]["status"], state["tasks"][0].get("commit"))
-        stage.check("task 1 is done, by this commit", ("completed", self.commits[0]), done)
-        stage.check("the workflow belongs to the branch", "feat/greeting", state["branch"])
-        stage.why("A finished task names its commit: a claim that anyone can check.")
+        self.holdfast("task", "done", "1", "--commit", self.commits[0])
+        task = self.state()["tasks"][0]
+        done = (task["status"], task.get("commit"))
+        self.check("task 1 is done, by this commit", ("completed", self.commits[0]), done)
+        self.why("All that a later session needs is on disk, and a finished task names its commit.")
 
     def kill(self) -> None:
-        stage = self.stage
-        stage.heading("Kill a writer in the middle of a write")
+        self.heading("Kill a writer, again and again")
         self.commit("test_greeting.py", _TASKS[1])
-        again = ("task", "done", "2", "--commit", self.commits[1])
+        words = ("task", "done", "2", "--id", "demo-2", "--commit", self.commits[1])
         before = self.keeper().log()
-        stage.say("On a disk that stops half way, and then SIGKILL:")
-        stage.typed(f"holdfast {' '.join(again)}")
-        half = self.die_writing()
-        folder, name = os.path.split(self.record)
-        (torn,) = self.read_all(f"{folder}/.{name}.*")
-        stage.check("half a record stands beside the last one", half, len(torn))
-        stage.holdfast("status")
-        stage.check("the next command sees the state before it", _done(1), self.tasks())
-        stage.holdfast(*again)
-        kept = self.read_all(f"{self.record}.rejected-*")
-        stage.check("the torn bytes are kept aside, every one of them", [torn], kept)
-        finished = [event["data"]["task"] for event in self.events("task_completed")]
-        stage.check("nothing is lost, nothing is there twice", [1, 2], finished)
+        self.say(f"Started {_KILLS} times, and each time killed a little later:")
+        self.typed(f"holdfast {' '.join(words)}")
+        codes, statuses, sound = [], [], []
+        for number in range(_KILLS):
+            writer = subprocess.Popen(  # noqa: S603 - the words are the story's own
+                [sys.executable, "-m", "holdfast", *words],
+                cwd=self.root,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            time.sleep(number * 0.015)
+            writer.kill()
+            codes.append(writer.wait())
+            statuses.append(self.state()["tasks"][1]["status"])
+            sound.append(self.keeper().verify().ok)
+        killed = codes.count(-signal.SIGKILL)
+        self.answered(f"Killed ({killed} of them before they had ended by themselves)")
+        self.check("SIGKILL ended the first of them", -signal.SIGKILL, codes[0])
+        odd = [status for status in statuses if status not in ("pending", "completed")]
+        self.check("task 2 is done or not, and never anything in between", [], odd)
+        self.check("after each kill the ledger is sound", [True] * _KILLS, sound)
+        self.holdfast(*words)
+        numbers = [event["data"]["task"] for event in self.events("task_completed")]
+        self.check("nothing is lost, nothing is there twice", [1, 2], numbers)
         events = self.keeper().log()[: len(before)]
-        stage.check("what was in the ledger before still is, event for event", before, events)
-        stage.why("A crash costs at most the command that was running, never what was done.")
-
-    def die_writing(self) -> int:
-        """Starts a writer, waits until it is half way, and kills it while it has the lock."""
-        stage = self.stage
-        words = ("-m", "holdfast.cli.victim", self.id, "2", self.commits[1])
-        with stage.child(*words) as writer:
-            try:
-                report = writer.stdout.readline() if writer.stdout else b""
-                if not report:
-                    raise CheckFailed("the writer gets half way", "its report", "nothing")
-                held = self.locked_out()
-            finally:
-                writer.kill()
-        half, whole = map(int, report.split())
-        stage.answered(f"Killed: {half} of {whole} bytes were written")
-        stage.check("it had the lock: another writer was told to wait", "busy", held)
-        stage.check("SIGKILL ended it, nothing else did", -signal.SIGKILL, writer.returncode)
-        return half
-
-    def locked_out(self) -> str:
-        """What a writer hears that does not want to wait."""
-        try:
-            self.keeper(wait_s=0.01).remind("this must not be recorded", workflow=self.id)
-        except Fault as fault:
-            return fault.code
-        return "recorded"
+        self.check("what was in the ledger before still is, event for event", before, events)
+        self.why("A crash costs at most the command that was running, never what was done.")
 
     def edit(self) -> None:
-        stage = self.stage
-        stage.heading("Edit the record by hand")
-        stage.say("Somebody has translated it, and says so in the file itself:")
+        self.heading("Edit the record by hand, well and badly")
         self.edit_record('"status": "pending"', '"status": "completed"')
-        stage.holdfast("status")
-        stage.check("a look shows it: task 3 is done", _done(3), self.tasks())
-        stage.check("a look records nothing", [], self.events("record_edited"))
-        stage.holdfast("remind", _CREDIT)
+        self.holdfast("status")
+        done = self.state()["tasks"][2]["status"]
+        self.check("a look shows it: task 3 is done", "completed", done)
+        self.check("a look records nothing", [], self.events("record_edited"))
+        self.holdfast("remind", "Name the translator")
         edits = [event["data"]["changes"] for event in self.events("record_edited")]
         change = [["tasks", 2, "status"], "pending", "completed"]
-        stage.check("after a change the edit is an event in the ledger, once", [[change]], edits)
-        stage.why("The files are the interface: an editor or jq is as good as a command.")
-
-    def edit_badly(self) -> None:
-        stage = self.stage
-        stage.heading("Edit it badly")
+        self.check("after a change the edit is an event in the ledger, once", [[change]], edits)
         line = self.edit_record('"status": "completed"', '"status": "done"')
         bad = self.read(self.record)
-        # In a narrow window it may be broken anywhere.
-        answer = " ".join(stage.holdfast("task", "start", "4").split())
-        stage.check(f"line {line} is named", True, f"line {line}:" in answer)
-        kept = self.read_all(f"{self.record}.rejected-*")
-        stage.check("the file is kept aside as it was saved", True, bad in kept)
+        answer = self.holdfast("task", "start", "4")
+        self.check(f"line {line} is named", True, f"line {line}:" in answer)
+        names = glob.glob(f"{self.record}.rejected-*", root_dir=self.root)
+        kept = [self.read(name) for name in names]
+        self.check("the file is kept aside as it was saved", True, bad in kept)
+        good = ["completed"] * 3 + ["in_progress"]
         shown = [task["status"] for task in json_text.loads(self.read(self.record))["tasks"]]
-        good = [*_done(3)[:3], "in_progress"]
-        stage.check("the record shows the last good state again", good, shown)
-        stage.check("and so does every command", good, self.tasks())
-        stage.why("A slip is answered with its line. Nothing is guessed, nothing thrown away.")
+        self.check("the record shows the last good state again", good, shown)
+        self.why("An editor is as good as a command, and a slip is answered with its line.")
 
     def lose_context(self) -> None:
-        stage = self.stage
-        stage.heading("Lose the context")
-        stage.say("In the middle of task 4 the session ends. The next one knows only the folder:")
-        stage.environment["CLAUDE_CODE_SESSION_ID"] = _NEXT_SESSION
-        briefing = stage.holdfast("resume", by_agent=True)
-        told = {
+        self.heading("Lose the context")
+        self.say("In the middle of task 4 the session ends. The next one knows only the folder:")
+        self._environment["CLAUDE_CODE_SESSION_ID"] = "second-session"
+        briefing = self.holdfast("resume")
+        parts = {
             "place": f"TASK 4/4 (4): {_TASKS[3]} (in progress",
             "next step": "NEXT: task 4",
             "pending gates": "PENDING gates: lint, test",
             "reading": f"@{_PLAN}",
             "reminders": _REMINDER,
         }
-        missing = [name for name, words in told.items() if words not in briefing]
-        stage.check(f"it is told its {', '.join(told)}", [], missing)
-        holder = self.state()["session"]
-        stage.check("the work is its own from here on", _NEXT_SESSION, holder and holder["id"])
-        stage.why("The next session does not ask what was done. It is told, and goes on.")
+        missing = [name for name, text in parts.items() if text not in briefing]
+        self.check(f"it is told its {', '.join(parts)}", [], missing)
+        session = self.state()["session"]
+        self.check("the work is its own from here on", "second-session", session and session["id"])
+        self.why("The next session does not ask what was done. It is told, and goes on.")
 
     def finish(self) -> None:
-        stage = self.stage
-        stage.heading("Finish, with everything accounted for")
+        self.heading("Finish, with everything accounted for")
         self.commit("README.md", _TASKS[3])
-        stage.holdfast("task", "done", "4", "--commit", self.commits[2], lines=1)
-        stage.holdfast("advance", lines=1)
-        answer = stage.holdfast("complete", code=1)
-        left = ["pr_creation", "lint", "test", "security_review", "code_simplifier", "pr_created"]
-        named = [name for name in left if name in answer]
-        stage.check("it is refused, and everything pending is named", left, named)
-        self.pass_gate()
-        stage.holdfast(
-            "complete", "--outcome", "greet() is in", "--force", "--reason", _REASON, lines=1
-        )
-        left.remove("test")
-        skipped = {"phases": left[:1], "gates": left[1:]}
-        ends = [event["data"] for event in self.events("workflow_completed")]
-        told = [(data.get("reason"), data.get("skipped")) for data in ends]
-        stage.check("what was skipped is recorded, with the reason", [(_REASON, skipped)], told)
-        stage.why("Done means done; what was left out is written down by name.")
-
-    def pass_gate(self) -> None:
-        """Lets Holdfast run the tests itself: only that is evidence, all else is a claim."""
-        stage = self.stage
+        self.holdfast("task", "done", "4", "--commit", self.commits[2], lines=1)
+        self.holdfast("advance", lines=1)
+        answer = self.holdfast("complete", code=1)
+        gates = ["lint", "test", "security_review", "code_simplifier", "pr_created"]
+        pending = ["pr_creation", *gates]
+        named = [name for name in pending if name in answer]
+        self.check("it is refused, and everything pending is named", pending, named)
         # Without -B Python would leave files of its own in the tree that the gate is shown on.
-        stage.holdfast("gate", "run", "test", "--", sys.executable, "-B", "-m", "unittest", "-q")
+        self.holdfast("gate", "run", "test", "--", sys.executable, "-B", "-m", "unittest", "-q")
         gate = self.state()["gates"]["test"]
         result = [gate.get(name) for name in ("passed", "evidence", "exit_code")]
-        stage.check("Holdfast ran the tests itself, and they pass", [True, "run", 0], result)
-        stage.check("the gate is shown for the tree as it is now", "completed", gate["status"])
+        self.check("Holdfast ran the tests itself, and they pass", [True, "run", 0], result)
+        reason = "nobody reviews a demonstration"
+        forced = ("--force", "--reason", reason)
+        self.holdfast("complete", "--outcome", "greet() is in", *forced, lines=1)
+        gates.remove("test")
+        expected = [(reason, {"phases": ["pr_creation"], "gates": gates})]
+        ends = [event["data"] for event in self.events("workflow_completed")]
+        skipped = [(data.get("reason"), data.get("skipped")) for data in ends]
+        self.check("what was skipped is recorded, with the reason", expected, skipped)
+        self.holdfast("verify")
+        self.holdfast("log", "--limit", "5")
+        commits = [event["data"].get("commit") for event in self.events("task_completed")]
+        known = [self.git("rev-parse", "--short", f"{sha}^{{commit}}") for sha in self.commits]
+        self.check("the commits in the log are the commits in git", known, commits)
+        self.why("Done means done; what was left out is written down by name.")
 
-    def look_back(self) -> None:
-        stage = self.stage
-        stage.heading("Look back")
-        stage.holdfast("verify")
-        stage.holdfast("log", "--limit", "9")
-        events = self.keeper().log()
-        count = len(events)
-        seqs = [event["seq"] for event in events]
-        stage.check(f"{count} events, 1 to {count}, no gap", list(range(1, count + 1)), seqs)
-        stage.check("each of them is there once", count, len({event["id"] for event in events}))
-        told = [event["data"].get("commit") for event in self.events("task_completed")]
-        known = [stage.git("rev-parse", "--short", f"{sha}^{{commit}}") for sha in self.commits]
-        stage.check("the commits in the log are the commits in git", known, told)
-        stage.check("nothing was ever damaged", True, self.keeper().verify().ok)
-        stage.why("History is a chain of events, each proves the one before, and it only grows.")
+    # What the scenes read and write
 
+    def keeper(self) -> Keeper:
+        return Keeper(self.root, by="demo", wait_s=10.0)
 
-def _each(option: str, values: tuple[str, ...]) -> list[str]:
-    return [word for value in values for word in (option, value)]
+    def state(self) -> Workflow:
+        state: Workflow = self.keeper().show(workflow=self.id).state
+        return state
 
+    def events(self, kind: str) -> list[Event]:
+        return [event for event in self.keeper().log() if event["type"] == kind]
 
-def _done(count: int) -> list[str]:
-    """The statuses of the tasks when so many are done."""
-    return ["completed"] * count + ["pending"] * (len(_TASKS) - count)
+    def read(self, name: str) -> bytes:
+        with open(os.path.join(self.root, name), "rb") as file:
+            return file.read()
+
+    def write(self, name: str) -> None:
+        path = os.path.join(self.root, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(_FILES[name])
+        self.git("add", name)
+
+    def commit(self, name: str, message: str) -> None:
+        self.write(name)
+        self.git("commit", "-q", "-m", message, is_shown=True)
+        self.commits.append(self.git("rev-parse", "--short", "HEAD"))
+
+    def edit_record(self, old: str, new: str) -> int:
+        """Change task 3's status in the record, as an editor would; return the line's number."""
+        lines = self.read(self.record).decode().splitlines(keepends=True)
+        numbers = [n for n, line in enumerate(lines) if _TASKS[2] in line and old in line]
+        self.check("the record has one line for task 3", 1, len(numbers), is_shown=False)
+        before = lines[numbers[0]]
+        lines[numbers[0]] = before.replace(old, new)
+        with open(os.path.join(self.root, self.record), "w", encoding="utf-8") as file:
+            file.write("".join(lines))
+        self.typed(f"vi {self.record}")
+        columns = self._width - len(_MARGIN) - 2
+        changes: tuple[tuple[str, str, Tone], ...] = (
+            ("-", before, "bad"), ("+", lines[numbers[0]], "good"),
+        )  # fmt: skip
+        for sign, line, tone in changes:
+            text = f"{sign} {shortened(clean(line.strip()), columns)}"
+            self.print(_MARGIN + self.screen.paint(text, tone))
+        return numbers[0] + 1
+
+    # What the scenes run
+
+    def holdfast(self, *words: str, code: int = 0, lines: int | None = None) -> str:
+        """Run a command as a user would, and show it with ``lines`` of its answer, or all."""
+        self.typed(" ".join(["holdfast", *map(quote, words)]))
+        ended, answer = self._run([sys.executable, "-m", "holdfast", *words])
+        shown = answer.splitlines()
+        for line in shown if ended != code else shown[:lines]:
+            self.answered(line)
+        self.check(f"holdfast {words[0]} ends with {code}", code, ended, is_shown=False)
+        return answer
+
+    def git(self, *words: str, is_shown: bool = False) -> str:
+        if is_shown:
+            self.typed(" ".join(["git", *map(quote, words)]))
+        code, answer = self._run([self._git, *words])
+        if code:
+            raise Fault(
+                "git",
+                f"git {words[0]} failed in {self.root}: {answer.strip()}",
+                "see that git works here: git --version, git init in an empty folder",
+            )
+        return answer.strip()
+
+    def _run(self, words: list[str]) -> tuple[int, str]:
+        done = subprocess.run(  # noqa: S603 - the words are the story's own
+            words,
+            cwd=self.root,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        return done.returncode, done.stdout.decode(self._encoding, "replace")
+
+    def _clean_environment(self) -> dict[str, str]:
+        """Return the user's environment, without what would lead a command somewhere else."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(_LEFT_OUT)}
+        # A relative PYTHONPATH means nothing in another folder.
+        package = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 2))
+        paths = [package, *filter(None, kept.get("PYTHONPATH", "").split(os.pathsep))]
+        for role in ("AUTHOR", "COMMITTER"):
+            kept |= {f"GIT_{role}_NAME": "Ada", f"GIT_{role}_EMAIL": "ada@example.com"}
+        if self.screen.colour:
+            kept["FORCE_COLOR"] = "1"
+        return {
+            **kept,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "HOLDFAST_MEMORY": "off",
+            "PYTHONPATH": os.pathsep.join(paths),
+            "PYTHONIOENCODING": self._encoding,
+        }
+
+    # What the user sees
+
+    def check(self, fact: str, expected: object, actual: object, *, is_shown: bool = True) -> None:
+        """Show a fact; raise ``CheckFailed`` if it does not hold."""
+        if expected != actual:
+            raise CheckFailed(fact, expected, actual)
+        if is_shown:
+            self.facts += 1
+            self.say(f"{self.screen.mark('completed')} {fact}")
+
+    def say(self, text: str, tone: Tone | None = None, margin: str = _MARGIN) -> None:
+        for line in wrapped(text, self._width - len(margin)):
+            self.print(margin + (self.screen.paint(line, tone) if tone else line))
+
+    def heading(self, title: str) -> None:
+        self._scenes += 1
+        self.print()
+        self.print(self.screen.paint(f"{self._scenes:>2}  {title}", "strong"))
+
+    def why(self, text: str) -> None:
+        self.say(("→ " if self.screen.fancy else "-> ") + text, "dim")
+
+    def typed(self, line: str) -> None:
+        """Show what a user would type, a long line broken before options."""
+        first, *options = line.split(" --")
+        lines = [first]
+        for option in options:
+            if len(lines[-1]) + len(option) + 5 > self._width - len(_MARGIN) - 2:
+                lines[-1] += " \\"
+                lines.append(f"  --{option}")
+            else:
+                lines[-1] += f" --{option}"
+        for number, text in enumerate(lines):
+            prompt = " " if number else "$"
+            self.print(f"{_MARGIN}{prompt} {self.screen.paint(clean(text), 'active')}")
+
+    def answered(self, line: str) -> None:
+        """Show a line of a command's answer, with a bar at its side; its colour may go on below."""
+        bar = self.screen.paint("│ " if self.screen.fancy else "| ", "dim")
+        colour = ""
+        for piece in wrapped(line, self._width - len(_MARGIN) - 2):
+            text = colour + piece
+            _, escape, last = piece.rpartition("\x1b[")
+            if escape:
+                colour = "" if last.startswith("0m") else f"\x1b[{last.partition('m')[0]}m"
+            self.print(f"{_MARGIN}{bar}{text}" + ("\x1b[0m" if colour else ""))
+
+    def print(self, line: str = "") -> None:
+        """Print a line; a closed pipe does not end the checks."""
+        if self._out is None:
+            return
+        try:
+            self._out.write(self.screen.encoded(line.rstrip()) + "\n")
+            self._out.flush()
+        except BrokenPipeError:
+            self._out = None

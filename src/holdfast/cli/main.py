@@ -2,7 +2,7 @@
 
 ``main`` is for callers in the same process. ``process`` is what a shell starts: it runs ``main``
 and ends the process without closing the ledger, whose journal then stays in place for readers that
-cannot write there. No command asks a question, so all run the same with and without a terminal.
+cannot write there. Only ``trust`` asks a question, so all others run the same without a terminal.
 """
 
 from __future__ import annotations
@@ -14,26 +14,25 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import NoReturn, TextIO
+    from typing import NoReturn
 
-    from holdfast.cli.shapes import Answer, Arguments
+    from holdfast.cli.answer import Answer
+    from holdfast.cli.types import Arguments
     from holdfast.keeper import Keeper
 
-INTERRUPTED = 130
-_UNWRITTEN = 3
+_REFUSED, _USAGE, _FAULT, INTERRUPTED = 1, 2, 3, 130
+"""Exit codes."""
+_UNKNOWN_NAME = ("not_found", "no_recipe", "no_command", "invalid", "usage")
+"""Codes of the errors that an unknown name leads to."""
 _VERSION_WORDS = ("--version", "--json")
-_LASTING = ("--follow", "export", "import", "log", "mcp", "repair", "run", "verify", "watch")
-"""Words of commands that last, or go through the whole ledger."""
-
-
-class _Unheard(Exception):
-    """The answer could not be written; the cause says why."""
+_LONG_RUNNING = ("--follow", "export", "import", "log", "mcp", "repair", "run", "verify", "watch")
+"""Words of commands that run until they are ended, or read the whole ledger."""
 
 
 def process() -> NoReturn:
     """Run the command line of this process, and end the process."""
     words = sys.argv[1:]
-    if not any(word in _LASTING for word in words):
+    if not any(word in _LONG_RUNNING for word in words):
         # The process ends before there is anything to collect.
         gc.disable()
     end(main(words))
@@ -46,7 +45,7 @@ def end(code: int) -> NoReturn:
             if stream is not None:
                 stream.flush()
         except (OSError, ValueError):
-            code = code or _UNWRITTEN
+            code = code or _FAULT
     os._exit(code)
 
 
@@ -54,19 +53,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
     try:
-        return _hook() if words == ["hook"] and not os.isatty(0) else _run(words)
+        if words == ["hook"] and not os.isatty(0):
+            # Clients send many events, so this one takes the shortest way.
+            from holdfast.hooks.quick_check import main as answer_event
+
+            return answer_event()
+        return _run(words)
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
-def _hook() -> int:
-    """Answer a client's event by the shortest way, because clients send many."""
-    from holdfast.hooks.quick_check import main as answer
-
-    return answer()
-
-
 def _run(words: list[str]) -> int:
+    from holdfast.cli.answer import print_answer
     from holdfast.cli.parser import parse
 
     as_json = "--json" in words
@@ -77,20 +75,30 @@ def _run(words: list[str]) -> int:
         else:
             args = parse(words)
             as_json, workflow = args["json"], args["workflow"]
-            answer = _answer(args)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
-        answer = _failure(error, workflow, words)
-    return _deliver(answer, as_json=as_json)
+            answer = _call(args)
+    except Exception as error:  # noqa: BLE001 - every error becomes an answer
+        answer = failure(error, words, workflow)
+    try:
+        return print_answer(answer, as_json=as_json)
+    except Exception as error:
+        # An answer may read the ledger while it is printed.
+        if answer.is_failure:
+            raise
+        return print_answer(failure(error), as_json=as_json)
 
 
-def _answer(args: Arguments) -> Answer:
-    from holdfast.cli.table import COMMANDS, WITHOUT_WORKSPACE
+def _call(args: Arguments) -> Answer:
+    """Call the function of the command."""
+    from holdfast.cli.grammar import COMMANDS
 
     name = args["command"]
-    called = COMMANDS[name]["call"] if name else "commands.overview.here"
-    module, _, function = called.rpartition(".")
-    call = getattr(__import__(f"holdfast.cli.{module}", fromlist=(function,)), function)
-    answer: Answer = call(args) if name in WITHOUT_WORKSPACE else call(open_keeper(args), args)
+    if not name:
+        from holdfast.cli.commands.overview import overview
+
+        return overview(open_keeper(args), args)
+    command = COMMANDS[name]
+    call = command["call"]
+    answer: Answer = call(open_keeper(args), args) if command["workspace"] else call(args)
     return answer
 
 
@@ -105,27 +113,22 @@ def open_keeper(
     """Open the workspace of a folder for the session that asks; ``client`` is its process."""
     from holdfast.keeper import Keeper
 
-    here = os.environ.get("CLAUDE_CODE_SESSION_ID", os.environ.get("CODEX_SESSION_ID"))
-    session = here if args["session"] is None else args["session"]
-    pid = _client() if session and session == here else None
-    pid = pid or client
+    client_session = os.environ.get("CLAUDE_CODE_SESSION_ID", os.environ.get("CODEX_SESSION_ID"))
+    session = client_session if args["session"] is None else args["session"]
+    # The client's process outlives its sessions: ``/clear`` begins another one.
+    pid = _integer("CLAUDE_PID") if session and session == client_session else None
     return Keeper(
-        path=folder, session=session or None, pid=pid, by=by, wait_s=wait_s(), share=share
+        path=folder, session=session or None, pid=pid or client, by=by, wait_s=wait_s(), share=share
     )
 
 
 def wait_s() -> float | None:
     """Return how long to wait for a lock, if the environment says so."""
-    wait_ms = _number("HOLDFAST_WAIT_MS")
+    wait_ms = _integer("HOLDFAST_WAIT_MS")
     return None if wait_ms is None else wait_ms / 1_000
 
 
-def _client() -> int | None:
-    """Return the process of the client that the environment names; it outlives a ``/clear``."""
-    return _number("CLAUDE_PID") or None
-
-
-def _number(name: str) -> int | None:
+def _integer(name: str) -> int | None:
     """Read an integer variable; return ``None`` if it is unset or not a number."""
     text = os.environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
@@ -133,66 +136,29 @@ def _number(name: str) -> int | None:
 
 def _version() -> Answer:
     from holdfast import __version__
+    from holdfast.cli.answer import Answer
 
-    return {"kind": "text", "data": {"version": __version__}}
+    return Answer(lambda: {"version": __version__}, lambda _screen: [__version__])
 
 
-def _failure(
-    error: Exception, workflow: str | None = None, words: list[str] | None = None
+def failure(
+    error: Exception, words: list[str] | None = None, workflow: str | None = None
 ) -> Answer:
-    from holdfast.answers.failure import failure
+    """Return the answer to a command line that failed."""
+    from holdfast.answers.failure import failure_fields
+    from holdfast.cli.answer import Failure
+    from holdfast.cli.parser import Usage
+    from holdfast.errors import Refused
 
-    return failure(error, workflow, words)
+    fields = failure_fields(error, workflow)
+    if words and fields["code"] in _UNKNOWN_NAME:
+        from holdfast.cli.usage_errors import correct
 
-
-def _deliver(answer: Answer, *, as_json: bool) -> int:
-    """Print the answer and return the exit code, which a closed pipe does not change."""
-    try:
-        _print(answer, as_json=as_json)
-    except _Unheard as unheard:
-        return _unheard(unheard.__cause__, answer.get("code", 0))
-    except Exception as error:
-        if answer["kind"] == "failure":
-            raise
-        return _deliver(_failure(error), as_json=as_json)
-    # What is read while it is printed can fail on the way.
-    return answer.get("code", 0)
-
-
-def _print(answer: Answer, *, as_json: bool) -> None:
-    out = sys.stderr if answer["kind"] == "failure" and not as_json else sys.stdout
-    if out is None:
-        return
-    is_live = answer["kind"] == "stream"
-    if as_json or answer["kind"] == "lines":
-        from holdfast.answers.json import texts
-
-        for text in texts(answer, out):
-            _write(out, text, flush=is_live)
-    else:
-        from holdfast.cli.screen import lines
-
-        for line in lines(answer, out):
-            _write(out, f"{line}\n", flush=is_live)
-    _write(out, "", flush=True)
-
-
-def _write(out: TextIO, text: str, *, flush: bool) -> None:
-    try:
-        out.write(text)
-        if flush:
-            out.flush()
-    except OSError as error:
-        raise _Unheard from error
-
-
-def _unheard(cause: BaseException | None, code: int) -> int:
-    # Otherwise the rest would be written once more at the end.
-    sys.stdout = sys.stderr
-    if isinstance(cause, BrokenPipeError):
-        return code
-    try:
-        print(f"holdfast: the answer could not be written: {cause}", file=sys.stderr)
-    except OSError:
-        return code or _UNWRITTEN
-    return code or _UNWRITTEN
+        meant = correct(words, only_fixed=isinstance(error, Usage))
+        if meant is not None:
+            fields["message"] += f"; did you mean {meant[0]!r}?"
+            fields["hint"] = meant[1]
+    code = (
+        _USAGE if isinstance(error, Usage) else _REFUSED if isinstance(error, Refused) else _FAULT
+    )
+    return Failure(fields, code)

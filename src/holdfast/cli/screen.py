@@ -1,22 +1,23 @@
-"""Answers for people: colour and glyphs where the terminal has them, plain lines where not.
+"""What a terminal can show, and the lines that several commands share.
 
-Stored text reaches the screen through ``terminal_text.clean`` alone, here and in ``panels``.
+Stored text reaches the screen through ``answers.text.clean`` alone. Widths are columns of a
+terminal: a Chinese character takes two, a combining accent none.
 """
 
 from __future__ import annotations
 
 import os
 
-from holdfast.cli.terminal_text import cells, clean, shortened, wrapped
+from holdfast.answers.text import clean
+from holdfast.core import json_text
 from holdfast.core.refusal import word as quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Literal, TextIO
+    from collections.abc import Iterator
+    from typing import Literal, TextIO
 
-    from holdfast.cli.shapes import Answer
-    from holdfast.core.types import Workflow
+    from holdfast.core.types import Fields, Json, Workflow
 
     Tone = Literal["good", "active", "bad", "warn", "dim", "strong"]
 
@@ -27,14 +28,13 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
     "pending": ("○", "[ ]", "dim"),
     "blocked": ("✗", "[!]", "bad"),
 }
-_NARROWEST, _USUAL, _LONGEST = 20, 80, 200
-_AS_THEY_ARE = ("demo", "script", "candidates", "settings")
-"""What is not wrapped: the demonstration told itself, and what completes a command line is for a
-shell; a line of a diff is one line."""
+_MIN_COLUMNS, _USUAL_COLUMNS = 20, 80
+_AS_PICTURE = "\ufe0f"
+_BAR_COLUMNS = 20
 
 
 class Screen:
-    """What a stream can show. ``width`` is ``None`` where lines need not end."""
+    """What a stream can show. ``width`` is ``None`` where lines may have any length."""
 
     __slots__ = ("colour", "encoding", "fancy", "now", "width")
 
@@ -65,14 +65,14 @@ class Screen:
         )
 
     def paint(self, text: str, tone: Tone) -> str:
-        """Already clean text in a colour."""
+        """Return clean text in a colour."""
         return f"\x1b[{_TONES[tone]}m{text}\x1b[0m" if self.colour and text else text
 
     def mark(self, status: str) -> str:
         return self.paint(*self.glyph(status))
 
     def glyph(self, status: str) -> tuple[str, Tone]:
-        """The mark of a status, not painted yet, and its colour."""
+        """Return the mark of a status, not painted yet, and its colour."""
         glyph, spelled, tone = _MARKS.get(status, _MARKS["in_progress"])
         return glyph if self.fancy else spelled, tone
 
@@ -89,239 +89,24 @@ class Screen:
         return age(self.now, then)
 
     def fitted(self, line: str, taken: int = 0) -> str:
-        """Clean, unpainted text cut to what is left of the line."""
+        """Return clean, unpainted text cut to the columns that are free behind ``taken`` ones."""
         return line if self.width is None else shortened(line, max(10, self.width - taken))
 
     def encoded(self, line: str) -> str:
-        """The line with whatever the stream's encoding lacks shown as an escape."""
+        """Return the line with what the stream's encoding lacks shown as an escape."""
         if self.encoding is None:
             return line
         spelled = line if self.fancy else line.replace("…", "~")
         return spelled.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
 
-def lines(answer: Answer, out: TextIO) -> Iterator[str]:
-    """The answer as lines that the stream can take."""
-    screen = Screen.of(out)
-    render = _RENDERERS[answer["kind"]]
-    for line in render(screen, answer["data"]):
-        if screen.width is None or answer["kind"] in _AS_THEY_ARE:
-            yield screen.encoded(line)
-        else:
-            yield from wrapped(screen.encoded(line), screen.width)
-
-
-def _change(screen: Screen, data: Any) -> Iterator[str]:
-    state = data["receipt"].state
-    position = clean(screen.dot().join(progress(state)))
-    said = shortened(clean(data["said"]), screen.width or _LONGEST)
-    if screen.width and cells(said) + cells(position) + 4 > screen.width:
-        said = shortened(said, max(screen.width - cells(position) - 4, screen.width // 2))
-    yield f"{screen.mark('completed')} {said}  {screen.paint(position, 'dim')}".rstrip()
-    yield from note_lines(screen, data["receipt"].notes)
-    yield from next_lines(screen, state, aimed=data["aimed"])
-
-
-def _run(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.panels import run_panel
-
-    yield from run_panel(screen, data)
-    yield from note_lines(screen, data["receipt"].notes)
-    yield from next_lines(screen, data["receipt"].state, aimed=data["aimed"])
-
-
-def _panel(
-    module: str, name: str, *, noted: bool = False
-) -> Callable[[Screen, Any], Iterable[str]]:
-    """A picture that a module of its own draws, loaded when it is wanted."""
-
-    def render(screen: Screen, data: Any) -> Iterator[str]:
-        draw = getattr(__import__(f"holdfast.cli.{module}", fromlist=(name,)), name)
-        yield from draw(screen, data)
-        if noted:
-            yield from note_lines(screen, data["notes"])
-
-    return render
-
-
-def _plan(screen: Screen, data: Any) -> Iterator[str]:
-    yield f"{screen.mark('in_progress')} {clean(data['does'])}"
-    if data["context"]:
-        yield ""
-        for line in data["context"].split("\n"):
-            yield clean(line)
-
-
-_CHECK_MARKS = {"good": "completed", "bad": "blocked", "unknown": "pending"}
-
-
-def _check(screen: Screen, data: Any) -> Iterator[str]:
-    for check in data["checks"]:
-        mark = screen.mark(_CHECK_MARKS[check["status"]])
-        yield f"{mark} {clean(check['what'])}  {screen.paint(clean(check['found']), 'dim')}"
-        if check["hint"]:
-            yield f"  next: {clean(check['hint'])}"
-
-
-def _ended(screen: Screen, data: Any) -> Iterator[str]:
-    yield from _change(screen, data)
-    if data["signal"]:
-        yield clean(data["signal"])
-
-
-def _gates(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.panels import gate_lines
-
-    state = data["receipt"].state
-    yield from gate_lines(screen, state["gates"], "") if state["gates"] else ["No gate is known."]
-    yield from note_lines(screen, data["receipt"].notes)
-
-
-def _wishes(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.commands.approval import wish_lines
-
-    yield from wish_lines(screen, data["wishes"], data["not_covered"])
-    yield from note_lines(screen, data["notes"])
-
-
-def _cleaned(screen: Screen, data: Any) -> Iterator[str]:
-    would = "would leave" if data["dry_run"] else "left"
-    for row in data["gone"]:
-        about = screen.paint(clean(f"{row['why']}{screen.dot()}{row['record']}"), "dim")
-        yield f"{screen.mark('completed')} {clean(row['id'])} {would} the folder  {about}"
-    if not data["gone"]:
-        yield "Nothing is old enough to go."
-    elif not data["dry_run"]:
-        yield screen.paint("  holdfast resume ID brings each of them back", "dim")
-    yield from note_lines(screen, data["notes"])
-
-
-def _started(screen: Screen, data: Any) -> Iterator[str]:
-    state = data["receipt"].state
-    title = clean(state["title"] or state["subject"])
-    said = screen.paint(clean(data["said"]), "strong")
-    yield f"{screen.mark('in_progress')} {said}" + (f"  {title}" if title else "")
-    yield screen.paint(f"  record: {clean(state['record'])}", "dim")
-    yield from note_lines(screen, data["receipt"].notes)
-    yield from next_lines(screen, state, aimed=data["aimed"])
-
-
-def _workflow(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.panels import workflow_panel
-
-    state = data["receipt"].state
-    yield from workflow_panel(screen, state, data["receipt"].record)
-    yield from note_lines(screen, data["receipt"].notes)
-    yield from next_lines(screen, state, aimed=data["aimed"])
-
-
-def _briefing(screen: Screen, data: Any) -> Iterator[str]:
-    """The briefing itself for whoever reads it from a pipe; a picture for a person."""
-    if screen.width is None:
-        for line in data["briefing"].split("\n"):
-            yield clean(line)
-        yield from note_lines(screen, data["receipt"].notes)
-        return
-    from holdfast.cli.resuming import resume_panel
-
-    yield from resume_panel(screen, data["receipt"].state, data["branch"])
-    yield from note_lines(screen, data["receipt"].notes)
-    yield from next_lines(screen, data["receipt"].state, aimed=data["aimed"])
-
-
-def _workflows(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.panels import status_table
-
-    if data["rows"]:
-        yield from status_table(screen, data["rows"])
-    else:
-        yield "No workflow is active here."
-        yield screen.paint("  next: holdfast start RECIPE SUBJECT", "dim")
-    yield from note_lines(screen, data["notes"])
-
-
-def _events(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.panels import event_lines
-
-    return event_lines(screen, data)
-
-
-def _stream(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.panels import event_line
-
-    for event in data:
-        yield event_line(screen, event)
-
-
-def _report(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.panels import report_panel
-
-    return report_panel(screen, data["report"], data["command"])
-
-
-def _recipes(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.recipe_panels import recipe_table
-
-    return recipe_table(screen, data["recipes"])
-
-
-def _recipe(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.cli.recipe_panels import recipe_panel
-
-    return recipe_panel(screen, data["recipe"], data["source"])
-
-
-def _candidates(_screen: Screen, data: Any) -> Iterable[str]:
-    return data["lines"]  # type: ignore[no-any-return]
-
-
-def _text(_screen: Screen, data: Any) -> Iterator[str]:
-    for text in data.values():
-        yield from text.split("\n")
-
-
-def _demo(_screen: Screen, _data: Any) -> Iterable[str]:
-    """It told its story while it ran."""
-    return ()
-
-
-def _failure(screen: Screen, data: Any) -> Iterator[str]:
-    from holdfast.core.selection import MAX_NAMED, listed
-
-    yield f"{screen.paint('holdfast:', 'bad')} {clean(data['message'])}"
-    said = f"{data['message']} {data['hint']}"
-    for name, value in data.get("details", {}).items():
-        items = [str(item) for item in _leaves(value)]
-        most = MAX_NAMED if name == "candidates" else len(items)
-        if not all(item in said for item in items[:most]):
-            yield f"  {clean(name)}: {clean(listed(items, most))}"
-    if data["hint"]:
-        yield f"  next: {clean(data['hint'])}"
-
-
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if not isinstance(value, (list, tuple)):
-        return [value]
-    return [leaf for item in value for leaf in _leaves(item)]
-
-
-def progress(state: Workflow) -> list[str]:
-    """``phase 2/5 build`` and ``tasks 3/7``, as far as there are any."""
-    parts = []
-    names = [phase["name"] for phase in state["phases"]]
-    if state["phase"] in names:
-        place = names.index(state["phase"]) + 1
-        parts.append(f"phase {place}/{len(names)} {state['phase']}")
-    if state["tasks"]:
-        done = [task for task in state["tasks"] if task["status"] == "completed"]
-        parts.append(f"tasks {len(done)}/{len(state['tasks'])}")
-    return parts
+def note_lines(screen: Screen, notes: list[str]) -> Iterator[str]:
+    for note in notes:
+        yield screen.paint(f"  note: {clean(note)}", "warn")
 
 
 def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]:
-    """What comes next; a workflow that must be named, or was by the user, is named."""
+    """Yield the next command; ``aimed``: it has to name its workflow."""
     from holdfast.core.next_step import next_step
 
     following = next_step(state, is_named=aimed)
@@ -333,13 +118,132 @@ def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]
     yield f"  next: {command}" + screen.paint(f"   {about}", "dim")
 
 
-def note_lines(screen: Screen, notes: list[str]) -> Iterator[str]:
-    for note in notes:
-        yield screen.paint(f"  note: {clean(note)}", "warn")
+def progress(state: Workflow) -> list[str]:
+    """Return ``phase 2/5 build`` and ``tasks 3/7``, as far as the workflow has them."""
+    parts = []
+    names = [phase["name"] for phase in state["phases"]]
+    if state["phase"] in names:
+        number = names.index(state["phase"]) + 1
+        parts.append(f"phase {number}/{len(names)} {state['phase']}")
+    if state["tasks"]:
+        done = [task for task in state["tasks"] if task["status"] == "completed"]
+        parts.append(f"tasks {len(done)}/{len(state['tasks'])}")
+    return parts
+
+
+def listing(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
+    """Yield the items below their title; nothing if there are none."""
+    if items:
+        yield screen.paint(title, "strong")
+    for item in items:
+        yield f"  {clean(item)}"
+
+
+def pairs(fields: Fields) -> list[str]:
+    """Return ``key=value`` for each field."""
+    return [f"{key}={_value(value)}" for key, value in fields.items()]
+
+
+def _value(value: Json) -> str:
+    return value if isinstance(value, str) else json_text.dumps(value)
+
+
+def bar(screen: Screen, share: float, width: int = _BAR_COLUMNS) -> str:
+    """Return a bar of which this share, from 0 to 1, is filled."""
+    full = round(max(0.0, min(1.0, share)) * width)
+    on, off = ("█", "░") if screen.fancy else ("#", "-")
+    return screen.paint(on * full, "good") + screen.paint(off * (width - full), "dim")
+
+
+def cells(line: str) -> int:
+    """Return how many columns of a terminal the clean line takes."""
+    if line.isascii():
+        return len(line)
+    return sum([_cells_of(char) for char in line])
+
+
+def painted_cells(line: str) -> int:
+    """Return how many columns a line takes that has colours in it."""
+    plain, *painted = line.split("\x1b[")
+    return cells(plain) + sum([cells(part.partition("m")[2]) for part in painted])
+
+
+def padded(line: str, width: int) -> str:
+    return line + " " * (width - cells(line))
+
+
+def shortened(line: str, width: int) -> str:
+    """Return the line, cut with an ellipsis if it is wider."""
+    if cells(line) <= width:
+        return line
+    kept, free = "", width - 1
+    for char in line:
+        free -= _cells_of(char)
+        if free < 0:
+            break
+        kept += char
+    return kept + "…"
+
+
+def wrapped(text: str, width: int) -> Iterator[str]:
+    """Break a clean line, painted or not, at its spaces; indent the later pieces.
+
+    A word that is wider than the line stays whole, so that a path or an address can be copied: the
+    terminal folds it. Wide characters, which are written without spaces, are folded here.
+    """
+    bare = text.lstrip(" ")
+    line = " " * (len(text) - len(bare))
+    indent, begun = line + "    ", False
+    for word in bare.split(" "):
+        longer = f"{line} {word}" if begun else line + word
+        if painted_cells(longer) > width:
+            if not word.isascii() and painted_cells(word) > width - len(indent) and _is_wide(word):
+                *full, longer = _folded(longer, width, indent)
+                yield from full
+            elif begun:
+                yield line.rstrip(" ")
+                longer = indent + word
+        line, begun = longer, True
+    yield line
+
+
+def _is_wide(word: str) -> bool:
+    return any(_cells_of(char) > 1 for char in word)
+
+
+def _folded(line: str, width: int, indent: str) -> list[str]:
+    """Cut the line after ``width`` columns, wherever that is; colours take none."""
+    pieces, taken, start = [""], 0, 0
+    while start < len(line):
+        end = line.index("m", start) + 1 if line[start] == "\x1b" else start + 1
+        columns = 0 if end > start + 1 else _cells_of(line[start])
+        if taken + columns > width:
+            pieces.append(indent)
+            taken = len(indent)
+        pieces[-1] += line[start:end]
+        taken += columns
+        start = end
+    return pieces
+
+
+def _cells_of(char: str) -> int:
+    if char.isascii():
+        return 1
+    from unicodedata import category, east_asian_width
+
+    if char == _AS_PICTURE:
+        # It makes the character before it wide in most terminals; the others are only cautious.
+        return 1
+    if category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if east_asian_width(char) in ("W", "F") else 1
 
 
 def _wants_colour(*, terminal: bool) -> bool:
-    """What the person says, else what the terminal can do. See no-color.org, force-color.org."""
+    """Return what the user's environment says, else whether the terminal can show colours.
+
+    See no-color.org and force-color.org.
+    """
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -356,47 +260,11 @@ def _can_encode(text: str, encoding: str) -> bool:
 
 
 def _terminal_width(out: TextIO) -> int:
-    said = os.environ.get("COLUMNS", "")
-    columns = int(said) if said.isascii() and said.isdigit() and len(said) < 5 else 0
+    text = os.environ.get("COLUMNS", "")
+    columns = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
     if not columns:
         try:
             columns = os.get_terminal_size(out.fileno()).columns
         except OSError:
             columns = 0
-    return max(_NARROWEST, columns or _USUAL)
-
-
-_RENDERERS: dict[str, Callable[[Screen, Any], Iterable[str]]] = {
-    "here": _panel("commands.overview", "here_lines", noted=True),
-    "watch": _panel("watch_page", "whole_page"),
-    "change": _change,
-    "started": _started,
-    "workflow": _workflow,
-    "briefing": _briefing,
-    "workflows": _workflows,
-    "events": _events,
-    "stream": _stream,
-    "report": _report,
-    "run": _run,
-    "gates": _gates,
-    "wishes": _wishes,
-    "cleaned": _cleaned,
-    "ended": _ended,
-    "plan": _plan,
-    "silence": _demo,
-    "check": _check,
-    "turn": _panel("loop_panels", "turn_panel"),
-    "loops": _panel("loop_panels", "loops_panel"),
-    "driven": _panel("loop_panels", "driven_panel"),
-    "unverified": _panel("loop_panels", "unverified_panel"),
-    "settings": _panel("setup_panel", "settings_panel", noted=True),
-    "layers": _panel("commands.layers", "layer_lines", noted=True),
-    "recipes": _recipes,
-    "recipe": _recipe,
-    "script": _text,
-    "candidates": _candidates,
-    "text": _text,
-    "demo": _demo,
-    "page": _panel("pages", "lines", noted=True),
-    "failure": _failure,
-}
+    return max(_MIN_COLUMNS, columns or _USUAL_COLUMNS)

@@ -1,101 +1,117 @@
-"""What is said about a command line that was not understood, and what may have been meant.
+"""Word what is wrong with a command line, and suggest what was probably meant.
 
 Every message says what was given, where, and why it cannot be; every hint is a command to run.
+Imported only after a command line was not understood, or a name in it was not known.
 """
 
 from __future__ import annotations
 
-from holdfast.cli.parser import Usage
-from holdfast.cli.table import COMMANDS, GROUPS
-from holdfast.cli.terminal_text import clean, shortened
+from difflib import get_close_matches
+
+from holdfast.answers.text import clean
+from holdfast.cli.grammar import GROUPS, load_all, members
+from holdfast.cli.parser import Reader, Usage
+from holdfast.cli.screen import shortened
 from holdfast.core.refusal import word as quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from holdfast.cli.shapes import Option, Positional
+    from holdfast.cli.types import Option, Positional
 
-_SHOWN = 60
-_SHOWN_HINT = 400
+_MAX_WORD_COLUMNS = 60
+_MAX_HINT_CHARS = 400
+_MIN_LIKENESS = 0.65
+"""The least ratio of ``difflib`` at which a name is suggested."""
 _VERSION = "--version"
-_ELSEWHERE_CALLED = {
+_OTHER_PROGRAMS_WORDS = {
     "list": "status", "ls": "status", "version": _VERSION, "-V": _VERSION, "-v": _VERSION,
 }  # fmt: skip
-"""What other programs call it."""
+"""What other programs call a command or an option."""
+_NOT_NAMES = ("", "file", "@file", "command")
+_SAME_EVERYWHERE = ("agent", "shell")
+_NUMBERED = ("task", "unit", "milestone")
+_WITHOUT_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 
 
-def nearest(word: str, names: list[str]) -> str | None:
-    """Return the name that was probably meant; ``None`` if none is close."""
-    from difflib import get_close_matches
-
-    folded, known = word.casefold(), {name.casefold(): name for name in names}
-    close = get_close_matches(folded, known, 1)
-    if not close and len(word.strip("-")) > 2:
-        close = [name for name in known if name.startswith(folded)]
-    return known[close[0]] if close else None
+def nearest(word: str, names: Iterable[str]) -> str | None:
+    """Return the name that was probably meant, if one is near enough."""
+    named = {name.casefold(): name for name in reversed(list(names))}
+    typed = word.casefold()
+    if typed in named:
+        return named[typed]
+    if len(word.strip("-")) > 2:
+        begun = [name for name in reversed(named.values()) if name.startswith(word)]
+        if begun:
+            return begun[0]
+    close = get_close_matches(typed, named, 1, _MIN_LIKENESS)
+    return named[close[0]] if close else None
 
 
 def missing_command(group: str) -> Usage:
-    message = f"`holdfast {group}` needs one of: {', '.join(_members(group))}"
+    message = f"`holdfast {group}` needs one of: {', '.join(_next_words(group))}"
     return Usage(message, f"holdfast help {group}")
 
 
-def unknown_command(words: list[str], place: int, group: str) -> Usage:
-    word = words[place - 1]
+def unknown_command(words: list[str], position: int, group: str) -> Usage:
+    word = words[position - 1]
     if group:
-        meant = nearest(word, _members(group))
-        message = f"`holdfast {group}` has no {_shown(word)} (argument {place})"
+        meant = nearest(word, _next_words(group))
+        message = f"`holdfast {group}` has no {_shown(word)} (argument {position})"
         fallback = f"holdfast help {group}"
     else:
-        tops = [name for name in COMMANDS if " " not in name]
-        inner = [name for name in COMMANDS if name.endswith(f" {word}")]
-        called = [_ELSEWHERE_CALLED[word]] if word in _ELSEWHERE_CALLED else inner
-        meant = called[0] if called else nearest(word, [*tops, *GROUPS])
-        message = f"there is no command {_shown(word)} (argument {place})"
+        commands = load_all()
+        inner = [name for name in commands if name.endswith(f" {word}")]
+        called = [_OTHER_PROGRAMS_WORDS[word]] if word in _OTHER_PROGRAMS_WORDS else inner
+        first_words = [name for name in commands if " " not in name]
+        meant = called[0] if called else nearest(word, [*first_words, *GROUPS])
+        message = f"there is no command {_shown(word)} (argument {position})"
         fallback = "holdfast help"
     if meant is None:
         return Usage(message, fallback)
     if meant == _VERSION:
         return _version_meant(message, words)
-    corrected = [*words[: place - 1], *meant.split(" "), *words[place:]]
-    return Usage(f"{message}; did you mean {meant!r}?", line_of(corrected, fallback))
+    corrected = [*words[: position - 1], *meant.split(" "), *words[position:]]
+    return Usage(f"{message}; did you mean {meant!r}?", _line_of(corrected, fallback))
 
 
-def unknown_option(words: list[str], place: int, path: list[str], options: Iterable[str]) -> Usage:
-    word = words[place - 1]
+def unknown_option(
+    words: list[str], position: int, path: list[str], options: Iterable[str]
+) -> Usage:
+    word = words[position - 1]
     name, equals, value = word.partition("=")
     if word == _VERSION:
-        return Usage(f"{_VERSION} (argument {place}) stands alone", f"holdfast {_VERSION}")
-    message = f"{_command(path)} has no option {_shown(name)} (argument {place})"
+        return Usage(f"{_VERSION} (argument {position}) stands alone", f"holdfast {_VERSION}")
+    message = f"{_command(path)} has no option {_shown(name)} (argument {position})"
     known = [*options, _VERSION] if not path else list(options)
-    meant = _ELSEWHERE_CALLED.get(name) if not path else None
+    meant = _OTHER_PROGRAMS_WORDS.get(name) if not path else None
     meant = meant or nearest(name, known)
     if meant == _VERSION:
         return _version_meant(message, words)
     if meant is not None:
-        corrected = [*words[: place - 1], meant + equals + value, *words[place:]]
-        return Usage(f"{message}; did you mean {meant}?", line_of(corrected, _help(path)))
-    if path and " ".join(path) in COMMANDS:
+        corrected = [*words[: position - 1], meant + equals + value, *words[position:]]
+        return Usage(f"{message}; did you mean {meant}?", _line_of(corrected, _help(path)))
+    if " ".join(path) in load_all():
         message += "; text that begins with a dash stands after `--`"
     return Usage(message, _help(path))
 
 
 def _version_meant(message: str, words: list[str]) -> Usage:
-    """It stands alone, so nothing else of the line is kept."""
+    """Suggest ``--version``, which takes nothing else of the line but ``--json``."""
     as_json = ["--json"] if "--json" in words else []
-    return Usage(f"{message}; did you mean {_VERSION}?", line_of([_VERSION, *as_json], ""))
+    return Usage(f"{message}; did you mean {_VERSION}?", _line_of([_VERSION, *as_json], ""))
 
 
-def flag_with_value(path: list[str], place: int, name: str, value: str) -> Usage:
-    message = f"{name} (argument {place}) takes no value, but was given {_shown(value)}"
+def flag_with_value(path: list[str], position: int, name: str, value: str) -> Usage:
+    message = f"{name} (argument {position}) takes no value, but was given {_shown(value)}"
     return Usage(message, _help(path))
 
 
 def missing_value(
-    path: list[str], place: int, option: Option, name: str, following: list[str]
+    path: list[str], position: int, option: Option, name: str, following: list[str]
 ) -> Usage:
-    message = f"{name} (argument {place}) needs a value, {option.get('value', 'VALUE')}"
+    message = f"{name} (argument {position}) needs a value, {option.get('value', 'VALUE')}"
     if not following:
         return Usage(f"{message}, but nothing follows it", _help(path))
     word = _shown(following[0])
@@ -106,10 +122,10 @@ def missing_value(
 def missing_argument(
     path: list[str], takes: tuple[Positional, ...], positional: Positional
 ) -> Usage:
-    place = takes.index(positional) + 1
+    position = takes.index(positional) + 1
     message = (
         f"{_command(path)} needs {positional['name']}, {positional['help']},"
-        f" as its argument {place}, and it was not given"
+        f" as its argument {position}, and it was not given"
     )
     return Usage(message, _help(path))
 
@@ -123,28 +139,28 @@ def too_many(
     words: list[str],
     path: list[str],
     takes: tuple[Positional, ...],
-    plain: list[tuple[int, str]],
+    positionals: list[tuple[int, str]],
 ) -> Usage:
-    place, word = plain[len(takes)]
-    if not takes and _members(" ".join(path)):
-        return unknown_command(words, place, " ".join(path))
+    position, word = positionals[len(takes)]
+    if not takes and members(" ".join(path)):
+        return unknown_command(words, position, " ".join(path))
     names = " ".join(positional["name"] for positional in takes) or "no arguments"
-    message = f"{_command(path)} takes {names}; {_shown(word)} (argument {place}) is too many"
+    message = f"{_command(path)} takes {names}; {_shown(word)} (argument {position}) is too many"
     if not takes or takes[-1]["kind"] != "text":
         return Usage(message, _help(path))
-    places = [place for place, _ in plain[len(takes) - 1 :]]
-    joined = " ".join(words[place - 1] for place in places)
+    positions = [position for position, _ in positionals[len(takes) - 1 :]]
+    joined = " ".join(words[position - 1] for position in positions)
     corrected = [
-        joined if place == places[0] else word
-        for place, word in enumerate(words, 1)
-        if place not in places[1:]
+        joined if position == positions[0] else word
+        for position, word in enumerate(words, 1)
+        if position not in positions[1:]
     ]
-    hint = line_of(corrected, _help(path))
+    hint = _line_of(corrected, _help(path))
     return Usage(f"{message}; text of several words stands in quotes", hint)
 
 
-def given_twice(path: list[str], place: int, name: str, first: str, second: str) -> Usage:
-    values = f"{_shown(first)} and {_shown(second)} (argument {place})"
+def given_twice(path: list[str], position: int, name: str, first: str, second: str) -> Usage:
+    values = f"{_shown(first)} and {_shown(second)} (argument {position})"
     return Usage(f"{_shown_name(name)} was given twice: {values}", _help(path))
 
 
@@ -158,44 +174,49 @@ def neither_or_both(name: str, one: str, other: str) -> Usage:
     return Usage(message, f"holdfast help {name}")
 
 
-def not_a_pair(path: list[str], place: int, name: str, word: str) -> Usage:
-    where = f"argument {place}" if name == "KEY=VALUE" else f"{name}, argument {place}"
+def not_a_pair(path: list[str], position: int, name: str, word: str) -> Usage:
+    where = f"argument {position}" if name == "KEY=VALUE" else f"{name}, argument {position}"
     message = f"{_shown(word)} ({where}) is not KEY=VALUE"
     why = "the key before the `=` is empty" if word[:1] == "=" else "it has no `=`"
     return Usage(f"{message}: {why}", _help(path))
 
 
-def empty_value(place: int, name: str) -> Usage:
-    message = f"{name} (argument {place}) is empty, so it names nothing; was a variable not set?"
+def empty_value(position: int, name: str) -> Usage:
+    message = f"{name} (argument {position}) is empty, so it names nothing; was a variable not set?"
     return Usage(message, "holdfast status")
 
 
-def not_a_count(path: list[str], place: int, name: str, word: str) -> Usage:
-    message = f"{name} (argument {place}) needs a whole number from 1, not {_shown(word)}"
+def not_a_count(path: list[str], position: int, name: str, word: str) -> Usage:
+    message = f"{name} (argument {position}) needs a whole number from 1, not {_shown(word)}"
     return Usage(message, _help(path))
 
 
 def undecodable(words: list[str]) -> Usage:
-    place, word = next((place, word) for place, word in enumerate(words, 1) if not _storable(word))
+    position, word = next(
+        (position, word) for position, word in enumerate(words, 1) if not _is_storable(word)
+    )
     why = "is not UTF-8 text" if "\0" not in word else "has a NUL in it"
-    return Usage(f"argument {place}, {_shown(word)}, {why}, so it cannot be kept", "holdfast help")
+    return Usage(
+        f"argument {position}, {_shown(word)}, {why}, so it cannot be kept", "holdfast help"
+    )
 
 
-def _members(group: str) -> list[str]:
-    below = [name[len(group) + 1 :] for name in COMMANDS if name.startswith(f"{group} ")]
-    return list(dict.fromkeys(name.partition(" ")[0] for name in below))
+def _next_words(group: str) -> list[str]:
+    """Return the words that can follow the group's name."""
+    below = [name[len(group) + 1 :].partition(" ")[0] for name in members(group)]
+    return list(dict.fromkeys(below))
 
 
-def _storable(word: str) -> bool:
+def _is_storable(word: str) -> bool:
     return "\0" not in word and not any("\ud800" <= char <= "\udfff" for char in word)
 
 
 def _shown(word: str) -> str:
-    return f"'{clean(shortened(word, _SHOWN))}'"
+    return f"'{clean(shortened(word, _MAX_WORD_COLUMNS))}'"
 
 
 def _shown_name(name: str) -> str:
-    return clean(shortened(name, _SHOWN))
+    return clean(shortened(name, _MAX_WORD_COLUMNS))
 
 
 def _command(path: list[str]) -> str:
@@ -206,7 +227,56 @@ def _help(path: list[str]) -> str:
     return " ".join(["holdfast", "help", *path])
 
 
-def line_of(words: list[str], fallback: str) -> str:
-    """The whole command line, for copying; the fallback where it would be too long to read."""
+def _line_of(words: list[str], fallback: str) -> str:
+    """Return the whole command line, for copying, or the fallback if it is too long to read."""
     line = " ".join(["holdfast", *[quote(word) for word in words]])
-    return line if len(line) <= _SHOWN_HINT and line.isprintable() else fallback
+    return line if len(line) <= _MAX_HINT_CHARS and line.isprintable() else fallback
+
+
+def correct(words: list[str], *, only_fixed: bool) -> tuple[str, str] | None:
+    """Return the name that was probably meant, and the command line that has it.
+
+    The names come from completion, so whatever can be completed can be corrected. ``only_fixed``:
+    consider only names that are the same everywhere, so that no workspace is opened.
+    """
+    from holdfast.cli.commands import completion
+
+    reader = Reader(words)
+    try:
+        reader.read()
+    except Usage:
+        return None
+    for position, name, item in _names_in(reader):
+        if only_fixed and item.get("values") not in _SAME_EVERYWHERE:
+            continue
+        known = [value for value, _ in completion.values(item, reader, name)]
+        meant = None if name in known else nearest(name, known)
+        # Another task's number is no slip of the keyboard.
+        is_other_number = (
+            item.get("values") in _NUMBERED
+            and meant is not None
+            and (name.translate(_WITHOUT_DIGITS) == meant.translate(_WITHOUT_DIGITS))
+        )
+        if meant is None or is_other_number:
+            continue
+        word = words[position - 1]
+        repaired = word[: len(word) - len(name)] + meant
+        line = [*words[: position - 1], repaired, *words[position:]]
+        return meant, _line_of(line, "holdfast help")
+    return None
+
+
+def _names_in(reader: Reader) -> Iterator[tuple[int, str, Option | Positional]]:
+    """Yield every word that names something, with its position."""
+    takes = reader.command["takes"] if reader.command else ()
+    for positional, (position, word) in zip(takes, reader.positionals, strict=False):
+        if positional["values"] not in _NOT_NAMES:
+            yield position, word, positional
+    for option in {option["name"]: option for option in reader.options.values()}.values():
+        value = reader.values.get(option["into"])
+        if option.get("values", "") in _NOT_NAMES or not isinstance(value, str):
+            continue
+        for position, word in enumerate(reader.words, 1):
+            is_value = word in (f"{option['name']}={value}", value)
+            if is_value and (position, word) not in reader.positionals:
+                yield position, value, option

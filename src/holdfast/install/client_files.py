@@ -12,8 +12,8 @@ import os
 from abc import ABC, abstractmethod
 
 from holdfast.core import json_text
+from holdfast.core.json_positions import line_of_path
 from holdfast.errors import Refused
-from holdfast.formats import json_paths
 from holdfast.install import hooks, sandbox, servers
 from holdfast.install.agents import AGENTS, TEAM, USER
 from holdfast.install.json_settings import Misfit, edit
@@ -110,7 +110,7 @@ class SharedFile(ClientFile):
         raise NotImplementedError
 
     def _line_of(self, text: str, path: list[str | int]) -> int:
-        return json_paths.line_of(text, path)
+        return line_of_path(text, path)
 
     def _text(self, raw: bytes) -> tuple[str, str]:
         """Return the byte order mark, or nothing, and the text; raise ``BadSettings``."""

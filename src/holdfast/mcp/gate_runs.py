@@ -89,7 +89,7 @@ class _GateRun:
         fields = changed(receipt, gate=gate)
         if gate["passed"]:
             return fields
-        error = failed_run({"result": gate, "what": f"gate {name}"})
+        error = failed_run(f"gate {name}", gate)
         return {**fields, "ok": False, "error": error}
 
     def _take_output(self, chunk: bytes) -> None:

@@ -29,9 +29,9 @@ def tool_failure(error: Exception, arguments: Fields) -> Fields:
 
 def failure_fields(error: Exception, workflow: str | None = None) -> Fields:
     """Return code, message and hint; ``workflow`` is the one that the caller named."""
-    from holdfast.answers.failure import failure
+    from holdfast.answers.failure import failure_fields
 
-    fields: Fields = failure(error, workflow)["data"]
+    fields: Fields = failure_fields(error, workflow)
     return fields
 
 

@@ -241,13 +241,13 @@ def _start(keeper: Keeper, args: Fields) -> Fields:
 
 
 def _status(keeper: Keeper, args: Fields) -> Fields:
-    from holdfast.answers.json import view
+    from holdfast.answers import json
 
     if args.get("show") or "workflow" in args:
         receipt = keeper.show(workflow=args.get("workflow"))
-        return view({"kind": "workflow", "data": {"receipt": receipt}})
+        return {"ok": True, **json.workflow(receipt)}
     rows, notes = keeper.workflows()
-    return view({"kind": "workflows", "data": {"rows": rows, "notes": notes}})
+    return {"ok": True, **json.workflows(rows, notes)}
 
 
 def _resume(keeper: Keeper, args: Fields) -> Fields:

@@ -1,111 +1,242 @@
-"""Commands that show something: gates, tests, and the files that were touched."""
+"""Commands that record evidence: gates, violations, tests, and the files that were touched."""
 
 from __future__ import annotations
 
 import sys
 
-from holdfast.cli.commands.progress import aim, changed, is_aimed
+from holdfast.answers import json
+from holdfast.answers.text import clean
+from holdfast.cli.answer import FAILED, Answer, changed_answer, names_workflow, page, target_args
+from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
+from holdfast.cli.grammar import GROUPS, argument, command, flag, option
+from holdfast.cli.screen import next_lines, note_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from holdfast.cli.shapes import Answer, Arguments
+    from holdfast.cli.screen import Screen
+    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper, Receipt
 
-FAILED = 4
+GROUPS["gate"] = "run a gate's command, record a claim about one, or list them"
+GROUPS["tests"] = "run the tests and record the result, or record one"
+GROUPS["files"] = "record the files that were touched"
+GROUPS["violation"] = "record what a review found, clear it, or list what is there"
+
+_MAX_TESTS, _MAX_OUTPUT_LINES = 20, 20
+_GATE = argument("NAME", "the gate", into="gate", values="gate")
+_LIMIT = option("--timeout", "TIME", "how long it may take: 90s, 10m, 2h (default 10m)")
 
 
+@command(
+    "gate run",
+    "run a gate's command and record what came of it; exit code 4 if it failed",
+    _GATE,
+    argument(
+        "COMMAND",
+        "what to run, after -- (default: the recipe's command, once it is trusted)",
+        into="words",
+        count="any",
+    ),
+    _LIMIT,
+    examples=("holdfast gate run lint -- ruff check .", "holdfast gate run test"),
+)
 def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     name = args["gate"]
     receipt = keeper.run_gate(
-        name, args["words"], timeout=args["timeout"], echo=_echo(args), **aim(args)
+        name, args["words"], timeout=args["timeout"], echo=_echo(args), **target_args(args)
     )
     gate = receipt.state["gates"][name]
-    return _ran(args, receipt, f"gate {name}", {"name": name, **gate}, passed=gate["passed"])
+    result = {"name": name, **gate}
+    return _run_answer(args, receipt, f"gate {name}", result, passed=gate["passed"])
 
 
+@command(
+    "gate record",
+    "record what you know about a gate; it is shown as a claim",
+    _GATE,
+    argument("KEY=VALUE", "a field to keep with it", into="fields", kind="pair", count="any"),
+    flag("--passed", "it passed"),
+    flag("--failed", "it did not"),
+    examples=(
+        "holdfast gate record security_review --passed findings=0",
+        "holdfast gate record pr_created --passed pr_number=12 pr_url=https://example.org/12",
+    ),
+)
 def gate_record(keeper: Keeper, args: Arguments) -> Answer:
     if args["passed"] == args["failed"]:
         from holdfast.cli.usage_errors import neither_or_both
 
         raise neither_or_both(args["command"], "--passed", "--failed")
-    receipt = keeper.record_gate(args["gate"], args["fields"], passed=args["passed"], **aim(args))
-    became = "passed" if args["passed"] else "failed"
-    return changed(args, receipt, f"claimed: gate {args['gate']} {became}")
+    receipt = keeper.record_gate(
+        args["gate"], args["fields"], passed=args["passed"], **target_args(args)
+    )
+    result = "passed" if args["passed"] else "failed"
+    return changed_answer(args, receipt, f"claimed: gate {args['gate']} {result}")
 
 
+@command(
+    "gate list",
+    "list the gates and what each result rests on",
+    examples=("holdfast gate list", "holdfast gate list --json"),
+)
 def gate_list(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
-    return {"kind": "gates", "data": {"receipt": receipt}}
+
+    def lines(screen: Screen) -> Iterator[str]:
+        gates = receipt.state["gates"]
+        yield from gate_lines(screen, gates, "") if gates else ["No gate is known."]
+        yield from note_lines(screen, receipt.notes)
+
+    return Answer(lambda: json.gate_list(receipt), lines)
 
 
+@command(
+    "violation add",
+    "record what a review found; CRITICAL and HIGH hold back the handing over",
+    argument("CODE", "its name, such as V-TEST-03"),
+    argument("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", values="severity"),
+    argument("DETAILS", "what is wrong"),
+    examples=("holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",),
+)
 def violation_add(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.add_violation(args["code"], args["severity"], args["details"], **aim(args))
-    return changed(args, receipt, f"violation {args['code']} recorded: {args['details']}")
+    receipt = keeper.add_violation(
+        args["code"], args["severity"], args["details"], **target_args(args)
+    )
+    return changed_answer(args, receipt, f"violation {args['code']} recorded: {args['details']}")
 
 
+@command(
+    "violation clear",
+    "say that a violation is mended",
+    argument("CODE", "its name", values="violation"),
+    examples=("holdfast violation clear V-TEST-03",),
+)
 def violation_clear(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.clear_violation(args["code"], **aim(args))
-    return changed(args, receipt, f"violation {args['code']} cleared")
+    receipt = keeper.clear_violation(args["code"], **target_args(args))
+    return changed_answer(args, receipt, f"violation {args['code']} cleared")
 
 
+@command(
+    "violation list",
+    "list the violations, and whether they hold anything back",
+    examples=("holdfast violation list",),
+)
 def violation_list(keeper: Keeper, args: Arguments) -> Answer:
-    from holdfast.cli.commands.logs import page
     from holdfast.core.workflow.evidence import enforcement
     from holdfast.core.workflow.state import blocking
 
     receipt = keeper.show(workflow=args["workflow"])
-    found = enforcement(receipt.state["violations"])
-    fields = {"id": receipt.state["id"], **found, "blocking_codes": blocking(receipt.state)}
-    return page("violations", fields, receipt.notes)
+    codes = blocking(receipt.state)
+    fields = {
+        "id": receipt.state["id"],
+        **enforcement(receipt.state["violations"]),
+        "blocking_codes": codes,
+    }
+
+    def lines(screen: Screen) -> Iterator[str]:
+        for violation in fields["violations"]:
+            mark = screen.mark("blocked" if violation["code"] in codes else "pending")
+            about = screen.paint(clean(violation["details"]), "dim")
+            yield f"{mark} {clean(violation['code'])} {clean(violation['severity'])}  {about}"
+        if not fields["violations"]:
+            yield "No violation is known."
+        elif fields["blocking"]:
+            yield screen.paint(f"  {clean(fields['summary'])}: the work is not handed over", "warn")
+
+    return page(fields, lines, receipt.notes)
 
 
+@command(
+    "tests run",
+    "run the tests and record which failed; exit code 4 when one did",
+    argument("COMMAND", "what to run, after --", into="words", count="some"),
+    _LIMIT,
+    examples=("holdfast tests run -- pytest -q",),
+)
 def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.run_tests(
-        args["words"], timeout=args["timeout"], echo=_echo(args), **aim(args)
+        args["words"], timeout=args["timeout"], echo=_echo(args), **target_args(args)
     )
     tests = receipt.state["tests"]
     passed = tests.get("last_result") == "passed"
-    return _ran(args, receipt, "tests", dict(tests), passed=passed)
+    return _run_answer(args, receipt, "tests", dict(tests), passed=passed)
 
 
+@command(
+    "tests record",
+    "record a test run that you made yourself",
+    option("--command", "TEXT", "what was run", into="ran", required=True),
+    option("--failing", "A,B", "the tests that failed, with commas between"),
+    option("--passing", "A,B", "the tests that passed"),
+    option("--error", "TEXT", "what went wrong"),
+    examples=("holdfast tests record --command 'cargo test' --failing login --passing a,b",),
+)
 def tests_record(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.record_tests(
         args["ran"],
         failing=_names(args["failing"]),
         passing=_names(args["passing"]),
         error=args["error"],
-        **aim(args),
+        **target_args(args),
     )
-    return changed(args, receipt, f"test run recorded: {receipt.state['tests']['last_result']}")
+    return changed_answer(
+        args, receipt, f"test run recorded: {receipt.state['tests']['last_result']}"
+    )
 
 
+@command(
+    "files add",
+    "record a file that was touched",
+    argument("PATH", "the file", values="file"),
+    option(
+        "--phase", "NAME", "the phase that touched it (default: the current one)", values="phase"
+    ),
+    option("--lines", "N", "how many lines were added", kind="count"),
+    examples=("holdfast files add src/login.py --phase green --lines 12",),
+)
 def files_add(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.add_file(args["path"], args["phase"], args["lines"], **aim(args))
-    return changed(args, receipt, f"file recorded: {args['path']}")
+    receipt = keeper.add_file(args["path"], args["phase"], args["lines"], **target_args(args))
+    return changed_answer(args, receipt, f"file recorded: {args['path']}")
 
 
+@command(
+    "files sync",
+    "record the files that git says were touched since the workflow began",
+    examples=("holdfast files sync",),
+)
 def files_sync(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.sync_files(**aim(args))
+    receipt = keeper.sync_files(**target_args(args))
     count = len(receipt.state["files"])
-    said = f"{count} file{'s' if count != 1 else ''} recorded"
-    return changed(args, receipt, said if receipt.seqs else "no file was touched since")
+    done = f"{count} file{'s' if count != 1 else ''} recorded"
+    return changed_answer(args, receipt, done if receipt.seqs else "no file was touched since")
 
 
-def _ran(args: Arguments, receipt: Receipt, what: str, result: Fields, *, passed: bool) -> Answer:
-    data = {
-        "receipt": receipt,
-        "what": what,
-        "result": result,
-        "passed": passed,
-        "aimed": is_aimed(args),
-    }
-    answer: Answer = {"kind": "run", "data": data}
-    if not passed:
-        answer["code"] = FAILED
-    return answer
+def _run_answer(
+    args: Arguments, receipt: Receipt, what: str, result: Fields, *, passed: bool
+) -> Answer:
+    """Answer a command that ran something, with the end of its output if it failed."""
+
+    def lines(screen: Screen) -> Iterator[str]:
+        facts = [how_it_ended(result), seconds(result.get("duration_ms"))]
+        facts += [f"{count} {name}" for name, count in result.get("counts", {}).items() if count]
+        mark, became = ("completed", "passed") if passed else ("blocked", "failed")
+        about = screen.paint(clean(screen.dot().join(facts)), "dim")
+        yield f"{screen.mark(mark)} {clean(what)} {became}  {about}"
+        for name in result.get("failing_tests", [])[:_MAX_TESTS]:
+            yield f"  {screen.mark('blocked')} {clean(name)}"
+        tail = str(result.get("output_tail") or result.get("last_error") or "")
+        if tail and not passed:
+            for line in tail.split("\n")[-_MAX_OUTPUT_LINES:]:
+                yield screen.paint(f"  | {clean(line)}", "dim")
+        yield from note_lines(screen, receipt.notes)
+        yield from next_lines(screen, receipt.state, aimed=names_workflow(args))
+
+    return Answer(
+        lambda: json.run(receipt, what, result, passed=passed), lines, code=0 if passed else FAILED
+    )
 
 
 def _names(listed: str | None) -> list[str]:
@@ -113,11 +244,10 @@ def _names(listed: str | None) -> list[str]:
 
 
 def _echo(args: Arguments) -> Callable[[bytes], None] | None:
-    """A person who watches sees the command's own output as it comes."""
+    """Return a function that shows a command's output on a terminal as it comes."""
     out = sys.stderr
     if args["json"] or out is None or not out.isatty():
         return None
-    from holdfast.cli.terminal_text import clean
 
     def show(piece: bytes) -> None:
         lines = piece.decode(errors="replace").split("\n")

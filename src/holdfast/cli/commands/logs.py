@@ -1,51 +1,108 @@
-"""Commands about what a workspace keeps beside its workflows: interviews, delegations."""
+"""Commands on what a workspace keeps beside its workflows.
+
+These are learnings, the forge context, interviews and delegations.
+"""
 
 from __future__ import annotations
 
+from holdfast.answers.text import clean
+from holdfast.cli.answer import done_page, page
+from holdfast.cli.grammar import GROUPS, argument, command, option
+from holdfast.cli.parser import Usage
+from holdfast.cli.screen import bar, cells, padded
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.shapes import Answer, Arguments
+    from collections.abc import Iterator
+
+    from holdfast.cli.answer import Answer
+    from holdfast.cli.screen import Screen
+    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
-    from holdfast.keeper import Keeper
-    from holdfast.keeper.session import Receipt
+    from holdfast.keeper import Keeper, Receipt
+
+GROUPS["interview"] = "record how sure a skill was, or that nobody let it ask"
+GROUPS["forge"] = "add to the forge context, or show it"
+GROUPS["delegation"] = "record which agent was given what, and see what can be learned from it"
+
+_SUGGESTED = option("--suggested", "NAME", "what was suggested", required=True)
+_CHOSEN = option("--chosen", "NAME", "what the person chose", required=True)
+_MAX_SHOWN = 10
 
 
-def page(name: str, fields: Fields, notes: list[str] | None = None) -> Answer:
-    """An answer whose fields are the JSON, and that ``pages`` draws for people."""
-    return {"kind": "page", "data": {"page": name, "fields": fields, "notes": notes or []}}
-
-
+@command(
+    "remember",
+    "keep a pattern, a preference or an insight for all later sessions",
+    argument("TEXT", "one line"),
+    option("--kind", "KIND", "pattern, preference or insight", values="kind"),
+    option("--section", "NAME", "the heading it stands under (default: Learnings)"),
+    examples=("holdfast remember 'Ada wants short commits' --kind preference",),
+)
 def remember(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.remember(
         args["text"], kind=args["kind"], section=args["section"], id=args["id"]
     )
-    said = f"remembered: {args['text']}" if receipt.seqs else f"known already: {args['text']}"
+    verb = "remembered" if receipt.seqs else "known already"
     try:
         path = keeper.memory().path
     except HoldfastError:
-        path = None  # Settings that cannot be read: a note says so, and what was said is kept.
-    return _answer(receipt, said, {"memory": path})
+        path = None  # The settings cannot be read: a note says so, and the learning is kept.
+    return _answer(receipt, f"{verb}: {args['text']}", {"memory": path})
 
 
+@command(
+    "forge add",
+    "add a line to the forge context",
+    argument("KEY", "what it is about"),
+    argument("TEXT", "what was found out"),
+    examples=("holdfast forge add build 'Uses make, not npm'",),
+)
 def forge_add(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.note_forge(args["key"], args["text"], id=args["id"])
-    return _answer(
-        receipt, f"{args['key']}: {args['text']}", {"entry": _newest(receipt, "entries")}
-    )
+    return _entry(receipt, f"{args['key']}: {args['text']}")
 
 
+@command(
+    "forge show",
+    "show the forge context",
+    argument("KEY", "only lines about this", count="maybe"),
+    examples=("holdfast forge show", "holdfast forge show build"),
+)
 def forge_show(keeper: Keeper, args: Arguments) -> Answer:
     entries = keeper.forge(key=args["key"])
-    return page("forge", {"entries": entries}, keeper.noticed())
+
+    def lines(screen: Screen) -> Iterator[str]:
+        for entry in entries:
+            about = screen.paint(clean(entry.get("text", "")), "dim")
+            yield f"{screen.mark('completed')} {clean(entry['key'])}  {about}"
+        if not entries:
+            yield "The forge context is empty."
+
+    return page({"entries": entries}, lines, keeper.noticed())
 
 
+@command(
+    "interview record",
+    "record how sure a skill was of what it was asked to do",
+    option("--skill", "NAME", "the skill", required=True),
+    option("--confidence", "N", "from 0 to 1", required=True),
+    option(
+        "--dimension",
+        "NAME=N",
+        "the same for one side of it, such as clarity=0.9",
+        into="dimensions",
+        kind="pair",
+        many=True,
+    ),
+    option("--questions", "N", "how many questions were asked", kind="count"),
+    examples=("holdfast interview record --skill plan --confidence 0.82 --dimension clarity=0.9",),
+)
 def interview_record(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.interviews().record(
         args["skill"],
-        _score(args, "--confidence", args["confidence"]),
-        dimensions={name: _score(args, name, value) for name, value in args["dimensions"].items()},
+        _score("--confidence", args["confidence"]),
+        dimensions={name: _score(name, value) for name, value in args["dimensions"].items()},
         questions=args["questions"] or 0,
         id=args["id"],
     )
@@ -53,6 +110,13 @@ def interview_record(keeper: Keeper, args: Arguments) -> Answer:
     return _answer(receipt, f"interview of {args['skill']} recorded", {"interview": newest})
 
 
+@command(
+    "interview skip",
+    "record that the user did not want to be asked",
+    argument("SKILL", "the skill"),
+    option("--reason", "TEXT", "what the user said", required=True),
+    examples=("holdfast interview skip plan --reason 'just do it'",),
+)
 def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.interviews().skip(args["skill"], args["reason"], id=args["id"])
     return _answer(
@@ -60,33 +124,73 @@ def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
     )
 
 
-def _newest(receipt: Receipt, name: str) -> Fields | None:
-    """The last of a list; nothing where somebody emptied it before the command came again."""
-    entries: list[Fields] = receipt.state[name]
-    return entries[-1] if entries else None
-
-
+@command("interview show", "show the newest interviews", examples=("holdfast interview show",))
 def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
     state = keeper.interviews().show()
-    fields = {name: state[name] for name in state if name != "extra"}  # type: ignore[literal-required]
-    return page("interviews", fields, keeper.noticed())
+    fields: Fields = {**state}
+    del fields["extra"]
+    return page(fields, lambda screen: _interview_lines(screen, fields), keeper.noticed())
 
 
+def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
+    interviews, skips = fields["interviews"], fields["skips"]
+    if not interviews and not skips:
+        yield "No interview was recorded."
+        yield screen.paint("  next: holdfast interview record --skill S --confidence 0.8", "dim")
+        return
+    for entry in interviews[-_MAX_SHOWN:]:
+        yield _interview_line(screen, entry)
+    for entry in skips[-_MAX_SHOWN:]:
+        reason = screen.paint(clean(entry.get("reason", "")), "dim")
+        yield f"{screen.mark('pending')} {clean(entry['skill'])} was not asked for  {reason}"
+    hidden = max(0, len(interviews) - _MAX_SHOWN) + fields["interviews_earlier"]
+    if hidden:
+        yield screen.paint(f"  {hidden} earlier: holdfast log", "dim")
+
+
+def _interview_line(screen: Screen, entry: Fields) -> str:
+    score = entry.get("confidence")
+    drawn = "" if score is None else f"  {bar(screen, score)} {score:.2f}"
+    asked = entry.get("questions_asked")
+    facts = [f"{asked} questions"] if asked else []
+    facts += [f"{name} {value}" for name, value in (entry.get("dimensions") or {}).items()]
+    about = screen.paint(clean(screen.dot().join(facts)), "dim")
+    return f"{screen.mark('completed')} {clean(entry['skill'])}{drawn}  {about}".rstrip()
+
+
+@command(
+    "delegation record",
+    "record what an agent was given, and how it ended",
+    option("--agent", "NAME", "the agent", required=True),
+    option("--outcome", "TEXT", "how it ended, in a word of your own", required=True),
+    option("--model", "NAME", "its model"),
+    option("--task-type", "TEXT", "the kind of task", into="task_type"),
+    option("--complexity", "TEXT", "how hard it was"),
+    option("--duration-ms", "N", "how long it took", into="duration_ms", kind="count"),
+    examples=("holdfast delegation record --agent tester --task-type tests --outcome success",),
+)
 def delegation_record(keeper: Keeper, args: Arguments) -> Answer:
-    told = {name: args[name] for name in ("model", "task_type", "complexity", "outcome")}
-    duration = args["duration_ms"]
+    options = {name: args[name] for name in ("model", "task_type", "complexity", "outcome")}
     receipt = keeper.delegations().record(
-        args["agent"], **told, duration_ms=duration, id=args["id"]
+        args["agent"], **options, duration_ms=args["duration_ms"], id=args["id"]
     )
     return _entry(receipt, f"delegation to {args['agent']} recorded")
 
 
+@command(
+    "delegation escalate",
+    "record that one agent handed over to another",
+    option("--from", "NAME", "who gave up", into="from_agent", required=True),
+    option("--to", "NAME", "who took over", into="to_agent", required=True),
+    option("--reason", "TEXT", "why", required=True),
+    option("--resolved", "yes|no", "whether that helped"),
+    examples=("holdfast delegation escalate --from tester --to architect --reason 'two failures'",),
+)
 def delegation_escalate(keeper: Keeper, args: Arguments) -> Answer:
     resolved = args["resolved"]
     if resolved not in (None, "yes", "no"):
-        from holdfast.cli.parser import Usage
-
-        raise Usage(f"--resolved is yes or no, not {resolved[:40]!r}", _USAGE[args["command"]])
+        usage = "holdfast delegation escalate --from A --to B --reason TEXT"
+        raise Usage(f"--resolved is yes or no, not {resolved[:40]!r}", usage)
     receipt = keeper.delegations().escalate(
         args["from_agent"],
         args["to_agent"],
@@ -97,11 +201,26 @@ def delegation_escalate(keeper: Keeper, args: Arguments) -> Answer:
     return _entry(receipt, f"{args['from_agent']} handed over to {args['to_agent']}")
 
 
+@command(
+    "delegation override",
+    "record that a person chose another agent than the one suggested",
+    _SUGGESTED,
+    _CHOSEN,
+    examples=("holdfast delegation override --suggested tester --chosen reviewer",),
+)
 def delegation_override(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.delegations().override(args["suggested"], args["chosen"], id=args["id"])
     return _entry(receipt, f"{args['chosen']} was chosen instead of {args['suggested']}")
 
 
+@command(
+    "delegation routing",
+    "record that a person chose another workflow than the one suggested",
+    _SUGGESTED,
+    _CHOSEN,
+    option("--intent", "TEXT", "what the person wanted", required=True),
+    examples=("holdfast delegation routing --suggested oneshot --chosen apex --intent feature",),
+)
 def delegation_routing(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.delegations().routing(
         args["suggested"], args["chosen"], args["intent"], id=args["id"]
@@ -109,32 +228,76 @@ def delegation_routing(keeper: Keeper, args: Arguments) -> Answer:
     return _entry(receipt, f"{args['chosen']} was chosen instead of {args['suggested']}")
 
 
+@command(
+    "delegation list",
+    "how each agent does, who takes over from whom, what people prefer",
+    option("--agent", "NAME", "only what this agent had part in"),
+    examples=("holdfast delegation list", "holdfast delegation list --agent tester"),
+)
 def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
-    found = keeper.delegations().list(agent=args["agent"])
-    return page("delegations", found, keeper.noticed())
+    fields = keeper.delegations().list(agent=args["agent"])
+    return page(fields, lambda screen: _delegation_lines(screen, fields), keeper.noticed())
 
 
-def _entry(receipt: Receipt, said: str) -> Answer:
-    return _answer(receipt, said, {"entry": _newest(receipt, "entries")})
+def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:
+    """Yield how each agent does, who takes over from whom, and what people prefer."""
+    summary = fields["summary"]
+    if not fields["entries"]:
+        yield "No delegation was recorded."
+        yield screen.paint("  next: holdfast delegation record --agent A --outcome O", "dim")
+        return
+    widest = max([cells(clean(row["agent"])) for row in summary["agents"]], default=0)
+    for row in summary["agents"]:
+        facts = [f"{row['count']} given"]
+        facts += [f"{count} {name}" for name, count in row["outcomes"].items()]
+        if row["median_ms"] is not None:
+            facts.append(f"half within {_duration(row['median_ms'])}")
+        facts += [f"{count} {name}" for name, count in row["task_types"].items()]
+        about = screen.paint(clean(screen.dot().join(facts)), "dim")
+        yield f"{screen.mark('completed')} {padded(clean(row['agent']), widest)}  {about}"
+    yield from _choices(screen, summary["escalations"], "handed over", "from", "to")
+    yield from _choices(screen, summary["overrides"], "people chose", "suggested", "chosen")
+    yield from _choices(screen, summary["routings"], "people went", "suggested", "chosen")
+    if fields["earlier"]:
+        yield screen.paint(f"  {fields['earlier']} earlier: holdfast log", "dim")
 
 
-def _answer(receipt: Receipt, said: str, fields: Fields) -> Answer:
-    answer = page("noted", {**fields, "seqs": receipt.seqs}, receipt.notes)
-    answer["data"]["said"] = said
-    return answer
+def _choices(
+    screen: Screen, rows: list[Fields], what: str, first: str, second: str
+) -> Iterator[str]:
+    arrow = "→" if screen.fancy else "->"
+    for row in rows:
+        times = f"{row['count']} time{'s' if row['count'] != 1 else ''}"
+        if "resolved" in row:
+            times += f", {row['resolved']} resolved"
+        about = screen.paint(clean(times), "dim")
+        yield f"  {what}: {clean(row[first])} {arrow} {clean(row[second])}  {about}"
 
 
-def _score(args: Arguments, name: str, value: object) -> float:
+def _duration(ms: int) -> str:
+    if ms < 1_000:
+        return f"{ms} ms"
+    return f"{ms / 1_000:.1f} s" if ms < 60_000 else f"{ms / 60_000:.1f} min"
+
+
+def _newest(receipt: Receipt, name: str) -> Fields | None:
+    """Return the last entry; none if the list was emptied before a retry of the command."""
+    entries: list[Fields] = receipt.state[name]
+    return entries[-1] if entries else None
+
+
+def _entry(receipt: Receipt, done: str) -> Answer:
+    return _answer(receipt, done, {"entry": _newest(receipt, "entries")})
+
+
+def _answer(receipt: Receipt, done: str, fields: Fields) -> Answer:
+    return done_page(done, {**fields, "seqs": receipt.seqs}, receipt.notes)
+
+
+def _score(name: str, value: object) -> float:
     try:
         return float(str(value))
     except ValueError:
-        from holdfast.cli.parser import Usage
-
         message = f"{name} is a number from 0 to 1, not {str(value)[:40]!r}"
-        raise Usage(message, _USAGE[args["command"]]) from None
-
-
-_USAGE = {
-    "interview record": "holdfast interview record --skill SKILL --confidence 0.8",
-    "delegation escalate": "holdfast delegation escalate --from A --to B --reason TEXT",
-}
+        usage = "holdfast interview record --skill SKILL --confidence 0.8"
+        raise Usage(message, usage) from None

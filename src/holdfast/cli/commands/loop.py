@@ -1,4 +1,4 @@
-"""Commands of loops: each makes one call of the library, and shows what came of it."""
+"""Commands of loops: units of work in bounded iterations, confirmed and verified."""
 
 from __future__ import annotations
 
@@ -6,27 +6,88 @@ import gc
 import os
 import sys
 
-from holdfast.cli.commands.progress import changed
+from holdfast.answers import json
+from holdfast.answers.text import clean
+from holdfast.cli.answer import FAILED, Answer, changed_answer
+from holdfast.cli.grammar import GROUPS, argument, command, flag, option
+from holdfast.cli.screen import Screen, next_lines, note_lines
 from holdfast.core.refusal import word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.shapes import Answer, Arguments
+    from collections.abc import Iterator
+
+    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields, Task, Workflow
     from holdfast.keeper import Keeper, Receipt
 
-FAILED = 4
+GROUPS["loop"] = "units of work in bounded iterations, confirmed and verified"
+GROUPS["loop guardrail"] = "lessons that every iteration is told"
+
+_SLUG = argument(
+    "SLUG",
+    "the loop's name (default: the one that is active)",
+    kind="id",
+    count="maybe",
+    values="loop",
+)
+_NEW = argument(
+    "SLUG", "the loop's name: lower case letters, digits and -", kind="id", values="loop"
+)
+_UNIT = argument("UNIT", "the unit: T1, or R1 in knowledge mode", values="unit")
+_LIMIT = option("--timeout", "TIME", "how long one run may take: 90s, 10m, 2h (default 30m)")
+
+_MARKS = {"confirming": "in_progress", "verifying": "in_progress", "timeout": "blocked"}
+_NO_UNIT = {
+    "plan": "no unit is planned",
+    "wait": "no unit is ready",
+    "archive": "every unit is done",
+}
+_DUE = {"confirm": ", to be confirmed", "verify": ", to be verified", "timeout": ", out of them"}
 
 
+@command(
+    "loop new",
+    "open a loop with its pages, or go on with the active one of this name",
+    _NEW,
+    option("--mode", "MODE", "development (tasks T1…, the default) or knowledge (phases R1…)"),
+    option("--task", "NAME", "what it is called"),
+    option("--domain", "NAME", "feature, bug, refactor, research, writing, analysis, …"),
+    option("--outcome", "TEXT", "what is needed"),
+    option("--done-when", "TEXT", "a criterion of the whole", into="done_when", many=True),
+    option("--constraint", "TEXT", "a limit to keep", into="constraints", many=True),
+    option("--notes", "TEXT", "approach, open questions"),
+    flag("--inherit", "take the lessons of archived loops that match"),
+    examples=(
+        "holdfast loop new user-auth --outcome 'People can log in' --done-when 'tests pass'",
+        "holdfast loop new survey --mode knowledge --domain research",
+    ),
+)
 def new(keeper: Keeper, args: Arguments) -> Answer:
     names = ("task", "domain", "outcome", "done_when", "constraints", "notes", "inherit", "id")
     options = {name: args[name] for name in names}
     receipt = keeper.loops().new(args["slug"], args["mode"] or "development", **options)
     verb = "goes on" if receipt.resumed else "opened"
     folder = receipt.state["record"].rpartition("/")[0]
-    return _named(keeper, args, receipt, f"loop {receipt.state['id']} {verb}: {folder}/")
+    return _named_answer(keeper, args, receipt, f"loop {receipt.state['id']} {verb}: {folder}/")
 
 
+@command(
+    "loop plan",
+    "plan a unit, or say anew what it is about",
+    _SLUG,
+    option("--unit", "TEXT", "its id and title, such as 'T1: Add the model'", required=True),
+    option("--criteria", "TEXT", "when it is done, measurably"),
+    option("--files", "A,B", "the files it touches"),
+    option("--output", "PATH", "what it makes (knowledge mode)"),
+    option("--max", "N", "how many iterations it may take (default 5)", kind="count"),
+    option(
+        "--depends", "UNIT", "a unit that has to be done before, or none", many=True, values="unit"
+    ),
+    option("--model", "NAME", "the model that should do it"),
+    option("--verify", "COMMAND", "what verifies it; runs once a person approved it"),
+    examples=("holdfast loop plan user-auth --unit 'T2: Log in' --depends T1 --max 8",),
+)
 def plan(keeper: Keeper, args: Arguments) -> Answer:
     names = ("criteria", "max", "model", "output", "verify", "id")
     options: Fields = {name: args[name] for name in names}
@@ -35,80 +96,216 @@ def plan(keeper: Keeper, args: Arguments) -> Answer:
     if depends:
         options["depends"] = [] if depends == ["none"] else depends
     receipt = keeper.loops().plan(_slug(args), args["unit"], **options)
-    return _named(keeper, args, receipt, f"planned: {args['unit']}")
+    return _named_answer(keeper, args, receipt, f"planned: {args['unit']}")
 
 
+@command(
+    "loop next",
+    "what to do now: the unit, its criteria, what remains, the guardrails",
+    _SLUG,
+    examples=("holdfast loop next", "holdfast loop next user-auth --json"),
+)
 def next_turn(keeper: Keeper, args: Arguments) -> Answer:
     turn, notes = keeper.loops().next(_slug(args))
-    return {"kind": "turn", "data": {"next": turn, "notes": notes}}
+    return Answer(
+        lambda: json.with_notes({"next": turn}, notes),
+        lambda screen: _turn_lines(screen, turn, notes),
+    )
 
 
+def _turn_lines(screen: Screen, turn: Fields, notes: list[str]) -> Iterator[str]:
+    """Yield what to do now, with everything that an agent needs for it."""
+    for name, why in turn["stuck"].items():
+        yield f"{screen.mark('blocked')} {clean(f'{name} {why}')}"
+    if "unit" not in turn:
+        yield f"{screen.mark('pending')} {_NO_UNIT[turn['turn']]}"
+    else:
+        yield from _unit_turn(screen, turn)
+    yield from note_lines(screen, notes)
+    yield f"  next: {clean(turn['command'])}"
+    for alternative in turn.get("or", ()):
+        yield f"    or: {clean(alternative)}"
+
+
+def _unit_turn(screen: Screen, turn: Fields) -> Iterator[str]:
+    number = f"iteration {turn['iteration']} of {turn['max_iterations']}"
+    head = clean(f"{turn['unit']}: {turn['title']}")
+    yield f"{screen.mark('in_progress')} {screen.paint(head, 'strong')}"
+    yield f"  {clean(turn['status'].replace('_', ' '))}, {number}{_DUE.get(turn['turn'], '')}"
+    for key in ("criteria", "files", "output", "remaining", "blockers", "verify", "model"):
+        if turn.get(key):
+            value = turn[key]
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield f"  {key}: {clean(text)}"
+    for lesson in turn["guardrails"]:
+        text = f"when {lesson.get('when')}: {lesson.get('problem')}; {lesson.get('solution')}"
+        yield f"  guardrail: {clean(text)}"
+    if "choices" in turn:
+        yield f"  choices: {clean(turn['choices'])}"
+
+
+@command(
+    "loop iterate",
+    "record an iteration; with the unit's signal it goes on to be confirmed",
+    _UNIT,
+    option("--did", "TEXT", "what was done", required=True),
+    option("--remaining", "TEXT", "what is left"),
+    option("--blockers", "TEXT", "what is in the way"),
+    option("--commit", "SHA", "the commit that holds it"),
+    option("--signal", "SIGNAL", "T1_DONE, when every criterion is met"),
+    examples=(
+        "holdfast loop iterate T1 --did 'The model' --remaining 'Its tests'",
+        "holdfast loop iterate T1 --did 'Its tests' --commit 4f5e6d7 --signal T1_DONE",
+    ),
+)
 def iterate(keeper: Keeper, args: Arguments) -> Answer:
     names = ("did", "remaining", "blockers", "commit", "signal")
-    said = {name: args[name] for name in names}
-    receipt = keeper.loops().iterate(args["unit"], **said, **_aim(args))
-    return changed(
+    options = {name: args[name] for name in names}
+    receipt = keeper.loops().iterate(args["unit"], **options, **_aim(args))
+    return changed_answer(
         args, receipt, f"iteration of {args['unit']} recorded{_now(receipt.state, args)}"
     )
 
 
+@command(
+    "loop confirm",
+    "record the pass that confirms a unit",
+    _UNIT,
+    flag("--clean", "nothing was found"),
+    option("--issues", "TEXT", "what was found; it goes back to work"),
+    examples=(
+        "holdfast loop confirm T1 --clean",
+        "holdfast loop confirm T1 --issues 'No test for an empty name'",
+    ),
+)
 def confirm(keeper: Keeper, args: Arguments) -> Answer:
     if args["clean"] == (args["issues"] is not None):
         from holdfast.cli.usage_errors import neither_or_both
 
         raise neither_or_both(args["command"], "--clean", "--issues TEXT")
     receipt = keeper.loops().confirm(args["unit"], issues=args["issues"], **_aim(args))
-    return changed(args, receipt, f"confirmation of {args['unit']}{_now(receipt.state, args)}")
+    return changed_answer(
+        args, receipt, f"confirmation of {args['unit']}{_now(receipt.state, args)}"
+    )
 
 
+@command(
+    "loop verify",
+    "record a unit's verification, or run it; only what passes is done",
+    _UNIT,
+    argument(
+        "COMMAND",
+        "what verifies it, after -- (default with --run: the unit's own command)",
+        into="words",
+        count="any",
+    ),
+    flag("--passed", "it holds"),
+    option("--failed", "TEXT", "why it does not; it goes back to work"),
+    flag("--run", "run what verifies it; exit code 4 when it does not pass"),
+    _LIMIT,
+    examples=(
+        "holdfast loop verify T1 --passed",
+        "holdfast loop verify T1 --run -- pytest -q tests/auth",
+    ),
+)
 def verify(keeper: Keeper, args: Arguments) -> Answer:
-    given = [args["passed"], args["failed"] is not None, args["run"]]
-    if sum(given) != 1 or (args["words"] and not args["run"]):
+    ways = [args["passed"], args["failed"] is not None, args["run"]]
+    if sum(ways) != 1 or (args["words"] and not args["run"]):
         from holdfast.cli.usage_errors import neither_or_both
 
         raise neither_or_both(args["command"], "--passed, --failed TEXT", "--run -- COMMAND")
     loops, unit = keeper.loops(), args["unit"]
     if not args["run"]:
         receipt = loops.verify(unit, failed=args["failed"], **_aim(args))
-        return changed(args, receipt, f"verification of {unit}{_now(receipt.state, args)}")
+        return changed_answer(args, receipt, f"verification of {unit}{_now(receipt.state, args)}")
     receipt = loops.run_verification(unit, args["words"], timeout=args["timeout"], **_aim(args))
-    answer = changed(args, receipt, f"verification of {unit}{_now(receipt.state, args)}")
+    done = f"verification of {unit}{_now(receipt.state, args)}"
     task = next(task for task in receipt.state["tasks"] if str(task["id"]) == unit)
-    if task["status"] != "completed":
-        failed = {"unit": unit, "found": str(task.get("remaining") or "")}
-        aim = f" -w {word(args['workflow'])}" if args["workflow"] else ""
-        failed["next"] = f"holdfast loop next{aim}"
-        answer["kind"], answer["code"] = "unverified", FAILED
-        answer["data"] |= failed
-    return answer
+    if task["status"] == "completed":
+        return changed_answer(args, receipt, done)
+    aim = f" -w {word(args['workflow'])}" if args["workflow"] else ""
+    why, following = str(task.get("remaining") or ""), f"holdfast loop next{aim}"
+
+    def lines(screen: Screen) -> Iterator[str]:
+        yield f"{screen.mark('blocked')} {clean(done)}"
+        for line in why.split("\n"):
+            yield f"  {clean(line)}"
+        yield from note_lines(screen, receipt.notes)
+        yield f"  next: {clean(following)}"
+
+    return Answer(
+        lambda: json.failed_verification(receipt, unit, why, following), lines, code=FAILED
+    )
 
 
+@command(
+    "loop block",
+    "say that a unit cannot go on; the next one is free",
+    _UNIT,
+    option("--reason", "TEXT", "why", required=True),
+    examples=("holdfast loop block T3 --reason 'waits for access'",),
+)
 def block(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.loops().block(args["unit"], args["reason"], **_aim(args))
-    return changed(args, receipt, f"{args['unit']} blocked")
+    return changed_answer(args, receipt, f"{args['unit']} blocked")
 
 
+@command("loop unblock", "let a blocked unit go on", _UNIT, examples=("holdfast loop unblock T3",))
 def unblock(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.loops().unblock(args["unit"], **_aim(args))
-    return changed(args, receipt, f"{args['unit']} goes on{_now(receipt.state, args)}")
+    return changed_answer(args, receipt, f"{args['unit']} goes on{_now(receipt.state, args)}")
 
 
+@command(
+    "loop extend",
+    "allow a unit more iterations",
+    _UNIT,
+    option("--max", "N", "how many altogether", kind="count", required=True),
+    examples=("holdfast loop extend T1 --max 10",),
+)
 def extend(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.loops().extend(args["unit"], args["max"], **_aim(args))
-    return changed(args, receipt, f"{args['unit']} may take {args['max']} iterations")
+    return changed_answer(args, receipt, f"{args['unit']} may take {args['max']} iterations")
 
 
+@command(
+    "loop guardrail add",
+    "add a lesson that every later iteration is told",
+    option("--when", "TEXT", "when it applies", required=True),
+    option("--problem", "TEXT", "what went wrong", required=True),
+    option("--solution", "TEXT", "how to avoid it", required=True),
+    option("--name", "TEXT", "what to call it"),
+    option("--learned", "TEXT", "where, such as 'T1 iteration 2'"),
+    examples=(
+        "holdfast loop guardrail add --when 'dates' --problem 'local time' --solution 'UTC'",
+    ),
+)
 def guardrail(keeper: Keeper, args: Arguments) -> Answer:
     names = ("when", "problem", "solution", "name", "learned")
-    said = {name: args[name] for name in names}
-    return changed(args, keeper.loops().guardrail(**said, **_aim(args)), "guardrail added")
+    lesson = {name: args[name] for name in names}
+    receipt = keeper.loops().guardrail(**lesson, **_aim(args))
+    return changed_answer(args, receipt, "guardrail added")
 
 
+@command(
+    "loop phase",
+    "move the loop's own phase by hand; it follows its units by itself",
+    argument("NAME", "discover, plan, execute, verify or deliver", values="phase"),
+    examples=("holdfast loop phase verify",),
+)
 def phase(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.loops().phase(args["name"], **_aim(args))
-    return changed(args, receipt, f"{receipt.state['id']} is in phase {receipt.state['phase']}")
+    return changed_answer(
+        args, receipt, f"{receipt.state['id']} is in phase {receipt.state['phase']}"
+    )
 
 
+@command(
+    "loop status",
+    "show one loop with its units, or list the active ones",
+    _SLUG,
+    examples=("holdfast loop status", "holdfast loop status user-auth"),
+)
 def status(keeper: Keeper, args: Arguments) -> Answer:
     slug, loops = _slug(args), keeper.loops()
     if slug is None:
@@ -117,40 +314,126 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
         receipt = loops.show(slug)
         states, notes = [receipt.state], receipt.notes
     following = "" if states else loops.opening()[1]
-    return {"kind": "loops", "data": {"states": states, "notes": notes, "next": following}}
+
+    def lines(screen: Screen) -> Iterator[str]:
+        if not states:
+            yield "No loop is active here."
+            yield screen.paint(f"  next: {clean(following)}", "dim")
+        for state in states:
+            yield from loop_lines(screen, state)
+        yield from note_lines(screen, notes)
+
+    return Answer(lambda: json.loops(states, notes), lines)
 
 
+def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
+    """Yield a loop with its units."""
+    done = sum(task["status"] == "completed" for task in state["tasks"])
+    facts = [
+        state["status"].replace("_", " "),
+        f"phase {state['phase']}",
+        f"{done}/{len(state['tasks'])} done",
+        f"updated {screen.age(state['updated_at'])}",
+    ]
+    yield f"{screen.paint(clean(state['id']), 'strong')}  {clean(state['title'])}"
+    yield screen.paint(f"  {clean(screen.dot().join(facts))}", "dim")
+    for task in state["tasks"]:
+        yield _unit_line(screen, task)
+    yield from next_lines(screen, state, aimed=True)
+
+
+def _unit_line(screen: Screen, task: Task) -> str:
+    mark = screen.mark(_MARKS.get(task["status"], task["status"]))
+    facts: list[str] = []
+    if task["status"] not in ("pending", "completed", "in_progress"):
+        facts.append(task["status"])
+    if task.get("iterations_used"):
+        facts.append(f"iteration {task.get('iterations_used')} of {task.get('max_iterations', 5)}")
+    passes = task.get("confirmations_used", 0)
+    if passes:
+        facts.append(f"{passes} confirmation{'s' * (passes != 1)}")
+    if task.get("reason"):
+        facts.append(str(task.get("reason")))
+    if task.get("depends"):
+        facts.append("after " + ", ".join(map(str, task["depends"])))
+    about = screen.paint(clean(screen.dot().join(facts)), "dim")
+    return f"  {mark} {clean(task['id'])}  {clean(task['description'])}  {about}".rstrip()
+
+
+@command(
+    "loop archive",
+    "move a loop's folder into the archive, finished or not",
+    _SLUG,
+    examples=("holdfast loop archive user-auth",),
+)
 def archive(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.loops().archive(_slug(args), id=args["id"])
-    return changed(args, receipt, f"archived: {receipt.state['record'].rpartition('/')[0]}/")
+    return changed_answer(args, receipt, f"archived: {receipt.state['record'].rpartition('/')[0]}/")
 
 
+@command(
+    "loop rebuild",
+    "make a loop's state anew from its log, its pages and git",
+    _SLUG,
+    examples=("holdfast loop rebuild user-auth",),
+)
 def rebuild(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.loops().rebuild(_slug(args))
-    return _named(keeper, args, receipt, f"rebuilt: {receipt.state['id']}")
+    return _named_answer(keeper, args, receipt, f"rebuilt: {receipt.state['id']}")
 
 
+@command(
+    "loop run",
+    "drive a loop without a person: a worker for each turn, until done or stuck",
+    argument("SLUG", "the loop's name", kind="id", values="loop"),
+    argument(
+        "COMMAND",
+        "the worker, after --; it gets the prompt on standard input",
+        into="words",
+        count="some",
+    ),
+    option(
+        "--verify",
+        "COMMAND",
+        "what verifies a unit without a command of its own (default: one more run)",
+    ),
+    _LIMIT,
+    examples=("holdfast loop run user-auth --verify 'make test' -- claude -p",),
+)
 def run(keeper: Keeper, args: Arguments) -> Answer:
     options: Fields = {"verify": args["verify"], "timeout": args["timeout"]}
-    watched = sys.stderr is not None and sys.stderr.isatty()
-    if watched:
-        options["tell"] = _tell
-    _end_workers_too()
-    gc.enable()  # this one may live for hours
+    is_watched = sys.stderr is not None and sys.stderr.isatty()
+    if is_watched:
+        options["tell"] = _show_bar
+    _end_worker_with_us()
+    gc.enable()  # this process may live for hours
     try:
         result = keeper.loops().run(args["slug"], args["words"], **options)
     finally:
-        if watched:
-            sys.stderr.write("\n" if _is_dumb() else "\r\x1b[K")
+        if is_watched:
+            sys.stderr.write(_line_start())
             sys.stderr.flush()
-    answer: Answer = {"kind": "driven", "data": result}
-    if not result["finished"]:
-        answer["code"] = FAILED
-    return answer
+    return Answer(
+        lambda: json.loop_run(result),
+        lambda screen: _run_lines(screen, result),
+        code=0 if result["finished"] else FAILED,
+    )
 
 
-def _end_workers_too() -> None:
-    """Whoever ends the run, or closes its terminal, ends the worker with it, as Ctrl-C does."""
+def _run_lines(screen: Screen, result: Fields) -> Iterator[str]:
+    """Yield how a run ended."""
+    mark = screen.mark("completed" if result["finished"] else "blocked")
+    done = ", ".join(result["done"]) or "none"
+    count = f"{result['turns']} turn{'s' * (result['turns'] != 1)}"
+    yield f"{mark} {clean(result['loop'])}: {count}; done: {clean(done)}"
+    for name, why in result["stuck"].items():
+        yield f"  {screen.mark('blocked')} {clean(f'{name} {why}')}"
+    yield from note_lines(screen, result["notes"])
+    yield f"  next: {clean(result['next'])}"
+
+
+def _end_worker_with_us() -> None:
+    """Let a signal, or a closed terminal, end the worker with this process, as Ctrl-C does."""
     import signal
 
     def end(number: int, _frame: object) -> None:
@@ -161,27 +444,23 @@ def _end_workers_too() -> None:
             signal.signal(number, end)
 
 
-def _tell(state: Workflow, task: Task, turn: str) -> None:
-    """A bar that stays in its line, for whoever watches."""
-    from holdfast.cli.screen import Screen
-    from holdfast.cli.terminal_text import clean
+def _show_bar(state: Workflow, task: Task, turn: str) -> None:
+    """Redraw the bar that shows how far the run is."""
     from holdfast.loops.driver import bar
 
-    start = "\n" if _is_dumb() else "\r\x1b[K"
     line = Screen.of(sys.stderr).fitted(clean(bar(state, task, turn)), 1)
-    sys.stderr.write(f"{start}{line}")
+    sys.stderr.write(f"{_line_start()}{line}")
     sys.stderr.flush()
 
 
-def _is_dumb() -> bool:
-    return os.environ.get("TERM") == "dumb"
+def _line_start() -> str:
+    """Return what begins the line anew; a dumb terminal can only begin another one."""
+    return "\n" if os.environ.get("TERM") == "dumb" else "\r\x1b[K"
 
 
-def _named(keeper: Keeper, args: Arguments, receipt: Receipt, said: str) -> Answer:
-    """The answer about a loop that was named by its slug, which the next command may need too."""
-    answer = changed(args, receipt, said)
-    answer["data"]["aimed"] |= keeper.loops().must_name(receipt.state)
-    return answer
+def _named_answer(keeper: Keeper, args: Arguments, receipt: Receipt, done: str) -> Answer:
+    """Answer about a loop that was named by its slug; the next command may have to name it too."""
+    return changed_answer(args, receipt, done, aimed=keeper.loops().must_name(receipt.state))
 
 
 def _slug(args: Arguments) -> str | None:
@@ -198,6 +477,8 @@ def _split(listed: list[str]) -> list[str]:
 
 
 def _now(state: Workflow, args: Arguments) -> str:
-    found = [task["status"] for task in state["tasks"] if str(task["id"]) == args["unit"]]
-    status = found[0].replace("_", " ").replace("completed", "done") if found else "?"
-    return f": {status}"
+    for task in state["tasks"]:
+        if str(task["id"]) == args["unit"]:
+            status = task["status"].replace("_", " ").replace("completed", "done")
+            return f": {status}"
+    return ": ?"

@@ -1,6 +1,6 @@
 """``holdfast`` alone: what is going on here, and the commands that are likely next.
 
-It only looks, so it can be typed anywhere at any time; a folder without anything stays so.
+It only reads, so it can be typed anywhere at any time; a folder without a ledger stays so.
 """
 
 from __future__ import annotations
@@ -8,7 +8,11 @@ from __future__ import annotations
 import os
 
 from holdfast.adopt.unknown_records import announcement
-from holdfast.cli.terminal_text import cells, clean, padded
+from holdfast.answers.json import row_view
+from holdfast.answers.text import clean
+from holdfast.cli.answer import page
+from holdfast.cli.commands.workflow import status_table
+from holdfast.cli.screen import cells, padded
 from holdfast.core.next_step import next_step
 from holdfast.core.refusal import word
 
@@ -17,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from holdfast.cli.answer import Answer
     from holdfast.cli.screen import Screen
-    from holdfast.cli.shapes import Answer, Arguments
+    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
     from holdfast.keeper.overview import Overview
@@ -27,49 +32,50 @@ if TYPE_CHECKING:
     Next = tuple[str, str]
     """A command, and what it is for."""
 
-_MANY = 8
-_THREE = 3
-_ROOM = 30
-"""So many columns are wanted beside the commands."""
+_MAX_ROWS = 8
+_MAX_COMMANDS, _MAX_RECORDS = 3, 3
+_ABOUT_MIN_COLUMNS = 30
 _WATCH = ("holdfast watch", "see it move")
 _START = ("holdfast start RECIPE SUBJECT", "open a workflow, such as: start dev docs/login.md")
 _DEMO = ("holdfast demo", "watch a workflow survive a kill")
 _RECIPES = ("holdfast recipes", "what a workflow can be opened from")
 
 
-def here(keeper: Keeper, args: Arguments) -> Answer:
+def overview(keeper: Keeper, args: Arguments) -> Answer:
     found = keeper.overview()
-    wanted = args["workflow"]
-    if wanted is not None:
-        found.mine = wanted if wanted in found.states else keeper.show(workflow=wanted).state["id"]
+    workflow = args["workflow"]
+    if workflow is not None and workflow not in found.states:
+        workflow = keeper.show(workflow=workflow).state["id"]
+    found.mine = workflow or found.mine
     workspace = keeper.workspace
-    following = _following(found, workspace, wanted)
-    data = {
+    commands = _likely_commands(found, workspace, args["workflow"])[:_MAX_COMMANDS]
+    fields: Fields = {
         "folder": workspace.root,
         "git": workspace.git is not None,
         "branch": workspace.branch(),
-        "workflows": found.rows,
+        "workflows": [row_view(row) for row in found.rows],
         "unopened": found.unopened,
         "mine": found.mine,
         "initiative": found.initiative,
         "damage": found.damage,
-        "next": [{"command": command, "about": about} for command, about in following[:_THREE]],
-        "notes": [*_told(found), *_unwritable(found, workspace), *keeper.noticed()],
+        "next": [{"command": command, "about": about} for command, about in commands],
     }
-    return {"kind": "here", "data": data}
+    notes = [*_record_notes(found), *_read_only_notes(found, workspace), *keeper.noticed()]
+    return page(fields, lambda screen: _lines(screen, fields), notes)
 
 
-def _told(found: Overview) -> list[str]:
-    """Records that are not taken in yet, and why none of the active workflows is the caller's,
-    where the table does not show it.
+def _record_notes(found: Overview) -> list[str]:
+    """Announce records that are not adopted yet, or say why no active workflow is the caller's.
+
+    An ambiguous choice needs no note: the table shows it.
     """
     if found.strangers:
-        return [announcement(state) for state in found.strangers[:_THREE]]
+        return [announcement(state) for state in found.strangers[:_MAX_RECORDS]]
     is_seen = found.why is None or found.why.code == "ambiguous" or not found.rows
     return [] if is_seen or found.mine or found.why is None else [found.why.message]
 
 
-def _unwritable(found: Overview, workspace: Workspace) -> list[str]:
+def _read_only_notes(found: Overview, workspace: Workspace) -> list[str]:
     if not found.unwritable:
         return []
     way = f"make {found.unwritable} writable"
@@ -80,23 +86,23 @@ def _unwritable(found: Overview, workspace: Workspace) -> list[str]:
     return [f"nothing can be written here: {way}"]
 
 
-def _following(found: Overview, workspace: Workspace, aimed: str | None) -> list[Next]:
+def _likely_commands(found: Overview, workspace: Workspace, aimed: str | None) -> list[Next]:
     if found.unwritable:
-        return _looking(found)
-    at_work = [*_switch(found, workspace), *_at_work(found, aimed=aimed)]
-    return _trouble(found) or at_work or _idle(found)
+        return _reading(found)
+    continuing = [*_switch(found, workspace), *_continuing(found, aimed)]
+    return _repairing(found) or continuing or _starting(found)
 
 
-def _looking(found: Overview) -> list[Next]:
-    """What can be done where nothing can be written."""
+def _reading(found: Overview) -> list[Next]:
+    """Return the commands for a workspace where nothing can be written."""
     doctor = ("holdfast doctor", "what is wrong here, and what mends it")
-    row = _meant(found)
+    row = _likely_row(found)
     if row is None:
         return [doctor, _RECIPES, _DEMO]
     return [(f"holdfast show {word(row['id'])}", "all about it"), doctor, _WATCH]
 
 
-def _trouble(found: Overview) -> list[Next]:
+def _repairing(found: Overview) -> list[Next]:
     if not found.damage:
         return []
     return [
@@ -106,18 +112,18 @@ def _trouble(found: Overview) -> list[Next]:
     ]
 
 
-def _meant(found: Overview) -> Fields | None:
-    """The row of the caller's workflow, else of the newest that could be."""
-    could_be: Any = [found.mine]
+def _likely_row(found: Overview) -> Fields | None:
+    """Return the row of the caller's workflow, else of the newest that could be theirs."""
+    candidates: Any = [found.mine]
     if found.mine is None and found.why is not None:
-        could_be = found.why.details["candidates"]
-    rows = [row for row in found.rows if row["id"] in could_be]
+        candidates = found.why.details["candidates"]
+    rows = [row for row in found.rows if row["id"] in candidates]
     return next(iter([*rows, *found.rows]), None)
 
 
 def _switch(found: Overview, workspace: Workspace) -> list[Next]:
-    """The way to the branch of the workflow, where another one is checked out."""
-    row = _meant(found)
+    """Return the way to the workflow's branch, if another one is checked out."""
+    row = _likely_row(found)
     if row is None or workspace.git is None or row["worktree"] != workspace.name:
         return []
     if row["floating"] or row["branch"] in (None, workspace.branch()):
@@ -127,24 +133,24 @@ def _switch(found: Overview, workspace: Workspace) -> list[Next]:
     return [(f"git switch {word(row['branch'])}", f"the branch that {row['id']} is for")]
 
 
-def _at_work(found: Overview, aimed: str | None) -> list[Next]:
-    """What goes on: with the caller's workflow, else with one of those that are active."""
+def _continuing(found: Overview, aimed: str | None) -> list[Next]:
+    """Return how to go on with the caller's workflow, else with one of the active ones."""
     if not found.rows:
         return []
     goal = _goal(found)[:1]
     state = found.states.get(found.mine or "")
     if state is None:
-        newest = word((_meant(found) or found.rows[0])["id"])
+        newest = word((_likely_row(found) or found.rows[0])["id"])
         take = (f"holdfast resume {newest}", "take this one up: its briefing")
         return [take, (f"holdfast show {newest}", "all about it"), *goal, _WATCH]
     about, words = next_step(state, is_named=aimed is not None) or ("", ["show", state["id"]])
-    step = " ".join(["holdfast", *[word(each) for each in words]])
+    step = " ".join(["holdfast", *map(word, words)])
     resume = "holdfast resume" + (f" {word(state['id'])}" if aimed else "")
     return [(step, about), (resume, "the briefing, in a new session"), *goal, _WATCH]
 
 
-def _idle(found: Overview) -> list[Next]:
-    """What can be begun, or brought back."""
+def _starting(found: Overview) -> list[Next]:
+    """Return what can be begun, or brought back."""
     if found.strangers:
         adopt = f"holdfast resume {word(found.strangers[0]['id'])}"
         return [(adopt, "take in the record that stands here"), _START, _RECIPES]
@@ -166,23 +172,41 @@ def _goal(found: Overview) -> list[Next]:
     return [(command, f"for the initiative {name}") for command in found.goal]
 
 
-def here_lines(screen: Screen, data: Any) -> Iterator[str]:
-    place = [screen.paint(clean(os.path.basename(data["folder"]) or data["folder"]), "strong")]
-    place.append(clean(f"branch {data['branch']}") if data["branch"] else _no_branch(data))
-    yield screen.dot().join(place)
-    yield from _table(screen, data["workflows"], data["unopened"])
-    if data["initiative"] is not None:
-        yield from _initiative(screen, data["initiative"])
-    for line in data["damage"]:
+def _lines(screen: Screen, fields: Fields) -> Iterator[str]:
+    folder = clean(os.path.basename(fields["folder"]) or fields["folder"])
+    branch = "no branch" if fields["git"] else "not a git repository"
+    if fields["branch"]:
+        branch = clean(f"branch {fields['branch']}")
+    yield f"{screen.paint(folder, 'strong')}{screen.dot()}{branch}"
+    yield from _workflow_lines(screen, fields["workflows"], fields["unopened"])
+    initiative = fields["initiative"]
+    if initiative is not None:
+        facts = [f"initiative {initiative['name']}", initiative["status"].replace("_", " ")]
+        if initiative["current_milestone"]:
+            facts.append(f"current {initiative['current_milestone']}")
+        facts.append(f"milestones {initiative['completed']}/{initiative['total']}")
+        mark = screen.mark("blocked" if initiative["status"] == "blocked" else "in_progress")
+        yield f"{mark} {clean(screen.dot().join(facts))}"
+    for line in fields["damage"]:
         yield f"{screen.mark('blocked')} {clean(line)}"
     yield ""
-    yield from _next_lines(screen, data["next"])
+    yield from _command_lines(screen, fields["next"])
 
 
-def _next_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
-    """The commands below each other; where that is too wide, what each is for stands below it."""
+def _workflow_lines(screen: Screen, rows: list[Fields], unopened: int) -> Iterator[str]:
+    if not rows:
+        yield "No workflow is active here."
+        return
+    yield from status_table(screen, rows[:_MAX_ROWS])
+    more = max(0, len(rows) - _MAX_ROWS) + unopened
+    if more:
+        yield screen.paint(f"  and {more} more: holdfast status", "dim")
+
+
+def _command_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
+    """Yield each command with what it is for, beside it or, on a narrow terminal, below it."""
     widest = max([cells(clean(row["command"])) for row in rows])
-    is_wide = screen.width is None or screen.width - widest >= _ROOM
+    is_wide = screen.width is None or screen.width - widest >= _ABOUT_MIN_COLUMNS
     for row in rows:
         command, about = clean(row["command"]), clean(row["about"])
         if is_wide:
@@ -191,28 +215,3 @@ def _next_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
         else:
             yield f"  {command}"
             yield screen.paint(f"      {screen.fitted(about, 6)}", "dim")
-
-
-def _no_branch(data: Any) -> str:
-    return "no branch" if data["git"] else "not a git repository"
-
-
-def _table(screen: Screen, rows: list[Fields], unopened: int) -> Iterator[str]:
-    from holdfast.cli.panels import status_table
-
-    if not rows:
-        yield "No workflow is active here."
-        return
-    yield from status_table(screen, rows[:_MANY])
-    more = max(0, len(rows) - _MANY) + unopened
-    if more:
-        yield screen.paint(f"  and {more} more: holdfast status", "dim")
-
-
-def _initiative(screen: Screen, one: Fields) -> Iterator[str]:
-    facts = [f"initiative {one['name']}", one["status"].replace("_", " ")]
-    if one["current_milestone"]:
-        facts.append(f"current {one['current_milestone']}")
-    facts.append(f"milestones {one['completed']}/{one['total']}")
-    mark = screen.mark("blocked" if one["status"] == "blocked" else "in_progress")
-    yield f"{mark} {clean(screen.dot().join(facts))}"

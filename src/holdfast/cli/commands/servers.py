@@ -1,45 +1,58 @@
-"""``holdfast mcp`` and ``holdfast mcp memory``: servers for agents, until their client goes."""
+"""``holdfast mcp`` and ``holdfast mcp memory``: servers for agents, until their client ends."""
 
 from __future__ import annotations
 
 import os
 
+from holdfast.cli.answer import Silence
+from holdfast.cli.grammar import MEMORY_FILE, command
+from holdfast.cli.main import open_keeper, wait_s
+from holdfast.cli.parser import Usage
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.shapes import Answer, Arguments
+    from holdfast.cli.answer import Answer
+    from holdfast.cli.types import Arguments
     from holdfast.keeper import Keeper
 
-_SILENCE: Answer = {"kind": "silence", "data": {}}
 
-
+@command(
+    "mcp",
+    "serve the workflows to an agent over MCP, on standard input and output",
+    examples=("holdfast mcp",),
+    workspace=False,
+)
 def workflows(args: Arguments) -> Answer:
     _check_client(args)
     from holdfast.mcp.server import serve
     from holdfast.mcp.workflows import WorkflowApp, folder
 
-    def opened(share: Keeper | None) -> Keeper:
-        from holdfast.cli.main import open_keeper
-
+    def open_shared(share: Keeper | None) -> Keeper:
         return open_keeper(args, folder(), by="mcp", client=os.getppid(), share=share)
 
-    serve(WorkflowApp(opened))
-    return _SILENCE
+    serve(WorkflowApp(open_shared))
+    return Silence()
 
 
+@command(
+    "mcp memory",
+    "serve a memory graph over MCP, in place of the reference Memory server",
+    MEMORY_FILE,
+    examples=("holdfast mcp memory", "holdfast mcp memory --file notes/memory.jsonl"),
+    workspace=False,
+)
 def memory(args: Arguments) -> Answer:
     _check_client(args)
-    from holdfast.cli.main import wait_s
     from holdfast.mcp.memory import MemoryApp
     from holdfast.mcp.server import serve
     from holdfast.mcp.workflows import folder
 
     serve(MemoryApp(args["memory_file"], folder(), wait_s()))
-    return _SILENCE
+    return Silence()
 
 
 def _check_client(args: Arguments) -> None:
+    """Raise ``Usage`` if a person started the server on a terminal."""
     if os.isatty(0):
-        from holdfast.cli.parser import Usage
-
         message = f"{args['command']}: a client speaks on standard input; this is a terminal"
         raise Usage(message, f"claude mcp add holdfast -- holdfast {args['command']}")

@@ -1,13 +1,13 @@
 """Recipes as people see them: within the terminal's width, and steering no terminal."""
 
 import io
+from types import SimpleNamespace
 
 import pytest
 
-from holdfast.answers import json as answers_json
-from holdfast.cli import recipe_panels, screen
-from holdfast.cli.screen import Screen
-from holdfast.cli.terminal_text import cells
+from holdfast.cli import screen
+from holdfast.cli.commands import recipes
+from holdfast.cli.screen import Screen, cells
 from promises.hostile import each_hostile, is_allowed
 
 WORDS = ["short", "a much longer one, " * 5, "日本語のタイトル" * 4]
@@ -28,25 +28,19 @@ def row(word, **fields):
 
 def answers(word):
     rows = [row(word), row(word, bad={"key": word, "why": word})]
-    return [
-        {"kind": "recipes", "data": {"recipes": rows}},
-        {"kind": "recipe", "data": {"recipe": whole(word), "source": word}},
-    ]
+    keeper = SimpleNamespace(recipes=lambda: rows, recipe=lambda _name: (whole(word), word))
+    return [recipes.list_recipes(keeper, {}), recipes.show(keeper, {"name": word})]
 
 
-def lines(render, answer, kind=io.TextIOWrapper):
-    out = kind(io.BytesIO(), encoding="utf-8")
-    if render is screen:
-        return list(render.lines(answer, out))
-    return [text.removesuffix("\n") for text in render.texts(answer, out)]
+def lines(answer, kind=io.TextIOWrapper):
+    return list(answer.text_lines(kind(io.BytesIO(), encoding="utf-8")))
 
 
 @pytest.mark.promise(14)
 @each_hostile
 def test_what_a_recipe_says_cannot_steer_a_terminal(text):
     for answer in answers(text):
-        for render in (screen, answers_json):
-            found = lines(render, answer)
+        for found in (lines(answer), "".join(answer.json_pieces(ascii_only=False)).splitlines()):
             assert found
             assert [line for line in found if not all(map(is_allowed, line))] == []
             assert not any("\n" in line for line in found)
@@ -54,9 +48,9 @@ def test_what_a_recipe_says_cannot_steer_a_terminal(text):
 
 @pytest.mark.promise(14)
 def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
-    monkeypatch.setattr(recipe_panels, "clean", str)
+    monkeypatch.setattr(recipes, "clean", str)
     for answer in answers("\x1b[2J"):
-        assert any("\x1b" in line for line in lines(screen, answer))
+        assert any("\x1b" in line for line in lines(answer))
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
@@ -64,7 +58,7 @@ def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
 def test_the_table_of_recipes_fits_the_terminal(width, word):
     rows = [row("dev", format="skill"), row(word, bad={"key": word, "why": word})]
     for fancy in (True, False):
-        for line in recipe_panels.recipe_table(Screen(width=width, fancy=fancy), rows):
+        for line in recipes.recipe_table(Screen(width=width, fancy=fancy), rows):
             assert cells(line) <= width
 
 
@@ -78,11 +72,11 @@ def test_a_recipe_fits_the_terminal(monkeypatch, width):
     monkeypatch.setattr(screen, "_terminal_width", lambda _out: width)
     monkeypatch.setenv("NO_COLOR", "1")
     for answer in answers("some words that take room, " * 6):
-        found = lines(screen, answer, Terminal)
+        found = lines(answer, Terminal)
         assert [line for line in found if cells(line) > width] == []
 
 
 def test_where_a_recipe_comes_from_is_shown_on_a_usual_terminal():
     rows = [row("dev", source="shipped"), row("own", source=".claude/workflows/own.toml")]
-    shown = list(recipe_panels.recipe_table(Screen(width=80), rows))
+    shown = list(recipes.recipe_table(Screen(width=80), rows))
     assert all("shipped" in line or "own.toml" in line for line in shown[1:])

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli import terminal_text
-from holdfast.cli.screen import Screen
-from holdfast.cli.terminal_text import cells, clean
+from holdfast.answers.text import clean
+from holdfast.cli.screen import Screen, cells, painted_cells, wrapped
 
 
 class Terminal(io.TextIOWrapper):
@@ -64,7 +63,7 @@ def test_the_environment_may_say_how_wide_the_terminal_is(monkeypatch, said, wid
 def test_wrapped_text_holds_the_width_but_for_a_long_word(anything, width):
     """A path or an address that is longer than the line is left whole."""
     line = clean(anything)
-    pieces = list(terminal_text.wrapped(line, width))
+    pieces = list(wrapped(line, width))
     assert "".join(pieces).replace(" ", "") == line.replace(" ", "")
     for piece in pieces:
         assert cells(piece) <= width or not any(cells(char) > 1 for char in piece)
@@ -73,8 +72,8 @@ def test_wrapped_text_holds_the_width_but_for_a_long_word(anything, width):
 
 def test_writing_without_spaces_is_folded_and_its_colour_goes_on():
     painted = Screen(colour=True).paint("日本語" * 20, "warn")
-    pieces = list(terminal_text.wrapped(f"  note: {painted}", 40))
-    assert [terminal_text.painted_cells(piece) for piece in pieces] == [40, 40, 40, 26]
+    pieces = list(wrapped(f"  note: {painted}", 40))
+    assert [painted_cells(piece) for piece in pieces] == [40, 40, 40, 26]
     assert "".join(piece.lstrip() for piece in pieces) == f"note: {painted}"
 
 

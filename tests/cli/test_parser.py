@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.cli.grammar import GROUPS, load_all
 from holdfast.cli.parser import Usage, json_or_text, parse
-from holdfast.cli.table import COMMANDS, GROUPS
 from holdfast.cli.usage_errors import nearest
+
+COMMANDS = load_all()
 
 
 def refused(*words):

@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli import watch_page
-from holdfast.cli.screen import Screen
-from holdfast.cli.terminal_text import cells, painted_cells
-from holdfast.cli.watch import Eye, Picture
-from holdfast.cli.watch_page import FRESH_MS, Fresh, page
+from holdfast.cli.commands.watch import (
+    RECENT_MS,
+    Frame,
+    Poller,
+    RecentChanges,
+    frame_lines,
+    view_items,
+)
+from holdfast.cli.screen import Screen, cells, painted_cells
 from holdfast.core.workflow.state import blank
 from workshop import LEDGER, NOON, Workshop
 
@@ -81,7 +85,7 @@ layers = st.builds(
 def views(draw):
     found = draw(st.lists(states(), max_size=6))
     return {
-        "place": draw(words),
+        "title": draw(words),
         "seq": draw(st.integers(0, 10**9)),
         "states": {str(number): state for number, state in enumerate(found)},
         "unopened": draw(st.sampled_from([0, 7])),
@@ -102,7 +106,7 @@ def a_view(**fields):
     ]
     state["gates"] = {"lint": {"status": "pending"}}
     view = {
-        "place": "shop on main",
+        "title": "shop on main",
         "seq": 4,
         "states": {"dev-1": state},
         "unopened": 0,
@@ -123,8 +127,7 @@ def a_view(**fields):
 def test_it_is_as_high_as_the_window_and_never_wider(view, width, height, colour, fancy):
     encoding = None if fancy else "ascii"
     screen = Screen(colour=colour, fancy=fancy, width=width, now=NOW, encoding=encoding)
-    fresh = set(watch_page.items_of(view))
-    lines = page(screen, view, height, fresh)
+    lines = frame_lines(screen, view, height, set(view_items(view)))
     assert len(lines) == height
     assert [line for line in lines if painted_cells(line) > width] == []
     assert fancy or all(line.isascii() for line in lines)
@@ -132,7 +135,7 @@ def test_it_is_as_high_as_the_window_and_never_wider(view, width, height, colour
 
 @given(views())
 def test_where_there_is_room_for_all_nothing_is_left_out(view):
-    lines = page(Screen(now=NOW), view, None, set())
+    lines = frame_lines(Screen(now=NOW), view, None, set())
     left = [line for line in lines if line.strip().startswith("… and")]
     assert left == ([" … and 7 more workflows"] if view["unopened"] else [])
     shown = sum(len(state["tasks"]) for state in view["states"].values())
@@ -141,7 +144,7 @@ def test_where_there_is_room_for_all_nothing_is_left_out(view):
 
 @given(views(), st.integers(20, 90), st.integers(5, 30))
 def test_stored_text_cannot_steer_the_terminal(view, width, height):
-    for line in page(Screen(width=width, now=NOW), view, height, set()):
+    for line in frame_lines(Screen(width=width, now=NOW), view, height, set()):
         assert "\x1b" not in line
         assert "\n" not in line
         assert "\u202e" not in line
@@ -155,7 +158,7 @@ def test_a_small_window_keeps_what_is_open():
         for number in range(1, 20)
     ]
     state["tasks"].append({"id": 20, "description": "the last", "status": "in_progress"})
-    lines = page(Screen(width=60, now=NOW), view, 9, set())
+    lines = frame_lines(Screen(width=60, now=NOW), view, 9, set())
     assert [line for line in lines if "the last" in line] == ["     ▶ 20  the last"]
     assert "     … and 18 more" in lines
 
@@ -163,7 +166,7 @@ def test_a_small_window_keeps_what_is_open():
 def test_more_workflows_than_lines_are_counted():
     state = a_view()["states"]["dev-1"]
     many = {f"dev-{number}": {**state, "id": f"dev-{number}"} for number in range(30)}
-    lines = page(Screen(width=60, now=NOW), a_view(states=many), 12, set())
+    lines = frame_lines(Screen(width=60, now=NOW), a_view(states=many), 12, set())
     listed = [line for line in lines if "▶ dev-" in line]
     assert f" … and {30 - len(listed)} more workflows" in lines
 
@@ -172,41 +175,41 @@ def test_more_workflows_than_are_opened_are_counted_too(shop, monkeypatch):
     monkeypatch.setattr("holdfast.keeper.overview.MAX_OPENED", 2)
     for number in range(4):
         shop.keeper().start("tdd", f"src/{number}.py")
-    view = Eye(shop.keeper(), None).look()
+    view = Poller(shop.keeper(), None).poll()
     assert (len(view["states"]), view["unopened"]) == (2, 3)
     assert view["layers"][0]["target"] == "2/2 records, 3 more not looked at"
     for height in (None, 30):
-        lines = page(Screen(width=60, now=NOW), {**view, "keys": ""}, height, set())
+        lines = frame_lines(Screen(width=60, now=NOW), {**view, "keys": ""}, height, set())
         assert "5 workflows · event" in lines[0]
         assert " … and 3 more workflows" in lines
-    one = Eye(shop.keeper(), next(iter(view["states"]))).look()
+    one = Poller(shop.keeper(), next(iter(view["states"]))).poll()
     assert (len(one["states"]), one["unopened"]) == (1, 0)
     assert one["layers"][0]["target"] == "1/1 records"
 
 
 def test_what_changed_is_pointed_at_for_a_while():
-    fresh = Fresh()
-    fresh.see(a_view(), NOON)
-    assert fresh.keys(NOON) == set()
+    changes = RecentChanges()
+    changes.compare(a_view(), NOON)
+    assert changes.keys(NOON) == set()
     later = a_view()
     later["states"]["dev-1"]["tasks"][1]["status"] = "completed"
     later["states"]["dev-1"]["gates"]["lint"] = {"status": "completed", "passed": True}
-    fresh.see(later, NOON + 1_000)
+    changes.compare(later, NOON + 1_000)
     changed = {("dev-1", "task", "2"), ("dev-1", "gates")}
-    assert fresh.keys(NOON + 1_000) == changed
+    assert changes.keys(NOON + 1_000) == changed
     screen = Screen(width=60, now=NOW)
-    pointed = [line for line in page(screen, later, 20, changed) if line.startswith("•")]
+    pointed = [line for line in frame_lines(screen, later, 20, changed) if line.startswith("•")]
     assert pointed == ["•    ✓ 2  task 2", "•  gates  ✓ lint"]
-    assert fresh.keys(NOON + 1_000 + FRESH_MS - 1) == changed
-    assert fresh.keys(NOON + 1_000 + FRESH_MS) == set()
-    assert fresh.keys(NOON) == set(), "a clock that went back points at nothing"
+    assert changes.keys(NOON + 1_000 + RECENT_MS - 1) == changed
+    assert changes.keys(NOON + 1_000 + RECENT_MS) == set()
+    assert changes.keys(NOON) == set(), "a clock that went back points at nothing"
 
 
 def test_the_same_view_is_no_news():
-    fresh = Fresh()
-    fresh.see(a_view(), NOON)
-    fresh.see(a_view(seq=9), NOON)
-    assert fresh.keys(NOON) == set()
+    changes = RecentChanges()
+    changes.compare(a_view(), NOON)
+    changes.compare(a_view(seq=9), NOON)
+    assert changes.keys(NOON) == set()
 
 
 @pytest.fixture
@@ -230,7 +233,7 @@ class Counting:
 
 def test_nothing_is_opened_while_nothing_was_written(shop):
     keeper = Counting(shop.keeper())
-    picture = Picture(Eye(keeper, None), lambda: NOON, 1)
+    picture = Frame(Poller(keeper, None), lambda: NOON, 1)
     for _ in range(5):
         picture.lines(80, 24)
     assert keeper.looks == 1
@@ -247,17 +250,17 @@ def test_what_is_written_while_it_looks_is_not_missed(shop):
                 shop.keeper().complete_task(1)
             return told
 
-    eye = Eye(Busy(shop.keeper()), None)
-    eye.look()
+    eye = Poller(Busy(shop.keeper()), None)
+    eye.poll()
     assert not eye.is_stale()
-    assert eye.look()["seq"] == 3
+    assert eye.poll()["seq"] == 3
     assert eye.is_stale()
-    assert eye.look()["seq"] == 4
+    assert eye.poll()["seq"] == 4
 
 
 def test_an_edit_of_a_record_wakes_it(shop):
     keeper = Counting(shop.keeper())
-    picture = Picture(Eye(keeper, None), lambda: NOON, 1)
+    picture = Frame(Poller(keeper, None), lambda: NOON, 1)
     path = f"{shop.root}/{shop.keeper().show().state['record']}"
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -267,7 +270,7 @@ def test_an_edit_of_a_record_wakes_it(shop):
 
 
 def test_a_fault_is_shown_and_the_last_view_stays(shop):
-    picture = Picture(Eye(shop.keeper(), None), lambda: NOON, 1)
+    picture = Frame(Poller(shop.keeper(), None), lambda: NOON, 1)
     os.remove(shop.path(LEDGER))
     shop.write(LEDGER, b"nothing that SQLite could read")
     lines = picture.lines(80, 24)
@@ -276,7 +279,7 @@ def test_a_fault_is_shown_and_the_last_view_stays(shop):
 
 
 def test_a_folder_that_is_gone_is_said_to_be_and_the_last_view_stays(shop):
-    picture = Picture(Eye(shop.keeper(), None), lambda: NOON, 1)
+    picture = Frame(Poller(shop.keeper(), None), lambda: NOON, 1)
     os.rename(shop.root, f"{shop.root}-away")
     lines = picture.lines(200, 24)
     assert [line for line in lines if f"✗ the folder {shop.root} is gone" in line]
@@ -286,10 +289,10 @@ def test_a_folder_that_is_gone_is_said_to_be_and_the_last_view_stays(shop):
 
 
 def test_where_nothing_is_active_it_says_so_in_a_window_too():
-    lines = page(Screen(width=60, now=NOW), a_view(states={}), 12, set())
+    lines = frame_lines(Screen(width=60, now=NOW), a_view(states={}), 12, set())
     assert lines[1] == " No workflow is active here."
     for height in range(1, 8):
-        lines = page(Screen(width=60, now=NOW), a_view(), height, set())
+        lines = frame_lines(Screen(width=60, now=NOW), a_view(), height, set())
         assert " No workflow is active here." not in lines
 
 
@@ -298,7 +301,7 @@ def test_phases_that_are_summed_up_are_not_taken_for_one():
     state = view["states"]["dev-1"]
     state["phases"] = [{"name": name, "status": "completed"} for name in ("ask", "plan", "build")]
     state["phase"] = "build"
-    lines = page(Screen(width=60, now=NOW), view, None, set())
+    lines = frame_lines(Screen(width=60, now=NOW), view, None, set())
     assert "   ✓ 1 before  ✓ plan  ✓ build" in lines
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 
+from holdfast.answers.text import clean
 from holdfast.cli import bash_words
+from holdfast.cli.answer import Answer
+from holdfast.cli.grammar import GROUPS, argument, command, load_all
 from holdfast.cli.main import open_keeper
 from holdfast.cli.parser import Reader, Usage
-from holdfast.cli.table import COMMANDS, GROUPS
-from holdfast.cli.terminal_text import cells, clean, padded, shortened
+from holdfast.cli.screen import cells, padded, shortened
 from holdfast.core.logs import LEARNING_KINDS
 from holdfast.core.refusal import Refusal
 from holdfast.core.selection import ACTIVE
@@ -23,41 +25,53 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.cli.shapes import Answer, Arguments, Option, Positional
+    from holdfast.cli.types import Arguments, Option, Positional
     from holdfast.core.types import Fields, Workflow
     from holdfast.keeper import Keeper
 
-    Found = list[tuple[str, str]]
+    Candidates = list[tuple[str, str]]
     """Values, each with a word about it."""
 
 SHELLS = ("bash", "zsh", "fish")
-_SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "completions")
-_MOST = 200
-"""How many workflows are offered."""
-_ABOUT = 60
+_SCRIPTS = os.path.join(os.path.dirname(__file__), os.pardir, "completions")
+_MAX_WORKFLOWS = 200
+_MAX_ABOUT_COLUMNS = 60
 
 
+@command(
+    "completion",
+    "print a completion script for a shell",
+    argument("SHELL", "bash, zsh or fish", values="shell"),
+    argument(
+        "WORD", "asked by the script: the command line so far, after --", into="words", count="any"
+    ),
+    examples=("holdfast completion bash", "holdfast completion zsh -- task ''"),
+    workspace=False,
+)
 def answer(args: Arguments) -> Answer:
     shell = args["shell"]
     if shell not in SHELLS:
         message = f"there is a completion for {', '.join(SHELLS)}, not for {clean(shell)!r}"
         raise Usage(message, "holdfast completion bash")
     if not args["words"]:
-        return {"kind": "script", "data": {"script": _script(shell)}}
+        script = _script(shell)
+        return Answer(
+            lambda: {"script": script}, lambda _screen: script.split("\n"), is_wrapped=False
+        )
     words, kept, quote = _words(shell, args["words"])
     # What is not one line of visible text cannot be typed either.
     found = [(value, about) for value, about in candidates(words) if clean(value) == value]
     if shell == "bash":
         fitting = [value for value, _ in found if value.startswith(words[-1])]
-        lines = [bash_words.quoted(value[len(kept) :], quote) for value in fitting]
+        lines = [bash_words.quote(value[len(kept) :], quote) for value in fitting]
     else:
         lines = _described(shell, found)
-    told = [{"value": value, "about": about} for value, about in found]
-    return {"kind": "candidates", "data": {"candidates": told, "lines": lines}}
+    rows = [{"value": value, "about": about} for value, about in found]
+    return Answer(lambda: {"candidates": rows}, lambda _screen: lines, is_wrapped=False)
 
 
-def _described(shell: str, found: Found) -> list[str]:
-    """A value, and after a tab what is shown of it: in zsh the value as well."""
+def _described(shell: str, found: Candidates) -> list[str]:
+    """Return a line for each value: the value, a tab and what the shell shows of it."""
     width = max([cells(value) for value, _ in found], default=0)
     lead = {value: f"{padded(value, width)}  -- " if shell == "zsh" else "" for value, _ in found}
     return [f"{value}\t{lead[value]}{about}" if about else value for value, about in found]
@@ -69,16 +83,16 @@ def _script(shell: str) -> str:
 
 
 def _words(shell: str, given: list[str]) -> tuple[list[str], str, str]:
-    """The words as they are meant, and what ``bash_words.of_bash`` says of the last."""
+    """Return the words without their quotes, and what ``join_pieces`` returns about the last."""
     if shell == "bash":
-        return bash_words.of_bash(given)
+        return bash_words.join_pieces(given)
     # fish has taken the quotes off, but for the word that is being typed.
-    before = given[:-1] if shell == "fish" else [bash_words.unquoted(w)[0] for w in given[:-1]]
-    return [*before, bash_words.unquoted(given[-1])[0]], "", ""
+    before = given[:-1] if shell == "fish" else [bash_words.unquote(w)[0] for w in given[:-1]]
+    return [*before, bash_words.unquote(given[-1])[0]], "", ""
 
 
-def candidates(words: list[str]) -> Found:
-    """What can stand in place of the last word, whatever of it was typed already."""
+def candidates(words: list[str]) -> Candidates:
+    """Return what the last word can be, whatever of it was typed already."""
     *before, current = words
     reader, awaiting = _read(before)
     if reader is None:
@@ -92,20 +106,23 @@ def candidates(words: list[str]) -> Found:
         if equals and option is not None:
             return [(f"{name}={v}", about) for v, about in values(option, reader, value)]
         return _options(reader)
-    found = [] if reader.plain else _names(reader.path)
-    takes = reader.command.get("takes", ()) if reader.command else ()
-    positional = _at(takes, len(reader.plain))
+    found = [] if reader.positionals else _names(reader.path)
+    takes = reader.command["takes"] if reader.command else ()
+    positional = _at(takes, len(reader.positionals))
     named = [] if positional is None else values(positional, reader, current)
     return [*found, *_typed_as_they_are(named, ended=ended)]
 
 
-def _typed_as_they_are(found: Found, *, ended: bool) -> Found:
-    """Without the names that would be read as options."""
+def _typed_as_they_are(found: Candidates, *, ended: bool) -> Candidates:
+    """Leave out the names that would be read as options."""
     return [(value, about) for value, about in found if ended or not value.startswith("-")]
 
 
 def _read(words: list[str]) -> tuple[Reader | None, Option | None]:
-    """The words as the parser takes them, and the option whose value comes next; none if wrong."""
+    """Return the words as the parser reads them, and the option whose value comes next.
+
+    Return no reader if the words are wrong.
+    """
     reader = Reader(words)
     try:
         reader.read()
@@ -130,48 +147,41 @@ def _at(takes: tuple[Positional, ...], place: int) -> Positional | None:
     return takes[place] if place < len(takes) else None
 
 
-def _names(path: list[str]) -> Found:
-    """The words with which a command's name can go on."""
+def _names(path: list[str]) -> Candidates:
+    """Return the words with which a command's name can go on."""
     begin = " ".join([*path, ""]) if path else ""
-    words = [name[len(begin) :].partition(" ")[0] for name in COMMANDS if name.startswith(begin)]
-    about = {**{name: spec["help"] for name, spec in COMMANDS.items()}, **GROUPS}
+    commands = load_all()
+    words = [name[len(begin) :].partition(" ")[0] for name in commands if name.startswith(begin)]
+    about = {**{name: spec["help"] for name, spec in commands.items()}, **GROUPS}
     return [(word, _short(about[begin + word])) for word in dict.fromkeys(words)]
 
 
-def _options(reader: Reader) -> Found:
-    """Those that can still be given."""
+def _options(reader: Reader) -> Candidates:
+    """Return the options that can still be given."""
     options = {option["name"]: option for option in reader.options.values()}
     return [
         (name, _short(option["help"]))
         for name, option in options.items()
-        if option.get("many") or option["into"] not in reader.found
+        if option.get("many") or option["into"] not in reader.values
     ]
 
 
-def values(item: Option | Positional, reader: Reader, current: str) -> Found:
-    """The values that can stand for an argument or an option here."""
+def values(item: Option | Positional, reader: Reader, current: str) -> Candidates:
+    """Return the values that an argument or an option can have here."""
     find = _FINDERS.get(item.get("values", ""))
     try:
         return find(reader, current) if find is not None else []
     except (HoldfastError, OSError):
-        # There is no workspace, or it cannot be read: whoever runs the command is told so.
+        # There is no workspace, or it cannot be read: the command itself will say so.
         return []
 
 
-def _workflows(reader: Reader, _current: str) -> Found:
-    return _listed(_keeper(reader).known(most=_MOST))
-
-
-def _loops(reader: Reader, _current: str) -> Found:
-    return _listed(_keeper(reader).known(most=_MOST, format="loop"))
-
-
-def _units(reader: Reader, _current: str) -> Found:
-    """List the units of the loop that is named, or of the active ones."""
+def _units(reader: Reader, _current: str) -> Candidates:
+    """Return the units of the loop that is named, or of the active ones."""
     keeper = _keeper(reader)
-    named = reader.found.get("workflow")
+    named = reader.values.get("workflow")
     units: dict[str, str] = {}
-    for row in keeper.known(most=_MOST, format="loop"):
+    for row in keeper.known(most=_MAX_WORKFLOWS, format="loop"):
         if row["status"] in ACTIVE and named in (None, row["id"]):
             state = keeper.peek(workflow=row["id"])
             tasks = [] if isinstance(state, Refusal) else state["tasks"]
@@ -179,62 +189,37 @@ def _units(reader: Reader, _current: str) -> Found:
     return list(units.items())
 
 
-def _listed(rows: list[Fields]) -> Found:
+def _listed(rows: list[Fields]) -> Candidates:
     return [
         (row["id"], _short(f"{row['status'].replace('_', ' ')}: {row['title']}")) for row in rows
     ]
 
 
-def _recipes(reader: Reader, _current: str) -> Found:
-    rows = _keeper(reader).recipes()
-    return [(row["name"], _short(row["title"] or "")) for row in rows if "bad" not in row]
-
-
-def _phases(reader: Reader, _current: str) -> Found:
-    state = _state(reader)
-    return [(phase["name"], phase["status"].replace("_", " ")) for phase in state["phases"]]
-
-
-def _steps(reader: Reader, _current: str) -> Found:
+def _steps(reader: Reader, _current: str) -> Candidates:
     state = _state(reader)
     current = [phase for phase in state["phases"] if phase["name"] == state["phase"]]
     return [(step, "") for phase in current for step in phase.get("steps", [])]
 
 
-def _tasks(reader: Reader, _current: str) -> Found:
-    """Those that are not done."""
+def _tasks(reader: Reader, _current: str) -> Candidates:
+    """Return the tasks that are not done."""
     tasks = [task for task in _state(reader)["tasks"] if task["status"] != "completed"]
     return [(str(task["id"]), _short(task["description"])) for task in tasks]
 
 
-def _task_phases(reader: Reader, _current: str) -> Found:
-    return [(name, "") for name in _state(reader)["recipe"].get("task_phases", [])]
+def _milestones(reader: Reader, _current: str) -> Candidates:
+    """Return the milestones that are not completed."""
+    current = _keeper(reader).initiatives().current()
+    milestones = [] if current is None else current["milestones"]
+    return [
+        (milestone["id"], _short(milestone["title"]))
+        for milestone in milestones
+        if milestone["status"] != "completed"
+    ]
 
 
-def _initiatives(reader: Reader, _current: str) -> Found:
-    found = _keeper(reader).initiatives().all()["all"]
-    return [(key, _short(one["name"])) for key, one in found.items()]
-
-
-def _milestones(reader: Reader, _current: str) -> Found:
-    """Those that are not completed."""
-    one = _keeper(reader).initiatives().current()
-    listed = [] if one is None else one["milestones"]
-    open_ones = [each for each in listed if each["status"] != "completed"]
-    return [(each["id"], _short(each["title"])) for each in open_ones]
-
-
-def _gates(reader: Reader, _current: str) -> Found:
-    gates = _state(reader)["gates"]
-    return [(name, _short(gate.get("status", ""))) for name, gate in gates.items()]
-
-
-def _marked_files(reader: Reader, current: str) -> Found:
-    return [(f"@{path}", about) for path, about in _files(reader, current.removeprefix("@"))]
-
-
-def _files(reader: Reader, current: str) -> Found:
-    """Paths from the worktree's root, as every command takes them."""
+def _files(reader: Reader, current: str) -> Candidates:
+    """Return paths from the worktree's root, as every command takes them."""
     folder, slash, begun = current.rpartition("/")
     root = _keeper(reader).workspace.root
     with os.scandir(os.path.join(root, folder + slash)) as entries:
@@ -243,66 +228,64 @@ def _files(reader: Reader, current: str) -> Found:
     return [(folder + slash + name, "") for name in sorted(found) if hidden or name[0] != "."]
 
 
-def _topics(reader: Reader, _current: str) -> Found:
-    return _names([word for _, word in reader.plain])
-
-
-def _shells(_reader: Reader, _current: str) -> Found:
-    return [(shell, "") for shell in SHELLS]
-
-
-def _agents(_reader: Reader, _current: str) -> Found:
+def _agents(_reader: Reader, _current: str) -> Candidates:
     from holdfast.install.agents import AGENTS
 
     return [(agent, "") for agent in AGENTS]
 
 
-def _severities(_reader: Reader, _current: str) -> Found:
-    return [(severity, "") for severity in SEVERITIES]
-
-
-def _kinds(_reader: Reader, _current: str) -> Found:
-    return [(kind, "") for kind in LEARNING_KINDS]
-
-
-def _violations(reader: Reader, _current: str) -> Found:
-    return [(found["code"], _short(found["details"])) for found in _state(reader)["violations"]]
-
-
 def _state(reader: Reader) -> Workflow:
     """Return the workflow that the line is about; raise if there is none."""
-    state = _keeper(reader).peek(workflow=reader.found.get("workflow"))
+    state = _keeper(reader).peek(workflow=reader.values.get("workflow"))
     if isinstance(state, Refusal):
         raise HoldfastError(state.code, state.message, state.hint)
     return state
 
 
 def _keeper(reader: Reader) -> Keeper:
-    return open_keeper({"session": reader.found.get("session")})
+    return open_keeper({"session": reader.values.get("session")})
 
 
 def _short(about: object) -> str:
-    return shortened(clean(about), _ABOUT)
+    return shortened(clean(about), _MAX_ABOUT_COLUMNS)
 
 
-_FINDERS: dict[str, Callable[[Reader, str], Found]] = {
-    "workflow": _workflows,
-    "recipe": _recipes,
-    "phase": _phases,
+_FINDERS: dict[str, Callable[[Reader, str], Candidates]] = {
+    "workflow": lambda reader, _: _listed(_keeper(reader).known(most=_MAX_WORKFLOWS)),
+    "recipe": lambda reader, _: [
+        (row["name"], _short(row["title"] or ""))
+        for row in _keeper(reader).recipes()
+        if "bad" not in row
+    ],
+    "phase": lambda reader, _: [
+        (phase["name"], phase["status"].replace("_", " ")) for phase in _state(reader)["phases"]
+    ],
     "step": _steps,
     "task": _tasks,
-    "task phase": _task_phases,
-    "loop": _loops,
+    "task phase": lambda reader, _: [
+        (name, "") for name in _state(reader)["recipe"].get("task_phases", [])
+    ],
+    "loop": lambda reader, _: _listed(_keeper(reader).known(most=_MAX_WORKFLOWS, format="loop")),
     "unit": _units,
-    "initiative": _initiatives,
+    "initiative": lambda reader, _: [
+        (key, _short(initiative["name"]))
+        for key, initiative in _keeper(reader).initiatives().all()["all"].items()
+    ],
     "milestone": _milestones,
-    "gate": _gates,
+    "gate": lambda reader, _: [
+        (name, _short(gate.get("status", ""))) for name, gate in _state(reader)["gates"].items()
+    ],
     "file": _files,
-    "@file": _marked_files,
-    "command": _topics,
-    "shell": _shells,
+    "@file": lambda reader, current: [
+        (f"@{path}", about) for path, about in _files(reader, current.removeprefix("@"))
+    ],
+    "command": lambda reader, _: _names([word for _, word in reader.positionals]),
+    "shell": lambda _reader, _: [(shell, "") for shell in SHELLS],
     "agent": _agents,
-    "severity": _severities,
-    "violation": _violations,
-    "kind": _kinds,
+    "severity": lambda _reader, _: [(severity, "") for severity in SEVERITIES],
+    "violation": lambda reader, _: [
+        (violation["code"], _short(violation["details"]))
+        for violation in _state(reader)["violations"]
+    ],
+    "kind": lambda _reader, _: [(kind, "") for kind in LEARNING_KINDS],
 }

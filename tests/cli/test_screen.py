@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.answers import json as answers_json
-from holdfast.cli import panels, screen, terminal_text
-from holdfast.cli.screen import Screen
-from holdfast.cli.terminal_text import cells, clean, clean_json, padded, shortened
+from holdfast.answers.text import clean, clean_json
+from holdfast.cli import answer as cli_answer
+from holdfast.cli import screen
+from holdfast.cli.answer import Answer, Failure, changed_answer, page
+from holdfast.cli.commands import log, overview, resume, upkeep, watch, workflow
+from holdfast.cli.screen import Screen, cells, padded, shortened
 from holdfast.core import json_text
 from holdfast.core.workflow.state import blank
 
@@ -25,7 +28,7 @@ KINDS = (
 COLOUR = re.compile("\x1b\\[[0-9]+m")
 
 
-def workflow(word="word"):
+def workflow_of(word="word"):
     """A workflow in which every text is, or holds, the word."""
     recipe = {
         "name": word,
@@ -66,30 +69,65 @@ def row(word="word", **fields):
     }
 
 
-def answers(word="word"):
-    receipt = SimpleNamespace(
-        state=workflow(word), record=word, seqs=[7], notes=[word], resumed=False
-    )
-    changed = {"receipt": receipt, "said": word, "aimed": True}
-    event = {"seq": 7, "at": word, "stream": word, "type": word, "data": {word: word, "n": [word]}}
+def receipt_of(state, word="word"):
+    return SimpleNamespace(state=state, record=word, seqs=[7], notes=[word], resumed=False)
+
+
+def a_keeper(word):
+    """A keeper that answers every question with the word."""
+    receipt = receipt_of(workflow_of(word), word)
     report = SimpleNamespace(
         ok=False,
         lines=[{"level": "error", "what": word, "message": word}],
         counts={word: 1},
     )
-    data = {
-        "change": changed,
-        "started": changed,
-        "workflow": changed,
-        "briefing": {**changed, "briefing": f"{word}\nsecond line"},
-        "workflows": {"rows": [row(word), row(word, phase=None)], "notes": [word]},
-        "events": [event],
-        "stream": iter([event]),
-        "report": {"report": report, "command": "verify"},
-        "failure": {"code": word, "message": word, "hint": word, "details": {word: [word, 1]}},
+    return SimpleNamespace(
+        start=lambda *_args, **_options: receipt,
+        show=lambda **_target: receipt,
+        resume=lambda **_target: receipt,
+        resume_initiative=list,
+        briefing=lambda **_state: f"{word}\nsecond line",
+        must_name=lambda _state: True,
+        workspace=SimpleNamespace(branch=lambda: word),
+        workflows=lambda **_options: ([row(word), row(word, phase=None)], [word]),
+        events=lambda **_options: iter([an_event(word)]),
+        follow=lambda **_options: iter([]),
+        verify=lambda **_options: report,
+    )
+
+
+ARGS = {
+    **dict.fromkeys(("workflow", "id", "session", "recipe", "subject", "context", "limit")),
+    **dict.fromkeys(workflow._START_OPTIONS),
+    **dict.fromkeys(("all", "everything", "follow"), False),
+}
+
+
+def answers(word="word"):
+    keeper = a_keeper(word)
+    fields, view = a_place(word), a_view(word, an_event(word))
+    error = {"code": word, "message": word, "hint": word, "details": {word: [word, 1]}}
+    return {
+        "change": changed_answer(ARGS, receipt_of(workflow_of(word), word), word),
+        "started": workflow.start(keeper, ARGS),
+        "workflow": workflow.show(keeper, ARGS),
+        "briefing": resume.resume(keeper, ARGS),
+        "workflows": workflow.status(keeper, ARGS),
+        "events": log.log(keeper, ARGS),
+        "stream": log.log(keeper, {**ARGS, "follow": True}),
+        "report": upkeep.verify(keeper, ARGS),
+        "failure": Failure(error, 1),
+        "here": page(fields, lambda screen: overview._lines(screen, fields), [word]),
+        "watch": Answer(
+            lambda: answers_json.watched(view),
+            lambda screen: watch.frame_lines(screen, view, None, set()),
+        ),
     }
-    data |= {"here": a_place(word), "watch": a_view(word, event)}
-    return {kind: {"kind": kind, "data": value} for kind, value in data.items()}
+
+
+def an_event(word):
+    data = {word: word, "n": [word]}
+    return {"seq": 7, "at": word, "stream": word, "type": word, "data": data}
 
 
 def an_initiative(word):
@@ -109,16 +147,15 @@ def a_place(word):
         "initiative": an_initiative(word),
         "damage": [word],
         "next": [{"command": word, "about": word}],
-        "notes": [word],
     }
 
 
 def a_view(word, event):
     """What ``watch`` shows."""
     return {
-        "place": word,
+        "title": word,
         "seq": 7,
-        "states": {word: workflow(word)},
+        "states": {word: workflow_of(word)},
         "unopened": 1,
         "unsettled": [word],
         "mine": word,
@@ -134,7 +171,7 @@ def stream(encoding="utf-8"):
 
 
 def shown(answer, encoding="utf-8"):
-    return list(screen.lines(answer, stream(encoding)))
+    return list(answer.text_lines(stream(encoding)))
 
 
 def harmless(line):
@@ -158,21 +195,18 @@ def test_stored_text_cannot_emit_terminal_escapes(kind):
 @pytest.mark.promise(14)
 @pytest.mark.parametrize("kind", [*KINDS, "stream"])
 def test_json_for_a_terminal_has_the_same_value_and_no_escapes(kind):
-    lines = "".join(answers_json.texts(answers(HOSTILE)[kind], stream())).splitlines()
-    assert [line for line in lines if not harmless(line)] == []
+    text = "".join(answers(HOSTILE)[kind].json_pieces(ascii_only=False))
+    assert [line for line in text.splitlines() if not harmless(line)] == []
     answer = answers(HOSTILE)[kind]
+    value = {"ok": not answer.code, **answer.fields()}
     if kind == "stream":
-        value = next(answer["data"])
-    elif kind == "events":
-        value = {"events": answer["data"], "ok": True}
-    else:
-        value = answers_json.view(answer)
-    assert json_text.loads(lines[0]) == value
+        value = an_event(HOSTILE)
+    assert json_text.loads(text.splitlines()[0]) == value
 
 
 @pytest.mark.promise(14)
 def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
-    for module in (terminal_text, screen, panels):
+    for module in (cli_answer, log, overview, resume, screen, upkeep, watch, workflow):
         monkeypatch.setattr(module, "clean", str)
     for kind in KINDS:
         assert [line for line in shown(answers(HOSTILE)[kind]) if not harmless(line)] != []
@@ -181,7 +215,8 @@ def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
 @pytest.mark.promise(14)
 def test_colour_is_the_only_escape_on_a_terminal():
     terminal = Screen(colour=True, width=80, now=NOW)
-    for line in panels.workflow_panel(terminal, workflow(HOSTILE), HOSTILE):
+    receipt = receipt_of(workflow_of(HOSTILE), HOSTILE)
+    for line in workflow._show_lines(terminal, receipt, aimed=True):
         assert harmless(COLOUR.sub("", line))
 
 
@@ -206,19 +241,19 @@ def test_ordinary_text_stays_as_it_is(line):
 @pytest.mark.parametrize("word", ["short", "a much longer one, " * 5, "日本語のタイトル" * 4])
 def test_the_table_of_workflows_fits_the_terminal(width, word):
     rows = [row(title=word, id="dev-1f2e3d4c", branch=word, worktree="."), row(id="dev-2")]
-    for line in panels.status_table(Screen(width=width, now=NOW), rows):
+    for line in workflow.status_table(Screen(width=width, now=NOW), rows):
         assert cells(line) <= width
-    for line in panels.status_table(Screen(fancy=False, width=width, now=NOW), rows):
+    for line in workflow.status_table(Screen(fancy=False, width=width, now=NOW), rows):
         assert cells(line) <= width
 
 
 def test_the_table_fits_even_with_a_long_id():
     rows = [row(id="x" * 70, phase="y" * 70)]
-    assert all(cells(line) <= 40 for line in panels.status_table(Screen(width=40, now=NOW), rows))
+    assert all(cells(line) <= 40 for line in workflow.status_table(Screen(width=40, now=NOW), rows))
 
 
 def test_without_a_terminal_nothing_is_cut_and_there_is_no_heading():
-    lines = list(panels.status_table(Screen(now=NOW), [row(title="long " * 60, worktree=".")]))
+    lines = list(workflow.status_table(Screen(now=NOW), [row(title="long " * 60, worktree=".")]))
     assert lines == ["▶ word  word  2/3 word  1/4  word  3 hours ago  " + ("long " * 60).rstrip()]
 
 
@@ -230,9 +265,9 @@ def test_events_take_one_line_each():
         "type": "task_added",
         "data": {"text": "a" * 99},
     }
-    whole = panels.event_line(Screen(now=NOW), event)
+    whole = log._event_line(Screen(now=NOW), event)
     assert whole == "    7  2026-01-02 03:04:05Z  dev-1  task_added          text=" + "a" * 99
-    assert cells(panels.event_line(Screen(width=80, now=NOW), event)) <= 80
+    assert cells(log._event_line(Screen(width=80, now=NOW), event)) <= 80
 
 
 def events(*pairs):
@@ -246,7 +281,7 @@ def test_the_log_for_people_says_what_happened_and_no_more():
     recipe = {"name": "dev", "format": "skill", "phases": [{"name": "plan"}]}
     opened = {"recipe": recipe, "subject": "x", "title": "x", "ttl": "7d", "record": "r.json"}
     lines = list(
-        panels.event_lines(
+        log._lines(
             Screen(now=NOW),
             events(
                 ("dev-1", "workflow_started", {**opened, "branch": None, "session": None}),
@@ -276,7 +311,7 @@ def on_terminal(answer, width):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(screen, "_terminal_width", lambda _out: width)
         patch.setenv("NO_COLOR", "1")
-        return list(screen.lines(answer, Terminal(io.BytesIO(), encoding="utf-8")))
+        return list(answer.text_lines(Terminal(io.BytesIO(), encoding="utf-8")))
 
 
 @pytest.mark.parametrize("width", [20, 30, 40, 72, 120])
@@ -286,9 +321,13 @@ def test_every_answer_fits_the_terminal(kind, width):
     assert [line for line in lines if cells(line) > width] == []
 
 
+def tree(state):
+    return list(workflow._show_lines(Screen(now=NOW), receipt_of(state), aimed=False))
+
+
 def test_a_gate_that_ran_and_failed_is_not_ticked():
-    state = {**workflow(), "gates": {"lint": {"status": "completed", "passed": False}}}
-    assert "  ✗ lint  failed" in list(panels.workflow_panel(Screen(now=NOW), state, "a.json"))
+    state = {**workflow_of(), "gates": {"lint": {"status": "completed", "passed": False}}}
+    assert "  ✗ lint  failed" in tree(state)
 
 
 @given(st.text(), st.integers(2, 40))
@@ -302,8 +341,8 @@ def test_shortened_text_is_no_wider_than_asked(anything, width):
 
 
 def test_a_workflow_is_a_tree_of_phases_and_tasks():
-    state = workflow("build")
-    lines = list(panels.workflow_panel(Screen(now=NOW), state, "a.json"))
+    state = workflow_of("build")
+    lines = tree(state)
     start = lines.index("Phases")
     assert lines[start : start + 8] == [
         "Phases",
@@ -320,8 +359,8 @@ def test_a_workflow_is_a_tree_of_phases_and_tasks():
 
 
 def test_tasks_stand_alone_when_no_phase_is_current():
-    state = {**workflow(), "phase": None}
-    assert "Tasks" in list(panels.workflow_panel(Screen(now=NOW), state, "a.json"))
+    state = {**workflow_of(), "phase": None}
+    assert "Tasks" in tree(state)
 
 
 def test_an_ascii_stream_gets_ascii():
@@ -329,7 +368,7 @@ def test_an_ascii_stream_gets_ascii():
         lines = shown(answer, "ascii")
         assert all(line.isascii() for line in lines), kind
     assert "[>]" in shown(answers()["started"], "ascii")[0]
-    json = next(answers_json.texts(answers("Zoë 😀")["change"], stream("latin-1")))
+    json = next(answers("Zoë 😀")["change"].json_pieces(ascii_only=True))
     assert json.isascii()
     assert json_text.loads(json)["workflow"]["title"] == "Zoë 😀"
 
@@ -346,7 +385,7 @@ def test_a_refusal_says_what_and_what_next():
         "hint": "holdfast show",
         "details": {"t": [1]},
     }
-    assert shown({"kind": "failure", "data": told}) == [
+    assert shown(Failure(told, 1)) == [
         "holdfast: no such task 9",
         "  t: 1",
         "  next: holdfast show",
@@ -359,16 +398,16 @@ def test_a_sound_report_has_no_next_step():
         lines=[{"level": "behind", "what": "dev-1", "message": "at 3 of 4"}],
         counts={"events": 4},
     )
-    answer = {"kind": "report", "data": {"report": report, "command": "verify"}}
+    answer = upkeep.verify(SimpleNamespace(verify=lambda **_options: report), ARGS)
     assert shown(answer) == ["○ dev-1  behind: at 3 of 4", "sound · 4 events"]
-    assert answers_json.view(answer) == {"ok": True, "lines": report.lines, "counts": report.counts}
+    assert answer.code == 0
+    assert answer.fields() == {"lines": report.lines, "counts": report.counts}
 
 
 def test_damage_is_an_error_with_its_lines():
-    answer = {**answers()["report"], "code": 1}
-    view = answers_json.view(answer)
-    assert view["ok"] is False
-    assert view["error"] == {
+    answer = answers()["report"]
+    assert answer.code == 1
+    assert answer.fields()["error"] == {
         "code": "damaged",
         "message": "word: word",
         "hint": "holdfast repair",
@@ -376,10 +415,10 @@ def test_damage_is_an_error_with_its_lines():
 
 
 def test_the_view_of_a_workflow_names_what_is_unread():
-    view = answers_json.workflow_view(workflow("build"), "a.json")
+    view = answers_json.workflow_view(workflow_of("build"), "a.json")
     assert view["unread"] == ["build"]
     assert (view["recipe"], view["format"]) == ("build", "skill")
-    assert set(workflow()) <= set(view)
+    assert set(workflow_of()) <= set(view)
 
 
 def test_a_gate_is_ticked_only_when_nothing_is_pending_of_it():
@@ -389,5 +428,5 @@ def test_a_gate_is_ticked_only_when_nothing_is_pending_of_it():
         "three": {"status": "skipped"},
         "four": {"status": "completed", "passed": False},
     }
-    marks = [line[0] for line in panels.gate_lines(Screen(), gates, "")]
+    marks = [line[0] for line in workflow.gate_lines(Screen(), gates, "")]
     assert marks == ["✓", "○", "○", "✗"]

@@ -7,11 +7,11 @@ import re
 import pytest
 
 from handbook.declared import error_codes, name_of, texts, trees
-from holdfast.answers.failure import failure
+from holdfast.cli.main import failure
 from holdfast.errors import Fault, Refused
 from holdfast.workspace.recipes import BadRecipe, NoRecipe
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
 ERRORS = PAGE.partition("\n## Errors\n")[2]
 DOCUMENTED = {
@@ -20,7 +20,7 @@ DOCUMENTED = {
         r"^\| `(\w+)` \| (\d) \| .*? \|([^|]*)\|$", ERRORS, re.MULTILINE
     )
 }
-EXITS = {"Refusal": 1, "Refused": 1, "Fault": 3, "_told": 3}
+EXITS = {"Refusal": 1, "Refused": 1, "Fault": 3, "_error": 3}
 """What is called with a code first, and the exit code that follows from it."""
 OTHERS = {
     "usage": 2,
@@ -82,12 +82,12 @@ def test_every_detail_is_documented():
 )
 def test_an_error_has_the_documented_shape(error, exit_code):
     answer = failure(error)
-    assert answer["code"] == exit_code
-    assert set(answer["data"]) == {"code", "message", "hint"}
+    assert answer.code == exit_code
+    assert set(answer.fields()["error"]) == {"code", "message", "hint"}
 
 
 def test_a_recipe_that_cannot_be_used_is_a_refusal():
     for error in (NoRecipe("x", ["dev"]), BadRecipe("format", "is none")):
         answer = failure(error)
-        assert answer["code"] == 1
-        assert set(answer["data"]["details"]) == DOCUMENTED[error.code][1]
+        assert answer.code == 1
+        assert set(answer.fields()["error"]["details"]) == DOCUMENTED[error.code][1]

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.cli import screen
-from holdfast.cli.resuming import resume_panel
+from holdfast.cli.commands.resume import resume, resume_panel
 from holdfast.cli.screen import Screen
 from holdfast.core.workflow.state import blank
 from holdfast.workspace.recipes import load
@@ -72,8 +71,15 @@ def test_a_long_line_is_wrapped_between_words():
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     out.isatty = lambda: True
     receipt = SimpleNamespace(state=workflow(LONG), notes=[])
-    data = {"receipt": receipt, "branch": "feat/login", "briefing": "", "aimed": False}
-    lines = list(screen.lines({"kind": "briefing", "data": data}, out))
+    keeper = SimpleNamespace(
+        resume=lambda **_target: receipt,
+        resume_initiative=list,
+        briefing=lambda **_state: "",
+        must_name=lambda _state: False,
+        workspace=SimpleNamespace(branch=lambda: "feat/login"),
+    )
+    answer = resume(keeper, {"workflow": None, "id": None, "session": None})
+    lines = list(answer.text_lines(out))
     words = " ".join(line.replace("\x1b[2m", " ") for line in lines).split()
     assert max(len(line) for line in lines if "\x1b" not in line) <= 80
     assert set(LONG.split()) <= set(words)

@@ -1,6 +1,6 @@
-"""The writer that the demonstration kills: the library on a disk that stops half way.
+"""The writer that the recorded session kills: the library on a disk that stops half way.
 
-``python -m holdfast.cli.victim WORKFLOW TASK COMMIT`` begins ``task done`` in the current folder,
+``python tools/half_disk.py WORKFLOW TASK COMMIT`` begins ``task done`` in the current folder,
 writes half of the new record beside the old one, prints how many bytes that was and how many it
 should have been, and then waits, with the lock and an open transaction, for the signal that ends
 it.
@@ -26,7 +26,7 @@ class _HalfDisk(Disk):
             return
         half = os.write(fd, data[: len(data) // 2])
         os.write(1, f"{half} {len(data)}\n".encode())
-        # Without a parent that could kill it, it ends by itself: a lock must not outlive the story.
+        # Without a parent that could kill it, it ends by itself, so that the lock is not kept.
         os.read(0, 1)
         os._exit(1)
 

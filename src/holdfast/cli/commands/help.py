@@ -1,46 +1,15 @@
-"""Help, from the table: an overview, a group, or one command."""
+"""``holdfast help``: an overview, a group, or one command."""
 
 from __future__ import annotations
 
-from holdfast.cli.grammar import COMMON
-from holdfast.cli.table import COMMANDS, GROUPS, SECTIONS
+from holdfast.cli.answer import Answer
+from holdfast.cli.grammar import COMMON, GROUPS, argument, command, load_all, load_sections, members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.shapes import Answer, Arguments, Option, Positional
+    from holdfast.cli.types import Arguments, Option, Positional
 
-_WIDTH = 92
-
-
-def answer(args: Arguments) -> Answer:
-    """``holdfast help [COMMAND]`` and every ``--help``."""
-    name = " ".join(args["topic"])
-    if not name:
-        return {"kind": "text", "data": {"help": overview()}}
-    if name in COMMANDS:
-        return {"kind": "text", "data": {"help": command(name)}}
-    if name in GROUPS:
-        return {"kind": "text", "data": {"help": group(name)}}
-    from holdfast.cli.usage_errors import unknown_command
-
-    topic = args["topic"]
-    inner = topic[0] if _members(topic[0]) else ""
-    raise unknown_command(["help", *topic], 3 if inner else 2, inner)
-
-
-def overview() -> str:
-    lines = [
-        "holdfast keeps the state of an agent's work, through anything.",
-        "",
-        "  holdfast COMMAND [ARGUMENTS] [OPTIONS]",
-    ]
-    for section, commands in SECTIONS.items():
-        width = max(len(name) for name in commands)
-        rows = [f"  {name:{width}}  {commands[name]['help']}" for name in commands]
-        lines += ["", section, *rows]
-    return "\n".join([*lines, "", "Every command", *_rows(COMMON), "", *_FOOTER])
-
-
+_MAX_USAGE_COLUMNS = 92
 _FOOTER = (
     "  holdfast                 what is going on here, and what is likely next",
     "  holdfast help COMMAND    more about one command",
@@ -50,49 +19,82 @@ _FOOTER = (
 )
 
 
-def group(name: str) -> str:
-    return "\n".join([f"holdfast {name}: {GROUPS[name]}", *_below(name)])
+@command(
+    "help",
+    "show help for everything or for one command",
+    argument("COMMAND", "the command", into="topic", count="any", values="command"),
+    examples=("holdfast help task done",),
+    workspace=False,
+)
+def answer(args: Arguments) -> Answer:
+    text = help_text(args["topic"])
+    return Answer(lambda: {"help": text}, lambda _screen: text.split("\n"))
+
+
+def help_text(topic: list[str]) -> str:
+    """Return the help for these words; raise ``Usage`` if no command has them."""
+    name = " ".join(topic)
+    if not name:
+        return overview()
+    if name in load_all():
+        return command_help(name)
+    if name in GROUPS:
+        return "\n".join([f"holdfast {name}: {GROUPS[name]}", *_below(name)])
+    from holdfast.cli.usage_errors import unknown_command
+
+    inner = topic[0] if members(topic[0]) else ""
+    raise unknown_command(["help", *topic], 3 if inner else 2, inner)
+
+
+def overview() -> str:
+    lines = [
+        "holdfast keeps the state of an agent's work, through anything.",
+        "",
+        "  holdfast COMMAND [ARGUMENTS] [OPTIONS]",
+    ]
+    for section, commands in load_sections().items():
+        width = max(len(name) for name in commands)
+        rows = [f"  {name:{width}}  {commands[name]['help']}" for name in commands]
+        lines += ["", section, *rows]
+    return "\n".join([*lines, "", "Every command", *_rows(COMMON), "", *_FOOTER])
 
 
 def _below(name: str) -> list[str]:
-    """The commands whose names begin with this one, each with what it is for."""
+    """Return the usage of the commands whose names begin with this one."""
     lines = []
-    for full in _members(name):
-        lines += ["", *usage(full, "  "), f"      {COMMANDS[full]['help']}"]
+    for full in members(name):
+        lines += ["", *usage(full, "  "), f"      {load_all()[full]['help']}"]
     return lines
 
 
-def _members(name: str) -> list[str]:
-    return [full for full in COMMANDS if full.startswith(f"{name} ")]
-
-
-def command(name: str) -> str:
-    spec = COMMANDS[name]
+def command_help(name: str) -> str:
+    spec = load_all()[name]
     lines = [f"holdfast {name}: {spec['help']}", "", *usage(name, "  "), *_below(name)]
-    takes = spec.get("takes", ())
-    if takes:
-        lines += ["", "Arguments", *_rows(takes)]
-    if spec.get("options"):
+    if spec["takes"]:
+        lines += ["", "Arguments", *_rows(spec["takes"])]
+    if spec["options"]:
         lines += ["", "Options", *_rows(spec["options"])]
     lines += ["", "Every command", *_rows(COMMON), "", "Examples"]
     return "\n".join([*lines, *[f"  {example}" for example in spec["examples"]]])
 
 
 def usage(name: str, indent: str) -> list[str]:
-    """``holdfast task done N [--commit SHA]``, on as many lines as it needs."""
-    spec = COMMANDS[name]
-    takes = spec.get("takes", ())
+    """Return ``holdfast task done N [--commit SHA]``, on as many lines as it needs."""
+    spec = load_all()[name]
+    takes = spec["takes"]
     parts = [_slot(positional) for positional in takes if positional["into"] != "words"]
-    for option in spec.get("options", ()):
+    for option in spec["options"]:
         shown = spelled(option)
-        parts.append(shown if option.get("required") else f"[{shown}]{_dots(option)}")
+        parts.append(
+            shown if option.get("required") else f"[{shown}]{'...' if option.get('many') else ''}"
+        )
     for positional in takes:
         if positional["into"] == "words":
             shown = f"-- {positional['name']}..."
             parts.append(f"[{shown}]" if positional["count"] == "any" else shown)
     lines = [f"{indent}holdfast {name}"]
     for part in parts:
-        if len(lines[-1]) + len(part) < _WIDTH:
+        if len(lines[-1]) + len(part) < _MAX_USAGE_COLUMNS:
             lines[-1] += f" {part}"
         else:
             lines.append(f"{indent}    {part}")
@@ -100,12 +102,12 @@ def usage(name: str, indent: str) -> list[str]:
 
 
 def spelled(option: Option) -> str:
-    """``-w, --workflow ID`` without its short form."""
+    """Return ``--workflow ID``."""
     return " ".join([option["name"], *([option["value"]] if "value" in option else [])])
 
 
 def label(item: Option | Positional) -> str:
-    """How an argument or option stands in a list."""
+    """Return an argument or an option as lists show it: ``-w, --workflow ID``."""
     if "count" in item:
         return item["name"]
     short = f"{item['short']}, " if item["short"] else ""
@@ -114,10 +116,6 @@ def label(item: Option | Positional) -> str:
 
 def about(item: Option | Positional) -> str:
     return item["help"] + ("; can be repeated" if item.get("many") else "")
-
-
-def _dots(option: Option) -> str:
-    return "..." if option.get("many") else ""
 
 
 def _slot(positional: Positional) -> str:

@@ -11,14 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Keeper
-from holdfast.cli import completion
-from holdfast.cli.bash_words import of_bash, quoted, unquoted
-from holdfast.cli.grammar import COMMON
+from holdfast.cli.bash_words import join_pieces, quote, unquote
+from holdfast.cli.commands import completion
+from holdfast.cli.grammar import COMMON, GROUPS, load_all
 from holdfast.cli.parser import Usage, parse
-from holdfast.cli.table import COMMANDS, GROUPS
 from promises.hostile import HOSTILE
 from workshop import HOME, Workshop
 
+COMMANDS = load_all()
 FREE = {"TEXT", "KEY=VALUE", "COMMAND", "WORD", "CODE", "DETAILS", "SKILL", "KEY", "TITLE", "QUERY"}
 """Arguments in which people write what they like."""
 
@@ -39,7 +39,7 @@ def values(line):
 
 
 def lines(shell, *words):
-    return completion.answer({"shell": shell, "words": list(words)})["data"]["lines"]
+    return list(completion.answer({"shell": shell, "words": list(words)}).lines(None))
 
 
 # What the table says
@@ -60,16 +60,16 @@ def test_a_name_can_go_on_with_every_command_of_the_table():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_of_a_command_is_offered(name):
-    options = [option["name"] for option in (*COMMON, *COMMANDS[name].get("options", ()))]
+    options = [option["name"] for option in (*COMMON, *COMMANDS[name]["options"])]
     assert values(f"{name} --") == options
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_argument_names_something_or_is_free(name):
     """A new argument says what its values are (``values`` in the table), or is listed in FREE."""
-    for positional in COMMANDS[name].get("takes", ()):
+    for positional in COMMANDS[name]["takes"]:
         assert positional["values"] or positional["name"] in FREE
-    items = (*COMMON, *COMMANDS[name].get("options", ()), *COMMANDS[name].get("takes", ()))
+    items = (*COMMON, *COMMANDS[name]["options"], *COMMANDS[name]["takes"])
     kinds = {item.get("values", "") for item in items}
     assert kinds <= {"", *completion._FINDERS}
 
@@ -213,8 +213,8 @@ texts = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_
 @example("$(touch pwned)")
 @example('it\'s "quoted" \\ `id` !!')
 def test_what_is_quoted_for_bash_is_the_text_again(text):
-    assert unquoted(quoted(text, "")) == (text, "", 0)
-    assert shlex.split(quoted(text, "")) == [text]
+    assert unquote(quote(text, "")) == (text, "", 0)
+    assert shlex.split(quote(text, "")) == [text]
 
 
 def test_bash_itself_reads_what_was_quoted(tmp_path):
@@ -227,7 +227,7 @@ def test_bash_itself_reads_what_was_quoted(tmp_path):
 
     collect()
     found += [text for text in HOSTILE.values() if text.isprintable()]
-    words = " ".join(quoted(text, "") for text in found)
+    words = " ".join(quote(text, "") for text in found)
     script = f"printf '%s\\0' {words}"
     done = subprocess.run(
         ["bash", "--norc", "-c", script],
@@ -260,12 +260,12 @@ def test_bash_itself_reads_what_was_quoted(tmp_path):
     ],
 )
 def test_the_pieces_of_bash_are_words_again(pieces, words, kept, quote):
-    assert of_bash(pieces) == (words, kept, quote)
+    assert join_pieces(pieces) == (words, kept, quote)
 
 
 @given(st.lists(st.text("ab'\"\\=:@ $-", max_size=6), min_size=1, max_size=5))
 def test_any_pieces_are_some_words(pieces):
-    words, kept, quote = of_bash(pieces)
+    words, kept, quote = join_pieces(pieces)
     assert words
     assert words[-1].startswith(kept)
     assert quote in ("", "'", '"')
@@ -289,7 +289,7 @@ def test_a_shell_that_is_not_known_is_a_usage_error():
 
 @pytest.mark.parametrize("shell", completion.SHELLS)
 def test_a_script_says_first_how_it_is_installed(shell):
-    script = completion.answer(parse(["completion", shell]))["data"]["script"]
+    script = completion.answer(parse(["completion", shell])).fields()["script"]
     head = script.partition("\n\n")[0]
     assert all(line.startswith("#") for line in head.splitlines())
     assert head.count(f"holdfast completion {shell}") == 2

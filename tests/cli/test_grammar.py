@@ -1,6 +1,5 @@
 """The table of commands is what help, the reference and the functions behind it all agree on."""
 
-import importlib
 import inspect
 import shlex
 from pathlib import Path
@@ -8,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from handbook.reference import markdown
-from holdfast.cli import help as cli_help
-from holdfast.cli.grammar import COMMON
+from holdfast.cli.commands import help as cli_help
+from holdfast.cli.grammar import COMMON, GROUPS, load_all
 from holdfast.cli.parser import Usage, parse
-from holdfast.cli.table import COMMANDS, GROUPS, WITHOUT_WORKSPACE
 
-ROOT = Path(__file__).resolve().parent.parent
+COMMANDS = load_all()
+ROOT = Path(__file__).resolve().parents[2]
 each_command = pytest.mark.parametrize("name", COMMANDS)
 
 
@@ -24,10 +23,10 @@ def test_the_reference_is_what_the_table_says():
 
 @each_command
 def test_every_command_has_its_function(name):
-    module, _, function = COMMANDS[name]["call"].rpartition(".")
-    found = getattr(importlib.import_module(f"holdfast.cli.{module}"), function)
-    takes = ["args"] if name in WITHOUT_WORKSPACE else ["keeper", "args"]
-    assert [parameter.strip("_") for parameter in inspect.signature(found).parameters] == takes
+    spec = COMMANDS[name]
+    takes = ["keeper", "args"] if spec["workspace"] else ["args"]
+    parameters = inspect.signature(spec["call"]).parameters
+    assert [parameter.strip("_") for parameter in parameters] == takes
 
 
 @each_command
@@ -40,9 +39,9 @@ def test_examples_are_understood(name):
 
 @each_command
 def test_help_names_every_argument_and_option(name):
-    text = cli_help.command(name)
+    text = cli_help.command_help(name)
     spec = COMMANDS[name]
-    for item in (*spec.get("takes", ()), *spec.get("options", ()), *COMMON):
+    for item in (*spec["takes"], *spec["options"], *COMMON):
         assert item["name"] in text
         assert item["help"] in text
     assert spec["help"] in cli_help.overview()
@@ -51,7 +50,7 @@ def test_help_names_every_argument_and_option(name):
 @each_command
 def test_the_grammar_of_a_command_is_sound(name):
     spec = COMMANDS[name]
-    takes, options = spec.get("takes", ()), (*COMMON, *spec.get("options", ()))
+    takes, options = spec["takes"], (*COMMON, *spec["options"])
     assert all(item["count"] not in ("any", "some") for item in takes[:-1])
     names = [name for option in options for name in (option["name"], option["short"]) if name]
     assert len(names) == len(set(names))
@@ -64,7 +63,7 @@ def test_the_grammar_of_a_command_is_sound(name):
 def test_help_of_a_group_lists_its_commands(group):
     members = [name for name in COMMANDS if name.startswith(f"{group} ")]
     assert members
-    assert all(f"holdfast {name}" in cli_help.group(group) for name in members)
+    assert all(f"holdfast {name}" in cli_help.help_text(group.split()) for name in members)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +72,10 @@ def test_help_of_a_group_lists_its_commands(group):
 )
 def test_help_for_an_unknown_command_names_the_one_that_was_meant(topic, hint):
     with pytest.raises(Usage) as caught:
-        cli_help.answer({"topic": topic})
+        cli_help.help_text(topic)
     assert caught.value.hint == hint
 
 
 def test_help_lines_fit_a_terminal():
-    pages = [cli_help.overview(), *map(cli_help.group, GROUPS), *map(cli_help.command, COMMANDS)]
+    pages = [cli_help.help_text(name.split()) for name in ("", *GROUPS, *COMMANDS)]
     assert [line for page in pages for line in page.split("\n") if len(line) > 96] == []

@@ -1,0 +1,207 @@
+"""What a command answers, and how that is printed: one JSON object, or lines for people.
+
+A command returns an ``Answer``. ``changed_answer`` makes that of most commands: what changed, where
+the workflow is now, and the next step.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from holdfast.answers import json
+from holdfast.answers.text import clean, clean_json
+from holdfast.cli.screen import Screen, cells, next_lines, note_lines, progress, shortened, wrapped
+from holdfast.core import json_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TextIO
+
+    from holdfast.cli.types import Arguments
+    from holdfast.core.types import Fields, Json
+    from holdfast.keeper import Receipt
+
+FAILED = 4
+"""The exit code of a gate, a test or a verification that ran and failed."""
+_UNWRITTEN = 3
+_MAX_COLUMNS = 200
+
+
+class Answer:
+    """The fields for ``--json`` and the lines for people, made only when they are printed."""
+
+    is_live = False
+    """Whether each line is flushed, because the next one may come much later."""
+    is_failure = False
+    """Whether the lines go to standard error."""
+    is_json_only = False
+    """Whether people get the JSON too."""
+
+    def __init__(
+        self,
+        fields: Callable[[], Fields],
+        lines: Callable[[Screen], Iterable[str]],
+        *,
+        code: int = 0,
+        is_wrapped: bool = True,
+    ) -> None:
+        self.fields = fields
+        self.lines = lines
+        self.code = code
+        self.is_wrapped = is_wrapped
+
+    def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
+        """Yield the pieces of the JSON answer, line ends included."""
+        fields = {"ok": not self.code, **self.fields()}
+        yield f"{encode(fields, ascii_only=ascii_only)}\n"
+
+    def text_lines(self, out: TextIO) -> Iterator[str]:
+        """Yield the lines for people as the stream can show them."""
+        screen = Screen.of(out)
+        for line in self.lines(screen):
+            if screen.width is None or not self.is_wrapped:
+                yield screen.encoded(line)
+            else:
+                yield from wrapped(screen.encoded(line), screen.width)
+
+
+class Silence(Answer):
+    """The answer of a command that printed by itself whatever it had to say."""
+
+    def __init__(self, fields: Fields | None = None, *, code: int = 0) -> None:
+        super().__init__(lambda: fields or {}, lambda _screen: (), code=code)
+
+
+class Failure(Answer):
+    """A command that failed; its ``error`` has code, message and hint."""
+
+    is_failure = True
+
+    def __init__(self, error: Fields, code: int) -> None:
+        super().__init__(lambda: {"error": error}, lambda screen: _error_lines(screen, error))
+        self.code = code
+
+
+class Stream(Answer):
+    """Values that are printed one a line, as they come."""
+
+    is_live = True
+
+    def __init__(self, values: Iterable[Json], line: Callable[[Screen, Json], str]) -> None:
+        self._values = values
+        super().__init__(dict, lambda screen: (line(screen, value) for value in values))
+
+    def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
+        for value in self._values:
+            yield f"{encode(value, ascii_only=ascii_only)}\n"
+
+
+def encode(value: Json, *, ascii_only: bool) -> str:
+    """Return a value as JSON that can be printed."""
+    return clean_json(json_text.dumps(value), ascii_only=ascii_only)
+
+
+def page(
+    fields: Fields, lines: Callable[[Screen], Iterable[str]], notes: list[str], *, code: int = 0
+) -> Answer:
+    """Answer with these fields or these lines, and the notes behind them."""
+
+    def with_notes(screen: Screen) -> Iterator[str]:
+        yield from lines(screen)
+        yield from note_lines(screen, notes)
+
+    return Answer(lambda: json.with_notes(fields, notes), with_notes, code=code)
+
+
+def done_page(done: str, fields: Fields, notes: list[str]) -> Answer:
+    """Answer a command that did one thing outside of any workflow; ``done`` says what."""
+    return page(fields, lambda screen: [f"{screen.mark('completed')} {clean(done)}"], notes)
+
+
+def target_args(args: Arguments) -> Fields:
+    """Return which workflow is meant, and the request's own id, as the keeper takes them."""
+    return {"workflow": args["workflow"], "id": args["id"]}
+
+
+def names_workflow(args: Arguments) -> bool:
+    """Return whether the next command has to name its workflow, because this one said whose."""
+    return args["workflow"] is not None or args["session"] is not None
+
+
+def changed_answer(args: Arguments, receipt: Receipt, done: str, *, aimed: bool = False) -> Answer:
+    """Answer a command that changed a workflow; ``done`` says what it did."""
+    aimed = aimed or names_workflow(args)
+    return Answer(
+        lambda: json.change(receipt),
+        lambda screen: changed_lines(screen, receipt, done, aimed=aimed),
+    )
+
+
+def changed_lines(screen: Screen, receipt: Receipt, done: str, *, aimed: bool) -> Iterator[str]:
+    """Yield what was done and where the workflow is now, the notes, and the next step."""
+    position = clean(screen.dot().join(progress(receipt.state)))
+    done = shortened(clean(done), screen.width or _MAX_COLUMNS)
+    if screen.width and cells(done) + cells(position) + 4 > screen.width:
+        done = shortened(done, max(screen.width - cells(position) - 4, screen.width // 2))
+    yield f"{screen.mark('completed')} {done}  {screen.paint(position, 'dim')}".rstrip()
+    yield from note_lines(screen, receipt.notes)
+    yield from next_lines(screen, receipt.state, aimed=aimed)
+
+
+def print_answer(answer: Answer, *, as_json: bool) -> int:
+    """Print the answer and return its exit code, which a closed pipe does not change."""
+    out = sys.stderr if answer.is_failure and not as_json else sys.stdout
+    if out is None:
+        return answer.code
+    if as_json or answer.is_json_only:
+        is_utf = (out.encoding or "").lower().startswith("utf")
+        pieces = answer.json_pieces(ascii_only=not is_utf)
+    else:
+        pieces = (f"{line}\n" for line in answer.text_lines(out))
+    for piece in pieces:
+        try:
+            out.write(piece)
+            if answer.is_live:
+                out.flush()
+        except OSError as error:
+            return _report_unwritten(error, answer.code)
+    try:
+        out.flush()
+    except OSError as error:
+        return _report_unwritten(error, answer.code)
+    return answer.code
+
+
+def _report_unwritten(error: OSError, code: int) -> int:
+    # Otherwise the rest would be written once more at the end.
+    sys.stdout = sys.stderr
+    if isinstance(error, BrokenPipeError):
+        return code
+    try:
+        print(f"holdfast: the answer could not be written: {error}", file=sys.stderr)
+    except OSError:
+        return code or _UNWRITTEN
+    return code or _UNWRITTEN
+
+
+def _error_lines(screen: Screen, error: Fields) -> Iterator[str]:
+    from holdfast.core.selection import MAX_NAMED, listed
+
+    yield f"{screen.paint('holdfast:', 'bad')} {clean(error['message'])}"
+    shown = f"{error['message']} {error['hint']}"
+    for name, value in error.get("details", {}).items():
+        items = [str(item) for item in _leaves(value)]
+        most = MAX_NAMED if name == "candidates" else len(items)
+        if not all(item in shown for item in items[:most]):
+            yield f"  {clean(name)}: {clean(listed(items, most))}"
+    if error["hint"]:
+        yield f"  next: {clean(error['hint'])}"
+
+
+def _leaves(value: Json) -> list[Json]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)):
+        return [value]
+    return [leaf for item in value for leaf in _leaves(item)]

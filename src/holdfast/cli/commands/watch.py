@@ -1,0 +1,424 @@
+"""``holdfast watch``: the workspace as it changes.
+
+It only reads. Between two looks it asks the file system whether anything was written since, and
+opens nothing if not. Without a terminal to draw on, it shows the workspace once.
+
+``frame_lines`` is pure: the same view, size and time give the same lines, never wider and never
+more than asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from holdfast.answers import json
+from holdfast.answers.text import clean
+from holdfast.cli.answer import Answer, Silence, Stream
+from holdfast.cli.commands.log import event_text
+from holdfast.cli.grammar import WORKFLOW, command, flag, option
+from holdfast.cli.screen import Screen, cells, padded, shortened
+from holdfast.core.time import iso
+from holdfast.core.workflow.state import is_passed
+from holdfast.errors import HoldfastError, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from holdfast.cli.screen import Tone
+    from holdfast.cli.types import Arguments
+    from holdfast.core.types import Event, Fields, Task, Workflow
+    from holdfast.keeper import Keeper
+
+    Key = tuple[str, ...]
+    Spans = list[tuple[str, Tone | None]]
+    """Clean pieces of a line, each with its colour."""
+    Line = tuple[Key, Spans]
+
+RECENT_MS = 10_000
+"""How long a change is marked."""
+_MAX_EVENTS, _MAX_SHOWN_EVENTS = 20, 8
+_MIN_FOOT_LINES, _MIN_EVENT_LINES = 6, 10
+"""Lines from which on the window has room for the foot, and for events."""
+_NO_KEY: Key = ()
+_LAYER_MARKS = {"current": "completed", "behind": "pending", "unavailable": "blocked"}
+_OWN_FILES = ("lock", "-wal", "-shm", "-journal")
+"""Ends of names in the ledger's folder that say nothing: reading touches them too."""
+
+
+@command(
+    "watch",
+    "see workflows, tasks, gates and layers move, until q or Ctrl-C; only reads",
+    WORKFLOW,
+    option("--every", "SECONDS", "how often to look (default 1)", kind="count"),
+    flag("--once", "show it once and end, as without a terminal"),
+    examples=("holdfast watch", "holdfast watch dev-1f2e3d4c --every 5"),
+)
+def watch(keeper: Keeper, args: Arguments) -> Answer:
+    poller = Poller(keeper, args["workflow"])
+    every_s = args["every"] or 1
+    if args["json"] and not args["once"]:
+        return Stream(_poll_forever(poller, every_s), lambda _screen, _view: "")
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    if args["once"] or not is_terminal or os.environ.get("TERM") == "dumb":
+        view = poller.poll()
+        return Answer(
+            lambda: json.watched(view), lambda screen: frame_lines(screen, view, None, set())
+        )
+    return Silence(code=_draw_forever(poller, every_s))
+
+
+def _poll_forever(poller: Poller, every_s: float) -> Iterator[Fields]:
+    """Yield a view at once, and another after every change."""
+    while True:
+        yield {"ok": True, **json.watched(poller.poll())}
+        while not poller.is_stale():
+            time.sleep(every_s)
+
+
+def _draw_forever(poller: Poller, every_s: float) -> int:
+    """Draw until a key or a signal ends it, and return the exit code."""
+    from holdfast.cli.terminal import Ended, Terminal
+
+    # A workflow that does not exist is refused here, before the screen changes.
+    frame = Frame(poller, lambda: time.time_ns() // 1_000_000, every_s)
+    try:
+        with Terminal(sys.stdout) as terminal:
+            terminal.draw(frame.lines(*terminal.size()))
+            while terminal.wait(every_s):
+                terminal.draw(frame.lines(*terminal.size()))
+    except Ended as ended:
+        return ended.code
+    return 0
+
+
+class Poller:
+    """Reads a workspace again only after something in it was written."""
+
+    def __init__(self, keeper: Keeper, workflow: str | None) -> None:
+        self._keeper = keeper
+        self._workflow = workflow
+        self._signs: list[object] = []
+        self._records: list[str] = []
+
+    def poll(self) -> Fields:
+        """Return all that is shown; raise ``Refused`` if the folder is gone."""
+        before = self._read_signs()
+        workspace = self._keeper.workspace
+        if not os.path.isdir(workspace.root):
+            self._signs = []
+            message = f"the folder {workspace.root} is gone"
+            raise Refused("not_found", message, "run holdfast in a project's folder")
+        overview = self._keeper.overview()
+        if self._workflow is not None:
+            state = overview.states.get(self._workflow)
+            state = state or self._keeper.show(workflow=self._workflow).state
+            overview.states, overview.unopened = {self._workflow: state}, 0
+        more = self._keeper.watched(overview, workflow=self._workflow, limit=_MAX_EVENTS)
+        self._records = [state["record"] for state in overview.states.values()]
+        after = self._read_signs()
+        # What was written meanwhile may not have been read: then the next look reads again.
+        self._signs = after if set(before) <= set(after) else []
+        branch = workspace.branch()
+        name = os.path.basename(workspace.root) or workspace.root
+        return {
+            "title": f"{name} on {branch}" if branch else name,
+            "seq": overview.seq,
+            "states": overview.states,
+            "unopened": overview.unopened,
+            "unsettled": overview.unsettled,
+            "mine": overview.mine,
+            "initiative": overview.initiative,
+            "damage": overview.damage,
+            **more,
+        }
+
+    def is_stale(self) -> bool:
+        """Return whether something was written since the last look."""
+        return self._read_signs() != self._signs
+
+    def _read_signs(self) -> list[object]:
+        """Return what the file system says about the files that a change would write."""
+        workspace = self._keeper.workspace
+        signs: list[object] = [os.path.isdir(workspace.root)]
+        try:
+            with os.scandir(workspace.home) as entries:
+                ledger = [entry.path for entry in entries if not entry.name.endswith(_OWN_FILES)]
+        except OSError:
+            ledger = []
+        records = [os.path.join(workspace.root, path) for path in self._records]
+        head = [] if workspace.git is None else [os.path.join(workspace.git, "HEAD")]
+        for path in [*sorted(ledger), *records, *head]:
+            try:
+                stat = os.stat(path)
+            except OSError:
+                signs.append((path, None))
+                continue
+            signs.append((path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        return signs
+
+
+class Frame:
+    """What the terminal should show now."""
+
+    def __init__(self, poller: Poller, clock_ms: Callable[[], int], every_s: float) -> None:
+        self._poller = poller
+        self._clock_ms = clock_ms
+        self._changes = RecentChanges()
+        self._keys = f"q quits{' ' * 4}a look every {every_s:g} s"
+        self._view = self._poll()
+
+    def lines(self, width: int, height: int) -> list[str]:
+        if self._poller.is_stale():
+            try:
+                self._view = self._poll()
+            except (HoldfastError, OSError) as error:
+                self._view = {**self._view, "damage": [str(error)]}
+        now_ms = self._clock_ms()
+        screen = Screen.of(sys.stdout)
+        screen.width, screen.now = width, iso(now_ms)
+        return frame_lines(screen, self._view, height, self._changes.keys(now_ms))
+
+    def _poll(self) -> Fields:
+        view = self._poller.poll()
+        self._changes.compare(view, self._clock_ms())
+        return {**view, "keys": self._keys}
+
+
+class RecentChanges:
+    """What changed from one view to the next, and when."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, object] | None = None
+        self._since_ms: dict[Key, int] = {}
+
+    def compare(self, view: Fields, now_ms: int) -> None:
+        """Note what differs from the view before; in the first one nothing is a change."""
+        items = view_items(view)
+        if self._known is not None:
+            for key, value in items.items():
+                if self._known.get(key, _NO_KEY) != value:
+                    self._since_ms[key] = now_ms
+        self._known = items
+
+    def keys(self, now_ms: int) -> set[Key]:
+        return {key for key, since in self._since_ms.items() if 0 <= now_ms - since < RECENT_MS}
+
+
+def view_items(view: Fields) -> dict[Key, object]:
+    """Return everything that can change, by a key that stays."""
+    items: dict[Key, object] = {}
+    for name, state in view["states"].items():
+        items[name,] = (state["status"], state["title"])
+        items[name, "phases"] = [(p["name"], p["status"]) for p in state["phases"]]
+        items[name, "gates"] = {gate: _gate_mark(fields) for gate, fields in state["gates"].items()}
+        for task in state["tasks"]:
+            items[name, "task", str(task["id"])] = task
+    if view["initiative"] is not None:
+        items["initiative",] = {**view["initiative"], "updated_at": ""}
+    for event in view["events"]:
+        items["event", str(event["seq"])] = event["type"]
+    return items
+
+
+def frame_lines(screen: Screen, view: Fields, height: int | None, changed: set[Key]) -> list[str]:
+    """Return the view as lines; ``height`` is ``None`` where everything has room."""
+    head = [_header(screen, view), *[_trouble(screen, text) for text in view["damage"][:2]]]
+    foot: list[Line] = []
+    if height is None or height >= _MIN_FOOT_LINES:
+        foot += [*_initiative(screen, view["initiative"]), _layers(screen, view["layers"])]
+    if height is None or height >= _MIN_EVENT_LINES:
+        foot += _events(view["events"], _MAX_SHOWN_EVENTS if height is None else height // 4)
+    blocks = [_block(screen, view, state) for state in view["states"].values()]
+    blocks = blocks or [[(_NO_KEY, [("No workflow is active here.", None)])]]
+    if height is None:
+        body = [line for block in blocks for line in block] + _more(view["unopened"])
+    else:
+        if height > len(head) + len(foot):
+            foot.append((_NO_KEY, [(view["keys"], "dim")]))
+        body = _fitted(blocks, height - len(head) - len(foot), view["unopened"])
+        body += [(_NO_KEY, [])] * (height - len(head) - len(foot) - len(body))
+    lines = [*head, *body, *foot]
+    return [_line_text(screen, line, changed) for line in lines[:height]]
+
+
+def _line_text(screen: Screen, line: Line, changed: set[Key]) -> str:
+    """Return the line within the width, behind a mark if it changed."""
+    key, spans = line
+    is_changed = key in changed
+    bullet = ("•" if screen.fancy else "*") if is_changed else " "
+    free = screen.width
+    text = ""
+    for span, tone in [(bullet, "warn"), *spans]:
+        piece = screen.encoded(span)
+        if free is not None:
+            piece = screen.encoded(shortened(piece, free)) if free > 0 else ""
+            free -= cells(piece)
+        strong: Tone | None = "warn" if is_changed and tone in (None, "dim") else tone
+        text += piece if strong is None else screen.paint(piece, strong)
+    return text.rstrip(" ")
+
+
+def _header(screen: Screen, view: Fields) -> Line:
+    count = len(view["states"]) + view["unopened"]
+    about = f"{count} workflow{'' if count == 1 else 's'}{screen.dot()}event {view['seq']}"
+    title = clean(view["title"])
+    gap = 2
+    if screen.width is not None:
+        gap = max(2, screen.width - 1 - cells(title) - cells(about))
+    return _NO_KEY, [(title, "strong"), (" " * gap, None), (about, "dim")]
+
+
+def _trouble(screen: Screen, text: str) -> Line:
+    return _NO_KEY, [_marked(screen, "blocked"), (clean(text), "bad")]
+
+
+def _marked(screen: Screen, status: str) -> tuple[str, Tone]:
+    glyph, tone = screen.glyph(status)
+    return f"{glyph} ", tone
+
+
+def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
+    """Return one workflow: its name first, then its phases, tasks and gates."""
+    name = state["id"]
+    done = sum(task["status"] == "completed" for task in state["tasks"])
+    facts = [f"tasks {done}/{len(state['tasks'])}"] if state["tasks"] else []
+    if name in view["unsettled"]:
+        facts.append("its record was edited: the next change takes that in")
+    facts.append(screen.age(state["updated_at"]))
+    title = clean(state["title"] or state["subject"] or "")
+    about = f"  {clean(screen.dot().join(facts))}"
+    head: Spans = [_marked(screen, state["status"]), (clean(name), "strong"), (f"  {title}", None)]
+    block: list[Line] = [((name,), [*head, (about, "dim")])]
+    if state["phases"]:
+        block.append(((name, "phases"), _phases(screen, state)))
+    block += [((name, "task", str(task["id"])), _task(screen, task)) for task in state["tasks"]]
+    if state["gates"]:
+        block.append(((name, "gates"), _gates(screen, state["gates"])))
+    return block
+
+
+def _phases(screen: Screen, state: Workflow) -> Spans:
+    """Return the phases in one line, from the one before the current."""
+    names = [phase["name"] for phase in state["phases"]]
+    current = names.index(state["phase"]) if state["phase"] in names else 0
+    first = max(0, current - 1)
+    spans: Spans = [("  ", None)]
+    if first:
+        spans.append((f"{screen.glyph('completed')[0]} {first} before  ", "dim"))
+    for number, phase in enumerate(state["phases"][first:], first):
+        spans.append(_marked(screen, phase["status"]))
+        spans.append((clean(phase["name"]) + "  ", "strong" if number == current else "dim"))
+    return spans
+
+
+def _task(screen: Screen, task: Task) -> Spans:
+    facts = [name for name, status in task.get("phases", {}).items() if status == "in_progress"]
+    if task.get("iterations_used"):
+        facts.append(f"iteration {task.get('iterations_used')}")
+    if task.get("reason"):
+        facts.append(str(task.get("reason")))
+    name = clean(f"{task['id']}  {task['description']}")
+    tone: Tone | None = "dim" if task["status"] == "completed" else None
+    about = clean(screen.dot().join(facts))
+    spans: Spans = [("    ", None), _marked(screen, task["status"]), (name, tone)]
+    return [*spans, (f"  {about}", "dim")] if about else spans
+
+
+def _gates(screen: Screen, gates: dict[str, Fields]) -> Spans:
+    spans: Spans = [("  gates  ", "dim")]
+    for name, gate in gates.items():
+        spans += [_marked(screen, _gate_mark(gate)), (clean(name) + "  ", None)]
+    return spans
+
+
+def _gate_mark(gate: Fields) -> str:
+    status = str(gate.get("status", "pending"))
+    failed = status in ("failed", "blocked", "rejected", "error") or gate.get("passed") is False
+    return "blocked" if failed else "completed" if is_passed(gate) else "pending"
+
+
+def _initiative(screen: Screen, initiative: Fields | None) -> list[Line]:
+    if initiative is None:
+        return []
+    facts = [
+        initiative["status"].replace("_", " "),
+        f"milestones {initiative['completed']}/{initiative['total']}",
+    ]
+    if initiative["current_milestone"]:
+        facts.insert(0, f"at {initiative['current_milestone']}")
+    about = clean(screen.dot().join(facts))
+    name = clean(initiative["name"])
+    return [(("initiative",), [("initiative  ", "dim"), (name, "strong"), (f"  {about}", "dim")])]
+
+
+def _layers(screen: Screen, layers: list[Fields]) -> Line:
+    spans: Spans = [("layers  ", "dim")]
+    for layer in layers:
+        about = layer["target"]
+        if layer["status"] == "behind" and "seq" in layer:
+            about += f" at event {layer['seq']}"
+        elif layer["status"] not in ("current", "behind"):
+            about += f" ({layer['status']})"
+        mark = _marked(screen, _LAYER_MARKS.get(layer["status"], "pending"))
+        spans += [mark, (clean(about) + "  ", None)]
+    return _NO_KEY, spans
+
+
+def _events(events: list[Event], room: int) -> list[Line]:
+    shown = events[-room:] if room else []
+    widest = max([cells(clean(event["stream"])) for event in shown], default=0)
+    lines: list[Line] = [(_NO_KEY, [])] if shown else []
+    for event in shown:
+        spans: Spans = [(f"{event['seq']:>5}  {clean(event['at'])[11:19]}  ", "dim")]
+        stream = padded(clean(event["stream"]), min(widest, 28))
+        spans += [(f"{stream}  ", None), (clean(event["type"]), "active")]
+        spans.append((f"  {event_text(event)}", "dim"))
+        lines.append((("event", str(event["seq"])), spans))
+    return lines
+
+
+def _fitted(blocks: list[list[Line]], room: int, unopened: int) -> list[Line]:
+    """Return the first lines of as many workflows as fit, then details from the top."""
+    if room <= 0:
+        return []
+    last: list[Line] = []
+    if unopened or len(blocks) > room:
+        room -= 1
+        last = _more(unopened + max(0, len(blocks) - room))
+        blocks = blocks[:room]
+    free = room - len(blocks)
+    lines: list[Line] = []
+    for first, *details in blocks:
+        chosen = _choose(details, free)
+        free -= len(chosen)
+        lines += [first, *chosen]
+    return lines + last
+
+
+def _more(count: int) -> list[Line]:
+    """Return a line about the workflows that are not shown."""
+    what = "workflow" if count == 1 else "workflows"
+    return [(_NO_KEY, [(f"… and {count} more {what}", "dim")])] if count else []
+
+
+def _choose(details: list[Line], room: int) -> list[Line]:
+    """Return as many lines as there is room for, those about open work first."""
+    if len(details) <= room:
+        return details
+    if room < 1:
+        return []
+    ranked = sorted(range(len(details)), key=lambda number: (_is_done(details[number]), number))
+    if room == 1:
+        return [details[ranked[0]]]
+    kept = sorted(ranked[: room - 1])
+    more: Line = (_NO_KEY, [(f"    … and {len(details) - len(kept)} more", "dim")])
+    return [*[details[number] for number in kept], more]
+
+
+def _is_done(line: Line) -> bool:
+    """Return whether it is a task that is done, by its mark."""
+    key, spans = line
+    return key[1:2] == ("task",) and spans[1][1] == "good"
