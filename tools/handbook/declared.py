@@ -52,7 +52,7 @@ def own_options(command: str) -> list[str]:
 
 def event_types() -> list[str]:
     """Every type that a line of the ledger can have."""
-    found = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE, *initiative.EVOLVE, *initiatives.OTHERS}
+    found = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE, *initiative.EVOLVE}
     found |= set(initiatives.EVOLVE)
     return sorted(found.union(*(log.event_types for log in logs.LOGS.values())))
 

@@ -220,6 +220,3 @@ EVOLVE: dict[str, Callable[[Initiatives, Event], Initiatives]] = {
     "record_adopted": _adopted,
     "record_edited": _edited,
 }
-OTHERS = ("milestone_started", "milestone_task_recorded", "milestone_completed",
-          "initiative_status_changed")  # fmt: skip
-"""Events of a single initiative, which ``core.initiative`` evolves."""

@@ -263,10 +263,10 @@ class Memo:
 
     def of_all(self, values: list[Any]) -> list[Any]:
         results = list(map(self._results.get, map(id, values)))
-        place = -1
+        index = -1
         for _ in range(results.count(None)):
-            place = results.index(None, place + 1)
-            results[place] = self.of(values[place])
+            index = results.index(None, index + 1)
+            results[index] = self.of(values[index])
         return results
 
 
@@ -292,10 +292,10 @@ class FieldTexts:
             self._keys, self._texts = keys, [""] * len(keys)
             self._values = [_NOTHING] * len(keys)
         is_same = list(map(_is, values, self._values))
-        place = -1
+        index = -1
         for _ in range(is_same.count(False)):
-            place = is_same.index(False, place + 1)
-            self._texts[place] = f"{encode_basestring(keys[place])}:{_field(values[place])}"
+            index = is_same.index(False, index + 1)
+            self._texts[index] = f"{encode_basestring(keys[index])}:{_field(values[index])}"
         self._values = values
         return f"{{{','.join(self._texts)}}}"
 

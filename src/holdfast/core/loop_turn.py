@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from holdfast.core.refusal import word
 from holdfast.core.workflow import units
+from holdfast.core.workflow.state import unit_mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,15 +24,13 @@ def turn_of(state: Workflow) -> tuple[Task | None, str]:
     """Return the unit that is due and its turn: iterate, confirm, verify or timeout."""
     for status in _ORDER:
         for task in state["tasks"]:
-            if task["status"] == status and not units.waits_for(state, task):
-                return task, _turn(task)
+            if task["status"] != status or units.waits_for(state, task):
+                continue
+            if status in _TURNS:
+                return task, _TURNS[status]
+            has_room = task.get("iterations_used", 0) < units.limit_of(task)
+            return task, "iterate" if has_room else "timeout"
     return None, ""
-
-
-def _turn(task: Task) -> str:
-    if task["status"] in _TURNS:
-        return _TURNS[task["status"]]
-    return "iterate" if task.get("iterations_used", 0) < units.limit_of(task) else "timeout"
 
 
 def current_unit(state: Workflow) -> Task | None:
@@ -131,7 +130,12 @@ def _turn_without(state: Workflow) -> str:
 
 def _without_unit(state: Workflow, turn: str) -> tuple[str, list[str]]:
     if turn == "plan":
-        return "no unit is planned", ["loop", "plan", "--unit", f"{_mark(state)}1: TITLE"]
+        return "no unit is planned", [
+            "loop",
+            "plan",
+            "--unit",
+            f"{unit_mark(state['recipe'])}1: TITLE",
+        ]
     if turn == "archive":
         return "every unit is done", ["loop", "archive"]
     held = [task for task in state["tasks"] if task["status"] in STUCK]
@@ -143,10 +147,6 @@ def _without_unit(state: Workflow, turn: str) -> tuple[str, list[str]]:
     most = str(units.limit_of(held[0]) + units.MAX_ITERATIONS)
     about = f"no unit is ready; {name}: {units.CHOICES}"
     return about, ["loop", "extend", name, "--max", most]
-
-
-def _mark(state: Workflow) -> str:
-    return "R" if state["recipe"].get("mode") == "knowledge" else "T"
 
 
 def unit_lines(state: Workflow) -> list[str]:

@@ -309,15 +309,6 @@ class LearningEntry(TypedDict):
     timestamp: NotRequired[str]
 
 
-class Learning(TypedDict):
-    """The learnings, which outlive the workflow they came from."""
-
-    learnings: list[LearningEntry]
-    """The newest 200, oldest first; all of them are in the ledger."""
-    learnings_earlier: int
-    extra: Fields
-
-
 DelegationEntry = Fields
 """``timestamp`` and, by ``kind``, the fields of ``DELEGATION_FIELDS`` in ``core.logs``.
 

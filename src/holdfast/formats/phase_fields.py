@@ -81,15 +81,12 @@ def parse_position(
     if current is not None and all(phase["name"] != current for phase in listed):
         raise Invalid([*path, key], "is the name of no phase")
     if key not in doc:
-        return _in_progress(listed), listed
+        begun = [phase["name"] for phase in listed if phase["status"] == "in_progress"]
+        return (begun[0] if begun else None), listed
     if before is None:
         return current, _catch_up(listed, current)
     was = text(table(rest, "was", REST_PATH), "phase", [*REST_PATH, "was"], None)
     return _merge_edit(listed, current, was, before)
-
-
-def _in_progress(listed: list[Phase]) -> str | None:
-    return next((phase["name"] for phase in listed if phase["status"] == "in_progress"), None)
 
 
 def _catch_up(listed: list[Phase], current: str | None) -> list[Phase]:

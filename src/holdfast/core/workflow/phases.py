@@ -195,7 +195,11 @@ def block(state: Workflow, command: Command) -> list[Draft] | Refusal:
     if phase is None:
         return _no_such_phase(state, "block", args["phase"])
     if phase["name"] != state["phase"] or phase["status"] != "in_progress":
-        return _not_in_progress(state, "block", phase)
+        return Refusal(
+            "wrong_order",
+            f"phase block: {phase['name']} of {state['id']} is {phase['status']}, not in progress",
+            f"holdfast show {state['id']}",
+        )
     fields = dict(args.get("fields", {}))
     reason = fields.pop("reason", None)
     data: Fields = {"phase": phase["name"]}
@@ -263,14 +267,6 @@ def _no_such_phase(state: Workflow, tried: str, name: str) -> Refusal:
     return Refusal(
         "not_found",
         f"phase {tried}: {state['id']} has no phase {name[:40]!r}; it has {known}",
-        f"holdfast show {state['id']}",
-    )
-
-
-def _not_in_progress(state: Workflow, tried: str, phase: Phase) -> Refusal:
-    return Refusal(
-        "wrong_order",
-        f"phase {tried}: {phase['name']} of {state['id']} is {phase['status']}, not in progress",
         f"holdfast show {state['id']}",
     )
 

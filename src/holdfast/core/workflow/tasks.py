@@ -47,7 +47,8 @@ def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
         return _no_such_task(state, "start", command["args"]["task"])
     if task["status"] in ("in_progress", "completed"):
         return _already(state, "start", task)
-    waiting = [name for name in task.get("depends", []) if not _is_done(state, name)]
+    done = [str(other["id"]) for other in state["tasks"] if other["status"] == "completed"]
+    waiting = [name for name in task.get("depends", []) if str(name) not in done]
     if waiting:
         return Refusal(
             "wrong_order",
@@ -119,11 +120,6 @@ def block(state: Workflow, command: Command) -> list[Draft] | Refusal:
     if state["recipe"]["format"] == "loop":
         drafts += move_phase(state, "execute", only_from=REVIEWED)
     return drafts
-
-
-def _is_done(state: Workflow, task_id: object) -> bool:
-    task = find_task(state, task_id)
-    return task is not None and task["status"] == "completed"
 
 
 def _no_such_task(state: Workflow, tried: str, task_id: object) -> Refusal:

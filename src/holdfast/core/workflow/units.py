@@ -258,14 +258,9 @@ def _judged(
     data: Fields = {"task": task["id"], "clean": found is None}
     data |= {key: args[key] for key in ("found", "evidence") if args.get(key) is not None}
     drafts: list[Draft] = [{"type": kind, "data": data}]
-    after = _status_after(kind, clean=found is None)
+    after = "verifying" if kind == "confirmation_recorded" else "completed"
+    after = after if found is None else "in_progress"
     return [*drafts, *move_phase(state, _phase_after(state, task, after))]
-
-
-def _status_after(kind: str, *, clean: bool) -> str:
-    if not clean:
-        return "in_progress"
-    return "verifying" if kind == "confirmation_recorded" else "completed"
 
 
 def _phase_after(state: Workflow, task: Task, status: str, used: int | None = None) -> str:
