@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 
+import fork_server
 import holdfast
 from holdfast import Keeper
 
@@ -55,12 +56,11 @@ class Workshop:
 
     def run(self, *words, **environment):
         """The command line, as a process of its own."""
-        return subprocess.run(
+        return fork_server.run(
             [sys.executable, "-m", "holdfast", *words],
             cwd=self.root,
             env={**os.environ, "PYTHONPATH": SOURCE, "CLAUDE_CODE_SESSION_ID": "", **environment},
             capture_output=True,
-            check=False,
             timeout=120,
         )
 

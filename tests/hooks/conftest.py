@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
+import fork_server
 import holdfast
 from acceptance.conftest import Place, an_environment
 
@@ -29,10 +29,9 @@ class Client(Place):
             **fields,
         }
         given = json.dumps(told).encode() if raw is None else raw
-        done = subprocess.run(
+        done = fork_server.run(
             [sys.executable, "-I", "-S", ENTRY],
-            cwd=self.path, env=self.environment, input=given, capture_output=True,
-            check=False, timeout=60,
+            cwd=self.path, env=self.environment, input=given, capture_output=True, timeout=60,
         )  # fmt: skip
         assert done.returncode == 0
         assert done.stderr == b""

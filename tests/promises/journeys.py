@@ -9,9 +9,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
+import fork_server
 from holdfast.cli.arguments import parse
 from holdfast.cli.table import COMMANDS
 from workshop import SOURCE, Workshop
@@ -83,6 +85,33 @@ def _named(line, number):
     return f"{number:02}-{(pair if pair in MUTATING else line[0]).replace(' ', '-')}"
 
 
+def command(root, words, *, environment=None, attach=None, **wishes):
+    """Run a command line in a fork; call ``attach`` with its number while it waits to begin."""
+    with fork_server.Process(
+        [sys.executable, "-m", "holdfast", *words],
+        cwd=root,
+        env=environment or ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        hold=attach is not None,
+        **wishes,
+    ) as process:
+        if attach is not None:
+            attach(process.pid)
+            os.kill(process.pid, signal.SIGCONT)
+        out, err = process.communicate()
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def ask(root, *words, environment=None):
+    """Return exit code and object of a command line."""
+    ended = command(root, [*words, "--json"], environment=environment)
+    assert ended.stdout, ended
+    return ended.returncode, json.loads(ended.stdout)
+
+
 def call(keeper, words):
     """One command line, by the surface's own way but with this keeper; its receipt."""
     args = parse(words)
@@ -134,7 +163,8 @@ class Site:
     def run(self, line, command_id=None, **options):
         """The same as a process of its own; exit code and the one JSON object it printed."""
         words = self.words(line, command_id) if command_id else line
-        ended = subprocess.run(
+        start = subprocess.run if options.get("preexec_fn") else fork_server.run
+        ended = start(
             [sys.executable, "-m", "holdfast", *words, "--json"],
             **{"cwd": self.root, "env": ENVIRONMENT, **options},
             capture_output=True,
@@ -145,10 +175,8 @@ class Site:
 
     def go(self, lines):
         """Carry out the lines, each in a process of its own and under its name as the id."""
-        from promises import zygote
-
         for name, line in lines:
-            code, answer = zygote.ask(self.root, *self.words(line, name))
+            code, answer = ask(self.root, *self.words(line, name))
             assert code == 0, answer
             self.workflow = answer["workflow"]["id"]
         return self

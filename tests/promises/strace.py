@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 
-from promises import zygote
+from promises.journeys import command
 
 STRACE = shutil.which("strace")
 CALLS = (
@@ -50,7 +50,7 @@ def run(root, log, words, *options, calls=CALLS):
         while not _is_traced(pid) and tracers[0].poll() is None:
             os.sched_yield()
 
-    ended = zygote.shared().command(root, words, attach)
+    ended = command(root, words, attach=attach)
     tracers[0].wait()
     return ended
 

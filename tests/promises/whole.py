@@ -12,12 +12,12 @@ import subprocess
 import sys
 from typing import NamedTuple
 
+import fork_server
 import holdfast
 from holdfast.hooks.plans import EVENTS
 from holdfast.mcp.tools import TOOLS
 from mcp_client import STATELESS
-from promises import zygote
-from promises.journeys import INDEX, told
+from promises.journeys import INDEX, command, told
 from story import FOUND, PAGE, STORY
 from workshop import SOURCE
 
@@ -149,7 +149,8 @@ class Scene:
 
     def run(self, step, *under):
         """The step as a process, perhaps under another program; how it ended."""
-        return subprocess.run(
+        start = subprocess.run if under else fork_server.run
+        return start(
             [*under, *step.words],
             cwd=self.root, env=environment(self.root), input=self.given(step),
             capture_output=True, check=False, timeout=120,
@@ -158,7 +159,7 @@ class Scene:
     def ask(self, *words):
         """A command line in a forked process, for speed: its exit code and its object."""
         words = in_json(words)
-        ended = zygote.shared().command(self.root, words, environment=environment(self.root))
+        ended = command(self.root, words, environment=environment(self.root))
         assert ended.stdout, ended
         return ended.returncode, json.loads(ended.stdout)
 
@@ -194,7 +195,7 @@ def _exported(root):
     scene = Scene(root)
     code, answer = scene.ask("start", "dev", "elsewhere.md", "--task", "one")
     assert code == 0, answer
-    return zygote.shared().command(root, ["export"], environment=environment(root)).stdout
+    return command(root, ["export"], environment=environment(root)).stdout
 
 
 class Scenes:

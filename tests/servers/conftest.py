@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from acceptance.conftest import DROP_RIGHTS, an_environment
+import fork_server
+from acceptance.conftest import an_environment
 from mcp_client import Client
 
 
@@ -17,11 +18,11 @@ class Shop:
         self.environment = environment
         self._open = []
 
-    def server(self, *words, stateless=False, rights=True, **environment):
+    def server(self, *words, stateless=False, fresh=False, rights=True, **environment):
         told = {**self.environment, **environment}
-        under = () if rights else (sys.executable, "-c", DROP_RIGHTS)
+        wishes = {} if rights else {"rights": False}
         folder = str(self.folder)
-        client = Client(folder, told, "mcp", *words, stateless=stateless, under=under)
+        client = Client(folder, told, "mcp", *words, stateless=stateless, fresh=fresh, **wishes)
         self._open.append(client)
         return client
 
@@ -29,12 +30,11 @@ class Shop:
         return self.server("memory", MEMORY_FILE_PATH=str(self.folder / name), **options)
 
     def holdfast(self, *words):
-        done = subprocess.run(
+        done = fork_server.run(
             [sys.executable, "-m", "holdfast", *words, "--json"],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
-            check=False,
             stdin=subprocess.DEVNULL,
         )
         return json.loads(done.stdout)
