@@ -82,12 +82,6 @@ def shown(path):
     return path.relative_to(ROOT).as_posix()
 
 
-each_module = pytest.mark.parametrize("path", MODULES, ids=shown)
-each_python_file = pytest.mark.parametrize(
-    "path", python_files("src", "tests", "tools", "bench"), ids=shown
-)
-
-
 @cache
 def tree_of(path):
     return ast.parse(path.read_text("utf-8"))
@@ -159,10 +153,10 @@ def found_in(pattern, paths):
 # Sizes and leftovers
 
 
-@each_python_file
-def test_function_fits_on_one_screen(path):
+def test_every_function_fits_on_one_screen():
     long = [
-        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        f"{shown(path)}: {node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for path in python_files("src", "tests", "tools", "bench")
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno - node.lineno >= MAX_FUNCTION_LINES
@@ -170,9 +164,8 @@ def test_function_fits_on_one_screen(path):
     assert not long
 
 
-@each_module
-def test_module_opens_with_a_paragraph_on_its_place(path):
-    assert ast.get_docstring(tree_of(path))
+def test_every_module_opens_with_a_paragraph_on_its_place():
+    assert not [shown(path) for path in MODULES if not ast.get_docstring(tree_of(path))]
 
 
 def test_nothing_was_left_for_later():
@@ -186,30 +179,34 @@ def test_no_file_names_a_place_that_only_its_author_has():
 # Who imports whom
 
 
-@each_module
-def test_imports_go_one_way(path):
-    mine = part_of(dotted(path))
-    theirs = {part_of(name): node.lineno for name, node in imported(path)}
+def may_import(mine, part):
+    """Whether a module of one part may import from another."""
     only = MAY_IMPORT_ONLY.get(mine)
-    wrong = {
-        part: line
-        for part, line in theirs.items()
-        if part in MUST_NOT_IMPORT.get(mine, ()) or (only is not None and part not in only)
-    }
-    assert not wrong
+    return part not in MUST_NOT_IMPORT.get(mine, ()) and (only is None or part in only)
 
 
-@each_module
-def test_shapes_are_imported_for_typing_alone(path):
-    for_typing = typing_alone(path)
-    wrong = [
-        f"line {node.lineno}: {name}"
+def test_imports_go_one_way():
+    assert not [
+        f"{shown(path)}:{node.lineno}: {name}"
+        for path in MODULES
         for name, node in imported(path)
-        if name.endswith("shapes") and node not in for_typing and not isinstance(node, ast.Constant)
+        if not may_import(part_of(dotted(path)), part_of(name))
     ]
-    assert path.stem.endswith("shapes") or not wrong
 
 
+def test_shapes_are_imported_for_typing_alone():
+    assert not [
+        f"{shown(path)}:{node.lineno}: {name}"
+        for path in MODULES
+        if not path.stem.endswith("shapes")
+        for name, node in imported(path)
+        if name.endswith("shapes")
+        and node not in typing_alone(path)
+        and not isinstance(node, ast.Constant)
+    ]
+
+
+@cache
 def typing_alone(path):
     """The nodes of a module that only the type checker sees."""
     return {
@@ -221,12 +218,14 @@ def typing_alone(path):
     }
 
 
-@each_module
-def test_a_record_is_adopted_with_the_keepers_types_alone(path):
-    if part_of(dotted(path)) == "adopt":
-        for_typing = typing_alone(path)
-        wrong = [name for name, node in imported(path) if part_of(name) == "keeper"]
-        assert all(node in for_typing for name, node in imported(path) if name in wrong)
+def test_a_record_is_adopted_with_the_keepers_types_alone():
+    assert not [
+        f"{shown(path)}:{node.lineno}: {name}"
+        for path in MODULES
+        if part_of(dotted(path)) == "adopt"
+        for name, node in imported(path)
+        if part_of(name) == "keeper" and node not in typing_alone(path)
+    ]
 
 
 def test_every_record_format_is_one_module_and_one_line():
@@ -320,13 +319,14 @@ def writing_call(node):
     return name if method in PATH_WRITERS else None
 
 
-@each_module
-def test_only_the_disk_writes(path):
-    if path.relative_to(SOURCE / "holdfast").as_posix() in MAY_WRITE:
-        return
-    for_typing = typing_alone(path)
-    found = [(node, writing(node)) for node in ast.walk(tree_of(path)) if node not in for_typing]
-    assert not [f"line {node.lineno}: {what}" for node, what in found if what]
+def test_only_the_disk_writes():
+    assert not [
+        f"{shown(path)}:{node.lineno}: {writing(node)}"
+        for path in MODULES
+        if path.relative_to(SOURCE / "holdfast").as_posix() not in MAY_WRITE
+        for node in ast.walk(tree_of(path))
+        if writing(node) and node not in typing_alone(path)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -379,9 +379,9 @@ def requirements():
     return sorted({match.group() for match in matches if match})
 
 
-@pytest.mark.parametrize("name", requirements())
-def test_every_dependency_has_its_reason(name):
-    assert f"`{name}`" in (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+def test_every_dependency_has_its_reason():
+    reasons = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+    assert not [name for name in requirements() if f"`{name}`" not in reasons]
 
 
 def test_requirements_are_pinned_by_name_and_version():
