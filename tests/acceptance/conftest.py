@@ -9,6 +9,7 @@ import pytest
 
 import fork_server
 import holdfast
+from git_template import make_repository
 
 SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
@@ -146,6 +147,5 @@ def folder(tmp_path):
 @pytest.fixture
 def repo(folder):
     """A git repository with one commit on ``main``."""
-    folder.git("init", "-q", "-b", "main")
-    folder.commit("README.md", "A project.\n", "begin")
+    make_repository(folder.path, committed=True)
     return folder

@@ -9,6 +9,7 @@ import pytest
 import fork_server
 import holdfast
 from acceptance.conftest import Place, an_environment
+from git_template import make_repository
 
 HOME = ".git/holdfast"
 ENTRY = os.path.join(os.path.dirname(holdfast.__file__), "hooks", "entry.py")
@@ -71,8 +72,7 @@ def client(tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "work").mkdir()
     made = Client(tmp_path / "work", an_environment(tmp_path / "home"))
-    made.git("init", "-q", "-b", "main")
-    made.commit("README.md", "A project.\n", "begin")
+    make_repository(made.path, committed=True)
     return made
 
 

@@ -6,9 +6,9 @@ A program of its own, because it forks: ``python dying.py FOLDER SCENARIO`` prin
 import os
 import shutil
 import signal
-import subprocess
 import sys
 
+from git_template import make_repository
 from holdfast import install
 from holdfast.disk import Disk
 from holdfast.install import places
@@ -70,7 +70,7 @@ def strays(root):
 def project(folder, text):
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    subprocess.run(["git", "init", "-q", folder], check=True)
+    make_repository(folder)
     if text is not None:
         os.mkdir(os.path.join(folder, ".claude"))
         with open(os.path.join(folder, TEAM), "wb") as file:

@@ -131,7 +131,6 @@ class Site:
     def made(cls, root, *, git=True):
         site = cls(root)
         Workshop(site.root, git=git)
-        shutil.rmtree(os.path.join(site.root, ".git", "hooks"), ignore_errors=True)
         os.makedirs(os.path.join(site.root, "docs"), exist_ok=True)
         return site
 

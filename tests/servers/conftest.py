@@ -7,6 +7,7 @@ import pytest
 
 import fork_server
 from acceptance.conftest import an_environment
+from git_template import make_repository
 from mcp_client import Client
 
 
@@ -61,7 +62,7 @@ def shop(tmp_path):
     folder, home = tmp_path / "work", tmp_path / "home"
     folder.mkdir()
     home.mkdir()
-    subprocess.run(["git", "init", "-q", "-b", "main", folder], check=True)
+    make_repository(folder)
     opened = Shop(folder, {**an_environment(home), "HOLDFAST_MEMORY": "off"})
     yield opened
     opened.close()
