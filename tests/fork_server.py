@@ -3,7 +3,8 @@
 Most of the time of a short command is the start of the interpreter and the imports. A server pays
 for both once; every command line then runs in a fork with its own working directory, environment,
 streams, rights and exit code, and ends as a process of its own ends. ``run`` and ``Process`` stand
-for ``subprocess.run`` and ``subprocess.Popen``.
+for ``subprocess.run`` and ``subprocess.Popen``. Pytest can be run in the same way, for a package
+that ``PYTHONPATH`` leads to.
 
 A test whose subject is the start itself (what is imported, other limits) uses ``subprocess``.
 Settings that the interpreter reads only when it starts, ``PYTHON*`` and the locale, are no
@@ -35,6 +36,9 @@ SETTINGS = ("PYTHON", "LC_", "LANG", "LD_LIBRARY_PATH", "COVERAGE_", "COV_")
 HOOK = ("-I", "-S")
 """The flags of a client's hook."""
 SDK = "mcp"
+PYTEST = "pytest"
+BEFORE_PYTEST = ("hypothesis.strategies", "markdown_it", "ruamel.yaml", "sqlite3", "tomlkit")
+"""What tests import beside the package under test; pytest minds that it was imported before."""
 STEPS = {
     "execute", "executescript", "flock", "mkdir", "write", "fsync", "fdatasync", "rename", "link",
     "unlink", "call_function",
@@ -91,9 +95,16 @@ _servers = {}
 
 def _server_for(flags, source, environment):
     """Return the server whose interpreter was started as this environment demands."""
-    settings = tuple(sorted(item for item in environment.items() if item[0].startswith(SETTINGS)))
-    # The SDK is large, and only a client of another server needs it.
-    more = (SDK,) if environment.get("HOLDFAST_GRAPH", "").startswith("mcp:") else ()
+    settings = {name: environment[name] for name in environment if name.startswith(SETTINGS)}
+    more = ()
+    if source == PYTEST:
+        # A fork puts it into effect itself.
+        settings.pop("PYTHONPATH", None)
+        more = (PYTEST, *BEFORE_PYTEST)
+    elif environment.get("HOLDFAST_GRAPH", "").startswith("mcp:"):
+        # The SDK is large, and only a client of another server needs it.
+        more = (SDK,)
+    settings = tuple(sorted(settings.items()))
     key = os.getpid(), flags, source, settings, more
     if key not in _servers:
         _servers[key] = _Server(*key[1:])
@@ -108,11 +119,11 @@ def stop():
 
 
 def _parsed(command):
-    """Return the interpreter's flags, the folder of the package, and the words for Holdfast."""
+    """Return the interpreter's flags, the program or the folder of the package, and the words."""
     python, *rest = map(os.fsdecode, command)
     assert python == sys.executable, command
-    if rest[:2] == ["-m", "holdfast"]:
-        return (), "", rest[2:]
+    if rest[0] == "-m" and rest[1] in ("holdfast", PYTEST):
+        return (), rest[1], rest[2:]
     entry = rest[2]
     assert (tuple(rest[:2]), entry.endswith("/holdfast/hooks/entry.py")) == (HOOK, True), command
     return HOOK, entry.rpartition("/holdfast/hooks/")[0], []
@@ -140,6 +151,7 @@ class Process(subprocess.Popen):
         flags, source, words = _parsed(args)
         request = {
             "words": words,
+            "program": source,
             "folder": os.path.abspath(cwd or "."),
             "environment": environment,
             **self._wishes,
@@ -210,6 +222,7 @@ def _serve(control):
             request = _received(control, int.from_bytes(length))
             pid = os.fork()
             if pid == 0:
+                control.detach()
                 _become(request, fds[:3])
             if request["hold"]:
                 os.waitpid(pid, os.WUNTRACED)
@@ -254,25 +267,15 @@ def _import_package():
 
 
 def _become(request, streams):
-    """Be the process of a command line, and end as it ends."""
-    code = 1
-    try:
-        _settle(request, streams)
-        if request["hold"]:
-            ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)
-            os.kill(os.getpid(), signal.SIGSTOP)
-        if request["dies_at"] is not None:
-            _die_at(request["dies_at"])
-        _hook() if sys.flags.isolated else _command(request["words"])
-    except SystemExit as end:
-        code = end.code
-    except BaseException:  # noqa: BLE001 - the traceback is what a user would see
-        sys.excepthook(*sys.exc_info())
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError):
-                stream.flush()
-        os._exit(code)
+    """Be the process of a command line, and end as it ends: at once, or by an exception."""
+    _settle(request, streams)
+    if request["hold"]:
+        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if request["dies_at"] is not None:
+        _die_at(request["dies_at"])
+    _PROGRAMS.get(request["program"], _hook)(request["words"])
+    sys.exit()
 
 
 def _settle(request, streams):
@@ -341,12 +344,25 @@ def _command(words):
     process()
 
 
-def _hook():
+def _pytest(words):
+    """``python -m pytest``, with a ``sitecustomize`` that ``PYTHONPATH`` may lead to."""
+    import pytest
+
+    sys.path[:0] = [os.getcwd(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    with contextlib.suppress(ImportError):
+        importlib.import_module("sitecustomize")
+    sys.exit(pytest.main(["-W", "ignore::pytest.PytestAssertRewriteWarning", *words]))
+
+
+def _hook(_words):
     """``python -I -S entry.py``."""
     from holdfast.hooks.first import main
 
     gc.disable()
     os._exit(main())
+
+
+_PROGRAMS = {"holdfast": _command, PYTEST: _pytest}
 
 
 def main():
@@ -355,12 +371,17 @@ def main():
         sys.path.insert(0, source)
     else:
         del sys.path[0]
-    _import_package()
+    if source != PYTEST:
+        _import_package()
     for name in more:
         importlib.import_module(name)
     gc.freeze()  # Forks share what is never touched.
-    with contextlib.suppress(KeyboardInterrupt):
+    own = os.getpid()
+    try:
         _serve(socket.socket(fileno=int(number)))
+    except KeyboardInterrupt:
+        if os.getpid() != own:
+            raise
 
 
 if __name__ == "__main__":
