@@ -13,12 +13,14 @@ from holdfast import install
 from holdfast.disk import Disk
 from holdfast.install import places
 from settings_samples import FILES
+from workshop import FULL
 
 STEPS = (
     *("make_folder", "create", "write", "sync", "sync_folder", "exchange", "remove", "link"),
     *("move", "extend", "match", "lock", "remove_folder"),
 )
 TEAM = ".claude/settings.json"
+ALL_SKILLS = places.skills
 
 
 def dies_after(steps):
@@ -177,7 +179,14 @@ def dying_with_codex(root, text):
     return died
 
 
+def two_skills(arguments):
+    """Return two of the skills: every one is written and removed by the same steps."""
+    return dict(sorted(ALL_SKILLS(arguments).items())[:2])
+
+
 if __name__ == "__main__":
+    if not FULL:
+        places.skills = two_skills
     place, scenario, with_file = sys.argv[1:]
     # Taking the hooks out again leaves other white space in this one: only the journal restores it.
     name = "an empty object over lines" if scenario == "dying_again" else "tabs"
