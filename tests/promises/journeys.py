@@ -85,24 +85,27 @@ def _named(line, number):
     return f"{number:02}-{(pair if pair in MUTATING else line[0]).replace(' ', '-')}"
 
 
-def command(root, words, *, environment=None, attach=None, **wishes):
-    """Run a command line in a fork; call ``attach`` with its number while it waits to begin."""
+def run_held(words, attach=None, given=None, **options):
+    """Run a program in a fork; call ``attach`` with its number while it waits to begin."""
     with fork_server.Process(
-        [sys.executable, "-m", "holdfast", *words],
-        cwd=root,
-        env=environment or ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
+        words,
+        stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         hold=attach is not None,
-        **wishes,
+        **options,
     ) as process:
         if attach is not None:
             attach(process.pid)
             os.kill(process.pid, signal.SIGCONT)
-        out, err = process.communicate()
+        out, err = process.communicate(given, timeout=120)
     return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def command(root, words, *, environment=None, **options):
+    """Run a command line of Holdfast in a fork; return how it ended."""
+    words = [sys.executable, "-m", "holdfast", *words]
+    return run_held(words, cwd=root, env=environment or ENVIRONMENT, text=True, **options)
 
 
 def ask(root, *words, environment=None):

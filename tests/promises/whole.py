@@ -12,12 +12,12 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-import fork_server
 import holdfast
 from holdfast.hooks.plans import EVENTS
 from holdfast.mcp.tools import TOOLS
 from mcp_client import STATELESS
-from promises.journeys import INDEX, command, told
+from promises import strace
+from promises.journeys import INDEX, command, run_held, told
 from story import FOUND, PAGE, STORY
 from workshop import SOURCE
 
@@ -147,14 +147,16 @@ class Scene:
         fields = {"session_id": "session-1", "cwd": self.root, "hook_event_name": step.name}
         return json.dumps({**fields, **TOLD_HOOKS}).encode()
 
-    def run(self, step, *under):
-        """The step as a process, perhaps under another program; how it ended."""
-        start = subprocess.run if under else fork_server.run
-        return start(
-            [*under, *step.words],
-            cwd=self.root, env=environment(self.root), input=self.given(step),
-            capture_output=True, check=False, timeout=120,
-        )  # fmt: skip
+    def run(self, step, attach=None):
+        """Run the step as a process; call ``attach`` with its number while it waits to begin."""
+        return run_held(
+            step.words, attach, self.given(step), cwd=self.root, env=environment(self.root)
+        )
+
+    def run_traced(self, step, log, *options):
+        """Run the step under strace, with further options of strace."""
+        with strace.tracing(log, *options) as attach:
+            return self.run(step, attach)
 
     def ask(self, *words):
         """A command line in a forked process, for speed: its exit code and its object."""
