@@ -37,7 +37,14 @@ HOOK = ("-I", "-S")
 """The flags of a client's hook."""
 SDK = "mcp"
 PYTEST = "pytest"
-BEFORE_PYTEST = ("hypothesis.strategies", "markdown_it", "ruamel.yaml", "sqlite3", "tomlkit")
+BEFORE_PYTEST = (
+    "_hypothesis_pytestplugin",
+    "hypothesis.strategies",
+    "markdown_it",
+    "ruamel.yaml",
+    "sqlite3",
+    "tomlkit",
+)
 """What tests import beside the package under test; pytest minds that it was imported before."""
 STEPS = {
     "execute", "executescript", "flock", "mkdir", "write", "fsync", "fdatasync", "rename", "link",
@@ -375,6 +382,7 @@ def main():
         _import_package()
     for name in more:
         importlib.import_module(name)
+    gc.collect()
     gc.freeze()  # Forks share what is never touched.
     own = os.getpid()
     try:
