@@ -18,10 +18,11 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -q
 PYTEST := $(PY) -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test e2e promises fuzz coverage lint format bench docs clean remake
+.PHONY: help demo check test e2e promises fuzz coverage lint format bench docs clean remake
 
 help:
 	@echo 'make demo      set up, and see the main job done in a temporary repository'
+	@echo 'make check     lint, and test the core, the formats and the storage: under a minute'
 	@echo 'make test      set up, and run the tests'
 	@echo 'make e2e       drive the real clients against a model on loopback (docs/e2e.md)'
 	@echo 'make lint      check style and types'
@@ -35,6 +36,15 @@ help:
 
 demo: $(VENV)/.package
 	@$(VENV)/bin/holdfast demo $(ARGS)
+
+# For the inner loop. A name that matches nothing is left out.
+CHECKED := $(wildcard $(addprefix tests/, \
+    core formats storage adopt test_ahead.py test_briefing.py test_disk.py test_edits.py \
+    test_format*.py test_initiative.py test_jsontext.py test_moment.py test_recipe_check.py \
+    test_recipes.py test_small*.py test_tidy.py test_units.py))
+
+check: lint
+	@$(PYTEST) -q $(CHECKED) $(ARGS)
 
 test: $(VENV)/.dev
 	@$(PYTEST) $(ARGS)

@@ -5,12 +5,17 @@ its counts; those of all tests of the same name are added up, over all processes
 line. ``not_shown`` skips a test loudly: what could not be shown here is said there too.
 """
 
+import functools
+import gc
 import os
 import signal
 import tempfile
+import weakref
 
 import pytest
 from hypothesis import settings
+
+from holdfast import Keeper
 
 # Nobody's own memory is written by a test; those that want one say where it is.
 os.environ["HOLDFAST_MEMORY"] = "off"
@@ -24,6 +29,32 @@ for _number in (signal.SIGHUP, signal.SIGINT):
 
 settings.register_profile("holdfast", deadline=None)
 settings.load_profile("holdfast")
+
+
+def _close_ledger(store):
+    """Close the ledger of a keeper that nobody has any more, unless a transaction goes on."""
+    database = store.ledger.database
+    if database._connection is not None and not database.is_locked:
+        database._forget()
+
+
+def _closing_its_ledger(make):
+    """Have a keeper close its ledger as soon as the last reference to it goes.
+
+    A keeper's parts refer to each other, so the ledger would be closed whenever the collector
+    happens to come by: in the middle of another test, or while files are listed.
+    """
+
+    @functools.wraps(make)
+    def __init__(self, *args, **options):  # noqa: N807
+        make(self, *args, **options)
+        if options.get("share") is None:
+            weakref.finalize(self, _close_ledger, self.store)
+
+    return __init__
+
+
+Keeper.__init__ = _closing_its_ledger(Keeper.__init__)
 
 TALLY = "tally"
 NOT_SHOWN = "not shown"
@@ -40,6 +71,12 @@ def pytest_collection_modifyitems(items):
             item.user_properties.append(("mutation", mutation.name))
         if numbers:
             item.user_properties.append(("promises", sorted(numbers)))
+
+
+def pytest_collection_finish():
+    """Take what was collected out of the collector's sight: it stays till the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

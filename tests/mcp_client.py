@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 
+import fork_server
+
 STATELESS = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -13,21 +15,26 @@ STATELESS = {
 
 
 class Client:
-    """A server and the pipes to it. What it says on standard error is kept in ``err``."""
+    """A server and the pipes to it. What it says on standard error is kept in ``err``.
 
-    def __init__(self, folder, environment, *words, stateless=False, under=()):
+    A ``fresh`` one is a child of this process; others are forked, with or without ``rights``.
+    """
+
+    def __init__(self, folder, environment, *words, stateless=False, fresh=False, **wishes):
         self.meta = {"_meta": STATELESS} if stateless else {}
         self.heard = []
         """What came beside the answers: notifications."""
         self._number = 0
         self._err = open(os.path.join(folder, f"err-{os.urandom(4).hex()}"), "w+b")  # noqa: SIM115
-        self.process = subprocess.Popen(
-            [*under, sys.executable, "-m", "holdfast", *words],
+        start = subprocess.Popen if fresh else fork_server.Process
+        self.process = start(
+            [sys.executable, "-m", "holdfast", *words],
             cwd=folder,
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._err,
+            **wishes,
         )
 
     def __enter__(self):

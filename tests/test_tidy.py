@@ -88,12 +88,6 @@ def shown(path):
     return path.relative_to(ROOT).as_posix()
 
 
-each_module = pytest.mark.parametrize("path", MODULES, ids=shown)
-each_python_file = pytest.mark.parametrize(
-    "path", python_files("src", "tests", "tools", "bench"), ids=shown
-)
-
-
 @cache
 def tree_of(path):
     return ast.parse(path.read_text("utf-8"))
@@ -165,10 +159,10 @@ def found_in(pattern, paths):
 # Sizes and leftovers
 
 
-@each_python_file
-def test_function_fits_on_one_screen(path):
+def test_every_function_fits_on_one_screen():
     long = [
-        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        f"{shown(path)}: {node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for path in python_files("src", "tests", "tools", "bench")
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno - node.lineno >= MAX_FUNCTION_LINES
@@ -176,9 +170,8 @@ def test_function_fits_on_one_screen(path):
     assert not long
 
 
-@each_module
-def test_module_opens_with_a_paragraph_on_its_place(path):
-    assert ast.get_docstring(tree_of(path))
+def test_every_module_opens_with_a_paragraph_on_its_place():
+    assert not [shown(path) for path in MODULES if not ast.get_docstring(tree_of(path))]
 
 
 def test_nothing_was_left_for_later():
@@ -220,19 +213,19 @@ def test_every_module_is_in_a_room():
     assert {part_of(dotted(path)) for path in MODULES} - {"", "__main__"} == set(FLOORS)
 
 
-@each_module
-def test_shapes_are_imported_for_typing_alone(path):
-    for_typing = typing_alone(path)
-    wrong = [
-        f"line {node.lineno}: {name}"
+def test_shapes_are_imported_for_typing_alone():
+    assert not [
+        f"{shown(path)}:{node.lineno}: {name}"
+        for path in MODULES
+        if not path.stem.endswith(FOR_TYPING)
         for name, node in imported(path)
         if name.endswith(FOR_TYPING)
-        and node not in for_typing
+        and node not in typing_alone(path)
         and not isinstance(node, ast.Constant)
     ]
-    assert path.stem.endswith(FOR_TYPING) or not wrong
 
 
+@cache
 def typing_alone(path):
     """The nodes of a module that only the type checker sees."""
     return {
@@ -336,13 +329,14 @@ def writing_call(node):
     return name if method in PATH_WRITERS else None
 
 
-@each_module
-def test_only_the_disk_writes(path):
-    if path.relative_to(SOURCE / "holdfast").as_posix() in MAY_WRITE:
-        return
-    for_typing = typing_alone(path)
-    found = [(node, writing(node)) for node in ast.walk(tree_of(path)) if node not in for_typing]
-    assert not [f"line {node.lineno}: {what}" for node, what in found if what]
+def test_only_the_disk_writes():
+    assert not [
+        f"{shown(path)}:{node.lineno}: {writing(node)}"
+        for path in MODULES
+        if path.relative_to(SOURCE / "holdfast").as_posix() not in MAY_WRITE
+        for node in ast.walk(tree_of(path))
+        if writing(node) and node not in typing_alone(path)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -395,9 +389,9 @@ def requirements():
     return sorted({match.group() for match in matches if match})
 
 
-@pytest.mark.parametrize("name", requirements())
-def test_every_dependency_has_its_reason(name):
-    assert f"`{name}`" in (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+def test_every_dependency_has_its_reason():
+    reasons = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+    assert not [name for name in requirements() if f"`{name}`" not in reasons]
 
 
 def test_requirements_are_pinned_by_name_and_version():

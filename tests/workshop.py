@@ -2,14 +2,14 @@
 of each format, and the questions that tests of different promises ask alike.
 """
 
-import gc
 import json
 import os
 import random
-import subprocess
 import sys
 
+import fork_server
 import holdfast
+from git_template import make_repository
 from holdfast import Keeper
 
 EFFORT = os.environ.get("HOLDFAST_PROMISES", "1")
@@ -46,8 +46,7 @@ class Workshop:
         self.slept = []
         os.makedirs(self.root, exist_ok=True)
         if git:
-            command = ["git", "init", "-q", "-b", "main", self.root]
-            subprocess.run(command, check=True, capture_output=True)
+            make_repository(self.root)
 
     def keeper(self, **options):
         settings = {"clock_ms": self.clock, "sleep": self.slept.append, **options}
@@ -55,12 +54,11 @@ class Workshop:
 
     def run(self, *words, **environment):
         """The command line, as a process of its own."""
-        return subprocess.run(
+        return fork_server.run(
             [sys.executable, "-m", "holdfast", *words],
             cwd=self.root,
             env={**os.environ, "PYTHONPATH": SOURCE, "CLAUDE_CODE_SESSION_ID": "", **environment},
             capture_output=True,
-            check=False,
             timeout=120,
         )
 
@@ -96,13 +94,6 @@ class Workshop:
 
     def files(self, *, without=(".git",)):
         """Every file below the root, with its bytes; a link with where it leads."""
-        try:
-            return self._files(without)
-        except FileNotFoundError:
-            gc.collect()  # A keeper that nobody has any more closed its ledger meanwhile.
-            return self._files(without)
-
-    def _files(self, without):
         found = {}
         for folder, folders, names in os.walk(self.root):
             folders[:] = [name for name in folders if name not in without]

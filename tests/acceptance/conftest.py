@@ -7,17 +7,12 @@ import sys
 
 import pytest
 
+import fork_server
 import holdfast
+from git_template import make_repository
 
 SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
-DROP_RIGHTS = """\
-import ctypes, os, sys
-for right in (1, 2):
-    ctypes.CDLL(None).prctl(24, right, 0, 0, 0)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-"""Without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH even root is stopped by permissions."""
 
 
 def an_environment(home):
@@ -72,11 +67,9 @@ class Place:
     def run(self, *words, **options):
         """``holdfast WORDS``, whatever comes of it."""
         command = [sys.executable, "-m", "holdfast", *words]
-        if options.pop("rights", True) is False:
-            command = [sys.executable, "-c", DROP_RIGHTS, *command]
         settings = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": 120, **options}
         env = settings.pop("env", self.environment)
-        return Answer(subprocess.run(command, cwd=self.path, env=env, check=False, **settings))
+        return Answer(fork_server.run(command, cwd=self.path, env=env, **settings))
 
     @staticmethod
     def in_json(words):
@@ -154,6 +147,5 @@ def folder(tmp_path):
 @pytest.fixture
 def repo(folder):
     """A git repository with one commit on ``main``."""
-    folder.git("init", "-q", "-b", "main")
-    folder.commit("README.md", "A project.\n", "begin")
+    make_repository(folder.path, committed=True)
     return folder

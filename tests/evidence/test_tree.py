@@ -6,6 +6,7 @@ import tracemalloc
 
 import pytest
 
+from git_template import make_repository
 from holdfast.evidence import tree
 from holdfast.workspace import location
 
@@ -20,7 +21,7 @@ class Repository:
     def __init__(self, path):
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
-        self.git("init", "-q", "-b", "main")
+        make_repository(path)
         self.write("a.txt", "one\n")
         self.commit()
 

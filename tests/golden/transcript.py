@@ -43,7 +43,8 @@ class Transcript:
         with Stage(runner) as stage:
             self._stage = stage
             self._places = (
-                (stage.root, "<root>"), (stage.home, "<home>"), (stage.base, "<base>"),
+                (stage.root, "<root>"), (os.path.dirname(stage.root), "<above>"),
+                (stage.home, "<home>"), (stage.base, "<base>"),
                 (stage.source, "<source>"), (sys.executable, "<python>"),
             )  # fmt: skip
             self._files = self._current()

@@ -2,13 +2,14 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
+import fork_server
 import holdfast
 from acceptance.conftest import Place, an_environment
+from git_template import make_repository
 
 HOME = ".git/holdfast"
 ENTRY = os.path.join(os.path.dirname(holdfast.__file__), "hooks", "entry.py")
@@ -29,10 +30,9 @@ class Client(Place):
             **fields,
         }
         given = json.dumps(told).encode() if raw is None else raw
-        done = subprocess.run(
+        done = fork_server.run(
             [sys.executable, "-I", "-S", ENTRY],
-            cwd=self.path, env=self.environment, input=given, capture_output=True,
-            check=False, timeout=60,
+            cwd=self.path, env=self.environment, input=given, capture_output=True, timeout=60,
         )  # fmt: skip
         assert done.returncode == 0
         assert done.stderr == b""
@@ -72,8 +72,7 @@ def client(tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "work").mkdir()
     made = Client(tmp_path / "work", an_environment(tmp_path / "home"))
-    made.git("init", "-q", "-b", "main")
-    made.commit("README.md", "A project.\n", "begin")
+    make_repository(made.path, committed=True)
     return made
 
 

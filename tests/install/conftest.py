@@ -1,11 +1,11 @@
 """A project of a person who has no settings yet, and whose home is in a temporary folder."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from git_template import make_repository
 from holdfast import install
 from holdfast.install.client_files import SettingsFile
 
@@ -80,5 +80,5 @@ def project(tmp_path, monkeypatch):
     home.mkdir()
     root.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    subprocess.run(["git", "init", "-q", "-b", "main", root], check=True)
+    make_repository(root)
     return Project(str(root), str(home))

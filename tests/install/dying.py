@@ -6,19 +6,21 @@ A program of its own, because it forks: ``python dying.py FOLDER SCENARIO`` prin
 import os
 import shutil
 import signal
-import subprocess
 import sys
 
+from git_template import make_repository
 from holdfast import install
 from holdfast.install import client_files
 from holdfast.system.disk import Disk
 from settings_samples import FILES
+from workshop import FULL
 
 STEPS = (
     *("make_folder", "create", "write", "sync", "sync_folder", "exchange", "remove", "link"),
     *("move", "extend", "match", "lock", "remove_folder"),
 )
 TEAM = ".claude/settings.json"
+ALL_SKILLS = client_files.skills
 
 
 def dies_after(steps):
@@ -70,7 +72,7 @@ def strays(root):
 def project(folder, text):
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    subprocess.run(["git", "init", "-q", folder], check=True)
+    make_repository(folder)
     if text is not None:
         os.mkdir(os.path.join(folder, ".claude"))
         with open(os.path.join(folder, TEAM), "wb") as file:
@@ -177,7 +179,14 @@ def dying_with_codex(root, text):
     return died
 
 
+def two_skills(arguments):
+    """Return two of the skills: every one is written and removed by the same steps."""
+    return dict(sorted(ALL_SKILLS(arguments).items())[:2])
+
+
 if __name__ == "__main__":
+    if not FULL:
+        client_files.skills = two_skills
     place, scenario, with_file = sys.argv[1:]
     # Taking the hooks out again leaves other white space in this one: only the journal restores it.
     name = "an empty object over lines" if scenario == "dying_again" else "tabs"

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import tempfile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from git_template import make_repository
 from holdfast import install
 from holdfast.install.agents import AGENTS
 from holdfast.install.hooks import add_hooks, containers, own_handlers, remove_hooks
@@ -140,7 +140,7 @@ def test_in_files_in_and_out_again_is_the_same_bytes(agent, data):
     text = data.draw(layouts())(data.draw(objects()))
     raw = (data.draw(st.sampled_from(["", "\ufeff"])) + text).encode()
     with tempfile.TemporaryDirectory() as root:
-        subprocess.run(["git", "init", "-q", root], check=True)
+        make_repository(root)
         path = os.path.join(root, AGENTS[agent].files["team"])
         os.mkdir(os.path.dirname(path))
         with open(path, "wb") as file:

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from acceptance.conftest import Place, an_environment
+from git_template import make_repository
 from holdfast.cli.commands.setup import settings_lines
 from holdfast.cli.screen import Screen
 
@@ -19,7 +20,7 @@ TEAM = ".claude/settings.json"
 def repo(tmp_path):
     (tmp_path / "home").mkdir()
     place = Place(tmp_path, an_environment(tmp_path / "home")).at("work")
-    place.git("init", "-q", "-b", "main")
+    make_repository(place.path)
     return place
 
 

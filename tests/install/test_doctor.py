@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from acceptance.conftest import Place, an_environment
+from git_template import make_repository
 from holdfast import Keeper
 from holdfast.errors import Fault
 from holdfast.install.doctor import examine
@@ -28,8 +29,7 @@ def place(tmp_path):
     git = os.path.dirname(shutil.which("git"))
     environment = {**an_environment(tmp_path / "home"), "PATH": f"{program.parent}:{git}:/bin"}
     made = Place(tmp_path / "work", environment)
-    made.git("init", "-q", "-b", "main")
-    made.commit("README.md", "A project.\n", "begin")
+    make_repository(made.path, committed=True)
     return made
 
 

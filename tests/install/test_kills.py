@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import holdfast
+from workshop import EFFORT
 
 pytestmark = pytest.mark.promise(1, 9)
 
@@ -25,7 +26,12 @@ def test_killed_at_every_step_nothing_is_half_and_everything_can_be_undone(
 ):
     done = subprocess.run(
         [sys.executable, DYING, str(tmp_path / "work"), scenario, file],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": PLACES},
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "PYTHONPATH": PLACES,
+            "HOLDFAST_PROMISES": EFFORT,
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -13,32 +13,32 @@ from loops import walks
 
 pytestmark = pytest.mark.promise(10)
 
-LONGEST_S = 60
-"""Far more than a megabyte takes; what is not linear takes hours."""
+LONGEST_S = 10
+"""Far more than this takes; what is not linear takes minutes."""
 
-MEGABYTE = 1_000_000
+LARGE = 300_000
 LONG = {
-    "one line": "a" * MEGABYTE,
-    "one word": "T1 - " * (MEGABYTE // 5),
-    "heading of arrows": "## " + "T1 → " * (MEGABYTE // 5),
-    "short lines": "a\n" * (MEGABYTE // 2),
-    "empty lines": "\n" * MEGABYTE,
-    "items": "- a\n" * (MEGABYTE // 4),
-    "units": "- [ ] **T1**: x\n  - Depends: T1\n" * (MEGABYTE // 34),
-    "open unit": "- [ ] **" + "T" * MEGABYTE,
-    "stars": "*" * MEGABYTE,
-    "ticks": "  - Files: " + "`a" * (MEGABYTE // 2),
-    "fences": "```\n" * (MEGABYTE // 4),
-    "quotes": "> " * (MEGABYTE // 2),
-    "lazy quotes": ">" * 20 + "a\n" + "b\n" * 200_000,
-    "nested items": "- " * (MEGABYTE // 2),
+    "one line": "a" * LARGE,
+    "one word": "T1 - " * (LARGE // 5),
+    "heading of arrows": "## " + "T1 → " * (LARGE // 5),
+    "short lines": "a\n" * (LARGE // 2),
+    "empty lines": "\n" * LARGE,
+    "items": "- a\n" * (LARGE // 4),
+    "units": "- [ ] **T1**: x\n  - Depends: T1\n" * (LARGE // 34),
+    "open unit": "- [ ] **" + "T" * LARGE,
+    "stars": "*" * LARGE,
+    "ticks": "  - Files: " + "`a" * (LARGE // 2),
+    "fences": "```\n" * (LARGE // 4),
+    "quotes": "> " * (LARGE // 2),
+    "lazy quotes": ">" * 20 + "a\n" + "b\n" * 60_000,
+    "nested items": "- " * (LARGE // 2),
     "nested lists": "".join(" " * 2 * depth + "- a\n" for depth in range(1_000)),
-    "entries": "## T1 - Iteration 1 - x\n**Did:** y\n" * (MEGABYTE // 35),
-    "comments": "<!--\n" * (MEGABYTE // 5),
-    "codes": "&#38;" * (MEGABYTE // 5),
-    "backslashes": "\\" * MEGABYTE,
-    "colons": "- " + "a:" * (MEGABYTE // 2),
-    "spaces": "- Criteria:" + " " * MEGABYTE + "x",
+    "entries": "## T1 - Iteration 1 - x\n**Did:** y\n" * (LARGE // 35),
+    "comments": "<!--\n" * (LARGE // 5),
+    "codes": "&#38;" * (LARGE // 5),
+    "backslashes": "\\" * LARGE,
+    "colons": "- " + "a:" * (LARGE // 2),
+    "spaces": "- Criteria:" + " " * LARGE + "x",
 }
 SMALL = walks.Loop().planned("T1").planned("T2", depends=["T1"]).finished("T1")
 
@@ -66,7 +66,7 @@ def patch_all(text, loop):
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_a_megabyte_of_nonsense_is_answered_in_time(name):
+def test_a_lot_of_nonsense_is_answered_in_time(name):
     started = time.process_time()
     text = LONG[name]
     read_all(text, "development")

@@ -4,8 +4,7 @@ import json
 import os
 import re
 
-from promises import zygote
-from promises.journeys import INDEX, timeless, told
+from promises.journeys import INDEX, ask, timeless, told
 
 UNKNOWN = ("not_found", "no_workflow")
 _PLACED = re.compile(r'"(seq|base)": \d+')
@@ -13,20 +12,20 @@ _PLACED = re.compile(r'"(seq|base)": \d+')
 
 def state_of(root, workflow):
     """The workflow as ``show`` has it, without moments; ``None`` when there is none."""
-    code, answer = zygote.ask(root, "show", *([workflow] if workflow else []))
+    code, answer = ask(root, "show", *([workflow] if workflow else []))
     assert code == 0 or answer["error"]["code"] in UNKNOWN, answer
     return _placeless(timeless(answer.get("workflow")))
 
 
 def record_of(site):
     """The path of the record of a site's workflow."""
-    code, answer = zygote.ask(site.root, "show", site.workflow)
+    code, answer = ask(site.root, "show", site.workflow)
     assert code == 0, answer
     return os.path.join(site.root, answer["workflow"]["record"])
 
 
 def events(root):
-    code, answer = zygote.ask(root, "log")
+    code, answer = ask(root, "log")
     assert code == 0, answer
     return answer["events"]
 
@@ -62,14 +61,14 @@ def errors(root):
 
 
 def _lines(root):
-    _, answer = zygote.ask(root, "verify")
+    _, answer = ask(root, "verify")
     assert "lines" in answer, answer
     return [line for line in answer["lines"] if line["level"] != "ok"]
 
 
 def is_index_right(root):
     """Whether the index names exactly the active workflows that belong into it."""
-    code, answer = zygote.ask(root, "status")
+    code, answer = ask(root, "status")
     assert code == 0, answer
     active = {row["id"] for row in answer["workflows"] if row["format"] == "skill"}
     path = os.path.join(root, INDEX)

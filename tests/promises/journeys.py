@@ -8,10 +8,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
 
+import fork_server
 from holdfast.cli.grammar import COMMANDS
 from holdfast.cli.parser import parse
 from workshop import SOURCE, Workshop
@@ -83,6 +85,36 @@ def _named(line, number):
     return f"{number:02}-{(pair if pair in MUTATING else line[0]).replace(' ', '-')}"
 
 
+def run_held(words, attach=None, given=None, **options):
+    """Run a program in a fork; call ``attach`` with its number while it waits to begin."""
+    with fork_server.Process(
+        words,
+        stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        hold=attach is not None,
+        **options,
+    ) as process:
+        if attach is not None:
+            attach(process.pid)
+            os.kill(process.pid, signal.SIGCONT)
+        out, err = process.communicate(given, timeout=120)
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def command(root, words, *, environment=None, **options):
+    """Run a command line of Holdfast in a fork; return how it ended."""
+    words = [sys.executable, "-m", "holdfast", *words]
+    return run_held(words, cwd=root, env=environment or ENVIRONMENT, text=True, **options)
+
+
+def ask(root, *words, environment=None):
+    """Return exit code and object of a command line."""
+    ended = command(root, [*words, "--json"], environment=environment)
+    assert ended.stdout, ended
+    return ended.returncode, json.loads(ended.stdout)
+
+
 def call(keeper, words):
     """One command line, by the surface's own way but with this keeper; what its receipt says."""
     args = parse(words)
@@ -101,7 +133,6 @@ class Site:
     def made(cls, root, *, git=True):
         site = cls(root)
         Workshop(site.root, git=git)
-        shutil.rmtree(os.path.join(site.root, ".git", "hooks"), ignore_errors=True)
         os.makedirs(os.path.join(site.root, "docs"), exist_ok=True)
         return site
 
@@ -133,7 +164,8 @@ class Site:
     def run(self, line, command_id=None, **options):
         """The same as a process of its own; exit code and the one JSON object it printed."""
         words = self.words(line, command_id) if command_id else line
-        ended = subprocess.run(
+        start = subprocess.run if options.get("preexec_fn") else fork_server.run
+        ended = start(
             [sys.executable, "-m", "holdfast", *words, "--json"],
             **{"cwd": self.root, "env": ENVIRONMENT, **options},
             capture_output=True,
@@ -144,10 +176,8 @@ class Site:
 
     def go(self, lines):
         """Carry out the lines, each in a process of its own and under its name as the id."""
-        from promises import zygote
-
         for name, line in lines:
-            code, answer = zygote.ask(self.root, *self.words(line, name))
+            code, answer = ask(self.root, *self.words(line, name))
             assert code == 0, answer
             self.workflow = answer["workflow"]["id"]
         return self

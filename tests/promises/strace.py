@@ -9,8 +9,10 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
+from contextlib import contextmanager
 
-from promises import zygote
+from promises.journeys import command
 
 STRACE = shutil.which("strace")
 CALLS = (
@@ -23,6 +25,7 @@ _CWD = re.compile(r"AT_FDCWD<[^>]*>")
 _SHARED = re.compile(r"F_SETLK, .*l_start=(?:120|128),")
 """SQLite's locks on writing the WAL, and on making the shared memory: stores stand between them."""
 _KILLED = -9
+POLL_S = 0.001
 
 
 def cannot_trace():
@@ -35,24 +38,25 @@ def cannot_trace():
     return "" if ended.returncode == _KILLED else f"strace cannot kill: {ended}"
 
 
-def under(log):
-    """What a command is put under to be traced, without the processes that it starts."""
-    return [STRACE, "-y", "-s", "8", "-o", log, "-e", "trace=" + ",".join(CALLS)]
-
-
-def run(root, log, words, *options, calls=CALLS):
-    """Run a command line under strace, with further options of strace; return how it ended."""
-    tracing = [STRACE, "-qq", "-y", "-s", "8", "-o", log, "-e", "trace=" + ",".join(calls)]
+@contextmanager
+def tracing(log, *options, calls=CALLS):
+    """Yield a function that has strace follow a process, with further options of strace."""
+    words = [STRACE, "-qq", "-y", "-s", "8", "-o", log, "-e", "trace=" + ",".join(calls), *options]
     tracers = []
 
     def attach(pid):
-        tracers.append(subprocess.Popen([*tracing, *options, "-p", str(pid)]))
+        tracers.append(subprocess.Popen([*words, "-p", str(pid)]))
         while not _is_traced(pid) and tracers[0].poll() is None:
-            os.sched_yield()
+            time.sleep(POLL_S)
 
-    ended = zygote.shared().command(root, words, attach)
+    yield attach
     tracers[0].wait()
-    return ended
+
+
+def run(root, log, words, *options, calls=CALLS):
+    """Run a command line under strace; return how it ended."""
+    with tracing(log, *options, calls=calls) as attach:
+        return command(root, words, attach=attach)
 
 
 def _is_traced(pid):

@@ -7,11 +7,11 @@ Python that finds the package there, also one that the test starts, applies the 
 
 import importlib
 import os
-import subprocess
 import sys
 
 import pytest
 
+import fork_server
 from promises.mutations import MUTATIONS
 from workshop import FULL, SOURCE
 
@@ -52,13 +52,12 @@ def outcome(package, mutation):
         environment["HOLDFAST_PROMISES"] = "full"
     paths = f"pythonpath={package} {TESTS}"
     flags = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", paths]
-    return subprocess.run(
+    return fork_server.run(
         [sys.executable, "-m", "pytest", *flags, mutation.test],
         cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
-        check=False,
         timeout=600,
     )
 

@@ -13,8 +13,8 @@ from itertools import product
 
 import pytest
 
-from promises import aftermath, power, strace, zygote
-from promises.journeys import PHASES, Site, journey
+from promises import aftermath, power, strace
+from promises.journeys import PHASES, Site, ask, journey
 from promises.traces import Trace
 from workshop import FULL, SEED, many, sampled
 
@@ -149,13 +149,13 @@ class Run:
 
     def answer(self, site, name):
         """Carry out one of the run's commands again, under its id; return the answer."""
-        code, answer = zygote.ask(site.root, *self.words[name])
+        code, answer = ask(site.root, *self.words[name])
         assert code == 0, answer
         return answer
 
     def goes_on(self, site, recorded=()):
         """Another workflow can be started; then records are right, and nothing is there twice."""
-        code, answer = zygote.ask(site.root, *AFTER)
+        code, answer = ask(site.root, *AFTER)
         assert code == 0, answer
         assert aftermath.complaints(site.root) == []
         ids = aftermath.ids(site.root)

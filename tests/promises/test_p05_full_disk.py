@@ -13,8 +13,8 @@ import pytest
 
 from holdfast import Keeper
 from holdfast.system.disk import Disk
-from promises import aftermath, strace, zygote
-from promises.journeys import PHASES, Site, journey
+from promises import aftermath, strace
+from promises.journeys import PHASES, Site, ask, journey
 from workshop import SEED, sampled
 
 pytestmark = pytest.mark.promise(5)
@@ -102,7 +102,7 @@ class Trial:
         assert aftermath.history(site.root) == self.after
 
     def goes_on(self, site):
-        code, answer = zygote.ask(site.root, *self.words)
+        code, answer = ask(site.root, *self.words)
         assert code == 0, answer
         assert aftermath.state_of(site.root, self.workflow) == self.state
         assert aftermath.complaints(site.root) == []
@@ -229,9 +229,7 @@ def test_what_is_recorded_is_answered_even_if_there_is_no_room_for_what_was_save
     receipt = Keeper(site.root, disk=disk).add_task("three", workflow=site.workflow, id="asked")
     assert disk.is_full
     assert any("next change" in note for note in receipt.notes)
-    code, answer = zygote.ask(
-        site.root, "task", "add", "three", "-w", site.workflow, "--id", "asked"
-    )
+    code, answer = ask(site.root, "task", "add", "three", "-w", site.workflow, "--id", "asked")
     assert (code, answer["seqs"]) == (0, receipt.seqs)
     assert aftermath.ids(site.root).count("asked") == 1
     assert aftermath.state_of(site.root, site.workflow)["reminders"] == ["be bold"]

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from promises import aftermath, zygote
-from promises.journeys import Site, journey
+from promises import aftermath
+from promises.journeys import Site, ask, journey
 from workshop import sampled
 
 pytestmark = pytest.mark.promise(5)
@@ -144,7 +144,7 @@ def test_a_full_file_system_can_still_be_read(lost, tiny, quick):
     for name in lost:
         os.unlink(os.path.join(site.home, name))
     Filler(tiny, 0)
-    code, answer = zygote.ask(site.root, "show")
+    code, answer = ask(site.root, "show")
     assert (code, answer["workflow"]["id"]) == (0, site.workflow), answer
     assert aftermath.errors(site.root) == []
 

@@ -5,30 +5,33 @@ Here callers ask again and again: from the same process and from others, after k
 and after commits that failed or only seemed to, with records taken away. The answer is the same.
 """
 
+import json
 import os
 import random
+import signal
 import sqlite3
+from bisect import bisect_left
 
 import pytest
 
 from holdfast import Fault, Refused
-from promises.forks import Forks
-from promises.journeys import PHASES, Site, call, journey
+from promises.journeys import PHASES, Site, call, command, journey
 from workshop import SEED, many, sampled
 
 pytestmark = pytest.mark.promise(7)
 
 ROUNDS = 30
 SEEDS = range(SEED, SEED + many(2, 24))
-MAX_STEPS = 60
+MAX_STEPS = 200
 """No command of these has more steps that can be its last."""
+SOON = 30
+"""A short command has about so many."""
 
 
-@pytest.fixture(scope="module")
-def forks():
-    started = Forks()
-    yield started
-    started.close()
+def ask_elsewhere(root, words, dies_at=None):
+    """Return the object of a command line in its own process, or that it died before a step."""
+    ended = command(root, [*words, "--json"], dies_at=dies_at)
+    return {"died": True} if ended.returncode == -signal.SIGKILL else json.loads(ended.stdout)
 
 
 class _Doubtful:
@@ -60,8 +63,8 @@ def doubtful(keeper, *, is_done):
 class Caller:
     """Somebody who asks, does not always hear the answer, and asks again."""
 
-    def __init__(self, site, forks, lots):
-        self.site, self.forks, self.lots = site, forks, lots
+    def __init__(self, site, lots):
+        self.site, self.lots = site, lots
         self.keeper = site.keeper()
         self.lines = {}
         self.answers = {}
@@ -85,11 +88,11 @@ class Caller:
         return self.site.do(self.lines[name], name).seqs
 
     def elsewhere(self, name):
-        return self.forks.run(self.site.root, self.words(name))["seqs"]
+        return ask_elsewhere(self.site.root, self.words(name))["seqs"]
 
     def dying(self, name):
-        at = self.lots.randint(1, MAX_STEPS // 2)
-        return self.forks.run(self.site.root, self.words(name), at).get("seqs")
+        at = self.lots.randint(1, SOON)
+        return ask_elsewhere(self.site.root, self.words(name), at).get("seqs")
 
     def failing(self, name):
         keeper = doubtful(self.site.keeper(), is_done=self.lots.random() < 0.5)
@@ -106,10 +109,10 @@ class Caller:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_many_attempts_under_one_id_are_one_event(seed, quick, forks, tally):
+def test_many_attempts_under_one_id_are_one_event(seed, quick, tally):
     lots = random.Random(seed)
     site = Site.made(os.path.join(quick, "site"))
-    caller = Caller(site, forks, lots)
+    caller = Caller(site, lots)
     site.do(["start", "dev", "the subject"], "first")
     for number in range(ROUNDS):
         name = f"ask-{number}"
@@ -160,15 +163,28 @@ def test_every_command_twice_is_every_command_once(recipe, quick):
     assert site.ids() == names
 
 
+def steps_of(base, line, folder):
+    """Return how many steps a command has: the last one that it can be killed at."""
+
+    def is_survived(step):
+        site = base.copy(folder)
+        answer = ask_elsewhere(site.root, site.words(line, "asked"), step)
+        site.drop()
+        return "died" not in answer
+
+    return bisect_left(range(1, MAX_STEPS), True, key=is_survived)
+
+
 @pytest.mark.parametrize("number", [0, 5, 9, 21])
-def test_a_command_killed_at_any_step_is_applied_once_by_its_retry(number, quick, forks, tally):
+def test_a_command_killed_at_any_step_is_applied_once_by_its_retry(number, quick, tally):
     base = Site.made(os.path.join(quick, "base")).go(journey("dev")[:number])
     _, line = journey("dev")[number]
     died = attempts = 0
-    for at in sampled(range(1, MAX_STEPS), 8, f"{number}"):
+    steps = steps_of(base, line, os.path.join(quick, "copy"))
+    for at in sampled(range(1, steps + 1), 8, f"{number}"):
         site = base.copy(os.path.join(quick, "copy"))
         words = site.words(line, "asked")
-        answers = [forks.run(site.root, words, at), *(forks.run(site.root, words) for _ in "12")]
+        answers = [ask_elsewhere(site.root, words, dies_at) for dies_at in (at, None, None)]
         attempts += 3
         died += "died" in answers[0]
         assert answers[1]["seqs"] == answers[2]["seqs"]
@@ -176,7 +192,7 @@ def test_a_command_killed_at_any_step_is_applied_once_by_its_retry(number, quick
         assert site.ids().count("asked") == 1
         check_sound(site)
         site.drop()
-    assert died
+    assert died == attempts / 3
     tally("retries", attempts=attempts, killed=died)
 
 

@@ -47,7 +47,7 @@ os.read(0, 1)
 STOPPED = """\
 import os, signal, sys
 from holdfast import Keeper
-from promises.forks import STEPS
+from fork_server import STEPS
 
 steps = 0
 

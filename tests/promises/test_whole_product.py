@@ -53,7 +53,7 @@ class Trial:
         self.log = os.path.join(folder, "strace.log")
         self.before = self.scene.history()
         smooth = self.copy("smooth")
-        ended = smooth.run(step, *strace.under(self.log))
+        ended = smooth.run_traced(step, self.log)
         assert ended.returncode == 0, ended
         self.points = strace.points_in(self.log, smooth.root)
         self.after, self.names = smooth.history(), smooth.names()
@@ -62,16 +62,16 @@ class Trial:
     def copy(self, name):
         return self.scene.copy(os.path.join(self.folder, name))
 
-    def disturbed(self, point, *under):
+    def disturbed(self, point, *options):
         """The step, disturbed at a point, and all that must be true of what it leaves."""
         # The same length of name: the calls are those of the smooth run.
         scene = self.copy("rugged")
         try:
-            ended = scene.run(self.step, *strace.under(self.log), *under)
+            ended = scene.run_traced(self.step, self.log, *options)
             self._left(scene)
             self._again(scene)
         except Exception as error:
-            raise AssertionError(f"seed {SEED}: {self.step.name} at {point} {under}") from error
+            raise AssertionError(f"seed {SEED}: {self.step.name} at {point} {options}") from error
         finally:
             scene.drop()
         return ended

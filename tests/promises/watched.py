@@ -20,8 +20,8 @@ _LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += +(-?\d+)(?:<(.*)>)?(?: .*)?$")
 _PATH = re.compile(r'(?:AT_FDCWD<([^>]*)>|\d+<([^>]*)>)?,? ?"((?:[^"\\]|\\.)*)"')
 _WRITING = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND")
 DEADLINE_S = 20
-LIMITED = ("/bin/sh", "-c", 'ulimit -v 4194304; exec "$@"', "sh")
-"""Whoever reads what has no end is to fail at four gigabytes, not the machine."""
+LIMITED = ("/bin/sh", "-c", 'ulimit -v 1048576; exec "$@"', "sh")
+"""Whoever reads what has no end is to fail at one gigabyte, not the machine."""
 
 
 class Call:

@@ -16,8 +16,8 @@ import holdfast
 from holdfast.hooks.handlers import EVENTS
 from holdfast.mcp.workflow_tools import TOOLS
 from mcp_client import STATELESS
-from promises import zygote
-from promises.journeys import INDEX, told
+from promises import strace
+from promises.journeys import INDEX, command, run_held, told
 from story import FOUND, PAGE, STORY
 from workshop import SOURCE
 
@@ -147,18 +147,21 @@ class Scene:
         fields = {"session_id": "session-1", "cwd": self.root, "hook_event_name": step.name}
         return json.dumps({**fields, **TOLD_HOOKS}).encode()
 
-    def run(self, step, *under):
-        """The step as a process, perhaps under another program; how it ended."""
-        return subprocess.run(
-            [*under, *step.words],
-            cwd=self.root, env=environment(self.root), input=self.given(step),
-            capture_output=True, check=False, timeout=120,
-        )  # fmt: skip
+    def run(self, step, attach=None):
+        """Run the step as a process; call ``attach`` with its number while it waits to begin."""
+        return run_held(
+            step.words, attach, self.given(step), cwd=self.root, env=environment(self.root)
+        )
+
+    def run_traced(self, step, log, *options):
+        """Run the step under strace, with further options of strace."""
+        with strace.tracing(log, *options) as attach:
+            return self.run(step, attach)
 
     def ask(self, *words):
         """A command line in a forked process, for speed: its exit code and its object."""
         words = in_json(words)
-        ended = zygote.shared().command(self.root, words, environment=environment(self.root))
+        ended = command(self.root, words, environment=environment(self.root))
         assert ended.stdout, ended
         return ended.returncode, json.loads(ended.stdout)
 
@@ -194,7 +197,7 @@ def _exported(root):
     scene = Scene(root)
     code, answer = scene.ask("start", "dev", "elsewhere.md", "--task", "one")
     assert code == 0, answer
-    return zygote.shared().command(root, ["export"], environment=environment(root)).stdout
+    return command(root, ["export"], environment=environment(root)).stdout
 
 
 class Scenes:

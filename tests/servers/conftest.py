@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-from acceptance.conftest import DROP_RIGHTS, an_environment
+import fork_server
+from acceptance.conftest import an_environment
+from git_template import make_repository
 from mcp_client import Client
 
 
@@ -17,11 +19,11 @@ class Shop:
         self.environment = environment
         self._open = []
 
-    def server(self, *words, stateless=False, rights=True, **environment):
+    def server(self, *words, stateless=False, fresh=False, rights=True, **environment):
         told = {**self.environment, **environment}
-        under = () if rights else (sys.executable, "-c", DROP_RIGHTS)
+        wishes = {} if rights else {"rights": False}
         folder = str(self.folder)
-        client = Client(folder, told, "mcp", *words, stateless=stateless, under=under)
+        client = Client(folder, told, "mcp", *words, stateless=stateless, fresh=fresh, **wishes)
         self._open.append(client)
         return client
 
@@ -29,12 +31,11 @@ class Shop:
         return self.server("memory", MEMORY_FILE_PATH=str(self.folder / name), **options)
 
     def holdfast(self, *words):
-        done = subprocess.run(
+        done = fork_server.run(
             [sys.executable, "-m", "holdfast", *words, "--json"],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
-            check=False,
             stdin=subprocess.DEVNULL,
         )
         return json.loads(done.stdout)
@@ -61,7 +62,7 @@ def shop(tmp_path):
     folder, home = tmp_path / "work", tmp_path / "home"
     folder.mkdir()
     home.mkdir()
-    subprocess.run(["git", "init", "-q", "-b", "main", folder], check=True)
+    make_repository(folder)
     opened = Shop(folder, {**an_environment(home), "HOLDFAST_MEMORY": "off"})
     yield opened
     opened.close()

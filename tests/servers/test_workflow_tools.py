@@ -303,4 +303,5 @@ def test_what_a_session_holds_its_own_server_may_change(shop):
     shop.environment = environment
     shop.holdfast("start", "dev", "a.md")
     del environment["CLAUDE_CODE_SESSION_ID"], environment["CLAUDE_PID"]
-    assert shop.server().call("task", action="add", text="mine")["ok"]
+    server = shop.server(fresh=True)
+    assert server.call("task", action="add", text="mine")["ok"]

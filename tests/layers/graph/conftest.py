@@ -1,7 +1,6 @@
-import subprocess
-
 import pytest
 
+from git_template import make_repository
 from holdfast import Keeper
 from holdfast.layers.graph.store import GraphStore
 
@@ -39,7 +38,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.delenv("HOLDFAST_GRAPH", raising=False)
     folder = tmp_path / "work"
     folder.mkdir()
-    subprocess.run(["git", "init", "-q", "-b", "main", folder], check=True)
+    make_repository(folder)
     return folder
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+import memory_forks
 from holdfast.errors import Fault, Refused
 from holdfast.layers.graph import mcp_client, mcp_delivery
 from holdfast.workspace import mcp_servers
 from holdfast.workspace.location import find
 
-SERVER = str(Path(__file__).resolve().parents[2] / "memory_server.py")
+SERVER = memory_forks.SERVER
 
 
 class Memory:
@@ -29,7 +30,8 @@ class Memory:
         monkeypatch.setenv("HOLDFAST_GRAPH", "mcp:memory")
 
     def set(self, *words, trusted=True):
-        self.write({"command": sys.executable, "args": [SERVER, str(self.file), *words]})
+        program, arguments = memory_forks.command(str(self.file), *words)
+        self.write({"command": program, "args": arguments})
         if trusted:
             self.trust()
 
@@ -112,7 +114,7 @@ def test_a_command_of_the_repository_is_not_run_before_a_person_approved_it(memo
     assert memory.calls() == []
     (wish,), _ = keeper().wishes()
     assert (wish.gate, wish.source, wish.approved) == ("mcp:memory", ".mcp.json", False)
-    assert SERVER in wish.command
+    assert memory_forks.__file__ in wish.command
     keeper().approve([wish.command])
     assert synced(keeper())[0]["status"] == "delivered"
     memory.set("--plain", trusted=False)
