@@ -20,7 +20,7 @@ STEPS = (
     *("move", "extend", "match", "lock", "remove_folder"),
 )
 TEAM = ".claude/settings.json"
-ALL_SKILLS = client_files.skills
+ALL_SKILLS = client_files.read_skills
 
 
 def dies_after(steps):
@@ -186,7 +186,7 @@ def two_skills(arguments):
 
 if __name__ == "__main__":
     if not FULL:
-        client_files.skills = two_skills
+        client_files.read_skills = two_skills
     place, scenario, with_file = sys.argv[1:]
     # Taking the hooks out again leaves other white space in this one: only the journal restores it.
     name = "an empty object over lines" if scenario == "dying_again" else "tabs"
