@@ -5,15 +5,28 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.errors import Fault, HoldfastError, Refused
+    from holdfast.initiatives.initiatives import Initiatives
     from holdfast.keeper import Keeper, Receipt
+    from holdfast.loops.loops import Loops
 
 __version__ = "0.1.0"
-__all__ = ["Fault", "HoldfastError", "Keeper", "Receipt", "Refused", "__version__"]
+__all__ = [
+    "Fault",
+    "HoldfastError",
+    "Initiatives",
+    "Keeper",
+    "Loops",
+    "Receipt",
+    "Refused",
+    "__version__",
+]
 
 _HOMES = {
     "Fault": "holdfast.errors",
     "HoldfastError": "holdfast.errors",
+    "Initiatives": "holdfast.initiatives.initiatives",
     "Keeper": "holdfast.keeper",
+    "Loops": "holdfast.loops.loops",
     "Receipt": "holdfast.keeper",
     "Refused": "holdfast.errors",
 }

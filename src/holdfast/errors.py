@@ -6,6 +6,10 @@ storage, so that the same trouble has the same code and the same words wherever 
 
 from __future__ import annotations
 
+import os
+
+_PLAIN_FOLDER = ".claude"
+"""The folder around a ledger outside git."""
 _AGAIN = "then run the same command again"
 
 
@@ -79,3 +83,29 @@ def newer_file(path: str, version: object) -> Fault:
 
 
 INSTALL_NEWER = "install the newer Holdfast: git pull in its checkout, then pip install ."
+
+
+def not_writable(folder: str, why: str) -> Fault:
+    """Return the fault of a folder that cannot be written, with the ways out."""
+    above = os.path.dirname(folder)
+    is_file = os.path.lexists(above) and not os.path.isdir(above)
+    mend = f"move {above} away, it is no folder" if is_file else ways_to_write(folder)
+    return Fault(
+        "not_writable",
+        f"Cannot write state files in {folder} ({why}) — workflow state will not persist",
+        mend,
+        path=folder,
+    )
+
+
+def ways_to_write(folder: str) -> str:
+    """Return what helps if a ledger's folder cannot be written.
+
+    In git's folder the cause is mostly a client's sandbox, and there are two ways out.
+    """
+    if os.path.basename(os.path.dirname(folder)) == _PLAIN_FOLDER:
+        return f"make {folder} writable"
+    return (
+        "allow it, in a terminal: holdfast init --agent codex (without Codex: make the folder "
+        "writable); or have it done outside the sandbox, by the tools of holdfast mcp or a person"
+    )

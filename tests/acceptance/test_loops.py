@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from holdfast import Keeper, Refused
+from holdfast import Keeper, Loops, Refused
 
 FOLDER = ".claude/iterative"
 
@@ -35,7 +35,7 @@ SLUGS = (
 
 
 def test_a_name_that_is_no_folder_is_refused_and_nothing_is_made(repo):
-    loops = Keeper(repo.path).loops()
+    loops = Loops(Keeper(repo.path))
     for slug in SLUGS:
         for ask in (loops.new, loops.next, loops.show, loops.archive, loops.rebuild):
             with pytest.raises(Refused, match="the name") as caught:

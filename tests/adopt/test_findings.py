@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from holdfast import Initiatives
 from holdfast.adopt import findings
 from holdfast.core.record_formats import FORMATS
 from holdfast.formats.aggregates import LOGS, log_of, stream_of
@@ -20,7 +21,7 @@ CHANGES = {
     "delegation": lambda keeper, word: keeper.delegations().record(word, outcome="ok"),
     "learning": lambda keeper, word: keeper.remember(word),
     "forge": lambda keeper, word: keeper.note_forge(word, "make"),
-    "initiatives": lambda keeper, word: keeper.initiatives().create(word, ["M1"]),
+    "initiatives": lambda keeper, word: Initiatives(keeper).create(word, ["M1"]),
 }
 
 

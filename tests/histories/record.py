@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 
+from holdfast import Initiatives, Loops
 from holdfast.formats.aggregates import aggregate_of, is_log, is_workflow
 from holdfast.keeper import Keeper
 
@@ -75,7 +76,7 @@ def live(root: str) -> Keeper:
     loop = keeper.start("loop-development", "search").state["id"]
     _iterate(keeper, loop)
     keeper.do("note_rebuild", {"found": ["git has no commit '4f5e6d7'"]}, workflow=loop)
-    keeper.loops().archive(loop)
+    Loops(keeper).archive(loop)
     reopened = keeper.start("loop-knowledge", "survey").state["id"]
     keeper.abandon(workflow=reopened)
     _adopt(root, keeper)
@@ -86,7 +87,7 @@ def live(root: str) -> Keeper:
 
 def _reach(root: str, keeper: Keeper) -> None:
     """Initiatives: one through its life, one recovered from a page."""
-    them = keeper.initiatives()
+    them = Initiatives(keeper)
     them.create("Tidy billing", ["M1: Map", "M2: Move"], files=True)
     them.start("M1")
     them.task("M1", "List readers", done=True)

@@ -3,7 +3,7 @@
 import json
 import os
 
-from holdfast import Keeper
+from holdfast import Initiatives, Keeper
 from holdfast.core import time as times
 from holdfast.layers.graph import pending_events
 
@@ -34,14 +34,14 @@ class Ground:
     def initiatives(self):
         """The library, one minute later."""
         self.later()
-        return self.keeper().initiatives()
+        return Initiatives(self.keeper())
 
     def begin(self, *, files=False, milestones=("M1: Map", "M2: Move", "M3: Ship")):
-        self.initiatives().create("Tidy billing", milestones, files=files)
+        Initiatives(self).create("Tidy billing", milestones, files=files)
         return self
 
     def one(self):
-        return self.keeper().initiatives().current()
+        return Initiatives(self.keeper()).current()
 
     def progress(self):
         return {each["id"]: each["status"] for each in self.one()["milestones"]}

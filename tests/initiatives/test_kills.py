@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from holdfast import Initiatives
 from holdfast.initiatives.status_yaml import Status
 from holdfast.system.disk import Disk
 from initiatives.ground import RECORD, Ground
@@ -44,7 +45,7 @@ def dies(ground, left, change):
     """Whether the command came to its end before its time was up."""
     disk = Mortal(left)
     try:
-        change(ground.keeper(disk=disk).initiatives())
+        change(Initiatives(ground.keeper(disk=disk)))
     except Died:
         return False
     return True
@@ -66,8 +67,8 @@ def test_whenever_a_command_dies_the_next_finds_sources_that_agree(tmp_path, nam
     while not survived:
         (tmp_path / str(points)).mkdir()
         ground = Ground(tmp_path / str(points)).begin(files=True)
-        ground.initiatives().start("M1")
-        ground.initiatives().task("M1", "list readers")
+        Initiatives(ground).start("M1")
+        Initiatives(ground).task("M1", "list readers")
         if name == "sync":
             ground.later(2)
             ground.edit_yaml(at=ground.now, status="blocked")
@@ -75,7 +76,7 @@ def test_whenever_a_command_dies_the_next_finds_sources_that_agree(tmp_path, nam
         survived = dies(ground, points, CHANGES[name])
         points += 3
         ground.later(1)
-        ground.initiatives().sync()
+        Initiatives(ground).sync()
         one = ground.one()
         ground.folder = (
             ground.folder if one["name"] == "Tidy billing" else f"{ground.folder}/../other"

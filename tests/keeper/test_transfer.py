@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import HoldfastError, Refused
+from holdfast import HoldfastError, Initiatives, Refused
 from workshop import FORMATS, SOURCE, Workshop, lines_of, types, without_time, worked_on
 
 
@@ -21,7 +21,7 @@ def shop(tmp_path):
         worked_on(shop.keeper(), record_format, f"the {record_format}")
     shop.keeper().remember("a learning", id="learned")
     shop.keeper().interviews().record("plan", 0.5)
-    shop.keeper().initiatives().create("Tidy", ["M1: Map"])
+    Initiatives(shop.keeper()).create("Tidy", ["M1: Map"])
     return shop
 
 
@@ -58,7 +58,7 @@ def test_a_whole_ledger_comes_back_elsewhere(shop, other):
     assert states(other) == states(shop)
     assert len(states(other)) == len(FORMATS)
     assert [entry["text"] for entry in other.keeper().learnings()] == ["a learning"]
-    assert "Tidy" in str(other.keeper().initiatives().show())
+    assert "Tidy" in str(Initiatives(other.keeper()).show())
     assert lines_of(other.keeper()) == []
     for row in other.keeper().workflows()[0]:
         assert os.path.exists(other.path(row["record"]))

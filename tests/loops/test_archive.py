@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Refused
+from holdfast import Loops, Refused
 from holdfast.core.workflow.state import is_active
 from holdfast.loops.progress_log import read_entries, without_cut_entries
 from promises.disks import CountingDisk
@@ -26,7 +26,7 @@ def shop(tmp_path):
 
 
 def opened(shop, slug="user-auth"):
-    loops = shop.keeper().loops()
+    loops = Loops(shop.keeper())
     loops.new(slug)
     loops.plan(slug, "T1: One")
     return loops
@@ -49,7 +49,7 @@ def test_a_finished_loop_goes_into_the_archive_whole(shop):
     assert shop.document(f"{PLACE}/state.json")["phase"] == "complete"
     assert "## Archived - " in shop.read(f"{PLACE}/progress.md").decode()
     with pytest.raises(Refused, match="is in the archive"):
-        shop.keeper().loops().archive("user-auth")
+        Loops(shop.keeper()).archive("user-auth")
 
 
 def test_an_unfinished_loop_is_archived_too_and_says_so(shop):
@@ -76,7 +76,7 @@ def repository(shop):
 
 
 def test_git_sees_the_pages_in_the_archive_and_not_the_record(repository):
-    repository.keeper().loops().archive("user-auth")
+    Loops(repository.keeper()).archive("user-auth")
     seen = seen_by_git(repository)
     assert "progress.md" in seen
     assert "state.json" not in seen
@@ -85,7 +85,7 @@ def test_git_sees_the_pages_in_the_archive_and_not_the_record(repository):
 def test_a_repair_leaves_records_out_of_git_that_were_archived_long_ago(repository):
     exclude = Path(repository.path(".git/info/exclude"))
     old = exclude.read_text()
-    repository.keeper().loops().archive("user-auth")
+    Loops(repository.keeper()).archive("user-auth")
     exclude.write_text(old)
     assert "state.json" in seen_by_git(repository)
     repository.keeper().repair()
@@ -110,15 +110,15 @@ def test_what_stands_in_the_archive_already_is_left_alone(shop):
 
 def test_an_archived_loop_comes_back_with_its_pages(shop):
     before = finished(shop).show().state
-    shop.keeper().loops().archive()
+    Loops(shop.keeper()).archive()
     receipt = shop.keeper().resume(workflow="user-auth")
     assert is_active(receipt.state)
     assert receipt.state["tasks"] == before["tasks"]
     assert shop.read(f"{HOME}/user-auth/notes of mine.txt") == b"mine"
     assert set(os.listdir(shop.path(HOME, "user-auth"))) >= PAGES
     assert not os.path.exists(shop.path(PLACE))
-    assert shop.keeper().loops().next()[0]["turn"] == "archive"
-    shop.keeper().loops().archive()
+    assert Loops(shop.keeper()).next()[0]["turn"] == "archive"
+    Loops(shop.keeper()).archive()
     assert set(os.listdir(shop.path(PLACE))) == {*PAGES, "notes of mine.txt"}
 
 
@@ -144,7 +144,7 @@ def test_a_folder_that_is_no_loop_of_ours_is_not_moved_into_the_archive(shop):
     finished(shop).archive()
     shop.write(f"{HOME}/user-auth/draft.md", b"a draft")
     with pytest.raises(Refused, match="is in the archive"):
-        shop.keeper().loops().archive("user-auth")
+        Loops(shop.keeper()).archive("user-auth")
     assert shop.read(f"{HOME}/user-auth/draft.md") == b"a draft"
 
 
@@ -189,10 +189,10 @@ def contents(shop, folder):
 def test_killed_at_any_moment_an_archive_is_finished_by_the_next_one(shop, tally):
     finished(shop)
     points = 0
-    for copy in killed_at_every_call(shop, lambda keeper: keeper.loops().archive("user-auth")):
+    for copy in killed_at_every_call(shop, lambda keeper: Loops(keeper).archive("user-auth")):
         before = contents(shop, f"{HOME}/user-auth")
         try:
-            copy.keeper().loops().archive("user-auth")
+            Loops(copy.keeper()).archive("user-auth")
         except Refused as refused:
             assert refused.code == "already"
         assert contents(copy, PLACE) == before
@@ -211,11 +211,11 @@ def test_killed_at_any_moment_an_archive_is_finished_by_the_next_one(shop, tally
 def test_killed_at_any_moment_a_return_is_finished_by_the_next_one(shop, tally):
     finished(shop)
     before = contents(shop, f"{HOME}/user-auth")
-    shop.keeper().loops().archive()
+    Loops(shop.keeper()).archive()
     points = 0
     for copy in killed_at_every_call(shop, lambda keeper: keeper.resume(workflow="user-auth")):
         copy.keeper().resume(workflow="user-auth")
-        copy.keeper().loops().show("user-auth")
+        Loops(copy.keeper()).show("user-auth")
         assert contents(copy, f"{HOME}/user-auth") == before
         assert not os.path.exists(copy.path(PLACE))
         points += 1
@@ -227,11 +227,11 @@ def test_killed_at_any_moment_an_iteration_is_neither_lost_nor_doubled(shop, tal
     points = 0
 
     def iterate(keeper):
-        keeper.loops().iterate("T1", did="some", remaining="more", id="turn-1")
+        Loops(keeper).iterate("T1", did="some", remaining="more", id="turn-1")
 
     for copy in killed_at_every_call(shop, iterate):
         iterate(copy.keeper())
-        state = copy.keeper().loops().show("user-auth").state
+        state = Loops(copy.keeper()).show("user-auth").state
         assert state["tasks"][0]["iterations_used"] == 1
         log = copy.read(f"{HOME}/user-auth/progress.md").decode()
         assert log.count("**Remaining:** more\n**Blockers:** None") == 1

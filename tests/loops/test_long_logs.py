@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from holdfast import Loops
 from holdfast.loops import progress_log
 from workshop import Workshop
 
@@ -19,7 +20,7 @@ def shop(tmp_path):
 
 @pytest.fixture
 def loops(shop):
-    loops = shop.keeper().loops()
+    loops = Loops(shop.keeper())
     loops.new("user-auth")
     loops.plan(None, "T1: One", max=900)
     for number in range(6):
@@ -105,7 +106,7 @@ def test_a_log_cut_off_anywhere_is_whole_again(shop, loops):
 def test_a_memory_of_another_ledger_hides_no_event(shop, loops):
     for path in glob.glob(shop.path(".git/holdfast/ledger.db*")):
         os.remove(path)
-    others = shop.keeper().loops()
+    others = Loops(shop.keeper())
     assert "came from elsewhere and is adopted" in others.settle().notes[0]
     others.iterate("T1", did="part 6", remaining="more")
     log = shop.read(PROGRESS).decode()

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from holdfast import Loops
 from holdfast.core.workflow.state import is_active
 from holdfast.system.disk import Disk
 from promises.disks import CountingDisk, RecordingDisk
@@ -61,7 +62,7 @@ def trees(tmp_path):
 
 def begun(trees, *, by_hand=True):
     """A loop in ``left`` with an iteration, and with what a person wrote on its pages."""
-    loops = trees.left.keeper().loops()
+    loops = Loops(trees.left.keeper())
     loops.new("auth", outcome="log in")
     loops.plan("auth", "T1: One")
     loops.iterate("T1", did="half", remaining="the rest")
@@ -85,7 +86,7 @@ def assert_all_went_along(trees, pages):
     pages = {path: data for path, data in pages.items() if "state.json" not in path}
     assert told(trees.main) == pages
     assert told(trees.left) == {}
-    state = trees.main.keeper().loops().show("auth").state
+    state = Loops(trees.main.keeper()).show("auth").state
     assert (state["worktree"], state["tasks"][0]["description"]) == (".", "Uno")
     assert b"by hand" in trees.main.read(f"{PAGES}/context.md")
     assert b"\nA remark.\n" in trees.main.read(f"{PAGES}/progress.md")
@@ -134,14 +135,14 @@ def test_what_is_no_file_in_the_place_of_a_page_is_not_taken_for_one(trees, kind
     {"folder": os.mkdir, "pipe": os.mkfifo, "link": lambda p: os.symlink("x", p)}[kind](place)
     trees.main.keeper().resume(workflow="auth")
     assert os.path.lexists(trees.main.path(PAGES, "tasks-2.md"))
-    assert trees.main.keeper().loops().show("auth").state["tasks"][0]["description"] == "Uno"
+    assert Loops(trees.main.keeper()).show("auth").state["tasks"][0]["description"] == "Uno"
 
 
 def test_a_new_loop_in_the_old_worktree_begins_with_nothing(trees):
     begun(trees)
     trees.main.keeper().resume(workflow="auth")
-    trees.main.keeper().loops().archive("auth")
-    state = trees.left.keeper().loops().new("auth").state
+    Loops(trees.main.keeper()).archive("auth")
+    state = Loops(trees.left.keeper()).new("auth").state
     assert state["tasks"] == []
     assert sorted(os.listdir(trees.left.path(PAGES))) == NAMES
 
@@ -150,20 +151,20 @@ def test_a_new_loop_in_the_old_worktree_begins_with_nothing(trees):
 @pytest.mark.parametrize("iterated", [False, True])
 def test_pages_of_an_earlier_loop_are_never_those_of_a_new_one(trees, runs, iterated):
     """Git, a copy or an older Holdfast may have left them."""
-    loops = trees.left.keeper().loops()
+    loops = Loops(trees.left.keeper())
     loops.new("auth", outcome="log in")
     loops.plan("auth", "T1: One")
     if iterated:
         loops.iterate("T1", did="half", remaining="the rest")
     pages = told(trees.left)
     trees.main.keeper().resume(workflow="auth")
-    trees.main.keeper().loops().archive("auth")
+    Loops(trees.main.keeper()).archive("auth")
     for _ in range(1, runs):
-        trees.main.keeper().loops().new("auth")
-        trees.main.keeper().loops().archive("auth")
+        Loops(trees.main.keeper()).new("auth")
+        Loops(trees.main.keeper()).archive("auth")
     for path, data in pages.items():
         trees.left.write(path, data)
-    receipt = trees.left.keeper().loops().new("auth", outcome="another thing")
+    receipt = Loops(trees.left.keeper()).new("auth", outcome="another thing")
     assert receipt.state["tasks"] == []
     assert b"another thing" in trees.left.read(f"{PAGES}/brief.md")
     assert f"pages of an earlier auth stood here, and are now in {ARCHIVED}" in receipt.notes
@@ -173,13 +174,13 @@ def test_pages_of_an_earlier_loop_are_never_those_of_a_new_one(trees, runs, iter
 
 def test_pages_that_a_person_prepared_are_taken_in_as_before(trees):
     trees.left.write(f"{PAGES}/tasks.md", b"# Mine\n\n## Tasks\n\n- [ ] **T1**: One\n")
-    state = trees.left.keeper().loops().new("auth").state
+    state = Loops(trees.left.keeper()).new("auth").state
     assert [task["description"] for task in state["tasks"]] == ["One"]
 
 
 def test_a_loop_comes_out_of_another_worktrees_archive_with_its_pages(trees):
     begun(trees)
-    trees.left.keeper().loops().archive("auth")
+    Loops(trees.left.keeper()).archive("auth")
     before = {path: data for path, data in trees.left.files().items() if ARCHIVED in path}
     receipt = trees.main.keeper().resume(workflow="auth")
     assert (receipt.state["worktree"], is_active(receipt.state)) == (".", True)
@@ -237,7 +238,7 @@ def resume(trees, disk):
 
 
 def open_anew(trees, disk):
-    trees.left.keeper(disk=disk).loops().new("auth")
+    Loops(trees.left.keeper(disk=disk)).new("auth")
 
 
 def test_killed_at_any_moment_the_move_is_finished_by_the_next_one(trees, tally):
@@ -258,10 +259,10 @@ def test_killed_at_any_moment_nothing_is_lost_wherever_somebody_goes_on(trees, t
     for copy in killed_at_every_call(trees, resume):
         everything = [*copy.left.files().values(), *copy.main.files().values()]
         assert all(text in everything for text in texts)
-        copy.left.keeper().loops().show("auth")
-        copy.left.keeper().loops().iterate("T1", did="more", remaining="a bit", slug="auth")
+        Loops(copy.left.keeper()).show("auth")
+        Loops(copy.left.keeper()).iterate("T1", did="more", remaining="a bit", slug="auth")
         copy.main.keeper().resume(workflow="auth")
-        state = copy.main.keeper().loops().show("auth").state
+        state = Loops(copy.main.keeper()).show("auth").state
         assert (state["worktree"], state["tasks"][0]["iterations_used"]) == (".", 2)
         found = b"\n".join(told(copy.main).values())
         for text in (b"mine", b"deep", b"by hand", b"Uno", b"A remark."):
@@ -273,13 +274,13 @@ def test_killed_at_any_moment_nothing_is_lost_wherever_somebody_goes_on(trees, t
 def test_killed_at_any_moment_a_new_loop_has_nothing_of_an_earlier_one(trees, tally):
     pages = begun(trees)
     resume(trees, Disk())
-    trees.main.keeper().loops().archive("auth")
+    Loops(trees.main.keeper()).archive("auth")
     for path, data in pages.items():
         trees.left.write(path, data)
     points = 0
     for copy in killed_at_every_call(trees, open_anew):
         open_anew(copy, Disk())
-        assert copy.left.keeper().loops().show("auth").state["tasks"] == []
+        assert Loops(copy.left.keeper()).show("auth").state["tasks"] == []
         assert b"mine" in copy.left.files().values()
         points += 1
     tally("kills while pages of an earlier loop are put away", points=points)

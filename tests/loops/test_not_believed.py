@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from holdfast import Loops
 from workshop import Workshop
 
 pytestmark = pytest.mark.promise(10)
@@ -18,7 +19,7 @@ def shop(tmp_path):
 
 
 def opened(shop, *units):
-    loops = shop.keeper().loops()
+    loops = Loops(shop.keeper())
     loops.new("user-auth", task="User auth")
     for unit in units:
         loops.plan("user-auth", unit)
@@ -88,7 +89,7 @@ def test_lessons_are_not_read_through_a_link_out_of_the_workspace(shop):
     shop.write("../away/theirs-20260101/guardrails.md", lesson)
     os.makedirs(shop.path(HOME))
     os.symlink(shop.path("..", "away"), shop.path(HOME, "archive"))
-    loops = shop.keeper().loops()
+    loops = Loops(shop.keeper())
     assert loops.new("one", outcome="log in").notes == []
     os.remove(shop.path(HOME, "archive"))
     os.mkdir(shop.path(HOME, "archive"))

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from holdfast import Loops
 from holdfast.system.disk import Disk
 from loops.test_page_files import HOME, TASKS, edit, finish, opened, units
 from workshop import Workshop
@@ -62,7 +63,7 @@ def test_a_loop_that_another_tool_began_goes_on_with_what_its_pages_tell(shop):
     shop.write(f"{folder}/tasks.md", FOREIGN_TASKS.encode())
     log = b"# Progress Log\n\n## T1 - Iteration 1 - 2026-01-14T10:40:00Z\n**Did:** all of it\n"
     shop.write(f"{folder}/progress.md", log)
-    loops = shop.keeper().loops()
+    loops = Loops(shop.keeper())
     for look in (loops.show, loops.settle):
         found = units(look("user-auth"))
         assert found["T1"]["description"] == "The model"
@@ -108,10 +109,10 @@ class Busy(Disk):
 def test_what_an_editor_saves_while_a_command_runs_is_taken_in_by_the_next(shop, moment):
     opened(shop, "T1: One", "T2: Two")
     text = shop.read(TASKS).decode().replace("criteria of T2", "saved just now")
-    loops = shop.keeper(disk=Busy(shop.path(TASKS), text, moment)).loops()
+    loops = Loops(shop.keeper(disk=Busy(shop.path(TASKS), text, moment)))
     loops.iterate("T1", did="some", remaining="more")
     assert "saved just now" in shop.read(TASKS).decode()
-    found = units(shop.keeper().loops().settle())
+    found = units(Loops(shop.keeper()).settle())
     assert found["T2"]["criteria"] == "saved just now"
     assert found["T1"]["iterations_used"] == 1
     assert "1 in progress" in shop.read(TASKS).decode()

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from holdfast import Refused
+from holdfast import Loops, Refused
 from holdfast.loops import pages
 from workshop import Workshop
 
@@ -20,7 +20,7 @@ def shop(tmp_path):
 
 
 def opened(shop, *units, slug="user-auth", mode="development", **options):
-    loops = shop.keeper().loops()
+    loops = Loops(shop.keeper())
     loops.new(slug, mode, task="User auth", **options)
     for unit in units:
         loops.plan(slug, unit, criteria=f"criteria of {unit[:2]}")
@@ -132,7 +132,7 @@ def test_a_look_shows_what_the_next_change_takes_in_and_changes_nothing(shop):
     shop.write(PROGRESS, b"# Progress Log\n")
     files, events = shop.files(without=()), len(shop.keeper().log())
     for _ in range(2):
-        receipt = shop.keeper().loops().show()
+        receipt = Loops(shop.keeper()).show()
         assert [task["id"] for task in receipt.state["tasks"]] == ["T1", "T2", "T3"]
         assert units(receipt)["T1"]["description"] == "Add the user"
         assert [one["name"] for one in receipt.state["guardrails"]] == ["Names"]
@@ -143,11 +143,11 @@ def test_a_look_shows_what_the_next_change_takes_in_and_changes_nothing(shop):
         added, removed = receipt.notes[2:]
         assert added.startswith("tasks.md: taken in by the next change: T3 (")
         assert removed.startswith("tasks.md: T2 was taken out and comes back with the next change")
-        shop.keeper().loops().next()
-        shop.keeper().loops().all()
+        Loops(shop.keeper()).next()
+        Loops(shop.keeper()).all()
     assert (shop.files(without=()), len(shop.keeper().log())) == (files, events)
     before = receipt.state
-    after = shop.keeper().loops().iterate("T1", did="more", remaining="a bit").state
+    after = Loops(shop.keeper()).iterate("T1", did="more", remaining="a bit").state
     assert (after["guardrails"], units(receipt)["T3"]) == (before["guardrails"], after["tasks"][2])
     assert shop.read(PROGRESS).count(b"## T1 - Iteration") == 2
 
@@ -272,7 +272,7 @@ def test_two_lessons_of_one_name_are_both_kept(shop):
 
 
 def test_the_context_is_refused_with_its_count_when_it_is_too_long(shop):
-    loops = shop.keeper().loops()
+    loops = Loops(shop.keeper())
     with pytest.raises(Refused, match=r"would have 2\d\d words, and must have fewer than 200"):
         loops.new("long", outcome="word " * 199)
     assert not os.path.exists(shop.path(HOME))
@@ -331,7 +331,7 @@ def test_an_entry_that_somebody_removed_is_written_again_and_the_state_can_be_re
 def test_a_loop_that_ended_makes_room_for_a_new_one_of_its_name(shop):
     opened(shop, "T1: One")
     shop.keeper().abandon("no time", workflow="user-auth")
-    receipt = shop.keeper().loops().new("user-auth", task="Again")
+    receipt = Loops(shop.keeper()).new("user-auth", task="Again")
     assert receipt.state["tasks"] == []
     assert "the user-auth that had ended was put into the archive" in receipt.notes
     archived = shop.document(f"{HOME}/archive/user-auth-20260217/state.json")
@@ -340,7 +340,7 @@ def test_a_loop_that_ended_makes_room_for_a_new_one_of_its_name(shop):
 
 def test_one_name_is_one_loop(shop):
     opened(shop)
-    loops = shop.keeper().loops()
+    loops = Loops(shop.keeper())
     with pytest.raises(Refused, match="is the name of a workflow of loop-development"):
         loops.new("user-auth", "knowledge")
     shop.keeper().start("planning", "a move")
@@ -361,7 +361,7 @@ def test_going_on_with_an_active_loop_changes_nothing_of_it(shop):
 def test_a_plan_written_before_the_loop_was_opened_is_its_plan(shop):
     page = "# Mine\n\n## Tasks\n\n- [ ] **T1**: One\n- [ ] **T2**: Two\n  - Depends: T1\n"
     shop.write(TASKS, page.encode())
-    receipt = shop.keeper().loops().new("user-auth")
+    receipt = Loops(shop.keeper()).new("user-auth")
     assert list(units(receipt)) == ["T1", "T2"]
     assert shop.read(TASKS).decode().startswith("# Mine\n")
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from holdfast import Refused
+from holdfast import Loops, Refused
 from holdfast.core.loop_turn import turn_of
 from workshop import Workshop
 
@@ -22,7 +22,7 @@ def shop(tmp_path):
 
 
 def opened(shop, mode="development", *units):
-    loops = shop.keeper().loops()
+    loops = Loops(shop.keeper())
     loops.new("user-auth", mode, task="User auth", outcome="People can log in", domain="feature")
     for unit in units:
         loops.plan(None, unit, criteria=f"criteria of {unit[:2]}", max=3)
@@ -81,7 +81,7 @@ def test_after_an_interruption_the_next_session_has_unit_iteration_and_what_rema
     assert "REMAINING: its tests" in briefing
     assert "BLOCKERS: no fixture" in briefing
     assert "holdfast loop next" in briefing
-    turn, _ = shop.keeper().loops().next()
+    turn, _ = Loops(shop.keeper()).next()
     assert (turn["unit"], turn["iteration"], turn["remaining"]) == ("T1", 2, "its tests")
 
 
@@ -170,7 +170,7 @@ def test_with_the_ledger_gone_the_pages_give_the_same_state(shop, mode, record):
     loops = lived(shop, mode)
     before, brief = shop.document(STATE), loops.show().state
     without_ledger(shop, record=record)
-    receipt = shop.keeper().loops().rebuild()
+    receipt = Loops(shop.keeper()).rebuild()
     assert told(shop.document(STATE)) == told(before)
     assert [note for note in receipt.notes if "discrepancy" in note] == []
     for key in ("tasks", "guardrails", "context", "title", "phase", "current_task"):
@@ -182,7 +182,7 @@ def test_with_the_ledger_gone_the_pages_give_the_same_state(shop, mode, record):
 def test_with_the_ledger_gone_the_record_alone_is_enough_too(shop):
     before = lived(shop).show().state
     without_ledger(shop)
-    after = shop.keeper().loops().show("user-auth").state
+    after = Loops(shop.keeper()).show("user-auth").state
     assert (after["tasks"], after["guardrails"]) == (before["tasks"], before["guardrails"])
     assert turn_of(after)[0]["id"] == "T2"
 
@@ -208,7 +208,7 @@ def test_a_log_cut_inside_an_entry_is_made_whole_and_nothing_is_lost(shop, share
     loops.settle()
     assert shop.read(PROGRESS).startswith(whole[: int(len(whole) * share)])
     without_ledger(shop, record=False)
-    receipt = shop.keeper().loops().rebuild("user-auth")
+    receipt = Loops(shop.keeper()).rebuild("user-auth")
     assert told(shop.document(STATE)) == told(before)
     assert [note for note in receipt.notes if "discrepancy" in note] == []
 
@@ -220,7 +220,7 @@ def test_a_log_cut_with_the_ledger_gone_gives_what_it_still_tells(shop):
     whole = shop.read(PROGRESS)
     shop.write(PROGRESS, whole[: whole.index(b"**Signal") + 14])
     without_ledger(shop, record=False)
-    receipt = shop.keeper().loops().rebuild("user-auth")
+    receipt = Loops(shop.keeper()).rebuild("user-auth")
     unit = units(receipt.state)["T1"]
     assert (unit["status"], unit["iterations_used"]) == ("in_progress", 2)
     assert any("is not the signal of T1" in note for note in receipt.notes)
@@ -230,15 +230,15 @@ def test_a_lost_loop_is_not_overwritten_by_a_new_one(shop):
     lived(shop)
     without_ledger(shop, record=False)
     with pytest.raises(Refused, match="has the log of a loop that is not known here") as caught:
-        shop.keeper().loops().new("user-auth")
+        Loops(shop.keeper()).new("user-auth")
     assert caught.value.hint == "holdfast loop rebuild user-auth"
 
 
 def test_there_must_be_something_to_rebuild_from(shop):
     with pytest.raises(Refused, match="has neither units nor a log"):
-        shop.keeper().loops().rebuild("nothing")
+        Loops(shop.keeper()).rebuild("nothing")
     with pytest.raises(Refused, match="loops with a folder here: none"):
-        shop.keeper().loops().rebuild()
+        Loops(shop.keeper()).rebuild()
 
 
 def test_an_unreadable_record_with_the_ledger_gone_is_kept_aside(shop):
@@ -246,7 +246,7 @@ def test_an_unreadable_record_with_the_ledger_gone_is_kept_aside(shop):
     before = told(shop.document(STATE))
     without_ledger(shop)
     shop.write(STATE, b'{"torn": ')
-    shop.keeper().loops().rebuild("user-auth")
+    Loops(shop.keeper()).rebuild("user-auth")
     assert told(shop.document(STATE)) == before
     assert list(shop.beside(STATE).values()) == [b'{"torn": ']
 
@@ -263,7 +263,7 @@ def test_a_log_cut_inside_a_character_still_tells_all_before(shop):
     assert told(shop.document(STATE)) == told(before)
     shop.write(PROGRESS, whole[: whole.index("ü".encode()) + 1])
     without_ledger(shop, record=False)
-    done = units(shop.keeper().loops().rebuild("user-auth").state)
+    done = units(Loops(shop.keeper()).rebuild("user-auth").state)
     assert (done["T1"]["status"], done["T2"]["iterations_used"]) == ("completed", 1)
 
 
@@ -283,9 +283,9 @@ def test_without_a_log_that_can_be_read_nothing_is_taken_back(shop, is_known):
     if not is_known:
         without_ledger(shop, record=False)
     with pytest.raises(Refused, match=r"progress.md is no file that can be read") as caught:
-        shop.keeper().loops().rebuild("user-auth")
+        Loops(shop.keeper()).rebuild("user-auth")
     assert caught.value.hint.endswith("then: holdfast loop rebuild user-auth")
     os.rmdir(shop.path(PROGRESS))
     os.rename(shop.path("log.md"), shop.path(PROGRESS))
-    after = shop.keeper().loops().rebuild("user-auth").state
+    after = Loops(shop.keeper()).rebuild("user-auth").state
     assert units(after)["T1"]["status"] == units(before)["T1"]["status"] == "confirming"

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from holdfast import Keeper
+from holdfast import Keeper, Loops
 from holdfast.errors import Fault
 from holdfast.layers.graph import mcp_client, mcp_delivery
 from holdfast.layers.memory.section import Section
@@ -23,9 +23,9 @@ def shop(tmp_path):
 
 
 def looped(shop, *units):
-    shop.keeper().loops().new("lo")
+    Loops(shop.keeper()).new("lo")
     for unit in units:
-        shop.keeper().loops().plan("lo", unit)
+        Loops(shop.keeper()).plan("lo", unit)
     return shop
 
 
@@ -52,12 +52,12 @@ def test_a_page_that_killed_writers_left_behind_is_no_edit(shop):
         return "pages/lo.json" in path and b"first words" in shop.read(page)
 
     with pytest.raises(Died):
-        shop.keeper(disk=Mortal(is_written)).loops().plan("lo", "T1: first words")
+        Loops(shop.keeper(disk=Mortal(is_written))).plan("lo", "T1: first words")
     disk = Mortal(lambda path: path.endswith(".tasks.md.holdfast"))
     with pytest.raises(Died):
-        shop.keeper(disk=disk).loops().plan("lo", "T1: better")
+        Loops(shop.keeper(disk=disk)).plan("lo", "T1: better")
     assert b"first words" in shop.read(page)
-    state = shop.keeper().loops().settle("lo").state
+    state = Loops(shop.keeper()).settle("lo").state
     assert [task["description"] for task in state["tasks"]] == ["better"]
     assert b"better" in shop.read(page)
 
@@ -65,10 +65,10 @@ def test_a_page_that_killed_writers_left_behind_is_no_edit(shop):
 def test_what_a_page_shows_by_itself_is_no_edit_when_nobody_remembers_it(shop):
     looped(shop, "T1: one")
     shop.keeper().add_task("two", workflow="lo")
-    shop.keeper().loops().settle("lo")
+    Loops(shop.keeper()).settle("lo")
     os.unlink(shop.path(".git/holdfast/pages/lo.json"))
     before = len(shop.keeper().log())
-    shop.keeper().loops().settle("lo")
+    Loops(shop.keeper()).settle("lo")
     assert len(shop.keeper().log()) == before
 
 
@@ -76,7 +76,7 @@ def test_an_edit_of_a_page_is_still_one(shop):
     looped(shop, "T1: first words")
     page = f"{PAGES}/tasks.md"
     shop.write(page, shop.read(page).replace(b"first words", b"by hand"))
-    assert shop.keeper().loops().settle("lo").state["tasks"][0]["description"] == "by hand"
+    assert Loops(shop.keeper()).settle("lo").state["tasks"][0]["description"] == "by hand"
 
 
 def left_certain(disk):
@@ -95,7 +95,7 @@ def test_what_people_wrote_beside_a_loop_survives_a_power_cut_after_it_was_archi
     looped(shop, "T1: one")
     shop.write(f"{PAGES}/notes.md", b"written by a person")
     disk = RecordingDisk(shop.root)
-    shop.keeper(disk=disk).loops().archive("lo")
+    Loops(shop.keeper(disk=disk)).archive("lo")
     assert all(b"written by a person" in left for left in left_certain(disk))
 
 
@@ -104,7 +104,7 @@ def test_what_people_wrote_into_a_page_survives_a_power_cut_after_it_was_patched
     page = f"{PAGES}/tasks.md"
     shop.write(page, shop.read(page) + b"\nwritten by a person\n")
     disk = RecordingDisk(shop.root)
-    shop.keeper(disk=disk).loops().plan("lo", "T2: two")
+    Loops(shop.keeper(disk=disk)).plan("lo", "T2: two")
     assert all(b"written by a person" in left for left in left_certain(disk))
 
 
@@ -113,12 +113,12 @@ def test_an_archive_that_was_recorded_is_not_said_to_have_failed(shop):
     counting = FailingDisk(None)
     probe = Workshop(f"{shop.root}-probe")
     looped(probe, "T1: one")
-    probe.keeper(disk=counting).loops().archive("lo")
+    Loops(probe.keeper(disk=counting)).archive("lo")
     tried = 0
     for at in range(1, len(counting.calls) + 1):
         copy = looped(Workshop(f"{shop.root}-{at}"), "T1: one")
         try:
-            copy.keeper(disk=FailingDisk(at, 5, once=True)).loops().archive("lo", id="archived")
+            Loops(copy.keeper(disk=FailingDisk(at, 5, once=True))).archive("lo", id="archived")
         except Fault as fault:
             recorded = [event["id"] for event in copy.keeper().log()].count("archived")
             assert not recorded or fault.code in ("record_behind", "unknown_outcome"), fault
@@ -195,13 +195,13 @@ def test_an_edit_saved_while_a_session_is_bound_is_in_the_record(shop, way):
     state = open_workflow(shop.keeper(), "skill")
     shop.keeper(session="other").start("tdd", "something else")
     keeper = shop.keeper(session="mine")
-    bind = keeper._session.binding
+    bind = keeper.access.binding
 
     def binding(tx, found):
         shop.edit(state["record"], lambda document: document.update({"x-note": "by hand"}))
         return bind(tx, found)
 
-    keeper._session.binding = binding
+    keeper.access.binding = binding
     if way == "resume":
         keeper.resume(workflow=state["id"])
     else:
@@ -224,7 +224,7 @@ def test_an_edit_of_a_completed_copy_that_is_saved_after_a_resume_completes_noth
 
 def test_what_cannot_be_read_where_an_archived_loop_stands_is_kept_by_a_resume(shop):
     looped(shop, "T1: one")
-    record = shop.keeper().loops().archive("lo").state["record"]
+    record = Loops(shop.keeper()).archive("lo").state["record"]
     shop.write(record, b'{"by hand": ')
     notes = shop.keeper().resume(workflow="lo").notes
     kept = [path for path, data in shop.files().items() if data == b'{"by hand": ']

@@ -102,7 +102,7 @@ def _unknown(original):
     """Say of a copy that it cannot be made."""
 
     def open_copy(self):
-        from holdfast.storage.database import not_writable
+        from holdfast.errors import not_writable
 
         raise not_writable(self.folder, "no shared memory")
 

@@ -19,8 +19,8 @@ once.
 """
 HOMES = {
     "Keeper": ("holdfast.keeper", "`from holdfast import Keeper`; one for each folder and session"),
-    "Loops": ("holdfast.loops.loops", "`keeper.loops()`"),
-    "Initiatives": ("holdfast.initiatives.initiatives", "`keeper.initiatives()`"),
+    "Loops": ("holdfast.loops.loops", "`Loops(keeper)`"),
+    "Initiatives": ("holdfast.initiatives.initiatives", "`Initiatives(keeper)`"),
     "Interviews": ("holdfast.keeper.logs", "`keeper.interviews()`"),
     "Delegations": ("holdfast.keeper.logs", "`keeper.delegations()`"),
     "Memory": ("holdfast.layers.memory.memory_file", "`keeper.memory()`"),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 WAIT_S = 2.0
 SESSION_END_WAIT_S = 0.5
 """Claude Code gives all hooks together 1.5 seconds when a session ends."""
+_MAX_NOTE_CHARACTERS = 500
 _MAX_RELEASED = 50
 """How many workflows a session can release in that time; the newest come first."""
 _CONTINUING_REASONS = ("clear", "resume")
@@ -123,7 +124,8 @@ def _on_new_context(call: HookCall) -> Plan:
     # missing, because nothing could be written then.
     is_unrecorded = source == "compact" and bool(state["read"])
     briefing = call.keeper.briefing(state={**state, "read": {}} if is_unrecorded else state)
-    text = "\n".join(filter(None, (briefing, call.enforcement_error())))
+    notes = [f"NOTE: {quoted(note, _MAX_NOTE_CHARACTERS)}" for note in call.keeper.noticed()]
+    text = "\n".join(filter(None, (briefing, *notes, call.enforcement_error())))
     delivery = {
         "digest": digest(text.encode()),
         "characters": len(text),
@@ -143,7 +145,9 @@ def _on_new_context(call: HookCall) -> Plan:
 def _offer_candidates(call: HookCall, refusal: Refusal) -> Plan:
     """Name the workflows that the session could take, or else the current initiative."""
     if not refusal.details.get("candidates"):
-        text = call.keeper.initiative_line() if call.name == "SessionStart" else ""
+        from holdfast.initiatives.initiatives import Initiatives
+
+        text = Initiatives(call.keeper).summary_lines() if call.name == "SessionStart" else ""
         answer = client_protocol.context(call.name, text)
         return Plan("tell of the initiative", answer) if text else NOTHING
     text = f"Holdfast: {quoted(refusal.message, 1_500)}. Next: {quoted(refusal.hint, 500)}"

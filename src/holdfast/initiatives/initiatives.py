@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Initiatives as State
     from holdfast.initiatives.sources import Comparison
     from holdfast.initiatives.sync import Sync
-    from holdfast.keeper.session import Session
+    from holdfast.keeper import Keeper
 
     T = TypeVar("T")
 
@@ -41,9 +41,9 @@ _WORKFLOW_FIELDS = (
 class Initiatives:
     """The initiatives of a workspace. Methods raise ``Refused`` and ``Fault`` like the keeper's."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._store = session.store
+    def __init__(self, keeper: Keeper) -> None:
+        self._session = keeper.access
+        self._store = keeper.store
         self._loaded_sync: Sync | None = None
 
     @property
@@ -269,6 +269,18 @@ class Initiatives:
         paths, key = InitiativePaths(self._store), str(state["current"])
         comparison = compare(self._store, paths, key, initiative, ask_server=False)
         return None if comparison.verdict is None else comparison
+
+    def resume_noting(self) -> list[str]:
+        """Compare the sources of the current initiative, if there is one; return the notes.
+
+        A workflow was just resumed, so an error here is a note and nothing else.
+        """
+        try:
+            if has_initiatives(self._session):
+                self.resume()
+        except HoldfastError as error:
+            return [*self._store.take_notes(), f"initiative: {error.message}: {error.hint}"]
+        return self._store.take_notes()
 
     def summary_lines(self) -> str:
         """Return the current initiative in two lines for a session without a workflow; else ""."""

@@ -12,7 +12,7 @@ from errno import EDQUOT, ENOSPC
 from holdfast.adopt import note_parser
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
-from holdfast.errors import Fault, HoldfastError
+from holdfast.errors import Fault, HoldfastError, ways_to_write
 from holdfast.install import sandbox, servers
 from holdfast.install.agents import AGENTS
 from holdfast.install.client_files import sandbox_file
@@ -25,7 +25,7 @@ from holdfast.install.installed import (
     version_of,
     which,
 )
-from holdfast.storage.database import file_system, refuse_network, ways_to_write
+from holdfast.storage.database import file_system, refuse_network
 from holdfast.system.disk import Disk
 from holdfast.workspace import settings
 

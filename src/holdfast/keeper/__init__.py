@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from holdfast.core.types import Event, Fields, Recipe, Workflow
-    from holdfast.initiatives.initiatives import Initiatives
     from holdfast.keeper.audit.chain import Report
     from holdfast.keeper.logs import Delegations, Interviews
     from holdfast.keeper.overview import Overview
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from holdfast.keeper.transaction import Transaction
     from holdfast.keeper.transfer import Imported
     from holdfast.layers.memory.memory_file import Memory
-    from holdfast.loops.loops import Loops
     from holdfast.workspace.trust import Wish
 
 __all__ = ["Keeper", "Receipt"]
@@ -79,11 +77,11 @@ class Keeper:
         self.store: Store = Store(
             self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who, wait, ledger
         )
-        self._session = Session(self.store, self.session, pid)
+        self.access = Session(self.store, self.session, pid)
         if self.workspace.has_old_ledger() and not self.store.ledger.head_seq:
             from holdfast.keeper.upgrade import upgrade
 
-            upgrade(self._session)
+            upgrade(self.access)
 
     # Opening and ending
 
@@ -115,21 +113,21 @@ class Keeper:
             recipe, subject, title, list(tasks), list(phases), list(reading), list(reminders),
             plain(context or {}), branch, ttl, initiative, milestone,
         )  # fmt: skip
-        wanted = start.prepare(self._session, request)
+        wanted = start.prepare(self.access, request)
         asked = fingerprint("start", {"recipe": recipe, "subject": subject})
-        with self._session.transaction() as tx:
-            repeated = self._session.repeat(tx, id, asked=asked)
+        with self.access.transaction() as tx:
+            repeated = self.access.repeat(tx, id, asked=asked)
             if repeated is not None:
                 return repeated
-            return start.carry_out(self._session, tx, wanted, replace=replace, id=id)
+            return start.carry_out(self.access, tx, wanted, replace=replace, id=id)
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Bind a workflow to this session and worktree; reopen it if it had ended."""
         from holdfast.keeper import cleanup
 
         asked = fingerprint("resume", {"workflow": workflow})
-        with self._session.transaction() as tx:
-            repeated = self._session.repeat(tx, id, asked=asked)
+        with self.access.transaction() as tx:
+            repeated = self.access.repeat(tx, id, asked=asked)
             if repeated is not None:
                 return repeated
             stream = self._to_resume(tx, workflow)
@@ -137,7 +135,7 @@ class Keeper:
             if workflow is None and not is_active(state):
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
-            args: Fields = {"worktree": self.workspace.name, **self._session.binding(tx, state)}
+            args: Fields = {"worktree": self.workspace.name, **self.access.binding(tx, state)}
             moves = state["worktree"] != self.workspace.name
             if state["recipe"]["format"] == "loop" and (moves or not is_active(state)):
                 from holdfast.keeper.loop_folder import bring_here
@@ -149,10 +147,10 @@ class Keeper:
             if moves or not is_active(state):
                 from holdfast.keeper import start
 
-                start.check_slot(self._session, tx, state["recipe"]["format"], state["id"])
-            receipt = self._session.record(tx, stream, "resume_workflow", args, id)
+                start.check_slot(self.access, tx, state["recipe"]["format"], state["id"])
+            receipt = self.access.record(tx, stream, "resume_workflow", args, id)
             receipt.resumed = True
-            cleanup.clean_at_times(self._session, tx)
+            cleanup.clean_at_times(self.access, tx)
         return self._beside_tree(receipt)
 
     def complete(
@@ -169,7 +167,7 @@ class Keeper:
         repeated = self._repeated(id, fingerprint("complete_workflow", args))
         if repeated is not None:
             return repeated
-        state = self._session.look(workflow)
+        state = self.access.look(workflow)
         args["tree"] = self._tree_of(state)
         following = folder_mode.following(state)
         if following is not None:
@@ -328,7 +326,7 @@ class Keeper:
         """Yield what ``log`` returns, without holding all of it in memory."""
         ledger = self.store.ledger
         if workflow is not None and ledger.stream(workflow) is None:
-            self._session.look(workflow)
+            self.access.look(workflow)
         if limit is None:
             return ledger.events(workflow)
         return iter(list(ledger.newest(workflow, limit))[::-1])
@@ -345,35 +343,35 @@ class Keeper:
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
         """Run one command of the core on one workflow."""
-        return self._session.do(kind, args, workflow=workflow, id=id)
+        return self.access.do(kind, args, workflow=workflow, id=id)
 
     def _repeated(self, id: str | None, asked: str) -> Receipt | None:
         """Return the answer to a request that was carried out before: nothing is run again."""
-        return self._session.peek_repeat(id, asked)
+        return self.access.peek_repeat(id, asked)
 
     def transaction(self, workflow: str | None = None, *, id: str | None = None) -> Change:
         """Change one workflow by several commands that happen together or not at all.
 
         ``with keeper.transaction() as tx: tx.decide("complete_task", task=1); tx.commit()``
         """
-        return self._session.change(workflow, id=id)
+        return self.access.change(workflow, id=id)
 
     def show(self, *, workflow: str | None = None) -> Receipt:
         """Return a workflow's state with its stale gates marked. Change nothing."""
-        state = self._session.look(workflow)
+        state = self.access.look(workflow)
         return self._beside_tree(Receipt(state, [], self.store.take_notes()))
 
     def settle(self, *, workflow: str | None = None) -> Receipt:
         """Adopt what a person or a tool did to a workflow's record, and change nothing else."""
-        with self._session.transaction() as tx:
-            stream = self._session.select(tx, workflow)
-            return Receipt(tx.state(stream), [], self._session.notes())
+        with self.access.transaction() as tx:
+            stream = self.access.select(tx, workflow)
+            return Receipt(tx.state(stream), [], self.access.notes())
 
     def context(self) -> tuple[Fields, list[str]]:
         """Return everything known here, with the layer that knows it, and the notes."""
         from holdfast.keeper import recovery
 
-        return recovery.found(self._session), self.store.take_notes()
+        return recovery.found(self.access), self.store.take_notes()
 
     def _to_resume(self, tx: Transaction, workflow: str | None) -> str:
         """Load the workflow to resume and return its stream. A refusal names alternatives."""
@@ -381,24 +379,24 @@ class Keeper:
             if workflow is None and not self.store.ledger.head_seq:
                 from holdfast.keeper import recovery
 
-                recovery.look_further(self._session, tx)
-            return self._session.select(tx, workflow)
+                recovery.look_further(self.access, tx)
+            return self.access.select(tx, workflow)
         except Refused as refused:
             if refused.details.get("candidates") != []:
                 raise
             from holdfast.keeper.initiative_link import suggest_initiative
 
-            raise suggest_initiative(self._session, refused) from None
+            raise suggest_initiative(self.access, refused) from None
 
     def must_name(self, state: Workflow) -> bool:
         """Return whether this caller's commands must name the workflow to reach it.
 
         A session has bound it, and nobody looks at any other workflow.
         """
-        if self._session.id:
+        if self.access.id:
             return False
         try:
-            picked = self._session.picked()
+            picked = self.access.picked()
         except (OSError, HoldfastError):
             return True  # It is never wrong to name it, and what was asked for is done.
         return isinstance(picked, Refusal) or picked["id"] != state["id"]
@@ -407,7 +405,7 @@ class Keeper:
 
     def mine(self) -> Workflow | Refusal:
         """Return this session's workflow, or why there is none. Change nothing."""
-        state = self._session.peek()
+        state = self.access.peek()
         if isinstance(state, Refusal) or is_active(state):
             return state
         why = f"{state['id']} has ended or expired"
@@ -415,7 +413,7 @@ class Keeper:
 
     def held(self) -> list[str]:
         """Return the ids of the active workflows that this session holds."""
-        held = self.store.ledger.active_of_session(self._session.id, None)
+        held = self.store.ledger.active_of_session(self.access.id, None)
         return [one.row["id"] for one in held]
 
     def take_in_notes(self) -> list[str]:
@@ -425,8 +423,8 @@ class Keeper:
 
         if not note_parser.detect(self.workspace.root):
             return []
-        with self._session.transaction() as tx:
-            return agent_notes.take_in(self._session, tx)
+        with self.access.transaction() as tx:
+            return agent_notes.take_in(self.access, tx)
 
     def enforced(self) -> list[str]:
         """Return what the settings enforce: ``reading``, ``stop``."""
@@ -476,12 +474,12 @@ class Keeper:
         repeated = self._repeated(id, asked)
         if repeated is not None:
             return repeated
-        state = self._session.look(workflow)
+        state = self.access.look(workflow)
         command = gates.gate_command(self.workspace, state, gate, list(words), timeout)
         fields, after, note = gates.run_gate(self.workspace, command, echo, is_cancelled)
         passed = fields["exit_code"] == 0
         args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
-        receipt = self._session.do("record_gate", args, workflow=state["id"], id=id, asked=asked)
+        receipt = self.access.do("record_gate", args, workflow=state["id"], id=id, asked=asked)
         receipt.state = evidence.with_stale_gates(receipt.state, after)
         notes = (note, gates.undeclared_note(self.workspace, state, gate))
         receipt.notes += [said for said in notes if said is not None]
@@ -530,7 +528,7 @@ class Keeper:
         command = gates.GateCommand(list(words), timeout)
         tests = gates.run_tests(self.workspace, command, echo)
         args = {"tests": tests}
-        return self._session.do("record_tests", args, workflow=state["id"], id=id, asked=asked)
+        return self.access.do("record_tests", args, workflow=state["id"], id=id, asked=asked)
 
     def record_tests(
         self, ran: str, *, failing: Sequence[str] = (), passing: Sequence[str] = (),
@@ -595,21 +593,21 @@ class Keeper:
         """Rebuild every view, and recover what a damaged ledger still has. Delete nothing."""
         from holdfast.keeper.audit.repair import repair
 
-        return repair(self._session)
+        return repair(self.access)
 
     def export(self, *, workflow: str | None = None) -> Iterator[str]:
         """Yield the ledger, or one workflow of it, as lines of JSON; raise ``Refused``."""
         from holdfast.keeper import transfer
 
         if workflow is not None and self.store.ledger.stream(workflow) is None:
-            raise self._session.not_found(workflow)
+            raise self.access.not_found(workflow)
         return transfer.export_lines(self.store, workflow)
 
     def import_file(self, path: str) -> Imported:
         """Take in an export, ``-`` for standard input; raise ``Refused`` and take in nothing."""
         from holdfast.keeper import transfer
 
-        return transfer.import_file(self._session, path)
+        return transfer.import_file(self.access, path)
 
     def wishes(self) -> tuple[list[Wish], list[str]]:
         """Return the commands that the repository wants to run, and what could not be read."""
@@ -649,14 +647,14 @@ class Keeper:
 
         if dry_run:
             return cleanup.due(self.store), self.store.take_notes()
-        with self._session.transaction() as tx:
+        with self.access.transaction() as tx:
             return cleanup.clean(tx), self.store.take_notes()
 
     def overview(self) -> Overview:
         """Return everything active here, and which workflow a command would get."""
         from holdfast.keeper.overview import overview
 
-        return overview(self._session)
+        return overview(self.access)
 
     def known(self, *, most: int, format: str | None = None) -> list[Fields]:
         """Return a row for each workflow that can be named, active ones first."""
@@ -669,11 +667,11 @@ class Keeper:
         from holdfast.keeper import overview
 
         events = list(self.store.ledger.newest(workflow, limit))[::-1]
-        return {"layers": overview.layers(self._session, seen), "events": events}
+        return {"layers": overview.layers(self.access, seen), "events": events}
 
     def peek(self, *, workflow: str | None = None) -> Workflow | Refusal:
         """Return the workflow that a command would get, or why there is none."""
-        return self._session.peek(workflow)
+        return self.access.peek(workflow)
 
     def recipes(self) -> list[Fields]:
         """Return a row for each recipe; ``bad`` explains one that cannot be used."""
@@ -697,7 +695,7 @@ class Keeper:
         """Return the log of interviews."""
         from holdfast.keeper.logs import Interviews
 
-        return Interviews(self._session)
+        return Interviews(self.access)
 
     def memory(self) -> Memory:
         """Return the project's ``MEMORY.md``."""
@@ -711,58 +709,28 @@ class Keeper:
     ) -> Receipt:  # fmt: skip
         """Record a pattern, a preference or an insight for all later sessions."""
         args = {"text": text, "kind": kind, "section": section}
-        return self._session.do_log("learning", "remember", args, id=id)
+        return self.access.do_log("learning", "remember", args, id=id)
 
     def note_forge(self, key: str, text: str, *, id: str | None = None) -> Receipt:
         """Add a line to the forge context."""
         args = {"key": key, "text": text}
-        return self._session.do_log("forge", "note_forge", args, id=id)
+        return self.access.do_log("forge", "note_forge", args, id=id)
 
     def forge(self, *, key: str | None = None) -> list[Fields]:
         """Return the forge context, oldest first, of one key or of all."""
-        entries: list[Fields] = self._session.log_state("forge")["entries"]
+        entries: list[Fields] = self.access.log_state("forge")["entries"]
         return [entry for entry in entries if key in (None, entry["key"])]
 
     def learnings(self) -> list[Fields]:
         """Return the learnings, oldest first."""
-        learnings: list[Fields] = self._session.log_state("learning")["learnings"]
+        learnings: list[Fields] = self.access.log_state("learning")["learnings"]
         return learnings
 
     def delegations(self) -> Delegations:
         """Return the log of delegations."""
         from holdfast.keeper.logs import Delegations
 
-        return Delegations(self._session)
-
-    def initiatives(self) -> Initiatives:
-        """Return the initiatives of this workspace."""
-        from holdfast.initiatives.initiatives import Initiatives
-
-        return Initiatives(self._session)
-
-    def initiative_line(self) -> str:
-        """Return the current initiative in two lines, for a session without a workflow."""
-        return self.initiatives().summary_lines()
-
-    def resume_initiative(self) -> list[str]:
-        """Compare the sources of the current initiative, if there is one; return the notes.
-
-        The workflow is resumed by then, so what cannot be read here is told and no more.
-        """
-        from holdfast.keeper.initiative_link import has_initiatives
-
-        try:
-            if has_initiatives(self._session):
-                self.initiatives().resume()
-        except HoldfastError as error:
-            return [*self.store.take_notes(), f"initiative: {error.message}: {error.hint}"]
-        return self.store.take_notes()
-
-    def loops(self) -> Loops:
-        """Return the loops of this workspace."""
-        from holdfast.loops.loops import Loops
-
-        return Loops(self._session)
+        return Delegations(self.access)
 
 
 def _checked_session(session: str | None) -> str | None:

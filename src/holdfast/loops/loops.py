@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.core.types import Fields, Task, Workflow
-    from holdfast.keeper.session import Session
+    from holdfast.keeper import Keeper
     from holdfast.keeper.transaction import Transaction
 
 MODES = ("development", "knowledge")
@@ -33,9 +33,9 @@ MODES = ("development", "knowledge")
 class Loops:
     """The loops of a workspace. Methods raise ``Refused`` and ``Fault`` like the keeper's."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._store = session.store
+    def __init__(self, keeper: Keeper) -> None:
+        self._session = keeper.access
+        self._store = keeper.store
 
     # Opening and planning
 

@@ -25,7 +25,7 @@ from errno import EDQUOT, EIO, ENOENT, ENOSPC, ENOTDIR
 from stat import S_ISLNK, S_ISREG
 
 from holdfast import errors
-from holdfast.errors import Fault
+from holdfast.errors import Fault, not_writable
 from holdfast.system.lock import Lock
 
 TYPE_CHECKING = False
@@ -623,31 +623,6 @@ def _pattern() -> Connection:
 
 _KEPT: list[Connection] = []
 """Connections of a parent process, which a child must not close."""
-
-
-def not_writable(folder: str, why: str) -> Fault:
-    above = os.path.dirname(folder)
-    is_file = os.path.lexists(above) and not os.path.isdir(above)
-    mend = f"move {above} away, it is no folder" if is_file else ways_to_write(folder)
-    return Fault(
-        "not_writable",
-        f"Cannot write state files in {folder} ({why}) — workflow state will not persist",
-        mend,
-        path=folder,
-    )
-
-
-def ways_to_write(folder: str) -> str:
-    """Say what helps where a ledger's folder cannot be written.
-
-    In git's folder that is mostly a client's sandbox, and there are two ways out of it.
-    """
-    if os.path.basename(os.path.dirname(folder)) == _PLAIN:
-        return f"make {folder} writable"
-    return (
-        "allow it, in a terminal: holdfast init --agent codex (without Codex: make the folder "
-        "writable); or have it done outside the sandbox, by the tools of holdfast mcp or a person"
-    )
 
 
 def moved(folder: str) -> Fault:

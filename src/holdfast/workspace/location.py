@@ -12,7 +12,7 @@ from stat import S_ISREG
 
 from holdfast.core.json_text import is_encodable
 from holdfast.core.record_formats import FORMATS
-from holdfast.errors import Fault, Refused
+from holdfast.errors import Fault, Refused, not_writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -243,8 +243,6 @@ class Workspace:
         except OSError as error:
             if error.errno not in (EROFS, EACCES, EPERM):
                 raise
-            from holdfast.storage.database import not_writable
-
             raise not_writable(self.git, error.strerror or str(error)) from error
         self.name = name
 

@@ -8,7 +8,7 @@ import tempfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast import Keeper
+from holdfast import Initiatives, Keeper
 from holdfast.errors import HoldfastError
 from holdfast.layers.graph import apply, pending_events
 from holdfast.layers.graph.store import GraphStore
@@ -140,7 +140,7 @@ def take(keeper, step, number, known, chance):
     elif step == "learn":
         keeper.remember(f"learning {number}")
     elif step == "goal":
-        keeper.initiatives().create(f"Goal {number}", ["M1: Map"])
+        Initiatives(keeper).create(f"Goal {number}", ["M1: Map"])
     elif known:
         workflow = chance.choice(known)
         if step == "complete":

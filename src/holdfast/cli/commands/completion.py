@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.cli.types import Arguments, Option, Positional
     from holdfast.core.types import Fields, Workflow
+    from holdfast.initiatives.initiatives import Initiatives
     from holdfast.keeper import Keeper
 
     Candidates = list[tuple[str, str]]
@@ -207,9 +208,15 @@ def _tasks(reader: Reader, _current: str) -> Candidates:
     return [(str(task["id"]), _short(task["description"])) for task in tasks]
 
 
+def _initiatives(reader: Reader) -> Initiatives:
+    from holdfast.initiatives.initiatives import Initiatives
+
+    return Initiatives(_keeper(reader))
+
+
 def _milestones(reader: Reader, _current: str) -> Candidates:
     """Return the milestones that are not completed."""
-    current = _keeper(reader).initiatives().current()
+    current = _initiatives(reader).current()
     milestones = [] if current is None else current["milestones"]
     return [
         (milestone["id"], _short(milestone["title"]))
@@ -269,7 +276,7 @@ _FINDERS: dict[str, Callable[[Reader, str], Candidates]] = {
     "unit": _units,
     "initiative": lambda reader, _: [
         (key, _short(initiative["name"]))
-        for key, initiative in _keeper(reader).initiatives().all()["all"].items()
+        for key, initiative in _initiatives(reader).all()["all"].items()
     ],
     "milestone": _milestones,
     "gate": lambda reader, _: [

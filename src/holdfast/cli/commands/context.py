@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.answers.text import clean
 from holdfast.cli.answer import page
 from holdfast.cli.grammar import command
+from holdfast.initiatives.initiatives import Initiatives
 from holdfast.keeper.initiative_link import initiative_view
 
 TYPE_CHECKING = False
@@ -35,7 +36,7 @@ def context(keeper: Keeper, _args: Arguments) -> Answer:
     # The layers come first: listing the workflows updates layers that are behind.
     layers, notes = keeper.context()
     rows, more_notes = keeper.workflows()
-    initiatives = keeper.initiatives().all()
+    initiatives = Initiatives(keeper).all()
     initiative = initiatives["all"].get(initiatives["current"] or "")
     interviews = keeper.interviews().show()["interviews"]
     delegations = keeper.delegations().list()

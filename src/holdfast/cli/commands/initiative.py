@@ -9,6 +9,7 @@ from holdfast.cli.screen import bar, cells, padded, shortened
 from holdfast.core.initiative import CREATE
 from holdfast.core.initiatives import current_of
 from holdfast.core.refusal import word
+from holdfast.initiatives.initiatives import Initiatives
 from holdfast.keeper.initiative_link import initiative_view
 
 TYPE_CHECKING = False
@@ -48,7 +49,7 @@ _COUNT_COLUMNS = 7
     examples=("holdfast initiative create 'Tidy billing' --milestone 'M1: Map' --milestone M2",),
 )
 def create(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.initiatives().create(
+    receipt = Initiatives(keeper).create(
         args["name"], args["milestones"], files=args["files"], id=args["id"]
     )
     return _answer(receipt, f"initiative {args['name']} created")
@@ -61,7 +62,7 @@ def create(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast initiative start M1",),
 )
 def start(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.initiatives().start(args["milestone"], id=args["id"])
+    receipt = Initiatives(keeper).start(args["milestone"], id=args["id"])
     return _answer(receipt, f"milestone {args['milestone']} started")
 
 
@@ -74,7 +75,7 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast initiative task M1 'List all readers' --done",),
 )
 def task(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.initiatives().task(
+    receipt = Initiatives(keeper).task(
         args["milestone"], args["text"], done=args["done"], id=args["id"]
     )
     became = "done" if args["done"] else "added"
@@ -88,7 +89,7 @@ def task(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast initiative complete M1",),
 )
 def complete(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.initiatives().complete(args["milestone"], id=args["id"])
+    receipt = Initiatives(keeper).complete(args["milestone"], id=args["id"])
     return _answer(receipt, f"milestone {args['milestone']} completed")
 
 
@@ -99,13 +100,13 @@ def complete(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast initiative block --reason 'waits for the contract'",),
 )
 def block(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.initiatives().block(args["reason"], id=args["id"])
+    receipt = Initiatives(keeper).block(args["reason"], id=args["id"])
     return _answer(receipt, f"blocked: {args['reason']}")
 
 
 @command("initiative unblock", "say that it goes on", examples=("holdfast initiative unblock",))
 def unblock(keeper: Keeper, args: Arguments) -> Answer:
-    return _answer(keeper.initiatives().unblock(id=args["id"]), "it goes on")
+    return _answer(Initiatives(keeper).unblock(id=args["id"]), "it goes on")
 
 
 @command(
@@ -117,7 +118,7 @@ def unblock(keeper: Keeper, args: Arguments) -> Answer:
 )
 def finish(keeper: Keeper, args: Arguments) -> Answer:
     options = {name: args[name] for name in ("force", "reason", "id")}
-    return _answer(keeper.initiatives().finish(**options), "initiative completed")
+    return _answer(Initiatives(keeper).finish(**options), "initiative completed")
 
 
 @command(
@@ -126,7 +127,7 @@ def finish(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast initiative archive",),
 )
 def archive(keeper: Keeper, args: Arguments) -> Answer:
-    return _answer(keeper.initiatives().archive(id=args["id"]), "initiative archived")
+    return _answer(Initiatives(keeper).archive(id=args["id"]), "initiative archived")
 
 
 @command(
@@ -136,7 +137,7 @@ def archive(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast initiative show", "holdfast initiative show 'Tidy billing' --json"),
 )
 def show(keeper: Keeper, args: Arguments) -> Answer:
-    fields, notes = keeper.initiatives().show(args["name"])
+    fields, notes = Initiatives(keeper).show(args["name"])
     return page(fields, lambda screen: initiative_page(screen, fields), notes)
 
 
@@ -147,7 +148,7 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast initiative use tidy-billing",),
 )
 def use(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.initiatives().use(args["name"], id=args["id"])
+    receipt = Initiatives(keeper).use(args["name"], id=args["id"])
     return _answer(receipt, f"{args['name']} is the current initiative")
 
 
@@ -158,7 +159,7 @@ def use(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast initiative sync", "holdfast initiative sync --from files"),
 )
 def sync(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.initiatives().sync(source=args["source"], id=args["id"])
+    receipt = Initiatives(keeper).sync(source=args["source"], id=args["id"])
     return _answer(receipt, "all sources agree")
 
 
@@ -169,7 +170,7 @@ def sync(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast initiative recover", "holdfast initiative recover tidy-billing"),
 )
 def recover(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.initiatives().recover(args["name"], id=args["id"])
+    receipt = Initiatives(keeper).recover(args["name"], id=args["id"])
     return _answer(receipt, "recovered, and a fresh checkpoint written")
 
 

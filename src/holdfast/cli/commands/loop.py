@@ -12,6 +12,7 @@ from holdfast.cli.answer import FAILED, Answer, changed_answer
 from holdfast.cli.grammar import GROUPS, argument, command, flag, option
 from holdfast.cli.screen import Screen, next_lines, note_lines
 from holdfast.core.refusal import word
+from holdfast.loops.loops import Loops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ _DUE = {"confirm": ", to be confirmed", "verify": ", to be verified", "timeout":
 def new(keeper: Keeper, args: Arguments) -> Answer:
     names = ("task", "domain", "outcome", "done_when", "constraints", "notes", "inherit", "id")
     options = {name: args[name] for name in names}
-    receipt = keeper.loops().new(args["slug"], args["mode"] or "development", **options)
+    receipt = Loops(keeper).new(args["slug"], args["mode"] or "development", **options)
     verb = "goes on" if receipt.resumed else "opened"
     folder = receipt.state["record"].rpartition("/")[0]
     return _named_answer(keeper, args, receipt, f"loop {receipt.state['id']} {verb}: {folder}/")
@@ -95,7 +96,7 @@ def plan(keeper: Keeper, args: Arguments) -> Answer:
     depends = _split(args["depends"])
     if depends:
         options["depends"] = [] if depends == ["none"] else depends
-    receipt = keeper.loops().plan(_slug(args), args["unit"], **options)
+    receipt = Loops(keeper).plan(_slug(args), args["unit"], **options)
     return _named_answer(keeper, args, receipt, f"planned: {args['unit']}")
 
 
@@ -106,7 +107,7 @@ def plan(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast loop next", "holdfast loop next user-auth --json"),
 )
 def next_turn(keeper: Keeper, args: Arguments) -> Answer:
-    turn, notes = keeper.loops().next(_slug(args))
+    turn, notes = Loops(keeper).next(_slug(args))
     return Answer(
         lambda: json.with_notes({"next": turn}, notes),
         lambda screen: _turn_lines(screen, turn, notes),
@@ -161,7 +162,7 @@ def _unit_turn(screen: Screen, turn: Fields) -> Iterator[str]:
 def iterate(keeper: Keeper, args: Arguments) -> Answer:
     names = ("did", "remaining", "blockers", "commit", "signal")
     options = {name: args[name] for name in names}
-    receipt = keeper.loops().iterate(args["unit"], **options, **_aim(args))
+    receipt = Loops(keeper).iterate(args["unit"], **options, **_aim(args))
     return changed_answer(
         args, receipt, f"iteration of {args['unit']} recorded{_now(receipt.state, args)}"
     )
@@ -183,7 +184,7 @@ def confirm(keeper: Keeper, args: Arguments) -> Answer:
         from holdfast.cli.usage_errors import neither_or_both
 
         raise neither_or_both(args["command"], "--clean", "--issues TEXT")
-    receipt = keeper.loops().confirm(args["unit"], issues=args["issues"], **_aim(args))
+    receipt = Loops(keeper).confirm(args["unit"], issues=args["issues"], **_aim(args))
     return changed_answer(
         args, receipt, f"confirmation of {args['unit']}{_now(receipt.state, args)}"
     )
@@ -214,7 +215,7 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
         from holdfast.cli.usage_errors import neither_or_both
 
         raise neither_or_both(args["command"], "--passed, --failed TEXT", "--run -- COMMAND")
-    loops, unit = keeper.loops(), args["unit"]
+    loops, unit = Loops(keeper), args["unit"]
     if not args["run"]:
         receipt = loops.verify(unit, failed=args["failed"], **_aim(args))
         return changed_answer(args, receipt, f"verification of {unit}{_now(receipt.state, args)}")
@@ -246,13 +247,13 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast loop block T3 --reason 'waits for access'",),
 )
 def block(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.loops().block(args["unit"], args["reason"], **_aim(args))
+    receipt = Loops(keeper).block(args["unit"], args["reason"], **_aim(args))
     return changed_answer(args, receipt, f"{args['unit']} blocked")
 
 
 @command("loop unblock", "let a blocked unit go on", _UNIT, examples=("holdfast loop unblock T3",))
 def unblock(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.loops().unblock(args["unit"], **_aim(args))
+    receipt = Loops(keeper).unblock(args["unit"], **_aim(args))
     return changed_answer(args, receipt, f"{args['unit']} goes on{_now(receipt.state, args)}")
 
 
@@ -264,7 +265,7 @@ def unblock(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast loop extend T1 --max 10",),
 )
 def extend(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.loops().extend(args["unit"], args["max"], **_aim(args))
+    receipt = Loops(keeper).extend(args["unit"], args["max"], **_aim(args))
     return changed_answer(args, receipt, f"{args['unit']} may take {args['max']} iterations")
 
 
@@ -283,7 +284,7 @@ def extend(keeper: Keeper, args: Arguments) -> Answer:
 def guardrail(keeper: Keeper, args: Arguments) -> Answer:
     names = ("when", "problem", "solution", "name", "learned")
     lesson = {name: args[name] for name in names}
-    receipt = keeper.loops().guardrail(**lesson, **_aim(args))
+    receipt = Loops(keeper).guardrail(**lesson, **_aim(args))
     return changed_answer(args, receipt, "guardrail added")
 
 
@@ -294,7 +295,7 @@ def guardrail(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast loop phase verify",),
 )
 def phase(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.loops().phase(args["name"], **_aim(args))
+    receipt = Loops(keeper).phase(args["name"], **_aim(args))
     return changed_answer(
         args, receipt, f"{receipt.state['id']} is in phase {receipt.state['phase']}"
     )
@@ -307,7 +308,7 @@ def phase(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast loop status", "holdfast loop status user-auth"),
 )
 def status(keeper: Keeper, args: Arguments) -> Answer:
-    slug, loops = _slug(args), keeper.loops()
+    slug, loops = _slug(args), Loops(keeper)
     if slug is None:
         states, notes = loops.all()
     else:
@@ -367,7 +368,7 @@ def _unit_line(screen: Screen, task: Task) -> str:
     examples=("holdfast loop archive user-auth",),
 )
 def archive(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.loops().archive(_slug(args), id=args["id"])
+    receipt = Loops(keeper).archive(_slug(args), id=args["id"])
     return changed_answer(args, receipt, f"archived: {receipt.state['record'].rpartition('/')[0]}/")
 
 
@@ -378,7 +379,7 @@ def archive(keeper: Keeper, args: Arguments) -> Answer:
     examples=("holdfast loop rebuild user-auth",),
 )
 def rebuild(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.loops().rebuild(_slug(args))
+    receipt = Loops(keeper).rebuild(_slug(args))
     return _named_answer(keeper, args, receipt, f"rebuilt: {receipt.state['id']}")
 
 
@@ -408,7 +409,7 @@ def run(keeper: Keeper, args: Arguments) -> Answer:
     _end_worker_with_us()
     gc.enable()  # this process may live for hours
     try:
-        result = keeper.loops().run(args["slug"], args["words"], **options)
+        result = Loops(keeper).run(args["slug"], args["words"], **options)
     finally:
         if is_watched:
             sys.stderr.write(_line_start())
@@ -460,7 +461,7 @@ def _line_start() -> str:
 
 def _named_answer(keeper: Keeper, args: Arguments, receipt: Receipt, done: str) -> Answer:
     """Answer about a loop that was named by its slug; the next command may have to name it too."""
-    return changed_answer(args, receipt, done, aimed=keeper.loops().must_name(receipt.state))
+    return changed_answer(args, receipt, done, aimed=Loops(keeper).must_name(receipt.state))
 
 
 def _slug(args: Arguments) -> str | None:

@@ -80,7 +80,7 @@ def _read_only_notes(found: Overview, workspace: Workspace) -> list[str]:
         return []
     way = f"make {found.unwritable} writable"
     if found.unwritable == workspace.home:
-        from holdfast.storage.database import ways_to_write
+        from holdfast.errors import ways_to_write
 
         way = ways_to_write(workspace.home)
     return [f"nothing can be written here: {way}"]

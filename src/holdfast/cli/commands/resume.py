@@ -41,7 +41,9 @@ _INNER_PHASES = {
 def resume(keeper: Keeper, args: Arguments) -> Answer:
     try:
         receipt = keeper.resume(**target_args(args))
-        receipt.notes += keeper.resume_initiative()
+        from holdfast.initiatives.initiatives import Initiatives
+
+        receipt.notes += Initiatives(keeper).resume_noting()
     except Fault as fault:
         if fault.code != "not_writable":
             raise
