@@ -363,7 +363,7 @@ def _pytest(words):
 
 def _hook(_words):
     """``python -I -S entry.py``."""
-    from holdfast.hooks.first import main
+    from holdfast.hooks.quick_check import main
 
     gc.disable()
     os._exit(main())

@@ -190,7 +190,7 @@ def test_the_product_is_asked_for_its_settings():
 def test_every_class_of_the_library_is_in_its_reference():
     assert set(api.HOMES) == {"Keeper", *(kind.__name__ for kind in BESIDE.values())}
     text = api.markdown()
-    assert "| `remind(text, *, workflow, id)` | Adds a reminder" in text
+    assert "| `remind(text, *, workflow, id)` | Add a reminder" in text
     assert "0x" not in text
 
 

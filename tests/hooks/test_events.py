@@ -28,6 +28,23 @@ def test_a_new_context_is_told_everything_in_order(migration, source):
     assert len(text) < 2_000
 
 
+def test_the_briefing_names_an_edit_that_is_refused(migration):
+    path = os.path.join(migration.path, migration.state()["record"])
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace('"Back up first"', "12", 1))
+    briefing = migration.briefed("startup")
+    assert "NOTE: " in briefing
+    assert "cannot be adopted (line " in briefing
+    assert "NOTE: " not in migration.briefed("compact")
+
+
+def test_the_briefing_names_a_record_that_is_gone(migration):
+    os.unlink(os.path.join(migration.path, migration.state()["record"]))
+    assert "is gone, and its next change rebuilds it" in migration.briefed("startup")
+
+
 def test_a_delivery_is_an_event_with_a_digest(migration):
     text = migration.briefed("compact")
     event = migration.ok("log")["events"][-1]
