@@ -1,7 +1,6 @@
-"""The one place that opens for writing, syncs, renames and locks.
+"""Write, sync, rename and lock files: every durable change goes through a ``Disk``.
 
-Everything durable goes through a ``Disk``, so that a test can record what was written, synced and
-renamed, and replay every order in which a power cut could have left it.
+A test can therefore record the operations and replay every state that a power cut could cause.
 """
 
 from __future__ import annotations
@@ -16,33 +15,35 @@ _PIECE = 64 * 1024
 _TO_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 SPARE = ".tmp"
-"""How the name of a view ends that is being written; before it stands who writes it."""
+"""The suffix of a view's temporary file. The writer's process id precedes it."""
 LARGEST = 16 * 1024 * 1024
-"""What a record may have, in bytes; more than one byte beyond is not even read."""
+"""The largest size of a record, in bytes. Of a larger file, about one byte more is read."""
 WHOLE = 64 * 1024 * 1024
-"""What any file may have that is read whole; more would take all the memory there is."""
+"""The largest size, in bytes, of a file that is read as a whole into memory."""
 FOLDER = b"\x00a folder"
 ODD = b"\x00a pipe or a device"
-"""These stand for the content of what is not a file: nothing that can be taken in, so it is moved
-aside whole."""
+"""Values that ``Disk.read`` returns for a folder and for a pipe, a device or a socket.
+
+They are not valid content, so callers move such an entry aside as a whole.
+"""
 
 
 class Disk:
-    """Files as Holdfast needs them. Paths are absolute."""
+    """The file operations that Holdfast needs. Paths are absolute."""
 
     def read(self, path: str, most: int | None = None) -> bytes | None:
-        """The whole file, or its first bytes; ``None`` when there is none.
+        """Return the whole file, or about its first ``most`` bytes; ``None`` if it does not exist.
 
-        A pipe is not waited for: ``ODD`` stands for it, and ``FOLDER`` for a folder.
+        Return ``FOLDER`` for a folder and ``ODD`` for a pipe or a device, without waiting for it.
         """
         return _read_from(path, _TO_READ, most)
 
     def read_own(self, path: str, most: int | None = None) -> bytes | None:
-        """The same for a file of Holdfast's own, which is never a link: that is odd as well."""
+        """Read one of Holdfast's own files as ``read`` does, but return ``ODD`` for a link."""
         return _read_from(path, _TO_READ | os.O_NOFOLLOW, most)
 
     def open_read(self, path: str) -> int:
-        """A descriptor of an ordinary file, and of nothing else; a link is not followed."""
+        """Open an ordinary file; raise ``OSError`` if it is a link or anything else."""
         fd = os.open(path, _TO_READ | os.O_NOFOLLOW)
         if S_ISREG(os.fstat(fd).st_mode):
             return fd
@@ -50,7 +51,7 @@ class Disk:
         raise OSError(EINVAL, "it is not an ordinary file", path)
 
     def is_being_written(self, path: str) -> bool:
-        """True if a process has the file open for writing, as far as the kernel tells."""
+        """Return True if the kernel reports that a process has the file open for writing."""
         try:
             fd = os.open(path, _TO_READ | os.O_NOFOLLOW)
         except OSError:
@@ -61,7 +62,7 @@ class Disk:
             os.close(fd)
 
     def make_folder(self, path: str, mode: int = 0o777) -> None:
-        """The folder and those above it; what is there stays as it is."""
+        """Make a folder and all folders above it that do not exist yet."""
         if not os.path.isdir(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             try:
@@ -71,7 +72,7 @@ class Disk:
                     raise
 
     def add_folder(self, path: str, mode: int = 0o777) -> None:
-        """Make a folder in one that is there; what is there stays as it is."""
+        """Make a folder inside an existing one, unless it exists already."""
         try:
             os.mkdir(path, mode)
         except FileExistsError:
@@ -79,7 +80,7 @@ class Disk:
                 raise
 
     def open_append(self, path: str) -> tuple[int, bool]:
-        """A descriptor that appends, and whether the file is new."""
+        """Return a descriptor that appends, and whether the file was created by this call."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             return os.open(path, flags), False
@@ -87,7 +88,7 @@ class Disk:
             return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600), True
 
     def extend(self, path: str, data: bytes) -> None:
-        """Adds to the end of a file that is not Holdfast's own."""
+        """Append to a file that other programs write, too; create it if it does not exist."""
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             self.write(fd, data)
@@ -95,7 +96,7 @@ class Disk:
             self.close(fd)
 
     def write(self, fd: int, data: bytes) -> None:
-        """All of it; a short write that cannot be continued is an ``OSError``."""
+        """Write all of the data; raise ``OSError`` if only a part can be written."""
         while data:
             data = data[os.write(fd, data) :]
 
@@ -106,7 +107,7 @@ class Disk:
         kernel.sync_content(fd)
 
     def sync_folder(self, path: str) -> None:
-        """Makes names in a folder durable: creations, renames, removals."""
+        """Make creations, renames and removals in a folder durable."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             kernel.sync_names(fd)
@@ -117,7 +118,7 @@ class Disk:
         os.close(fd)
 
     def create(self, path: str, data: bytes, mode: int = 0o666, *, durable: bool = False) -> None:
-        """A new file; ``FileExistsError`` when something stands there."""
+        """Create a file; raise ``FileExistsError`` if the name is taken."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(path, flags, mode)
         try:
@@ -131,34 +132,37 @@ class Disk:
         self.close(fd)
 
     def mode_of(self, path: str) -> int:
-        """The permissions of a file; those of a new one when there is none."""
+        """Return the permissions of a file, or those of a new file if it does not exist."""
         try:
             return os.stat(path).st_mode & 0o777
         except OSError:
             return 0o666
 
     def match(self, path: str, model: str) -> None:
-        """Gives a file the permissions of another that is there, and its owner where it may."""
+        """Copy permissions, and the owner if permitted, from ``model`` to a file.
+
+        Do nothing if ``model`` does not exist.
+        """
         try:
-            wanted = os.stat(model)
+            stat = os.stat(model)
         except FileNotFoundError:
             return
         own = os.stat(path)
-        if (own.st_uid, own.st_gid) != (wanted.st_uid, wanted.st_gid):
+        if (own.st_uid, own.st_gid) != (stat.st_uid, stat.st_gid):
             try:
-                os.chown(path, wanted.st_uid, wanted.st_gid)
+                os.chown(path, stat.st_uid, stat.st_gid)
             except PermissionError:
                 pass
-        os.chmod(path, wanted.st_mode & 0o7777)
+        os.chmod(path, stat.st_mode & 0o7777)
 
     def replace(
         self, path: str, spare: str, *, is_new: bool = False, durable: bool = False
     ) -> bytes | None:
-        """Puts ``spare`` in the file's place, and gives back what stood there at that instant.
+        """Replace a file by ``spare``; return the content that was replaced, ``None`` for no file.
 
-        The two are exchanged in one step: a reader never finds the file missing or half written,
-        and what an editor saved a moment ago stands in ``spare``, not gone. ``is_new`` says what
-        to expect; what is found counts.
+        The two are exchanged in one step, so a reader always sees a complete file, and what an
+        editor saved just before is not lost: it is in ``spare``. ``is_new`` is a hint that the file
+        does not exist; the result is correct if the hint is wrong.
         """
         if not is_new:
             try:
@@ -177,7 +181,7 @@ class Disk:
         return None
 
     def replace_view(self, path: str, data: bytes, *, durable: bool = False) -> None:
-        """Puts a file there that only Holdfast writes; what stood there is not needed."""
+        """Replace a file that only Holdfast writes. Its earlier content is not kept."""
         spare = f"{path}.{os.getpid()}{SPARE}"
         self.remove(spare)
         try:
@@ -188,21 +192,21 @@ class Disk:
             raise
 
     def overwrite(self, path: str, pieces: dict[int, bytes]) -> None:
-        """Puts bytes over those at these places of a file; its length stays."""
+        """Overwrite the bytes at these offsets of a file. Its length does not change."""
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            for place, data in pieces.items():
-                os.pwrite(fd, data, place)
+            for offset, data in pieces.items():
+                os.pwrite(fd, data, offset)
         finally:
             self.close(fd)
 
     def exchange(self, one: str, other: str) -> None:
-        """Swap two files in one step, where the file system can."""
+        """Swap two files, in one step if the file system can."""
         if not kernel.exchange(one, other):
             self._exchange_by_link(one, other)
 
     def _exchange_by_link(self, one: str, other: str) -> None:
-        """For file systems that cannot exchange: a second name keeps the old content."""
+        """Swap two files by way of a third name, on a file system that cannot exchange them."""
         aside = old_of(one)
         self.remove(aside)
         self.link(other, aside)
@@ -216,7 +220,7 @@ class Disk:
         os.rename(source, target)
 
     def carry(self, source: str, target: str) -> None:
-        """Moves a file or a folder to a name that is free, on another file system too."""
+        """Move a file or a folder to a free name, which may be on another file system."""
         try:
             self.move(source, target)
         except OSError as error:
@@ -225,21 +229,25 @@ class Disk:
             _move_across(source, target)
 
     def remove(self, path: str) -> None:
-        """The file is gone afterwards, also when it was not there."""
+        """Remove a file if it exists."""
         try:
             os.unlink(path)
         except FileNotFoundError:
             pass
 
     def remove_folder(self, path: str) -> None:
-        """An empty folder goes; one with something in it stays."""
+        """Remove a folder if it is empty."""
         try:
             os.rmdir(path)
         except OSError:
             pass
 
     def lock(self, path: str, wait_s: float) -> int:
-        """An exclusive kernel lock, as a descriptor: closing it, or dying, gives it back."""
+        """Take an exclusive kernel lock and return its descriptor.
+
+        The lock ends when the descriptor is closed or the process dies. Raise ``Fault`` (busy)
+        when ``wait_s`` seconds have passed.
+        """
         while True:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
@@ -249,26 +257,27 @@ class Disk:
                 raise
             if os.fstat(fd).st_nlink:
                 return fd
-            # Somebody removed the file while we waited: the lock is on a name that is gone.
+            # Another process removed the file during the wait, so this lock protects nothing.
             os.close(fd)
 
     def unlock(self, fd: int) -> None:
-        """Give a lock back, also if a child that is just being started still has its descriptor."""
+        """Release a lock, even if a child process that is just starting has the descriptor."""
         kernel.unlock(fd)
         os.close(fd)
 
 
 def _has_name(path: str) -> bool:
+    """Return True if a file, a folder or a link has this path."""
     return os.access(path, os.F_OK, follow_symlinks=False)
 
 
-# Whether something has this name, a link too. Most names that are asked for are not there, and so
-# it takes half of the time; a system that cannot do it says that its own root is not there.
+# For a path that does not exist, which is the usual case, ``access`` takes half as long as
+# ``lexists``. A system without this form of ``access`` returns False even for its root.
 is_there = _has_name if _has_name("/") else os.path.lexists
 
 
 def old_of(spare: str) -> str:
-    """The name that keeps the old content while a spare takes its place without an exchange."""
+    """Return the third name that ``Disk.exchange`` uses on a file system that cannot exchange."""
     return f"{spare}.old"
 
 
@@ -279,13 +288,13 @@ def _read_from(path: str, flags: int, most: int | None) -> bytes | None:
         return None
     except OSError as error:
         if error.errno == ENXIO or (error.errno == ELOOP and flags & os.O_NOFOLLOW):
-            return ODD  # a socket; a link where none is followed
+            return ODD  # a socket, or a link that must not be followed
         raise
     try:
-        found = os.fstat(fd)
-        if not S_ISREG(found.st_mode):
-            return FOLDER if S_ISDIR(found.st_mode) else ODD
-        if most is None and found.st_size > WHOLE:
+        stat = os.fstat(fd)
+        if not S_ISREG(stat.st_mode):
+            return FOLDER if S_ISDIR(stat.st_mode) else ODD
+        if most is None and stat.st_size > WHOLE:
             raise OSError(EFBIG, f"it has more than {WHOLE:,} bytes", path)
         return _read_all(fd, most)
     finally:
@@ -293,7 +302,7 @@ def _read_from(path: str, flags: int, most: int | None) -> bytes | None:
 
 
 def _read_all(fd: int, most: int | None) -> bytes:
-    """All of a file; of one that is larger than ``most``, so much or a little more."""
+    """Return the content of a file, cut off after ``most`` bytes or a little more."""
     data = os.read(fd, _PIECE)
     if len(data) < _PIECE:
         return data
@@ -309,8 +318,8 @@ def _read_all(fd: int, most: int | None) -> bytes:
 def _move_across(source: str, target: str) -> None:
     """Move a file, a link or a folder to a free name on another file system.
 
-    The copy gets its name when it is whole and synced, so a killed process leaves nothing half
-    done under a name that is read.
+    The copy gets its final name once it is complete and synced, so a killed process never leaves
+    an incomplete file under that name.
     """
     import shutil
 

@@ -1,7 +1,7 @@
 """File operations that differ between operating systems: exchange, lease, sync and lock.
 
-Everything else about files is the same everywhere and lives in ``disk.py``. To support another
-system, implement these functions for it.
+All other file operations are portable and live in ``disk.py``. To support another system, implement
+these functions for it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _NOT_SUPPORTED = (ENOSYS, EINVAL, EOPNOTSUPP)
 
 
 def exchange(one: str, other: str) -> bool:
-    """Swap two files in one step. Return False if the file system cannot; raise ``OSError``."""
+    """Swap two files in one step. Return False if the file system cannot.
+
+    Raise ``OSError`` for any other failure.
+    """
     if not _RENAMEAT2:
         _RENAMEAT2.append(_find_renameat2())
     number = _RENAMEAT2[0](os.fsencode(one), os.fsencode(other))
@@ -37,14 +40,14 @@ def exchange(one: str, other: str) -> bool:
 
 
 _RENAMEAT2: list[Callable[[bytes, bytes], int]] = []
-"""The system call, once it was looked up."""
+"""The system call, once it has been looked up."""
 
 
 def _find_renameat2() -> Callable[[bytes, bytes], int]:
-    """Return the system call that swaps two names. It returns an error number, 0 for success.
+    """Return a function that swaps two names and returns an error number, 0 for success.
 
-    ``_ctypes`` can make the call. Only all of ``ctypes``, which takes two milliseconds to load, can
-    say why it failed.
+    ``_ctypes`` is enough to make the system call. After a failure the call is repeated with
+    ``ctypes``, which takes two milliseconds to import, to get the error number.
     """
     try:
         import _ctypes
@@ -76,14 +79,15 @@ def _exchange_and_explain(one: bytes, other: bytes) -> int:
 
 
 def has_writer(fd: int) -> bool:
-    """True if a process has the file open for writing, as far as the kernel tells.
+    """Return True if the kernel reports that a process has the file open for writing.
 
-    The kernel grants a reader no lease on such a file.
+    The kernel does not grant a read lease on such a file.
     """
     from _signal import SIGURG  # type: ignore[import-not-found]
 
     try:
-        # A writer that opens the file right now is announced by a signal that is ignored.
+        # The kernel announces a writer that opens the file during the lease by a signal. SIGURG is
+        # ignored by default.
         fcntl.fcntl(fd, fcntl.F_SETSIG, SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
@@ -101,13 +105,13 @@ def _fsync(fd: int) -> None:
 
 
 def _fullfsync(fd: int) -> None:
-    """Sync on macOS: ``fsync`` ends in the drive's cache, ``F_FULLFSYNC`` on the disk."""
+    """Sync to the disk itself on macOS, where ``fsync`` only reaches the drive's cache."""
     try:
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined, unused-ignore]
     except OSError as error:
         if error.errno not in (EINVAL, ENOTSUP, ENOTTY, EOPNOTSUPP):
             raise
-        os.fsync(fd)  # The file system does not know F_FULLFSYNC.
+        os.fsync(fd)  # The file system does not support F_FULLFSYNC.
 
 
 sync_names = _fullfsync if hasattr(fcntl, "F_FULLFSYNC") else _fsync
@@ -128,16 +132,16 @@ def lock(fd: int, path: str, wait_s: float) -> None:
 
 
 def unlock(fd: int) -> None:
-    """Give the lock back, even if a child process that is just starting has the descriptor."""
+    """Release a lock, even if a child process that is just starting has the descriptor."""
     fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 def _wait(fd: int, path: str, wait_s: float) -> None:
-    """Wait in the kernel's queue, which is fair; raise ``Fault`` that names the holder."""
+    """Wait in the kernel's fair queue; raise ``Fault`` (busy), which names the lock's holder."""
     import threading
 
     if wait_s <= 0:
-        is_locked = False  # A timer of zero seconds would never ring.
+        is_locked = False  # A timer of zero seconds would never fire.
     elif threading.current_thread() is threading.main_thread():
         is_locked = _lock_with_timer(fd, wait_s)
     else:
@@ -147,7 +151,7 @@ def _wait(fd: int, path: str, wait_s: float) -> None:
 
 
 def _lock_with_timer(fd: int, wait_s: float) -> bool:
-    """Sleep in the kernel until the lock is ours or the timer rings."""
+    """Wait in the kernel until the lock is acquired or the timer fires; return True if acquired."""
     import signal
 
     def give_up(_signal: int, _frame: object) -> None:
@@ -167,7 +171,10 @@ def _lock_with_timer(fd: int, wait_s: float) -> bool:
 
 
 def _lock_in_thread(fd: int, wait_s: float) -> bool:
-    """Let another thread sleep on a descriptor of its own: signals reach only the main thread."""
+    """Let another thread wait for the lock, because only the main thread receives signals.
+
+    Return True if the lock was acquired in time.
+    """
     import threading
 
     waiting = os.dup(fd)

@@ -1,4 +1,7 @@
-"""The kernel lock that writers queue at: fair, bounded, and given back by whoever dies."""
+"""Serialize the writers of a workspace by a kernel lock with a fair queue and a bounded wait.
+
+The kernel releases the lock when its process dies.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Lock:
-    """A lock on a file of its own, taken by one thread of one process."""
+    """A lock on a file that exists only for the lock. One thread of one process holds it."""
 
     def __init__(self, path: str, disk: Disk) -> None:
         self._path = path
@@ -24,14 +27,14 @@ class Lock:
 
     @property
     def is_current(self) -> bool:
-        """True if it is held, and still the lock that the path names."""
+        """Return True if the lock is held and its file still has the lock's path."""
         return self.is_held and _is_at(self._fd, self._path)
 
     def acquire(self, wait_s: float) -> None:
         """Wait for the lock; raise ``Fault`` (busy) when ``wait_s`` seconds have passed.
 
-        Whoever moved or removed the folder meanwhile took the lock's file along. A lock on a file
-        that the path no longer names protects nothing, so it is taken again.
+        Another process may move or remove the folder during the wait. A lock on a file that no
+        longer has the lock's path protects nothing, so it is taken again.
         """
         assert not self.is_held, "the lock is held already"
         while True:
@@ -51,7 +54,10 @@ class Lock:
 
 
 _HELD: set[int] = set()
-"""The locks of this process. A lock is held until every process that inherited it has closed it."""
+"""The descriptors of locks that this process holds.
+
+A child process closes them, because a lock lasts until every process with its descriptor closes it.
+"""
 
 
 def _close_inherited() -> None:

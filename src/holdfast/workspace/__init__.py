@@ -1,1 +1,1 @@
-"""Where things are and what is allowed there: location, settings, trust, recipes."""
+"""The workspace of a command: its folders, settings and recipes, and which commands it may run."""

@@ -1,7 +1,6 @@
-"""Where things are: the worktree, the ledger's folder, git's branch. Read from files alone.
+"""Locate the worktree, the ledger's folder, and git's branch and commit for a command.
 
-git itself is never run here: its ``HEAD``, ``commondir`` and ``config`` say everything that is
-needed, in a tenth of the time.
+Git is not run: reading its ``HEAD``, ``commondir`` and ``config`` files takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -21,18 +20,21 @@ if TYPE_CHECKING:
     from holdfast.system.disk import Disk
 
 LEDGER = "ledger.db"
-"""The ledger's name in its folder."""
+"""The file name of the ledger."""
 _UNREAD = "unread"
 OLD_LEDGER = "ledger.ndjson"
-"""The name of the ledger of version 0.1."""
+"""The file name of a version 0.1 ledger."""
 TEAM_SETTINGS = os.path.join(".claude", "holdfast.toml")
 PERSON_SETTINGS = "config.toml"
 MAIN = "."
 """The name of the main worktree."""
 _NAME_FILE = "holdfast-worktree"
-"""The file in a linked worktree's git folder that has its name. git's own names are reused."""
+"""The file in a linked worktree's git folder that contains the worktree's name.
+
+Git's own name for a worktree does not identify it: git reuses the name of a removed worktree.
+"""
 _NEW = "*"
-"""Ends the name of a linked worktree in which nothing was recorded yet."""
+"""The suffix of a linked worktree's name until something is recorded in it."""
 
 _IGNORED = (
     ".claude/holdfast/",
@@ -44,18 +46,18 @@ _IGNORED = (
     ".claude/forge-context.json*",
 )
 _COMMIT_DIGITS = (40, 64)
-_SHORTEST = 4
-"""The digits of a commit that git wants at least."""
-_MOST = 16 * 1024 * 1024
-_RECORDS = tuple(line.partition("*")[0] for line in _IGNORED[1:])
-"""What the path of every record begins with."""
-_OWN = (_IGNORED[0], *_RECORDS)
-_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/**/.*.json.holdfast*")
-"""What a killed writer leaves beside a record, where not all of the folder is ignored."""
+_MIN_COMMIT_DIGITS = 4
+"""The fewest digits of a commit id that git accepts."""
+_MAX_READ_CHARS = 16 * 1024 * 1024
+_RECORD_PREFIXES = tuple(line.partition("*")[0] for line in _IGNORED[1:])
+"""The beginnings of all record paths."""
+_OWN_PREFIXES = (_IGNORED[0], *_RECORD_PREFIXES)
+_IGNORED_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/**/.*.json.holdfast*")
+"""Temporary files of a killed writer, in folders that git does not ignore as a whole."""
 
 
 def person_folder() -> str:
-    """Where a person's own settings and approvals are; a repository has no say in it."""
+    """Return the folder of a person's own settings and approvals. A repository cannot change it."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".config")
@@ -63,6 +65,7 @@ def person_folder() -> str:
 
 
 def _list_of_ledgers() -> str:
+    """Return the path of the file that lists the ledgers this person's Holdfast made."""
     base = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".local", "state")
@@ -70,7 +73,7 @@ def _list_of_ledgers() -> str:
 
 
 def is_own_ledger(folder: str) -> bool:
-    """True if this person's Holdfast made the ledger in this folder."""
+    """Return True if this person's Holdfast made the ledger in this folder."""
     return os.path.realpath(folder) in _read(_list_of_ledgers()).split("\n")
 
 
@@ -88,30 +91,33 @@ class Workspace:
         """This worktree's own git folder."""
         self.common = common
         """The git folder that all worktrees share."""
-        self._safe: set[str] = set()
-        self._records: dict[tuple[str, str], str] = {}
+        self._contained_folders: set[str] = set()
+        self._record_paths: dict[tuple[str, str], str] = {}
 
     @property
     def project(self) -> str:
-        """The main worktree's folder; of a bare repository, the folder that holds it."""
+        """The main worktree's folder, or the parent folder of a bare repository."""
         if self.common is None:
             return self.root
         return self.root_of(MAIN) or os.path.dirname(self.common)
 
     @property
     def old_homes(self) -> tuple[str, ...]:
-        """The folders where version 0.1 kept its ledger; in git's, it kept links to the files."""
+        """The folders in which version 0.1 kept its ledger, or links to the ledger's files."""
         return os.path.join(self.project, ".claude", "holdfast"), self.home
 
     def has_old_ledger(self) -> bool:
-        """True if an earlier ledger is here, taken over or not: of 0.1, or from before git."""
+        """Return True if a ledger from version 0.1 or from before ``git init`` exists.
+
+        It exists even after it was imported: its files are kept.
+        """
         if any(os.path.lexists(os.path.join(home, OLD_LEDGER)) for home in self.old_homes):
             return True
         plain = os.path.join(self.root, ".claude", "holdfast")
         return plain != self.home and os.path.lexists(os.path.join(plain, LEDGER))
 
     def list_ledger(self, disk: Disk) -> None:
-        """Add this ledger to the person's list, by which one that came with a folder is known."""
+        """Add this ledger to the person's list. A ledger that came with a folder is not on it."""
         path = _list_of_ledgers()
         home = os.path.realpath(self.home)
         try:
@@ -119,10 +125,10 @@ class Workspace:
                 disk.make_folder(os.path.dirname(path), 0o700)
                 disk.extend(path, f"{home}\n".encode(errors="surrogateescape"))
         except (OSError, Fault):
-            return  # Without the list, a ledger is only not moved into git later.
+            return  # The only consequence: a later ``git init`` does not move the ledger into git.
 
     def is_current(self) -> bool:
-        """True if the ledger still belongs here: since then git may have been set up, or moved."""
+        """Return False if the ledger belongs in another folder since git was set up or moved."""
         try:
             return find(self.root).home == self.home
         except Refused:
@@ -133,71 +139,72 @@ class Workspace:
 
     @property
     def unread_mark(self) -> str:
-        """The file that is there while an active workflow may require reading.
+        """The path of a file that exists while an active workflow may require reading.
 
-        A hook that fires at every file an agent reads asks for this name alone.
+        The hook that runs whenever an agent reads a file checks only that this file exists.
         """
         return os.path.join(self.home, _UNREAD)
 
     def has_records(self) -> bool:
-        """True if something stands where records stand."""
-        return any(os.path.lexists(os.path.join(self.root, place)) for place in _RECORDS)
+        """Return True if any file or folder of records exists."""
+        return any(os.path.lexists(os.path.join(self.root, name)) for name in _RECORD_PREFIXES)
 
     def has_settings(self) -> bool:
-        """True if the team or the person has a settings file."""
+        """Return True if the team or the person has a settings file."""
         team = os.path.join(self.root, TEAM_SETTINGS)
         person = os.path.join(person_folder(), PERSON_SETTINGS)
         return os.path.lexists(team) or os.path.lexists(person)
 
     def branch(self) -> str | None:
-        """The branch that is checked out, or being rebased; ``None`` if there is none."""
+        """Return the branch that is checked out or being rebased; ``None`` on a detached HEAD."""
         if self.git is None:
             return None
         for name in ("rebase-merge/head-name", "rebase-apply/head-name", "HEAD"):
             text = _read(os.path.join(self.git, name)).removeprefix("ref: ")
             if text.startswith("refs/heads/"):
-                # A name may be any bytes to git; here it is text that is stored and shown.
+                # Git allows any bytes in a branch name, but only text can be stored and printed.
                 raw = text.removeprefix("refs/heads/").encode(errors="surrogateescape")
                 return raw.decode(errors="replace") or None
         return None
 
     def commit(self) -> str | None:
-        """The commit that is checked out, as far as plain files tell."""
+        """Return the commit that is checked out; ``None`` if git's files do not name it."""
         if self.git is None or self.common is None:
             return None
         head = _read(os.path.join(self.git, "HEAD"))
         if head.startswith("ref: refs/"):
             return self._commit_of(head.removeprefix("ref: "))
-        return head if _is_whole(head) else None
+        return head if _is_full_commit(head) else None
 
     def commit_named(self, name: str | None) -> str | None:
-        """The commit that goes by this name here, HEAD or a branch; else what was given."""
+        """Return the commit of ``HEAD`` or of a branch. Return any other name unchanged."""
         if not isinstance(name, str) or not name or not is_encodable(name):
             return name
-        found = self.commit() if name == "HEAD" else self._commit_of(f"refs/heads/{name}")
-        return found or name
+        commit = self.commit() if name == "HEAD" else self._commit_of(f"refs/heads/{name}")
+        return commit or name
 
     def can_switch(self, branch: str) -> bool:
-        """Whether the branch is there, and no other worktree has it."""
-        there = self._commit_of(f"refs/heads/{branch}") if is_encodable(branch) else None
+        """Return True if the branch exists and no worktree has it checked out."""
+        commit = self._commit_of(f"refs/heads/{branch}") if is_encodable(branch) else None
         heads = [os.path.join(git, "HEAD") for git in self._linked()]
         heads.append(os.path.join(self.common or "", "HEAD"))
-        return there is not None and f"ref: refs/heads/{branch}" not in map(_read, heads)
+        return commit is not None and f"ref: refs/heads/{branch}" not in map(_read, heads)
 
     def _commit_of(self, ref: str) -> str | None:
+        """Return the commit of a ref, from its own file or from ``packed-refs``."""
         if self.common is None or ".." in ref:
             return None
         path = os.path.join(self.common, ref)
-        # The name of a branch may be the folder of others.
-        found = (os.path.isfile(path) and _read(path)) or self._packed(ref)
-        return found if _is_whole(found) else None
-
-    def _packed(self, name: str) -> str:
-        rows = _read(os.path.join(self.common or "", "packed-refs")).split("\n")
-        return next((row.partition(" ")[0] for row in rows if row.endswith(f" {name}")), "")
+        # A branch ``a`` may be packed while ``a`` is a folder that contains the branch ``a/b``.
+        commit = _read(path) if os.path.isfile(path) else ""
+        if not commit:
+            rows = _read(os.path.join(self.common, "packed-refs")).split("\n")
+            packed = (row.partition(" ")[0] for row in rows if row.endswith(f" {ref}"))
+            commit = next(packed, "")
+        return commit if _is_full_commit(commit) else None
 
     def root_of(self, worktree: str) -> str | None:
-        """The folder of a worktree by its name, if it still exists."""
+        """Return the folder of the worktree with this name, or ``None`` if it no longer exists."""
         if worktree == self.name and os.path.isdir(self.root):
             return self.root
         if self.common is None:
@@ -220,13 +227,13 @@ class Workspace:
 
     @property
     def is_unnamed(self) -> bool:
-        """True for a linked worktree in which nothing was recorded yet."""
+        """Return True for a linked worktree in which nothing was recorded yet."""
         return self.git is not None and self.name.endswith(_NEW)
 
     def take_name(self, disk: Disk, is_taken: Callable[[str], bool]) -> None:
-        """Give a new linked worktree a name that no earlier one had, and write it down.
+        """Give a new linked worktree a name that no earlier worktree had, and store the name.
 
-        Raise ``Fault`` where a sandbox keeps its git folder read-only.
+        Raise ``Fault`` if the worktree's git folder is read-only, as in a sandbox.
         """
         if self.git is None or not self.is_unnamed:
             return
@@ -239,7 +246,7 @@ class Workspace:
         try:
             disk.create(os.path.join(self.git, _NAME_FILE), f"{name}\n".encode(), durable=True)
         except FileExistsError:
-            name = _worktree_name(self.git)  # ``init`` takes it without the lock.
+            name = _worktree_name(self.git)  # ``init`` stores a name without taking the lock.
         except OSError as error:
             if error.errno not in (EROFS, EACCES, EPERM):
                 raise
@@ -247,7 +254,7 @@ class Workspace:
         self.name = name
 
     def keep_names(self, disk: Disk) -> None:
-        """Name all linked worktrees as git does, which version 0.1 went by."""
+        """Give unnamed linked worktrees git's names for them, because version 0.1 used those."""
         for git in self._linked():
             if _worktree_name(git).endswith(_NEW):
                 name = os.path.basename(git)
@@ -256,13 +263,14 @@ class Workspace:
             self.name = _worktree_name(self.git)
 
     def check_home(self) -> None:
-        """Refuse a ledger's folder that a link leads out of git's folder, or of the workspace."""
+        """Raise ``Refused`` if a link puts the ledger outside git's folder or the workspace."""
         above = os.path.dirname(self.home)
         root = above if above == self.common else os.path.dirname(above)
         if os.path.islink(self.home) or (root != above and os.path.islink(above)):
             self._check_contained(root, self.home, os.path.relpath(self.home, root))
 
     def _check_contained(self, root: str, folder: str, path: str) -> None:
+        """Raise ``Refused`` if the folder, with its links resolved, is outside the root."""
         top = os.path.realpath(root)
         if not (os.path.realpath(folder) + os.sep).startswith(os.path.join(top, "")):
             raise Refused(
@@ -272,8 +280,8 @@ class Workspace:
             )
 
     def inside(self, root: str, path: str) -> str:
-        """A record's absolute path; another place than a record's, or a link, is refused."""
-        full = self._records.get((root, path)) or self._checked(root, path)
+        """Return a record's absolute path; raise ``Refused`` if it is not one, or is a link."""
+        full = self._record_paths.get((root, path)) or self._checked(root, path)
         if os.path.islink(full):
             raise Refused(
                 "outside",
@@ -283,25 +291,28 @@ class Workspace:
         return full
 
     def _checked(self, root: str, path: str) -> str:
-        if not path.startswith(_RECORDS) or ".." in path.split("/") or "\0" in path:
+        if not path.startswith(_RECORD_PREFIXES) or ".." in path.split("/") or "\0" in path:
             raise Refused("outside", f"{path[:200]!r} is no place for a record", "holdfast verify")
         full = os.path.join(root, path)
         folder = os.path.dirname(full)
-        if folder not in self._safe:
+        if folder not in self._contained_folders:
             self._check_contained(root, folder, path)
-            self._safe.add(folder)
-        self._records[root, path] = full
+            self._contained_folders.add(folder)
+        self._record_paths[root, path] = full
         return full
 
     def contains(self, path: str) -> bool:
-        """Whether a path from the root stays inside, by its name and by the links on its way."""
+        """Return True if a path from the root, with its links resolved, is inside the root."""
         if "\0" in path or path.startswith("~") or not is_encodable(path):
             return False
         top = os.path.join(os.path.realpath(self.root), "")
         return (os.path.realpath(os.path.join(top, path)) + os.sep).startswith(top)
 
     def prepare(self, disk: Disk, note: Callable[[str], None]) -> None:
-        """Keep what is Holdfast's own out of git, by the one file for it that nobody shares."""
+        """List Holdfast's own files in ``.git/info/exclude``, which git never shares.
+
+        Add a note if the exclude file cannot be changed.
+        """
         if self.common is None:
             return
         path = os.path.join(self.common, "info", "exclude")
@@ -318,13 +329,13 @@ class Workspace:
             note(f"git's exclude file could not be extended ({error.strerror})")
 
     def is_own(self, path: str) -> bool:
-        """Whether a path from the root is one of Holdfast's own files."""
-        return path.startswith(_OWN)
+        """Return True if a path relative to the root is one of Holdfast's own files."""
+        return path.startswith(_OWN_PREFIXES)
 
     def ignore_lines(self, current: str) -> str:
-        """What git's own exclude file lacks, to leave records out of commits."""
+        """Return the lines to append to git's exclude file, of which ``current`` is the content."""
         present = {line.strip() for line in current.splitlines()}
-        missing = [line for line in (*_IGNORED, *_SPARES) if line not in present]
+        missing = [line for line in (*_IGNORED, *_IGNORED_SPARES) if line not in present]
         if not missing:
             return ""
         lead = "" if not current or current.endswith("\n") else "\n"
@@ -332,17 +343,20 @@ class Workspace:
 
 
 def is_commit(text: str) -> bool:
-    """Whether it reads as the id of a commit, perhaps a short one."""
+    """Return True if the text has the form of a commit id, full or abbreviated."""
     is_hex = not text.lower().strip("0123456789abcdef")
-    return is_hex and _SHORTEST <= len(text) <= max(_COMMIT_DIGITS)
+    return is_hex and _MIN_COMMIT_DIGITS <= len(text) <= max(_COMMIT_DIGITS)
 
 
-def _is_whole(text: str) -> bool:
+def _is_full_commit(text: str) -> bool:
     return len(text) in _COMMIT_DIGITS and text.isalnum()
 
 
 def find(path: str = ".") -> Workspace:
-    """The workspace that a folder belongs to."""
+    """Return the workspace that a folder belongs to.
+
+    Raise ``Refused`` if the path is not a folder, or if git has not finished making a repository.
+    """
     start = os.path.abspath(path)
     if not os.path.isdir(start):
         raise Refused("not_found", f"{path} is not a folder", "run holdfast in a project's folder")
@@ -351,7 +365,7 @@ def find(path: str = ".") -> Workspace:
         if os.path.isdir(pointer):
             if os.path.exists(os.path.join(pointer, "HEAD")):
                 return _in_git(folder, pointer)
-            # A ledger beside an unfinished repository would be a second one a moment later.
+            # A ledger made in the work tree now would not be the one that git's folder gets later.
             raise Refused(
                 "not_ready",
                 f"{pointer} has no HEAD: git is still making it, or was interrupted",
@@ -362,13 +376,15 @@ def find(path: str = ".") -> Workspace:
             return _in_git(folder, os.path.normpath(os.path.join(folder, target)))
         if os.path.isdir(os.path.join(folder, ".claude", "holdfast")):
             return _plain(folder)
-        if os.path.isfile(os.path.join(folder, "HEAD")) and _is_bare(folder):
-            # It may have come as files of a clone: nothing else that it says is believed.
+        has_head = os.path.isfile(os.path.join(folder, "HEAD"))
+        if has_head and _core_settings(folder).get("bare") == "true":
+            # These files may be part of a clone, so no other setting in them is trusted.
             return Workspace(folder, MAIN, os.path.join(folder, "holdfast"), folder, folder)
     return _plain(start)
 
 
 def _plain(root: str) -> Workspace:
+    """Return the workspace of a folder without git."""
     return Workspace(root, MAIN, os.path.join(root, ".claude", "holdfast"), None, None)
 
 
@@ -376,12 +392,12 @@ def _in_git(root: str, git: str) -> Workspace:
     shared = _read(os.path.join(git, "commondir"))
     common = os.path.normpath(os.path.join(git, shared)) if shared else git
     if shared and not _is_same(os.path.dirname(git), os.path.join(common, "worktrees")):
-        # Whoever says so is no worktree of that repository: git keeps those in it.
+        # Not a worktree of that repository: git keeps a linked worktree's folder in the repository.
         shared, common = "", git
     main = _main_root(common)
     if main is not None and not shared:
         if not _is_same(main, root):
-            # The git folder of another work tree is read, and nothing is put into it.
+            # The git folder belongs to another work tree, so only read it.
             return Workspace(root, MAIN, os.path.join(root, ".claude", "holdfast"), git, None)
         main = root
     name = _worktree_name(git) if shared else MAIN
@@ -389,22 +405,22 @@ def _in_git(root: str, git: str) -> Workspace:
 
 
 def _worktree_name(git: str) -> str:
-    """Return the name of a linked worktree by its git folder."""
+    """Return the name of the linked worktree that has this git folder."""
     return _read(os.path.join(git, _NAME_FILE)) or f"{os.path.basename(git)}{_NEW}"
 
 
 def is_inside(path: str, root: str) -> bool:
-    """Whether a path lies below the root when the links on its way are followed."""
+    """Return True if a path, with its links resolved, is below the root."""
     return os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), ""))
 
 
-def _is_same(one: str, other: str) -> bool:
-    return one == other or os.path.realpath(one) == os.path.realpath(other)
+def _is_same(path: str, other: str) -> bool:
+    return path == other or os.path.realpath(path) == os.path.realpath(other)
 
 
 def _main_root(common: str) -> str | None:
-    """The main worktree of a repository; ``None`` when it is bare, or does not say where."""
-    settings = _settings(common)
+    """Return a repository's main worktree, or ``None`` if it is bare or does not name one."""
+    settings = _core_settings(common)
     if settings.get("bare") == "true":
         return None
     if "worktree" in settings:
@@ -413,46 +429,40 @@ def _main_root(common: str) -> str | None:
     return folder if name == ".git" else None
 
 
-def _is_bare(folder: str) -> bool:
-    return _settings(folder).get("bare") == "true"
-
-
-def _settings(common: str) -> dict[str, str]:
-    """Git's ``core`` settings of the main worktree; they may stand in a file of its own."""
-    return {
-        **_core_settings(os.path.join(common, "config")),
-        **_core_settings(os.path.join(common, "config.worktree")),
-    }
-
-
-def _core_settings(path: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    section = ""
-    for line in _read(path).splitlines():
-        text = line.strip()
-        if text.startswith("["):
-            section = text.lower()
-        elif section == "[core]" and "=" in text:
-            key, _, value = text.partition("=")
-            found[key.strip().lower()] = value.strip().strip('"')
-    return found
+def _core_settings(common: str) -> dict[str, str]:
+    """Return git's ``core`` settings; those in ``config.worktree`` override those in ``config``."""
+    settings: dict[str, str] = {}
+    for name in ("config", "config.worktree"):
+        section = ""
+        for line in _read(os.path.join(common, name)).splitlines():
+            text = line.strip()
+            if text.startswith("["):
+                section = text.lower()
+            elif section == "[core]" and "=" in text:
+                key, _, value = text.partition("=")
+                settings[key.strip().lower()] = value.strip().strip('"')
+    return settings
 
 
 def _upwards(folder: str) -> list[str]:
-    found = [folder]
+    """Return the folder and all folders above it."""
+    folders = [folder]
     while os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
-        found.append(folder)
-    return found
+        folders.append(folder)
+    return folders
 
 
 def _read(path: str) -> str:
-    """The beginning of a file; a pipe or a device in its place is not waited for."""
+    """Return the beginning of a file without its last newline, or "" if there is no file.
+
+    Raise ``Fault`` if it cannot be read or is not an ordinary file. Never wait for a pipe.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, encoding="utf-8", errors="surrogateescape") as file:
             if S_ISREG(os.fstat(fd).st_mode):
-                return file.read(_MOST).rstrip("\r\n")
+                return file.read(_MAX_READ_CHARS).rstrip("\r\n")
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:

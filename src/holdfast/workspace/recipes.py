@@ -1,8 +1,7 @@
-"""What workflows are opened from: the shipped recipes (``recipes/*.toml``), and a workspace's own.
+"""Load and check the recipes that workflows start from: the shipped ones and the workspace's own.
 
-A recipe is read when a workflow is opened and copied whole into the opening event, so nothing here
-is on the way of any other command. A file of the workspace is a stranger's text: it is checked key
-by key, and what is wrong is named by its exact key.
+Starting a workflow copies the whole recipe into its first event, so no later command reads recipes.
+A recipe of the workspace is untrusted: it is checked key by key, and an error names the exact key.
 """
 
 from __future__ import annotations
@@ -30,13 +29,15 @@ MAX_TEXT = 10_000
 MAX_COMMAND = 1_000
 MAX_DEPTH = 20
 MAX_FILE_BYTES = 262_144
-_SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recipes")
+_SHIPPED_FOLDER = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recipes"
+)
 _SUFFIX = ".toml"
 _EXACT_INTEGERS = 2**53
 
 
 class BadRecipe(Refused):
-    """A recipe that cannot be used: ``key`` is where, ``why`` is what is wrong there."""
+    """A recipe cannot be used: the value of ``key`` is wrong, and ``why`` explains it."""
 
     def __init__(self, key: str, why: str, recipe: str = "", path: str = "") -> None:
         where = f"recipe {recipe}: " if recipe else ""
@@ -47,10 +48,10 @@ class BadRecipe(Refused):
 
 
 class NoRecipe(Refused):
-    """No recipe goes by this name; ``known`` are the names there are."""
+    """No recipe has this name. ``known`` lists the names of all recipes."""
 
     def __init__(self, name: str, known: list[str]) -> None:
-        message = f"there is no recipe {_shown(name)}"
+        message = f"there is no recipe {_printable(name)}"
         hint = f"holdfast start RECIPE, with one of: {', '.join(known)}"
         super().__init__("no_recipe", message, hint, name=name, known=known)
         self.name = name
@@ -58,36 +59,39 @@ class NoRecipe(Refused):
 
 
 def names(folder: str | None = None) -> list[str]:
-    """The recipes there are, the shipped ones and those of the workspace at ``folder``."""
+    """Return the names of the shipped recipes and of those in the workspace at ``folder``."""
     return sorted(paths(folder))
 
 
 def load(name: str, folder: str | None = None) -> Recipe:
-    """The recipe of this name; the workspace's own wins over the shipped one."""
+    """Return the recipe with this name. The workspace's own overrides a shipped one.
+
+    Raise ``NoRecipe`` if there is none, or ``BadRecipe`` if it cannot be used.
+    """
     return load_file(name, path_of(name, folder), folder)
 
 
 def path_of(name: str, folder: str | None) -> str:
-    """The file of the recipe of this name."""
-    found = paths(folder)
-    if name not in found:
-        raise NoRecipe(name, sorted(found))
-    return found[name]
+    """Return the file of the recipe with this name; raise ``NoRecipe`` if there is none."""
+    by_name = paths(folder)
+    if name not in by_name:
+        raise NoRecipe(name, sorted(by_name))
+    return by_name[name]
 
 
 def load_file(name: str, path: str, folder: str | None) -> Recipe:
-    """The recipe of this name in this file, one of ``paths``."""
+    """Return the recipe in a file from ``paths``; raise ``BadRecipe`` if it cannot be used."""
     try:
-        return check(_parsed(path, folder), name)
+        return check(_parse(path, folder), name)
     except BadRecipe as bad:
         raise BadRecipe(bad.key, bad.why, name, path) from None
 
 
 def check(raw: Fields, name: str) -> Recipe:
-    """``raw`` as a recipe called ``name``, or ``BadRecipe`` with the first key that is wrong."""
+    """Return ``raw`` as a recipe called ``name``; raise ``BadRecipe`` with the first wrong key."""
     if why := unsafe_name(name):
         raise BadRecipe("name", why)
-    _only(raw, ("name", "format", "phases", *_OPTIONAL), "")
+    _refuse_unknown_keys(raw, ("name", "format", "phases", *_OPTIONAL), "")
     if raw.get("name", name) != name:
         raise BadRecipe("name", f"must be {name}, as the file is called, or be left out")
     for key in ("format", "phases"):
@@ -105,7 +109,7 @@ def check(raw: Fields, name: str) -> Recipe:
 
 
 def unsafe_name(name: str) -> str | None:
-    """Why a recipe cannot be called so: its name becomes part of file names and ids."""
+    """Return why a recipe cannot have this name, or ``None``. The name is used in paths and ids."""
     if not name or len(name) > MAX_NAME:
         return f"must have 1 to {MAX_NAME} characters"
     if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
@@ -116,33 +120,35 @@ def unsafe_name(name: str) -> str | None:
 
 
 def paths(folder: str | None) -> dict[str, str]:
-    """Name to path. A file whose name is not safe cannot be asked for."""
-    found = {**_files(_SHIPPED), **(_files(os.path.join(folder, FOLDER)) if folder else {})}
-    return {stem: path for stem, path in found.items() if unsafe_name(stem) is None}
+    """Return the path of each recipe by its name. Leave out files whose names are not safe."""
+    own = _files(os.path.join(folder, FOLDER)) if folder else {}
+    files = {**_files(_SHIPPED_FOLDER), **own}
+    return {stem: path for stem, path in files.items() if unsafe_name(stem) is None}
 
 
 def unnamed(folder: str) -> dict[str, str]:
-    """Name to path of the workspace's files that cannot be asked for."""
-    found = _files(os.path.join(folder, FOLDER))
-    return {stem: path for stem, path in found.items() if unsafe_name(stem) is not None}
+    """Return the paths, by name, of the workspace's recipe files whose names are not safe."""
+    files = _files(os.path.join(folder, FOLDER))
+    return {stem: path for stem, path in files.items() if unsafe_name(stem) is not None}
 
 
 def is_shipped(path: str) -> bool:
-    return os.path.dirname(path) == _SHIPPED
+    return os.path.dirname(path) == _SHIPPED_FOLDER
 
 
-def _files(place: str) -> dict[str, str]:
-    split = [os.path.splitext(entry) for entry in _entries(place)]
-    return {stem: os.path.join(place, stem + suffix) for stem, suffix in split if suffix == _SUFFIX}
-
-
-def _entries(folder: str) -> list[str]:
+def _files(folder: str) -> dict[str, str]:
+    """Return the paths of a folder's TOML files by stem; raise ``Fault`` if it cannot be read."""
     try:
-        return os.listdir(folder)
+        names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        return {}
     except OSError as error:
         raise _unreadable(folder, error) from error
+    return {
+        name.removesuffix(_SUFFIX): os.path.join(folder, name)
+        for name in names
+        if os.path.splitext(name)[1] == _SUFFIX
+    }
 
 
 def _unreadable(path: str, error: OSError) -> Fault:
@@ -150,7 +156,8 @@ def _unreadable(path: str, error: OSError) -> Fault:
     return Fault("not_read", why, "make it readable, then run the command again")
 
 
-def _parsed(path: str, folder: str | None) -> Fields:
+def _parse(path: str, folder: str | None) -> Fields:
+    """Return the keys of a recipe file; raise ``BadRecipe`` or ``Fault`` if it cannot be read."""
     import tomllib
 
     if folder is not None and not is_shipped(path):
@@ -164,14 +171,14 @@ def _parsed(path: str, folder: str | None) -> Fields:
 
 
 def _must_lie_inside(path: str, folder: str) -> None:
-    """A link in a stranger's repository must not show what lies elsewhere."""
+    """Raise ``BadRecipe`` if the file is a link to a file outside the workspace."""
     root = os.path.realpath(folder)
     if os.path.commonpath((root, os.path.realpath(path))) != root:
         raise BadRecipe("file", "is a link that leads out of the workspace")
 
 
 def _text(path: str) -> str:
-    # Opening a pipe would wait for ever.
+    # Opening a pipe would block until another process writes to it.
     if not os.path.isfile(path):
         raise BadRecipe("file", "is not an ordinary file")
     try:
@@ -188,7 +195,7 @@ def _text(path: str) -> str:
 
 
 def _check_whole(recipe: Recipe) -> None:
-    """What one key says must fit what another says."""
+    """Raise ``BadRecipe`` if two keys contradict each other."""
     phase_names: list[str] = []
     for position, phase in enumerate(recipe["phases"]):
         if phase["name"] in phase_names:
@@ -212,7 +219,7 @@ def _check_whole(recipe: Recipe) -> None:
 
 def _must_be_phase(name: str, phase_names: list[str], key: str) -> None:
     if name not in phase_names:
-        raise BadRecipe(key, f"names no phase: {_shown(name)}")
+        raise BadRecipe(key, f"names no phase: {_printable(name)}")
 
 
 def _phases(value: Json) -> list[Fields]:
@@ -225,7 +232,7 @@ def _phases(value: Json) -> list[Fields]:
 
 def _phase(value: Json, key: str) -> Fields:
     _table(value, key)
-    _only(value, tuple(_PHASE), f"{key}.")
+    _refuse_unknown_keys(value, tuple(_PHASE), f"{key}.")
     if "name" not in value:
         raise BadRecipe(f"{key}.name", "is missing")
     return {
@@ -233,20 +240,22 @@ def _phase(value: Json, key: str) -> Fields:
     }
 
 
-def _only(raw: Fields, known: tuple[str, ...], prefix: str) -> None:
+def _refuse_unknown_keys(raw: Fields, known: tuple[str, ...], prefix: str) -> None:
     for key in raw:
         if key not in known:
-            raise BadRecipe(f"{prefix}{_shown(key)}", f"is unknown; known are {', '.join(known)}")
+            raise BadRecipe(
+                f"{prefix}{_printable(key)}", f"is unknown; known are {', '.join(known)}"
+            )
 
 
-def _shown(text: str) -> str:
-    """Text of unknown origin as a message may hold it."""
+def _printable(text: str) -> str:
+    """Return untrusted text shortened and escaped, so that a message can contain it."""
     short = text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
     return short if short.isprintable() and short.strip() == short != "" else repr(short)
 
 
 def _name(value: Json, key: str) -> str:
-    """A name that people read and type: a phase, a step, a gate."""
+    """Return the name of a phase, a step or a gate; raise ``BadRecipe`` if nobody could type it."""
     if not isinstance(value, str):
         raise BadRecipe(key, "must be text")
     if not value.strip() or len(value) > MAX_NAME:
@@ -259,7 +268,10 @@ def _name(value: Json, key: str) -> str:
 
 
 def _line(longest: int) -> Check:
-    """Text in which nothing is invisible: a person approves a command by reading it."""
+    """Return a check for one line of text without invisible characters.
+
+    A person approves a command by reading it, so nothing in it may be hidden.
+    """
 
     def rule(value: Json, key: str) -> Json:
         if not isinstance(value, str) or not value.strip() or not value.isprintable():
@@ -276,12 +288,12 @@ def _names(value: Json, key: str) -> list[str]:
         raise BadRecipe(key, "must be a list of names")
     if len(value) > MAX_ITEMS:
         raise BadRecipe(key, f"has {len(value)} entries, at most {MAX_ITEMS} are possible")
-    found: list[str] = []
+    names: list[str] = []
     for index, item in enumerate(value):
-        if _name(item, f"{key}[{index}]") in found:
+        if _name(item, f"{key}[{index}]") in names:
             raise BadRecipe(f"{key}[{index}]", f"is there twice: {item}")
-        found.append(item)
-    return found
+        names.append(item)
+    return names
 
 
 def _flag(value: Json, key: str) -> bool:
@@ -316,7 +328,7 @@ def _table(value: Json, key: str) -> Fields:
 def _gates(value: Json, key: str) -> dict[str, Fields]:
     gates: dict[str, Fields] = {}
     for name, fields in _table(value, key).items():
-        gate = f"{key}.{_name(name, f'{key}.{_shown(name)}')}"
+        gate = f"{key}.{_name(name, f'{key}.{_printable(name)}')}"
         gates[name] = {"status": "pending", **_fields(fields, gate)}
         if gates[name]["status"] != "pending":
             raise BadRecipe(f"{gate}.status", 'must be "pending": nothing has been shown yet')
@@ -331,7 +343,7 @@ def _fields(value: Json, key: str) -> Fields:
 
 
 def _value(value: Json, key: str, depth: int) -> Json:
-    """A copy of what goes into an event; only what JSON can hold can."""
+    """Return a copy of a value for an event; raise ``BadRecipe`` if JSON cannot represent it."""
     if depth > MAX_DEPTH:
         raise BadRecipe(key, f"is nested more than {MAX_DEPTH} deep")
     if isinstance(value, dict):
@@ -346,7 +358,7 @@ def _value(value: Json, key: str, depth: int) -> Json:
 
 
 def _below(key: str, name: Json) -> str:
-    return f"{key}.{_shown(_stored_text(name, key))}"
+    return f"{key}.{_printable(_stored_text(name, key))}"
 
 
 def _stored_text(value: Json, key: str) -> str:
@@ -358,7 +370,10 @@ def _stored_text(value: Json, key: str) -> str:
 
 
 def _number(value: Json, key: str) -> float:
-    """The number as the ledger will read it back: ``2.0`` is ``2`` there."""
+    """Return the number as the ledger will read it back, with ``2.0`` as ``2``.
+
+    Raise ``BadRecipe`` if JSON would not keep it exactly.
+    """
     if isinstance(value, float) and not value.is_integer() and value - value == 0:
         return value
     if not -_EXACT_INTEGERS <= value <= _EXACT_INTEGERS:
@@ -393,13 +408,13 @@ SHIPPED = "shipped"
 
 
 def list_rows(root: str) -> list[Fields]:
-    """Return a row for each recipe, and for each file that cannot be used with what is wrong."""
-    found = {**paths(root), **unnamed(root)}
-    return [_row(name, found[name], root) for name in sorted(found)]
+    """Return a row for each recipe file. The row of an unusable file says what is wrong with it."""
+    files = {**paths(root), **unnamed(root)}
+    return [_row(name, files[name], root) for name in sorted(files)]
 
 
 def load_with_source(name: str, root: str) -> tuple[Recipe, str]:
-    """Return a recipe and where it comes from; raise ``NoRecipe`` or ``BadRecipe``."""
+    """Return a recipe and its source; raise ``NoRecipe`` or ``BadRecipe``."""
     path = path_of(name, root)
     return load_file(name, path, root), _source(path, root)
 
@@ -428,5 +443,5 @@ def _source(path: str, root: str) -> str:
 
 
 def _readable(name: str) -> str:
-    """Return a file's name, which may be any bytes, as text that can be shown and sent."""
+    """Return a file's name, which may contain any bytes, as valid text."""
     return os.fsencode(name).decode(errors="replace")

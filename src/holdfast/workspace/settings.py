@@ -1,7 +1,7 @@
-"""Settings: the team's in ``.claude/holdfast.toml``, the person's in ``~/.config/holdfast/``.
+"""Read the team's settings (``.claude/holdfast.toml``) and the person's (``~/.config/holdfast/``).
 
-The team's file comes with a repository, so it is a stranger's text: it is checked key by key, and
-whom to trust is not its to say. The person's file has the last word.
+The team's file comes with a repository, so it is untrusted: it is checked key by key and cannot
+grant trust. The person's settings override the team's.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ TEAM = TEAM_SETTINGS
 MAX_BYTES = 262_144
 MAX_COMMAND = 1_000
 _GAP = " " * 20
+"""Spaces that could push the rest of a command out of a reader's sight."""
 COMPLETED_KEPT = "24h"
 MEMORY_LINES = 40
 MILESTONES = "documentation/milestones/_active"
@@ -29,7 +30,7 @@ EMBEDDED = "embedded"
 
 
 class BadSettings(Refused):
-    """A settings file that cannot be used: ``key`` is where, ``why`` is what is wrong there."""
+    """A settings file cannot be used: the value of ``key`` is wrong, and ``why`` explains it."""
 
     def __init__(self, path: str, key: str, why: str, hint: str = "") -> None:
         super().__init__(
@@ -39,7 +40,7 @@ class BadSettings(Refused):
 
 
 class Settings:
-    """What both files say together."""
+    """The settings of both files together."""
 
     def __init__(self, team: Fields, person: Fields) -> None:
         self._team = team
@@ -47,7 +48,7 @@ class Settings:
         self.trusted_folders: list[str] = person.get("trust", {}).get("folders", [])
 
     def gate(self, name: str) -> tuple[Fields, bool]:
-        """What is set for a gate, and whether its command comes from the repository."""
+        """Return a gate's settings, and whether its command comes from the repository."""
         team = self._team.get("gates", {}).get(name, {})
         person = self._person.get("gates", {}).get(name, {})
         return {**team, **person}, "command" in team and "command" not in person
@@ -57,7 +58,7 @@ class Settings:
         return gates
 
     def ttl(self, recipe: str) -> str | None:
-        """How long workflows of this recipe may lie still, where that is set."""
+        """Return how long workflows of this recipe may be inactive; ``None`` if it is not set."""
         for settings in (self._person, self._team):
             if recipe in settings.get("ttl", {}):
                 ttl: str = settings["ttl"][recipe]
@@ -65,7 +66,7 @@ class Settings:
         return None
 
     def enforced(self) -> list[str]:
-        """What hooks insist on; the person's word, where there is one, counts."""
+        """Return the rules that hooks enforce. The person's list replaces the team's."""
         for settings in (self._person, self._team):
             if "enforce" in settings:
                 enforced: list[str] = settings["enforce"]
@@ -73,38 +74,41 @@ class Settings:
         return []
 
     def memory(self) -> str | None:
-        """Where the project's memory is, where that is set; ``off`` for nowhere."""
-        told = self._said("memory")
-        return told if told is None else str(told)
+        """Return the path of the project's memory, ``off``, or ``None`` if it is not set."""
+        path = self._value("memory")
+        return path if path is None else str(path)
 
     def milestones(self) -> str:
-        """The folder that has a folder for each initiative, from the root."""
-        return str(self._said("milestones") or MILESTONES)
+        """Return the folder, relative to the root, with one folder for each initiative."""
+        return str(self._value("milestones") or MILESTONES)
 
     def workflow_status(self) -> str | None:
-        """Where ``WORKFLOW-STATUS.yaml`` is, from the root, where that is set."""
-        told = self._said("workflow_status")
-        return told if told is None else str(told)
+        """Return the path of ``WORKFLOW-STATUS.yaml`` from the root; ``None`` if it is not set."""
+        path = self._value("workflow_status")
+        return path if path is None else str(path)
 
     def memory_lines(self) -> int:
-        """How many lines of a project's memory may be ours."""
-        told = self._said("memory_lines")
-        return MEMORY_LINES if told is None else int(told)
+        """Return how many lines Holdfast may use in a project's memory."""
+        lines = self._value("memory_lines")
+        return MEMORY_LINES if lines is None else int(lines)
 
     def graph(self) -> str:
-        """Who keeps the memory graph: ``embedded``, ``off`` or ``mcp:NAME``."""
-        told = os.environ.get(GRAPH_VARIABLE)
-        if told:
-            _check_graph(told, "the environment", GRAPH_VARIABLE)
-            return told
-        return str(self._said("graph") or EMBEDDED)
+        """Return which server keeps the memory graph: ``embedded``, ``off`` or ``mcp:NAME``.
 
-    def _said(self, key: str) -> Json:
-        """A single value; the person's word, where there is one, counts."""
+        Raise ``BadSettings`` if the environment variable has another value.
+        """
+        server = os.environ.get(GRAPH_VARIABLE)
+        if server:
+            _check_graph(server, "the environment", GRAPH_VARIABLE)
+            return server
+        return str(self._value("graph") or EMBEDDED)
+
+    def _value(self, key: str) -> Json:
+        """Return a single value. The person's overrides the team's."""
         return self._person.get(key, self._team.get(key))
 
     def completed_kept(self) -> str:
-        """How long records of ended workflows stay where they are."""
+        """Return how long the records of ended workflows are kept in their folder."""
         for settings in (self._person, self._team):
             if "completed" in settings.get("clean", {}):
                 kept: str = settings["clean"]["completed"]
@@ -113,7 +117,10 @@ class Settings:
 
 
 def load(root: str) -> Settings:
-    """The settings of a workspace at ``root``, for the person who asks."""
+    """Return the settings of this person for the workspace at ``root``.
+
+    Raise ``BadSettings`` if a file has a wrong value, or ``Fault`` if it cannot be read.
+    """
     team = _read(os.path.join(root, TEAM), TEAM, within=root)
     person_file = os.path.join(person_folder(), PERSON_SETTINGS)
     person = _read(person_file, person_file)
@@ -124,7 +131,7 @@ def load(root: str) -> Settings:
 
 
 def may_enforce(root: str) -> bool:
-    """True if a settings file mentions enforcement. Nothing is parsed, so a hook can ask often."""
+    """Return True if a settings file mentions enforcement. It is not parsed, so this is fast."""
     for path, within in (
         (os.path.join(root, TEAM), root),
         (os.path.join(person_folder(), PERSON_SETTINGS), None),
@@ -138,35 +145,38 @@ def may_enforce(root: str) -> bool:
 
 
 def _check_within(team: Fields, root: str) -> None:
-    """What a repository says about a path must stay inside the workspace."""
+    """Raise ``BadSettings`` if a path in the team's file is outside the workspace."""
     top = os.path.realpath(root)
     for key in ("memory", *_PATHS):
-        told = team.get(key, "off")
-        full = os.path.realpath(os.path.join(top, told))
-        if told != "off" and (told.startswith("~") or os.path.commonpath((top, full)) != top):
+        path = team.get(key, "off")
+        full = os.path.realpath(os.path.join(top, path))
+        if path != "off" and (path.startswith("~") or os.path.commonpath((top, full)) != top):
             raise BadSettings(TEAM, key, "leads out of the workspace")
 
 
-def _bytes(path: str, shown: str, within: str | None = None) -> bytes:
-    """Read a settings file; a pipe in its place is not waited for."""
+def _bytes(path: str, label: str, within: str | None = None) -> bytes:
+    """Return the content of a settings file, or ``b""`` if it is missing or not an ordinary file.
+
+    Raise ``BadSettings`` if it is a link out of ``within`` or too large, ``Fault`` if unreadable.
+    """
     if not os.path.isfile(path):
         return b""
     if within is not None:
         root = os.path.realpath(within)
         if os.path.commonpath((root, os.path.realpath(path))) != root:
-            raise BadSettings(shown, "file", "is a link that leads out of the workspace")
+            raise BadSettings(label, "file", "is a link that leads out of the workspace")
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise Fault("not_read", f"{shown} cannot be read ({error.strerror})", "") from error
+        raise Fault("not_read", f"{label} cannot be read ({error.strerror})", "") from error
     if len(data) > MAX_BYTES:
-        raise BadSettings(shown, "file", f"is larger than {MAX_BYTES:,} bytes")
+        raise BadSettings(label, "file", f"is larger than {MAX_BYTES:,} bytes")
     return data
 
 
-def _read(path: str, shown: str, within: str | None = None) -> Fields:
-    data = _bytes(path, shown, within)
+def _read(path: str, label: str, within: str | None = None) -> Fields:
+    data = _bytes(path, label, within)
     if not data:
         return {}
     import tomllib
@@ -174,9 +184,9 @@ def _read(path: str, shown: str, within: str | None = None) -> Fields:
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings(shown, "file", f"is not TOML: {error}") from None
+        raise BadSettings(label, "file", f"is not TOML: {error}") from None
     except (RecursionError, ValueError):
-        raise BadSettings(shown, "file", "holds a value that is nested too deeply") from None
+        raise BadSettings(label, "file", "holds a value that is nested too deeply") from None
 
 
 _TABLES = ("gates", "ttl", "clean")
@@ -185,7 +195,7 @@ _VALUES = ("enforce", "graph", "memory", "memory_lines", *_PATHS)
 
 
 def _check(settings: Fields, path: str, tables: tuple[str, ...], values: tuple[str, ...]) -> None:
-    _only(settings, (*values, *tables), path, "")
+    _refuse_unknown_keys(settings, (*values, *tables), path, "")
     _check_values(settings, path)
     for table in settings:
         if table not in values and not isinstance(settings[table], dict):
@@ -194,10 +204,10 @@ def _check(settings: Fields, path: str, tables: tuple[str, ...], values: tuple[s
         _check_gate(gate, path, f"gates.{name}")
     for recipe, ttl in settings.get("ttl", {}).items():
         _check_duration(ttl, path, f"ttl.{recipe}")
-    _only(settings.get("clean", {}), ("completed",), path, "clean.")
+    _refuse_unknown_keys(settings.get("clean", {}), ("completed",), path, "clean.")
     for key, kept in settings.get("clean", {}).items():
         _check_duration(kept, path, f"clean.{key}")
-    _only(settings.get("trust", {}), ("folders",), path, "trust.")
+    _refuse_unknown_keys(settings.get("trust", {}), ("folders",), path, "trust.")
     folders = settings.get("trust", {}).get("folders", [])
     if not isinstance(folders, list) or not all(isinstance(f, str) and f for f in folders):
         raise BadSettings(path, "trust.folders", "must be a list of folders")
@@ -211,8 +221,8 @@ def _check_values(settings: Fields, path: str) -> None:
     if not isinstance(memory, str) or not memory or not memory.isprintable():
         raise BadSettings(path, "memory", "must be the path of a file, or off")
     for key in _PATHS:
-        place = settings.get(key, MILESTONES)
-        if not isinstance(place, str) or not place.strip("/.") or not place.isprintable():
+        value = settings.get(key, MILESTONES)
+        if not isinstance(value, str) or not value.strip("/.") or not value.isprintable():
             raise BadSettings(path, key, "must be a path from the workspace's root")
     lines = settings.get("memory_lines", MEMORY_LINES)
     if not isinstance(lines, int) or isinstance(lines, bool) or not 5 <= lines <= 200:
@@ -223,7 +233,7 @@ def _check_values(settings: Fields, path: str) -> None:
 def _check_gate(gate: Json, path: str, key: str) -> None:
     if not isinstance(gate, dict):
         raise BadSettings(path, key, "must be a table")
-    _only(gate, ("command", "timeout"), path, f"{key}.")
+    _refuse_unknown_keys(gate, ("command", "timeout"), path, f"{key}.")
     if "command" in gate and (why := bad_command(gate["command"])):
         raise BadSettings(path, f"{key}.command", why)
     if "timeout" in gate:
@@ -231,7 +241,7 @@ def _check_gate(gate: Json, path: str, key: str) -> None:
 
 
 def bad_command(value: Json) -> str | None:
-    """Why this cannot be a command that a person approves by reading it; ``None`` when it can."""
+    """Return why a person could not approve this command by reading it, or ``None``."""
     if not isinstance(value, str) or not value.strip():
         return "must be text"
     if len(value) > MAX_COMMAND:
@@ -254,7 +264,7 @@ def _check_duration(value: Json, path: str, key: str) -> None:
         raise BadSettings(path, key, "must be a duration such as 30s, 90m, 24h or 7d")
 
 
-def _only(table: Fields, known: tuple[str, ...], path: str, prefix: str) -> None:
+def _refuse_unknown_keys(table: Fields, known: tuple[str, ...], path: str, prefix: str) -> None:
     for key in table:
         if key not in known:
             why = f"is unknown; known are {', '.join(known)}"

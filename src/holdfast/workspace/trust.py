@@ -1,7 +1,7 @@
-"""Trust: a command that came with a repository runs only after a person approved exactly it.
+"""Check that a person approved a command of the repository before it runs.
 
-Approvals are the person's, not the repository's: they stand in the person's own folder, by
-workspace and by the command's whole text. A command that the caller typed needs none.
+Approvals are stored in the person's own folder, by workspace and by the command's full text. A
+command that a person or an agent typed needs no approval.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FILE = "trusted.json"
 VERSION = 1
 SERVER = "mcp:"
-"""What stands before a server's name in place of a gate's."""
+"""The prefix of a server's name where another command has the name of its gate."""
 NOT_COVERED = (
     "what an approved command runs in its turn (a Makefile's targets, a script's lines, the tests "
     "themselves) is not covered: whoever can change those files can change what runs"
@@ -34,7 +34,7 @@ _WAIT_S = 10.0
 
 
 class Wish:
-    """A command that the repository would like to have run."""
+    """A command that the repository asks Holdfast to run."""
 
     __slots__ = ("approved", "command", "gate", "source")
 
@@ -49,9 +49,9 @@ class Wish:
 
 
 def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], list[str]]:
-    """Every command that recipes, settings and running workflows name; and what cannot be read."""
+    """Return the commands in recipes, settings and workflows, and notes on unusable ones."""
     settings = load(workspace.root)
-    found: dict[tuple[str, str], str] = {}
+    sources: dict[tuple[str, str], str] = {}
     notes = []
     for name in recipes.names(workspace.root):
         try:
@@ -61,20 +61,20 @@ def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], li
             continue
         for gate, fields in recipe.get("gates", {}).items():
             if "command" in fields:
-                found.setdefault((gate, fields["command"]), f"recipe {name}")
+                sources.setdefault((gate, fields["command"]), f"recipe {name}")
     for gate, fields in settings.gates_of_team().items():
         if "command" in fields:
-            found.setdefault((gate, fields["command"]), TEAM)
+            sources.setdefault((gate, fields["command"]), TEAM)
     for state in states:
         for gate, fields in state["recipe"].get("gates", {}).items():
             if isinstance(fields.get("command"), str):
-                found.setdefault((gate, fields["command"]), f"workflow {state['id']}")
+                sources.setdefault((gate, fields["command"]), f"workflow {state['id']}")
         for task in state["tasks"]:
             if isinstance(task.get("verify"), str):
-                found.setdefault((f"unit {task['id']}", task["verify"]), f"loop {state['id']}")
-    _add_server(workspace, settings.graph(), found, notes)
+                sources.setdefault((f"unit {task['id']}", task["verify"]), f"loop {state['id']}")
+    _add_server(workspace, settings.graph(), sources, notes)
     listed = []
-    for (gate, command), source in found.items():
+    for (gate, command), source in sources.items():
         why = bad_command(command)
         if why is None:
             approved = is_approved(workspace, command)
@@ -85,9 +85,9 @@ def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], li
 
 
 def _add_server(
-    workspace: Workspace, kept_by: str, found: dict[tuple[str, str], str], notes: list[str]
+    workspace: Workspace, kept_by: str, sources: dict[tuple[str, str], str], notes: list[str]
 ) -> None:
-    """The server that keeps the graph is started or connected to as the repository says."""
+    """Add the command that starts the server of the graph, which the repository defines."""
     if not kept_by.startswith(SERVER):
         return
     try:
@@ -95,11 +95,11 @@ def _add_server(
     except Refused as refused:
         notes.append(refused.message)
     else:
-        found.setdefault((kept_by, server.text), mcp_servers.FILE)
+        sources.setdefault((kept_by, server.text), mcp_servers.FILE)
 
 
 def named(gate: str) -> str:
-    """What a command is for, in words."""
+    """Return the purpose of a command in words, such as ``gate tests``."""
     if gate.startswith(SERVER):
         return f"the server {gate.removeprefix(SERVER)}"
     return gate if gate.startswith("unit ") else f"gate {gate}"
@@ -107,11 +107,11 @@ def named(gate: str) -> str:
 
 def is_approved(workspace: Workspace, command: str) -> bool:
     approved = _approvals().get(_key(workspace), {})
-    return command in approved or _is_trusted_whole(workspace)
+    return command in approved or _is_in_trusted_folder(workspace)
 
 
 def check(workspace: Workspace, gate: str, command: str, source: str) -> None:
-    """Refuses a command that nobody approved."""
+    """Raise ``Refused`` if the person has not approved this command."""
     why = bad_command(command)
     if why is None and is_approved(workspace, command):
         return
@@ -127,13 +127,13 @@ def check(workspace: Workspace, gate: str, command: str, source: str) -> None:
 
 
 def approve(workspace: Workspace, commands: list[str], at: str) -> None:
-    """Remembers that the person approved these."""
+    """Store that the person approved these commands."""
     key = _key(workspace)
     _change(lambda known: {**known, key: {**known.get(key, {}), **dict.fromkeys(commands, at)}})
 
 
 def revoke(workspace: Workspace) -> int:
-    """Forgets every approval for this workspace; says how many there were."""
+    """Remove every approval for this workspace; return how many there were."""
     key = _key(workspace)
     count = len(_approvals().get(key, {}))
     _change(lambda known: {other: held for other, held in known.items() if other != key})
@@ -141,11 +141,11 @@ def revoke(workspace: Workspace) -> int:
 
 
 def _key(workspace: Workspace) -> str:
-    """The workspace that all worktrees of a repository share."""
+    """Return the key of a workspace's approvals, which all worktrees of a repository share."""
     return os.path.realpath(workspace.home)
 
 
-def _is_trusted_whole(workspace: Workspace) -> bool:
+def _is_in_trusted_folder(workspace: Workspace) -> bool:
     here = os.path.join(os.path.realpath(workspace.root), "")
     folders = load(workspace.root).trusted_folders
     return any(
@@ -159,7 +159,10 @@ def _path() -> str:
 
 
 def _approvals() -> dict[str, Fields]:
-    """Workspace to its approved commands. What cannot be read approves nothing."""
+    """Return the approved commands by workspace. A damaged file approves nothing.
+
+    Raise ``Fault`` if a newer Holdfast wrote the file.
+    """
     try:
         held = json_text.loads(Disk().read(_path()) or b"{}", strict=True)
     except json_text.BadJson:
@@ -167,13 +170,14 @@ def _approvals() -> dict[str, Fields]:
     version = held.get("version") if isinstance(held, dict) else None
     if isinstance(version, int) and version > VERSION:
         raise newer_file(_path(), version)
-    found = held.get("workspaces") if isinstance(held, dict) else None
-    if not isinstance(found, dict):
+    workspaces = held.get("workspaces") if isinstance(held, dict) else None
+    if not isinstance(workspaces, dict):
         return {}
-    return {key: value for key, value in found.items() if isinstance(value, dict)}
+    return {key: value for key, value in workspaces.items() if isinstance(value, dict)}
 
 
 def _change(change: Callable[[dict[str, Fields]], dict[str, Fields]]) -> None:
+    """Replace the approvals by what ``change`` returns, under a lock of their own."""
     disk = Disk()
     disk.make_folder(person_folder(), 0o700)
     fd = disk.lock(f"{_path()}.lock", _WAIT_S)
