@@ -1,1 +1,1 @@
-"""What people, other tools and crashes left on the disk, and how it comes into the ledger."""
+"""Bring what people, other tools and crashes left on the disk into the ledger."""

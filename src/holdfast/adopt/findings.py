@@ -1,19 +1,19 @@
-"""What stands in place of a record that is not the one last written, and what it means.
+"""Classify a record file that differs from what Holdfast last wrote there.
 
-``examine`` only looks, so a reader can ask too; ``adopt/record.py`` acts on what it finds, under
-the lock. One row per finding:
+``examine`` changes nothing, so a reader can call it, too. ``adopt/record.py`` acts on the finding
+under the lock. The findings are:
 
-    finding    what stands there                                  what happens
-    (none)     the record, perhaps laid out by another tool       nothing
-    STALE      a record of an earlier event: a crash, a checkout  written anew
-    FOREIGN    a whole record that this ledger never wrote        adopted as it stands
-    REPLACED   a new workflow's record, in a place both share     adopted; this one is abandoned
+    finding    content of the record file                         what happens
+    (None)     the record, perhaps reformatted by another tool    nothing
+    STALE      a record of an earlier event: a crash, a checkout  written again
+    FOREIGN    an intact record that this ledger never wrote      adopted unchanged
+    REPLACED   a new workflow's record, at a path both share      adopted; this one is abandoned
     EDITED     the record, changed by hand or by a script         merged, as an event
-    REFUSED    an edit that makes no sense or that overlaps       set aside; the record written anew
-    GONE       nothing, or an empty file                          written anew
-    COMPLETED  nothing, and that is how such a workflow ends      the workflow is completed
+    REFUSED    an edit that is invalid or that conflicts          set aside; written again
+    GONE       no file, or an empty one                           written again
+    COMPLETED  no file, which means that the workflow has ended   the workflow is completed
     COPY       an old completed copy beside an active record      removed
-    BUSY       a file that somebody is still writing              left alone until that is done
+    BUSY       a file that another process is still writing       left alone until it is closed
     EXPIRED    the record of a workflow whose time has run out    the workflow expires
 """
 
@@ -41,7 +41,7 @@ STALE, FOREIGN, REPLACED, EDITED = "stale", "foreign", "replaced", "edited"
 REFUSED, GONE, COMPLETED, COPY = "refused", "gone", "completed", "copy"
 BUSY, EXPIRED = "busy", "expired"
 _FIXED = ("id", "created_at", "record", "worktree")
-"""Fields that an edit cannot change: the ledger goes by them."""
+"""Fields that an edit cannot change, because the ledger identifies the workflow by them."""
 _OWN = ("updated_at", "history_earlier")
 """Fields that the ledger itself decides."""
 _REREAD_AFTER_S = 0.05
@@ -49,7 +49,7 @@ _MAX_READS = 5
 
 
 class Subject:
-    """A stream and the place of its record, as of the ledger's last event of it."""
+    """A stream and its record's path, as of the stream's last event in the ledger."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Subject:
         self.path = path
         """The record's absolute path; ``None`` when its worktree is gone."""
         self.raw: bytes | None = None
-        """What stood there when it was last read."""
+        """The content of the record file when it was last read."""
 
     @property
     def is_workflow(self) -> bool:
@@ -101,23 +101,23 @@ class Finding:
     ) -> None:
         self.kind = kind
         self.note = note
-        """What a transaction says after it settled this."""
+        """The note of a transaction that settled this finding."""
         self.forecast = forecast or (note and f"{note} (recorded with its next change)")
-        """What a look says, which records nothing."""
+        """The note of a reader, which records nothing."""
         self.commands = commands or []
-        """The commands of the core that take it in."""
+        """The core commands that record the finding."""
         self.completes = completes
-        """Why the workflow is completed by it; empty if it is not."""
+        """The reason why the workflow is completed by it; empty if it is not."""
         self.other = other
-        """The state of the workflow that took the place (REPLACED)."""
+        """The state of the workflow whose record replaced this one (REPLACED)."""
         self.path = path
-        """The file that it is about, when that is not the record (COPY, COMPLETED)."""
+        """The file concerned, if it is not the record itself (COPY, COMPLETED)."""
         self.is_ahead = is_ahead
         """True if the record shows an event of this ledger that the ledger does not have."""
 
 
 def examine(store: Store, subject: Subject) -> Finding | None:
-    """Look at the record's place. Return ``None`` if the record of the last event stands there."""
+    """Examine the record file. Return ``None`` if it shows the stream's last event."""
     if subject.path is None:
         store.note(f"the worktree of {subject.stream} is gone; its state is in the ledger")
         return None
@@ -137,7 +137,7 @@ def examine(store: Store, subject: Subject) -> Finding | None:
 
 
 def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:
-    """Look at what somebody saved at the instant when the record was replaced."""
+    """Examine what an editor saved at the moment when the record was replaced."""
     subject.raw = raw
     try:
         return _weigh(store, subject, signature.parse_signed(raw))
@@ -148,6 +148,7 @@ def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:
 
 
 def _in_place(store: Store, subject: Subject) -> Finding | None:
+    """Examine the record file. Read it again if an editor may be in the middle of saving it."""
     path = subject.path or ""
     for attempt in range(_MAX_READS):
         raw = store.files.read(path)
@@ -163,7 +164,7 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
         except json_text.BadJson as error:
             bad = error
         if attempt == 0 and (raw is not None or _was_written(store, subject)):
-            store.pause(_REREAD_AFTER_S)  # An editor may be in the middle of saving it.
+            store.pause(_REREAD_AFTER_S)
     raw = subject.raw
     if store.disk.is_being_written(path):
         note = f"{subject.record} is being written, and is taken in when that is done"
@@ -174,7 +175,7 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
 
 
 def _was_written(store: Store, subject: Subject) -> bool:
-    """True if the record was ever written in its place: then its absence may be a moment's."""
+    """Return True if the record was ever written there, so that its absence may be temporary."""
     return store.ledger.record(subject.worktree, subject.record) is not None
 
 
@@ -188,7 +189,7 @@ def _is_last_written(store: Store, subject: Subject, raw: bytes) -> bool:
 
 
 def _weigh(store: Store, subject: Subject, sealed: SignedRecord) -> Finding | None:
-    """Say what a JSON object in the record's place is: current, older, foreign or edited."""
+    """Classify a JSON object in the record file: current, older, foreign, edited or refused."""
     if not sealed.document:
         return _gone(store, subject)
     event = store.ledger.event_at(sealed.seq, sealed.hash)
@@ -197,7 +198,7 @@ def _weigh(store: Store, subject: Subject, sealed: SignedRecord) -> Finding | No
         if sealed.hash == subject.hash:
             return _completed_copy(store, subject)
         if not subject.is_workflow:
-            # Every worktree has a copy of a log, and one of them is written at a time.
+            # Every worktree has a copy of a log, and a change writes only one of them.
             return Finding(STALE)
         what = "an older copy" if shown == subject.stream else f"a copy of {shown}"
         return Finding(STALE, f"{subject.record} was {what} and is brought forward")
@@ -245,7 +246,7 @@ def _refused(subject: Subject, why: str) -> Finding:
 
 
 def _foreign(store: Store, subject: Subject, sealed: SignedRecord, parsed: Any) -> Finding:
-    """A whole record of another ledger, or one that is ahead of this ledger."""
+    """Return the finding for an intact record of another ledger, or one ahead of this ledger."""
     record = subject.record
     is_own = sealed.intact and sealed.ledger == store.ledger.identity()
     is_ahead = is_own and sealed.seq > store.ledger.head_seq
@@ -269,7 +270,10 @@ def _foreign(store: Store, subject: Subject, sealed: SignedRecord, parsed: Any) 
 
 
 def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: int) -> Finding:
-    """A person or a tool changed the record: merge it, unless somebody else changed the same."""
+    """Return the finding for an edit by a person or a tool.
+
+    The edit is merged, unless an event has changed one of its fields since.
+    """
     state, record = subject.state, subject.record
     changes = diff.diff(base, parsed)
     if subject.is_workflow:
@@ -283,7 +287,7 @@ def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: in
         where = ", ".join(diff.path_text(clash) for clash in clashes)
         return _refused(subject, f"{where} was changed since by someone else")
     changes = diff.not_yet_applied([*since, *_adopted_before(store, subject, base_seq)], changes)
-    # An edit of a copy from before a resume does not say that the workflow is completed again.
+    # An edit of a copy from before a resume does not mean that the workflow is completed again.
     is_completed = (
         subject.is_workflow
         and parsed["status"] == "completed"
@@ -305,7 +309,10 @@ def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: in
 
 
 def _adopted_before(store: Store, subject: Subject, base_seq: int) -> list[Change]:
-    """Return what edits of the same event were taken in: this one, if its writer was killed."""
+    """Return the changes already adopted from edits of the record of event ``base_seq``.
+
+    They contain this edit if a writer adopted it and was killed before rewriting the record.
+    """
     return [
         change
         for event in store.ledger.events(subject.stream, after=base_seq)
@@ -321,7 +328,7 @@ def _listed(changes: list[Change]) -> str:
 
 
 def _gone(store: Store, subject: Subject) -> Finding | None:
-    """No record: moved to completed, removed at the end, removed by accident, or never written."""
+    """Return the finding for a missing record: moved to completed, removed, or never written."""
     if not subject.is_workflow:
         was_here = store.ledger.record(subject.worktree, subject.record) is not None
         note = f"{subject.record} was gone and is written anew" if was_here else ""
@@ -345,9 +352,10 @@ def _gone(store: Store, subject: Subject) -> Finding | None:
 
 
 def _was_removed_at_the_end(store: Store, subject: Subject) -> bool:
-    """True if somebody removed the record in the last phase, and nothing else explains it.
+    """Return True if a person or a tool removed the record in the last phase to end the workflow.
 
-    ``git clean`` takes the mark beside it along; a killed writer's record was never there.
+    ``git clean`` also removes the mark file beside it, and a killed writer never put the record
+    there.
     """
     state, path = subject.state, subject.path or ""
     if not state["phase"] or remaining_phases(state):
@@ -359,12 +367,13 @@ def _was_removed_at_the_end(store: Store, subject: Subject) -> bool:
 
 
 def _completed_path(store: Store, subject: Subject) -> str:
-    place = formats.spec_of(subject.state).completed_path(subject.state["id"]) or ""
+    record = formats.spec_of(subject.state).completed_path(subject.state["id"]) or ""
     root = store.workspace.root_of(subject.worktree) or ""
-    return store.workspace.inside(root, place)
+    return store.workspace.inside(root, record)
 
 
 def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
+    """Return the finding if a script moved the record to the folder of completed records."""
     path = _completed_path(store, subject)
     raw = store.files.read(path)
     if raw is None:
@@ -398,7 +407,7 @@ def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
 
 
 def _completed_copy(store: Store, subject: Subject) -> Finding | None:
-    """A script wrote a completed copy to where completed records stand, and left the record."""
+    """Return the finding if a script put a copy into the completed folder and kept the record."""
     if not subject.is_workflow or subject.path is None or not subject.is_active:
         return None
     root = subject.path.removesuffix(subject.record)
@@ -419,7 +428,7 @@ def _completed_copy(store: Store, subject: Subject) -> Finding | None:
 
 
 def _old_copy(store: Store, subject: Subject, path: str, sealed: SignedRecord) -> Finding | None:
-    """A copy from before the workflow was opened again goes, if the ledger has what it shows."""
+    """Return COPY for a copy from before a resume, if the ledger has the event that it shows."""
     event = store.ledger.event_at(sealed.seq, sealed.hash)
     if event is not None and event["stream"] == subject.stream:
         return Finding(COPY, path=path)
@@ -428,22 +437,24 @@ def _old_copy(store: Store, subject: Subject, path: str, sealed: SignedRecord) -
 
 
 def _is_of_this_run(store: Store, subject: Subject, sealed: SignedRecord) -> bool:
-    """True if a copy shows an event since the workflow was last opened."""
-    shown = False
+    """Return True if a copy shows an event since the workflow was last opened."""
+    is_shown = False
     for event in store.ledger.events(subject.stream):
         is_it = event["seq"] == sealed.seq and event["hash"] == sealed.hash
-        shown = is_it or (shown and event["type"] not in workflow.OPENING)
-    return shown
+        is_shown = is_it or (is_shown and event["type"] not in workflow.OPENING)
+    return is_shown
 
 
 def completion(state: Any, reason: str) -> tuple[str, Fields]:
-    """Return the command that completes a workflow for a reason found on the disk."""
+    """Return the command that completes a workflow because of its files on the disk."""
     return "complete_workflow", {"force": bool(pending(state)), "reason": reason}
 
 
 def _ended(store: Store, subject: Subject, raw: bytes | None) -> Finding | None:
-    """An edit of an ended workflow is taken in, and a copy from before its end is brought forward.
-    Whatever else stands in its place is not its own: who writes there keeps it.
+    """Return the finding for the record file of an ended workflow.
+
+    An edit is adopted, and a copy from before the end is updated. Any other content belongs to
+    another writer and is left alone.
     """
     if raw is None:
         return None

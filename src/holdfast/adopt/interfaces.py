@@ -1,4 +1,4 @@
-"""What adopting needs of the keeper above it: a store to look with, a transaction to act in."""
+"""The parts of the keeper's store and transaction that this room uses, as protocols."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         def state_at(self, stream: str, seq: int) -> Any: ...
 
     class Transaction(Protocol):
-        """The workspace's lock, held, and the changes made under it."""
+        """Changes to the ledger and the records, made while holding the workspace's lock."""
 
         @property
         def store(self) -> Store: ...

@@ -1,8 +1,8 @@
-"""Workflows that an agent began without Holdfast, read from the notes that it keeps for itself.
+"""Parse the notes of an agent that started a workflow without Holdfast; ``agent_notes`` adopts it.
 
-Two kinds of notes tell: ``CLAUDE.local.md`` that names a workflow and its phase, and a plan under
-``CLAUDE/Plan/`` that is in progress. What is found is a document of the formal format, as the agent
-itself would have written it. Text in, documents out: nothing here writes.
+There are two kinds of notes: ``CLAUDE.local.md``, which names a workflow and its phase, and a plan
+under ``CLAUDE/Plan/`` that is in progress. Each becomes a document in the formal format, as the
+agent would have written it. Nothing here writes files.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ PLANS = os.path.join("CLAUDE", "Plan")
 PLAN = "PLAN.md"
 _MARKER = "workflow state"
 _KINDS = ("planning", "qa-loop", "implementation")
-_DECORATION = "#*_-> \t`|[]\ufeff"
-_AROUND = "*_` \t|>"
-_BETWEEN = " -\u2013\u2014:.)`*_"
+_KEY_DECORATION = "#*_-> \t`|[]\ufeff"
+_VALUE_DECORATION = "*_` \t|>"
+_BEFORE_NAME = " -\u2013\u2014:.)`*_"
 _MOVING = "🔄"
 _DONE = "✅"
 _IN_PROGRESS = f"{_MOVING} in progress"
@@ -35,13 +35,13 @@ _MAX_READING = 100
 
 
 def detect(root: str) -> list[Fields]:
-    """The documents of every workflow that the notes in this folder tell of.
+    """Return a document for each workflow that the notes in this folder describe.
 
-    ``said`` in each is what the notes themselves say of the phase, and ``source`` is their path.
+    ``said`` has the phase as written in the notes, and ``source`` is the path of the notes.
     """
     notes = from_notes(_text(root, NOTES))
     plans: list[Fields] = []
-    # Plans are numbered as they come, and those that are done stay: the newest are the last.
+    # Plans are numbered in the order of their creation and never removed: the newest come last.
     for name in reversed(_folders(os.path.join(root, PLANS))[-_MAX_FOLDERS:]):
         path = os.path.join(PLANS, name, PLAN)
         plan = from_plan(_text(root, path), path)
@@ -51,25 +51,32 @@ def detect(root: str) -> list[Fields]:
 
 
 def from_notes(text: str) -> Fields | None:
-    """The workflow of ``CLAUDE.local.md``: a marker, ``Workflow:`` and ``Phase:``, in any case."""
+    """Return the workflow of ``CLAUDE.local.md``, or ``None``.
+
+    The text must have a marker, ``Workflow:`` and ``Phase:``, each in upper or lower case.
+    """
     if _MARKER not in text.lower():
         return None
-    said = _said(text, ("workflow", "phase"))
-    name = said.get("workflow", "")
-    if not name or "phase" not in said:
+    values = _values(text, ("workflow", "phase"))
+    name = values.get("workflow", "")
+    if not name or "phase" not in values:
         return None
-    return _document(NOTES, name, _phase(said["phase"]), _reading(text), {})
+    return _document(NOTES, name, _parse_phase(values["phase"]), _reading(text), {})
 
 
 def from_plan(text: str, path: str) -> Fields | None:
-    """The workflow of a plan that is in progress and speaks of phases or a workflow."""
+    """Return the workflow of a plan, or ``None``.
+
+    The plan must be in progress and contain the word "phase" or "workflow".
+    """
     low = text.lower()
     if _IN_PROGRESS not in low or not ("phase" in low or "workflow" in low):
         return None
     folder = os.path.basename(os.path.dirname(path))
-    said = _said(text, ("workflow", "phase", "plan"))
-    phase = _phase(said["phase"]) if "/" in said.get("phase", "") else _headed(text)
-    name = said.get("workflow") or _heading(text) or folder
+    values = _values(text, ("workflow", "phase", "plan"))
+    has_total = "/" in values.get("phase", "")
+    phase = _parse_phase(values["phase"]) if has_total else _phase_from_headings(text)
+    name = values.get("workflow") or _heading(text) or folder
     number = folder.partition("-")[0]
     context: Fields = {"plan": folder}
     if number.isascii() and number.isdigit() and len(number) < 10:
@@ -98,47 +105,51 @@ def _document(source: str, name: str, said: Fields, reading: list[str], context:
     }
 
 
-def _said(text: str, keys: tuple[str, ...]) -> dict[str, str]:
-    """What the first line of each ``Key: value`` says, whatever marks stand around the key."""
-    found: dict[str, str] = {}
+def _values(text: str, keys: tuple[str, ...]) -> dict[str, str]:
+    """Return the value of the first ``Key: value`` line of each key. Ignore Markdown around it."""
+    values: dict[str, str] = {}
     for line in text.splitlines():
-        key, colon, value = line.partition(":")
-        name = key.strip(_DECORATION).lower()
-        said = value.strip(_AROUND)
-        if colon and name in keys and said:
-            found.setdefault(name, said)
-    return found
+        key, colon, rest = line.partition(":")
+        name = key.strip(_KEY_DECORATION).lower()
+        value = rest.strip(_VALUE_DECORATION)
+        if colon and name in keys and value:
+            values.setdefault(name, value)
+    return values
 
 
-def _phase(said: str) -> Fields:
-    """``4/10 - SEO Generation``, ``4 of 10: Build``, ``Build``: what of it is said, and no more."""
-    if said[:5].lower() == "phase":
-        said = said[5:].strip() or said
-    current, rest = _number(said)
+def _parse_phase(text: str) -> Fields:
+    """Parse ``4/10 - SEO Generation``, ``4 of 10: Build`` or ``Build``.
+
+    Return only those of ``current``, ``total`` and ``name`` that the text contains.
+    """
+    if text[:5].lower() == "phase":
+        text = text[5:].strip() or text
+    current, rest = _number(text)
     total: int | None = None
     if current is not None:
         rest = rest.lstrip()
         for between in ("/", "of "):
             if total is None and rest.lower().startswith(between):
                 total, rest = _number(rest[len(between) :].lstrip())
-    found: Fields = {}
+    phase: Fields = {}
     if current is not None:
-        found["current"] = min(max(current, 1), _MAX_PHASES)
+        phase["current"] = min(max(current, 1), _MAX_PHASES)
     if total is not None:
-        found["total"] = min(max(total, found["current"]), _MAX_PHASES)
+        phase["total"] = min(max(total, phase["current"]), _MAX_PHASES)
     name = _name(rest)
-    return {**found, "name": name} if name else found
+    return {**phase, "name": name} if name else phase
 
 
 def _name(text: str) -> str:
-    text = text.lstrip(_BETWEEN + _MARKS)
+    """Return a phase's name without the punctuation and status marks around it."""
+    text = text.lstrip(_BEFORE_NAME + _MARKS)
     for mark in _MARKS:
         text = text.partition(mark)[0]
-    return text.rstrip(f"{_AROUND} -(:[")[:_MAX_NAME]
+    return text.rstrip(f"{_VALUE_DECORATION} -(:[")[:_MAX_NAME]
 
 
 def _number(text: str) -> tuple[int | None, str]:
-    """The number that the text begins with, if it does, and what follows it."""
+    """Return the number at the beginning of the text and the rest; ``None`` if there is none."""
     digits = text[: len(text) - len(text.lstrip("0123456789"))]
     rest = text[len(digits) :]
     if not digits or rest[:1].isalpha():
@@ -146,10 +157,11 @@ def _number(text: str) -> tuple[int | None, str]:
     return int(digits[:_MAX_DIGITS]), rest
 
 
-def _headed(text: str) -> Fields:
-    """The phases that a plan's headings name; the first in progress, or not done, is current.
+def _phase_from_headings(text: str) -> Fields:
+    """Return the current phase of a plan whose headings are its phases.
 
-    The mark stands in the heading, or in a line ``Status:`` below it.
+    It is the first phase in progress, else the first that is not done. The status mark is in the
+    heading or in a ``Status:`` line below it.
     """
     phases: list[str] = []
     marks: list[str] = []
@@ -158,15 +170,15 @@ def _headed(text: str) -> Fields:
         if line.startswith("#") and title.lower().startswith("phase "):
             phases.append(title)
             marks.append(title)
-        elif phases and "status" in _said(line, ("status",)):
+        elif phases and "status" in _values(line, ("status",)):
             marks[-1] += line
     if not phases:
         return {}
-    moving = [place for place, said in enumerate(marks) if _MOVING in said]
-    left = [place for place, said in enumerate(marks) if _DONE not in said]
-    current = [*moving, *left, len(phases) - 1][0]
-    said = _phase(phases[current])
-    return {**said, "current": current + 1, "total": min(len(phases), _MAX_PHASES)}
+    moving = [index for index, mark in enumerate(marks) if _MOVING in mark]
+    not_done = [index for index, mark in enumerate(marks) if _DONE not in mark]
+    current = [*moving, *not_done, len(phases) - 1][0]
+    phase = _parse_phase(phases[current])
+    return {**phase, "current": current + 1, "total": min(len(phases), _MAX_PHASES)}
 
 
 def _heading(text: str) -> str:
@@ -175,7 +187,7 @@ def _heading(text: str) -> str:
 
 
 def _reading(text: str) -> list[str]:
-    """Lines that name a file with ``@``, alone or as an item of a list."""
+    """Return the ``@path`` of each line that has nothing else, or is such an item of a list."""
     items = (line.strip().lstrip("-*+ ").strip("`") for line in text.splitlines())
     return [item for item in items if item.startswith("@") and " " not in item and len(item) > 1]
 
@@ -188,7 +200,7 @@ def _folders(folder: str) -> list[str]:
 
 
 def _text(root: str, path: str) -> str:
-    """The beginning of a file in the workspace; empty where there is none to be read."""
+    """Return the beginning of a file in the workspace, or "" if it cannot be read."""
     full = os.path.join(root, path)
     top = os.path.join(os.path.realpath(root), "")
     if not os.path.isfile(full) or not os.path.realpath(full).startswith(top):

@@ -1,7 +1,7 @@
-"""Settle what stands in place of a record, under the lock: each finding has one way.
+"""Act on a finding under the lock, so that a record file and the ledger agree again.
 
-Nothing is overwritten before it was taken into the ledger or kept under another name, and whatever
-happened is said in a note.
+No content is overwritten before it is in the ledger or kept under another name. Every action adds a
+note.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def settle(tx: Transaction, subject: Subject) -> None:
-    """Bring a stream that was just loaded and its record to agree, in a commit of its own."""
+    """Make the record file of a stream that was just loaded agree with it, in its own commit."""
     finding = findings.examine(tx.store, subject)
     if finding is not None:
         _settle(tx, subject, finding)
 
 
 def settle_saved(tx: Transaction, stream: str, saved: str) -> None:
-    """Take in what somebody saved into the record's place while it was replaced."""
+    """Adopt what an editor saved to the record's path while it was being replaced."""
     store = tx.store
     subject = tx.subject(stream)
     raw = store.files.read(saved)
@@ -49,7 +49,7 @@ def settle_saved(tx: Transaction, stream: str, saved: str) -> None:
 
 
 def settle_left(tx: Transaction, stream: str, path: str) -> None:
-    """Take in what a killed writer had not taken in yet."""
+    """Adopt the saves that a killed writer had not adopted yet."""
     for saved in tx.store.files.take_left(path):
         settle_saved(tx, stream, saved)
 
@@ -62,7 +62,7 @@ def _settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str =
         return
     if finding.kind == findings.COPY:
         store.files.remove(finding.path)
-        settle(tx, subject)  # A writer that was killed may not have put the record in place.
+        settle(tx, subject)  # A killed writer may not have written the record itself.
         return
     if finding.kind == findings.REFUSED:
         _set_aside(tx, subject, finding.note, saved)
@@ -87,24 +87,24 @@ def _settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str =
     if finding.path:
         _drop_moved(tx, finding.path)
     tx.commit()
-    # Not what stands there by now: that may be the next edit.
+    # Do not read the file again: it may contain the next edit by now.
     subject.raw = tx.settled(stream)
     if saved:
         store.disk.remove(saved)
 
 
 def _drop_moved(tx: Transaction, path: str) -> None:
-    """Let the record that was moved to completed be replaced by the one that shows its end."""
+    """Allow the record that a script moved to completed to be replaced by the final one."""
     raw = tx.store.files.read(path)
     if raw is not None:
         tx.expect_at(path, raw)
 
 
 def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None:
-    """Keep a file that cannot be taken in under another name; the last good state stands."""
+    """Keep a file that cannot be adopted under another name, and write the last good state."""
     store = tx.store
     path = subject.path or ""
-    # A killed move may have left it elsewhere than where the record stands.
+    # After a move that was killed, it may be in another folder than the record.
     beside = os.path.join(os.path.dirname(saved or path), os.path.basename(path))
     kept = store.files.set_aside(saved or path, subject.raw or b"", beside)
     store.note(f"{note}; it is kept as {os.path.basename(kept)}, and the last good state stands")
@@ -117,7 +117,7 @@ def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None
 
 
 def _replace(tx: Transaction, subject: Subject, finding: Finding) -> None:
-    """Adopt the workflow whose record took the place, and abandon the one that had it."""
+    """Adopt the workflow whose record replaced this one, and abandon this workflow."""
     other = finding.other
     adopt(tx, other, subject.record, expected=subject.raw)
     tx.store.note(finding.note)
@@ -127,7 +127,7 @@ def _replace(tx: Transaction, subject: Subject, finding: Finding) -> None:
 
 
 def adopt(tx: Transaction, parsed: Any, record: str, *, expected: bytes | None) -> Any:
-    """Take a record that Holdfast did not write into the ledger, as it stands."""
+    """Add a record that Holdfast did not write to the ledger, unchanged; return its state."""
     stream = parsed["id"]
     args = {"state": {**parsed, "record": record}, "record": record}
     tx.store.note(f"{record} came from elsewhere and is adopted as {stream}")

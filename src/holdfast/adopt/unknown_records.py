@@ -1,5 +1,6 @@
-"""Records in a worktree that the ledger does not know: another tool's, a fresh clone's, or all
-that is left when the ledger is gone. They are adopted as they stand.
+"""Adopt records in a worktree that the ledger does not know.
+
+They come from another tool or from a clone, or they remain when the ledger was lost.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from holdfast.formats.signature import SignedRecord
 
 _SHARED = [spec.active for spec in FORMATS.values() if spec.is_slot]
-"""The places that workflows have one after the other."""
+"""The record paths that several workflows use, one after another."""
 
 
 def adopt_all(tx: Transaction) -> bool:
-    """Adopt every record of this worktree that is not known; say whether there was one."""
+    """Adopt every unknown record of this worktree; return True if there was one."""
     known = tx.store.ledger.active_records(tx.store.workspace.name)
     adopted = False
     for record in records_here(tx.store.workspace.root):
@@ -40,17 +41,17 @@ def peek_all(store: Store) -> list[Workflow]:
     known = store.ledger.active_records(store.workspace.name)
     states: list[Workflow] = []
     try:
-        places = records_here(store.workspace.root)
+        records = records_here(store.workspace.root)
     except Refused:
-        return []  # A folder that leads elsewhere: whoever adopts says so.
-    for record in places:
+        return []  # A folder is a link out of the workspace; adopting reports it.
+    for record in records:
         if record in known and record not in _SHARED:
             continue
         try:
             read = _read(store, record)
         except (OSError, Refused):
             continue
-        # An intact record in a place that workflows share takes it over (REPLACED).
+        # Only an intact record can replace a known one at a path that workflows share (REPLACED).
         if read is None or (record in known and not read[2].intact):
             continue
         held = store.stream(read[1]["id"])
@@ -61,7 +62,7 @@ def peek_all(store: Store) -> list[Workflow]:
                 state = {**state, "status": "expired"}
             states.append(with_claims(None, state))
         elif record not in known and held.row["hash"] != read[2].hash:
-            _say_copy(store, held.state, record)
+            _note_copy(store, held.state, record)
     return states
 
 
@@ -78,17 +79,17 @@ def _expired(state: Workflow) -> str:
 
 
 def announcement(state: Workflow) -> str:
-    """Say of an unknown record how it is adopted."""
+    """Return a sentence that says how an unknown record is adopted."""
     return f"{state['record']} is not in the ledger yet: holdfast resume {state['id']} adopts it"
 
 
 def records_here(root: str) -> list[str]:
-    """Return the paths, from the root, of all files that stand where records stand."""
+    """Return the paths, relative to the root, of all files that have the path of a record."""
     return [path for spec in FORMATS.values() for path in _matches(root, spec.active)]
 
 
 def _matches(root: str, pattern: str) -> list[str]:
-    """Return the paths that fit a pattern, part by part."""
+    """Return the paths that match a pattern. Raise ``Refused`` if a folder is outside the root."""
     paths = [""]
     for part in pattern.split("/"):
         if "*" not in part:
@@ -118,9 +119,9 @@ def _names(root: str, folder: str) -> list[str]:
 
 
 def _read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | None:
-    """Return a record's bytes, its state and its envelope.
+    """Return a record's bytes, its state and its signature.
 
-    Return ``None`` when there is none, and say so of a file that is not a record.
+    Return ``None`` if there is no record, and add a note if the file is not a record.
     """
     path = store.workspace.inside(store.workspace.root, record)
     if os.path.isdir(path):
@@ -143,7 +144,7 @@ def _read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | N
 
 
 def adopt_file(tx: Transaction, record: str) -> Workflow | None:
-    """Adopt the record at this path, if it is one and belongs to no known workflow."""
+    """Adopt the record at this path; return ``None`` if it is not one, or its workflow is known."""
     store = tx.store
     read = _read(store, record)
     if read is None:
@@ -152,12 +153,12 @@ def adopt_file(tx: Transaction, record: str) -> Workflow | None:
     held = store.stream(parsed["id"])
     if held is not None:
         if held.row["hash"] != sealed.hash:
-            _say_copy(store, tx.load(parsed["id"]), record)
+            _note_copy(store, tx.load(parsed["id"]), record)
         return None
     parsed = {**parsed, "record": record, "worktree": store.workspace.name}
     adopted: Workflow = adoption.adopt(tx, parsed, record, expected=raw)
     if _has_run_out(store, parsed):
-        # Nobody was there to see it run out: adopting it is no sign of life.
+        # It ran out before it was adopted, and adopting it is not an activity of the workflow.
         store.note(_expired(parsed))
         tx.do(parsed["id"], "expire_workflow", {})
         tx.commit()
@@ -165,8 +166,8 @@ def adopt_file(tx: Transaction, record: str) -> Workflow | None:
     return adopted
 
 
-def _say_copy(store: Store, state: Workflow, record: str) -> None:
-    """Note that a file is a copy of a workflow whose record stands, or stood, elsewhere."""
+def _note_copy(store: Store, state: Workflow, record: str) -> None:
+    """Add a note that a file is a copy of a workflow with another record, or one that has ended."""
     if state["record"] != record:
         store.note(f"{record} is a copy of {state['id']}, whose record is {state['record']}")
     elif state["status"] not in selection.ACTIVE:

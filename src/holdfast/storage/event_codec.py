@@ -1,7 +1,7 @@
-"""One event: how it becomes a row and a line of JSON, and how either proves that it is whole.
+"""Convert an event to a database row or a line of JSON and back, and verify its hash.
 
-The hash covers the event's own text before it, ``prev`` among it. That text is the line that
-``holdfast export`` prints, without its last field: ``b2sum -l 128`` can check it by hand.
+The hash covers the event's line without its last field, ``hash``; it includes the previous event's
+hash, ``prev``. ``holdfast export`` prints these lines, so ``b2sum -l 128`` can check a hash.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _KINDS = [*_REQUIRED.values()]
 _ROW_KINDS = [
     (int, str, str, str, int, int, str, str, str, part, str, str) for part in (type(None), str)
 ]
-_ODD_KIND = "fields are missing or not of their kind"
+_WRONG_TYPES = "fields are missing or not of their kind"
 _text = json_text.dumps
 
 
 class BadEvent(ValueError):
-    """Something that is not a whole event; the message says why."""
+    """A row or a line is not a valid event; the message says why."""
 
 
 def made(
@@ -46,7 +46,7 @@ def made(
     by: Fields,
     request: str,
 ) -> list[tuple[Event, tuple[Any, ...]]]:
-    """Give drafts their place after ``seq`` and ``version``: each as an event and as a row."""
+    """Number drafts from ``seq`` and ``version`` on; return each as an event and as a row."""
     by_text = _text(by)
     rows = []
     for number, draft in enumerate(drafts, 1):
@@ -78,14 +78,14 @@ def body_of(row: tuple[Any, ...]) -> str:
 
 
 def moved(row: tuple[Any, ...], seq: int, version: int, prev: str) -> tuple[Any, ...]:
-    """Return an event's row at another place in the chain."""
+    """Return an event's row with another position in the chain, and its new hash."""
     _, own_id, at, stream, _, v, kind, data, by = row[:9]
     body = (seq, own_id, at, stream, version, v, kind, data, by, None, prev)
     return (*body, digest(body_of(body).encode()))
 
 
 def part_of(text: str) -> tuple[int, int]:
-    """Return which part of its commit an event of version 0.1 is, and of how many."""
+    """Return the number of a version 0.1 event in its commit, and the commit's number of events."""
     part = json_text.loads(text)
     is_part = isinstance(part, list) and [type(number) for number in part] == [int, int]
     return (part[0], part[1]) if is_part else (1, 1)
@@ -97,7 +97,7 @@ def line_of(row: tuple[Any, ...]) -> str:
 
 
 def event_of(row: tuple[Any, ...]) -> Event:
-    """Return a row that a query gave as an event."""
+    """Return the event of a row from the database. Its types and its hash are not checked."""
     seq, own_id, at, stream, version, v, kind, data, by, part, prev, own = row
     event: Event = {
         "seq": seq, "id": own_id, "at": at, "stream": stream, "version": version, "v": v,
@@ -110,14 +110,17 @@ def event_of(row: tuple[Any, ...]) -> Event:
 
 
 def read(row: tuple[Any, ...]) -> Event:
-    """Return the event of a row; raise ``BadEvent`` if it cannot be one, ``Fault`` if newer."""
+    """Return the event of a row. Its hash is not checked.
+
+    Raise ``BadEvent`` if the row is not an event, ``Fault`` if a newer Holdfast wrote it.
+    """
     _check_kinds(row)
     try:
         event = event_of(row)
     except json_text.BadJson as bad:
         raise BadEvent(bad.why) from None
     if type(event["data"]) is not dict or type(event["by"]) is not dict:
-        raise BadEvent(_ODD_KIND)
+        raise BadEvent(_WRONG_TYPES)
     if row[0] < 1 or row[4] < 1:
         raise BadEvent("its place is none")
     if row[5] > SCHEMA:
@@ -127,11 +130,14 @@ def read(row: tuple[Any, ...]) -> Event:
 
 def _check_kinds(row: tuple[Any, ...]) -> None:
     if tuple(map(type, row)) not in _ROW_KINDS:
-        raise BadEvent(_ODD_KIND)
+        raise BadEvent(_WRONG_TYPES)
 
 
 def check(row: tuple[Any, ...]) -> None:
-    """Raise ``BadEvent`` if a row is not what was written. Its JSON is not read."""
+    """Raise ``BadEvent`` if a row does not match its hash. Its JSON is not parsed.
+
+    Raise ``Fault`` if a newer Holdfast wrote it.
+    """
     _check_kinds(row)
     try:
         body = body_of(row).encode()
@@ -144,13 +150,13 @@ def check(row: tuple[Any, ...]) -> None:
 
 
 def checked(row: tuple[Any, ...]) -> Event:
-    """Return the event of a row; raise ``BadEvent`` if it is not what was written."""
+    """Return the event of a row; raise ``BadEvent`` if it does not match its hash."""
     check(row)
     return read(row)
 
 
 def row_of(line: bytes) -> tuple[Any, ...]:
-    """Return the row of a line of JSON; raise ``BadEvent`` if its hash does not prove it."""
+    """Return the row of a line of JSON; raise ``BadEvent`` if it does not match its hash."""
     try:
         event = typed(json_text.loads(line, strict=True))
     except json_text.BadJson as bad:
@@ -166,11 +172,14 @@ def row_of(line: bytes) -> tuple[Any, ...]:
 
 
 def typed(event: Any) -> Event:
-    """Return an event whose fields are of their kind; raise ``BadEvent``, ``Fault`` if newer."""
+    """Return a parsed JSON value as an event.
+
+    Raise ``BadEvent`` if a field has the wrong type, ``Fault`` if a newer Holdfast wrote it.
+    """
     if not isinstance(event, dict):
         raise BadEvent("it is not an object")
     if [type(event.get(key)) for key in _REQUIRED] != _KINDS:
-        raise BadEvent(_ODD_KIND)
+        raise BadEvent(_WRONG_TYPES)
     if event["seq"] < 1 or event["version"] < 1:
         raise BadEvent("its place is none")
     if event["v"] > SCHEMA:

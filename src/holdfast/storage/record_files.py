@@ -1,8 +1,9 @@
-"""Record files on the disk: replaced, moved aside, removed; never lost.
+"""Replace, set aside and remove record files without losing what an editor saves at that moment.
 
-Called under the workspace's lock, so one spare name per record is enough. What an editor saved at
-the very instant of a write stands under that name first, then under another of its own until it is
-taken in. A process that is killed leaves it there: whoever loads the record next finds it.
+Callers hold the workspace's lock, so one spare name per record is enough. If an editor saves the
+record while it is being replaced, its content moves to the spare name, and then to a "saved" name
+until it is adopted. After a kill it stays there, and the next command that loads the record adopts
+it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
 
 MAX_TRIES = 200
-"""How often a file is written anew that a tool that cleans the work tree takes away."""
+"""The number of attempts to write a file while another tool, such as git clean, removes it."""
 _EMPTY = b"{}"
-"""A place for a record in which there is none."""
+"""The content of a record file without a record."""
 
 
 class RecordFiles:
@@ -36,10 +37,10 @@ class RecordFiles:
         """Returns whether bytes are an unedited record of this workspace's ledger."""
         self._note = note
         self._around: dict[str, tuple[list[str], tuple[str, str]]] = {}
-        """The names beside a record that are looked for whenever it is loaded."""
+        """The names beside each record that are checked whenever it is loaded."""
 
     def read(self, path: str) -> bytes | None:
-        """The record's bytes, of a huge file its first; ``None`` when there is nothing."""
+        """Return the record's bytes, cut off if too large; ``None`` if there is no file."""
         return self._disk.read_own(path, LARGEST + 1)
 
     def prepare(
@@ -51,11 +52,11 @@ class RecordFiles:
         is_named: bool = False,
         durable: bool = False,
     ) -> str:
-        """Write the record beside its place, so that room for it is certain; return the spare.
+        """Write the record to its spare name, so that there is certainly room; return that name.
 
-        ``root`` is the worktree's. ``is_named`` is for a record whose absence means something: one
-        of the two names, the spare or the record, then stands through a power cut. ``durable`` is
-        for what nobody could make anew: its bytes then stand, too.
+        ``root`` is the worktree's folder. ``is_named`` is for a record whose absence has a meaning:
+        the spare or the record then exists after a power cut. ``durable`` is for a record that
+        cannot be rebuilt: its content then survives a power cut, too.
         """
         spare = _spare(path)
         try:
@@ -63,17 +64,17 @@ class RecordFiles:
         except FileNotFoundError:
             self._create_with_folder(spare, data, root or os.path.sep, durable=durable)
         except FileExistsError:
-            self._see_to(spare, path, data)
+            self._clear_spare(spare, path, data)
             self._disk.create(spare, data, self._disk.mode_of(path), durable=durable)
         if is_named and root is not None and not is_there(path):
             self.sync_names(spare, root)
         return spare
 
     def _create_with_folder(self, path: str, data: bytes, root: str, *, durable: bool) -> None:
-        """Create a file and its folder, which a tool that cleans may take away meanwhile.
+        """Create a file and its folder, which another tool may be removing at the same time.
 
-        Raise ``FileNotFoundError`` if the root is gone: a worktree that was moved or removed is not
-        made a second time.
+        Raise ``FileNotFoundError`` if the root does not exist: a worktree that was moved or removed
+        is not created again.
         """
         for attempt in range(MAX_TRIES):
             missing = []
@@ -92,18 +93,18 @@ class RecordFiles:
                 return
 
     def sync_names(self, path: str, root: str) -> None:
-        """Makes durable that the path is there, from the root on."""
+        """Make the names of all folders between the root and the path durable, and the path's."""
         while path != root and len(path) > len(root):
             path = os.path.dirname(path)
             self._disk.sync_folder(path)
 
     def was_on_its_way(self, path: str, event_hash: str) -> bool:
-        """Whether a writer died between recording this event and putting its record here."""
-        left = self.read(_spare(path))
-        return left is not None and event_hash.encode() in left and self._is_own(left)
+        """Return True if a writer died between recording this event and writing its record."""
+        raw = self.read(_spare(path))
+        return raw is not None and event_hash.encode() in raw and self._is_own(raw)
 
     def was_set_aside(self, path: str) -> bool:
-        """Whether something was moved out of the record's way: then nobody need have removed it."""
+        """Return True if a file was set aside here, which explains why the record is missing."""
         folder, name = os.path.split(path)
         try:
             return any(other.startswith(f"{name}.rejected-") for other in os.listdir(folder))
@@ -113,69 +114,70 @@ class RecordFiles:
     def put(
         self, spare: str, path: str, expected: bytes | None, *, durable: bool = False
     ) -> str | None:
-        """Puts the spare in its place.
+        """Replace the record by the spare.
 
-        When something else than ``expected`` stood there at that instant, it is kept to be taken
-        in, and its path is given back.
+        If the replaced content was not ``expected``, keep it to be adopted and return its path.
         """
-        stood = self._disk.replace(path, spare, is_new=expected is None, durable=durable)
-        if stood is None:
+        replaced = self._disk.replace(path, spare, is_new=expected is None, durable=durable)
+        if replaced is None:
             return None
-        if stood == expected or stood.strip() == _EMPTY or self._is_own(stood):
-            return self._let_go(spare, path)
+        if replaced == expected or replaced.strip() == _EMPTY or self._is_own(replaced):
+            return self._discard_spare(spare, path)
         return self._keep(spare, path)
 
-    def _let_go(self, spare: str, path: str) -> str | None:
-        """Removes what is not needed, unless somebody has it open and goes on writing."""
+    def _discard_spare(self, spare: str, path: str) -> str | None:
+        """Remove a spare, unless another process is still writing to it: then keep it."""
         if self._disk.is_being_written(spare):
             return self._keep(spare, path)
         self._disk.remove(spare)
         return None
 
     def drop(self, spare: str) -> None:
-        """Takes away a spare that is not needed; if that fails, the next writer does it."""
+        """Remove a spare that is not needed. If that fails, the next writer removes it."""
         try:
             self._disk.remove(spare)
         except OSError:
             return
 
     def has_left(self, path: str) -> bool:
-        """Whether something that was saved here is still to be taken in: a writer died, or
-        whoever saved it was not done.
+        """Return True if a save has not been adopted yet.
+
+        Its adopter was killed, or the editor was still writing it.
         """
         if path not in self._around:
             self._around[path] = (_saved(path), _spares(path))
         saved, spares = self._around[path]
-        return any(map(is_there, saved)) or any(map(self._is_left, spares))
+        return any(map(is_there, saved)) or any(map(self._has_save, spares))
 
-    def _is_left(self, spare: str) -> bool:
+    def _has_save(self, spare: str) -> bool:
+        """Return True if the spare contains what an editor saved, or may still be saving."""
         if not is_there(spare):
             return False
         if self._disk.is_being_written(spare):
             return True
-        left = self.read(spare)
-        is_nothing = left is None or left.strip(b"\0\n") in (b"", _EMPTY)
-        return not is_nothing and not self._is_own(left or b"")
+        raw = self.read(spare)
+        is_empty = raw is None or raw.strip(b"\0\n") in (b"", _EMPTY)
+        return not is_empty and not self._is_own(raw or b"")
 
     def take_left(self, path: str) -> list[str]:
-        """The paths of what was saved here and is still to be taken in."""
+        """Return the paths of the saves that have not been adopted yet."""
         for spare in _spares(path):
-            if self._is_left(spare):
+            if self._has_save(spare):
                 self._keep(spare, path)
         return [name for name in _saved(path) if is_there(name)]
 
     def _keep(self, source: str, path: str) -> str:
-        """Moves what somebody saved to where it waits to be taken in; gives its path."""
+        """Move what an editor saved to a "saved" name, to be adopted; return its new path."""
         for target in _saved(path):
             if not is_there(target):
                 self._disk.move(source, target)
                 return target
         return self._put_aside(source, path)
 
-    def _see_to(self, spare: str, path: str, data: bytes) -> None:
-        """Clears a spare away; what it holds is kept, unless it stands there or is about to."""
+    def _clear_spare(self, spare: str, path: str, data: bytes) -> None:
+        """Free the spare name. Set its content aside unless it is ``data`` or the record's own."""
         is_known = self.read(spare) in (data, self.read(path))
-        if self._is_left(spare) and (not is_known or self._disk.is_being_written(spare)):
+        if self._has_save(spare) and (not is_known or self._disk.is_being_written(spare)):
             self._put_aside(spare, path)
         else:
             self._disk.remove(spare)
@@ -189,7 +191,7 @@ class RecordFiles:
         return kept
 
     def set_aside(self, source: str, data: bytes, path: str) -> str:
-        """Moves what cannot be taken in out of the record's way, by rename; gives its new path."""
+        """Rename a file that cannot be adopted; return its new path."""
         stem = f"{path}.rejected-{digest(data)[:8]}"
         target, number = stem, 2
         while is_there(target):
@@ -198,23 +200,21 @@ class RecordFiles:
         return target
 
     def reset(self, path: str) -> str | None:
-        """Leaves an empty object in a record's place; otherwise as ``remove``."""
+        """Replace a record by an empty object. Keep an edited record as ``remove`` does."""
         return self.put(self.prepare(path, _EMPTY + b"\n"), path, None)
 
     def remove(self, path: str) -> str | None:
-        """Takes a record away; one that somebody changed is kept to be taken in, and its path
-        given back.
-        """
+        """Remove a record. If an editor changed it, keep it to be adopted and return its path."""
         spare = _spare(path)
         if is_there(spare):
-            self._see_to(spare, path, _EMPTY)
+            self._clear_spare(spare, path, _EMPTY)
         try:
             self._disk.move(path, spare)
         except FileNotFoundError:
             return None
-        found = self.read(spare)
-        if found is None or self._is_own(found):
-            return self._let_go(spare, path)
+        raw = self.read(spare)
+        if raw is None or self._is_own(raw):
+            return self._discard_spare(spare, path)
         return self._keep(spare, path)
 
 
@@ -224,12 +224,12 @@ def _spare(path: str) -> str:
 
 
 def _spares(path: str) -> tuple[str, str]:
-    """The names under which a killed writer may have left something, the older content first."""
+    """Return the names that a killed writer may have left files under, the older content first."""
     spare = _spare(path)
     return old_of(spare), spare
 
 
 def _saved(path: str) -> list[str]:
-    """Where what somebody saved waits to be taken in; several may, if they are written slowly."""
+    """Return the "saved" names. Several are in use if editors write their files slowly."""
     spare = _spare(path)
     return [f"{spare}-saved-{number}" for number in (1, 2, 3)]

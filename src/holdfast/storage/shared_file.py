@@ -1,7 +1,7 @@
-"""Another text in a file's place, whoever else writes it at the same time.
+"""Change a file that other programs write at the same time without losing their changes.
 
-Other programs write these files too, and know nothing of our lock. So a file is exchanged, never
-overwritten: what stood there at that instant is seen, and counts.
+Other programs ignore Holdfast's lock. Therefore the file is exchanged, never overwritten: if the
+content that comes back is not what was read before, the change is made again from it.
 """
 
 from __future__ import annotations
@@ -20,56 +20,60 @@ if TYPE_CHECKING:
     from holdfast.system.disk import Disk
 
     Prepare = Callable[[bytes | None], bytes | None]
-    """From what stands there to what shall stand there; ``None`` is no file."""
+    """A function from a file's content to its new content; ``None`` means no file."""
     Pause = Callable[[float], None]
 
-_TURNS = 8
-_LOOKS = 50
-_EMPTY_LOOKS = 20
+_MAX_TURNS = 8
+_MAX_READS = 50
+_MAX_EMPTY_READS = 20
 _PAUSE_S = 0.02
 
 
 def settle(
     disk: Disk, path: str, prepare: Prepare, pause: Pause = time.sleep, owner: str = ""
 ) -> None:
-    """Puts what ``prepare`` makes of a file in its place, whoever else writes it meanwhile.
+    """Replace a file by what ``prepare`` makes of it, even if other programs are writing it.
 
-    ``owner`` tells the spares of those apart who write the same file and share no lock.
+    ``owner`` keeps the temporary names of writers apart that do not share a lock. Raise ``Fault``
+    (busy) if other programs keep writing, or ``OSError`` if the path is not a file.
     """
-    expected = _when_written(disk, path, pause)
+    expected = _read_when_closed(disk, path, pause)
     if expected in (FOLDER, ODD):
         is_folder = expected == FOLDER
         why = "it is a folder" if is_folder else "it is a pipe or a device"
         raise OSError(EISDIR if is_folder else EINVAL, why, path)
     after = prepare(expected)
-    for turn in range(_TURNS):
+    for turn in range(_MAX_TURNS):
         if after == expected:
             _drop_spares(disk, path, owner)
             return
         spare = _spare(path, turn, owner)
-        stood = _put(disk, path, after, spare, is_new=expected is None)
-        if stood is not None:
-            stood = _when_written(disk, spare, pause)
-        if stood == expected:
+        replaced = _put(disk, path, after, spare, is_new=expected is None)
+        if replaced is not None:
+            replaced = _read_when_closed(disk, spare, pause)
+        if replaced == expected:
             _drop_spares(disk, path, owner)
             disk.sync_folder(os.path.dirname(path))
             return
-        # Somebody saved it since it was read: theirs is the file to begin from.
-        expected, after = after, prepare(stood)
+        # Another program saved the file since it was read: start again from its content.
+        expected, after = after, prepare(replaced)
     raise _busy(path)
 
 
-def _when_written(disk: Disk, path: str, pause: Pause) -> bytes | None:
-    """What stands there, once nobody has it open for writing any more; waited for, not for ever."""
-    found = disk.read(path)
-    for look in range(_LOOKS):
-        # Whoever empties it to write it anew may have come and gone since it was read; so an empty
-        # file is looked at for a while before it counts as one.
-        is_settled = found != b"" or look >= _EMPTY_LOOKS
-        if is_settled and not disk.is_being_written(path) and found == disk.read(path):
-            return found
+def _read_when_closed(disk: Disk, path: str, pause: Pause) -> bytes | None:
+    """Wait until no process has the file open for writing, and return its content.
+
+    Raise ``Fault`` (busy) if that takes too long.
+    """
+    data = disk.read(path)
+    for attempt in range(_MAX_READS):
+        # A program may empty the file in one step and write it in a later one. Therefore an empty
+        # file is read several times before it counts as empty.
+        is_settled = data != b"" or attempt >= _MAX_EMPTY_READS
+        if is_settled and not disk.is_being_written(path) and data == disk.read(path):
+            return data
         pause(_PAUSE_S)
-        found = disk.read(path)
+        data = disk.read(path)
     raise _busy(path)
 
 
@@ -79,7 +83,10 @@ def _busy(path: str) -> Fault:
 
 
 def _put(disk: Disk, path: str, data: bytes | None, spare: str, *, is_new: bool) -> bytes | None:
-    """Puts it there, and gives back what stood there; that is kept in the spare."""
+    """Replace the file, or remove it if ``data`` is ``None``; return the replaced content.
+
+    The replaced content is also in ``spare``.
+    """
     if data is None:
         try:
             disk.move(path, spare)
@@ -93,31 +100,31 @@ def _put(disk: Disk, path: str, data: bytes | None, spare: str, *, is_new: bool)
 
 
 def _spare(path: str, turn: int, owner: str) -> str:
-    """A name beside the file; git's exclude file has its pattern."""
+    """Return a temporary name beside the file that git's exclude file covers."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.holdfast-{owner and f'{owner}-'}{turn}")
 
 
 def _drop_spares(disk: Disk, path: str, owner: str) -> None:
-    for turn in range(_TURNS):
+    for turn in range(_MAX_TURNS):
         disk.remove(_spare(path, turn, owner))
 
 
 def clear_spares(
     disk: Disk, path: str, is_known: Callable[[bytes], bool], owner: str = ""
 ) -> list[str]:
-    """Sees to what a killed run left beside the file; gives the names of what had to be kept.
+    """Remove the temporary files of a killed run; return the names of those that had to be kept.
 
-    It holds a text of ours, or what stood there before. What nobody knows was saved by somebody in
-    the instant before the run died: it stays, under a name of its own.
+    A temporary file has a text of Holdfast or the file's earlier content. If its content is not
+    known, another program saved it just before the run died: it is kept under another name.
     """
     kept = []
-    for turn in range(_TURNS):
+    for turn in range(_MAX_TURNS):
         spare = _spare(path, turn, owner)
-        found = disk.read_own(spare)
-        if found is None:
+        data = disk.read_own(spare)
+        if data is None:
             continue
-        if not found or found == disk.read(path) or is_known(found):
+        if not data or data == disk.read(path) or is_known(data):
             disk.remove(spare)
         else:
             kept.append(_free(f"{path}.found-{turn}"))
@@ -126,7 +133,7 @@ def clear_spares(
 
 
 def _free(name: str) -> str:
-    """The name, or one like it that nothing has yet."""
+    """Return the name, with a number appended if a file has it already."""
     free, number = name, 2
     while os.path.lexists(free):
         free, number = f"{name}-{number}", number + 1

@@ -1,11 +1,12 @@
-"""The index of a worktree's active skill workflows, for scripts that look before they open.
+"""Maintain the index of a worktree's active skill workflows, which scripts read.
 
-A view: which workflows are in it is exact after every command. ``last_activity`` is kept exact as
-long as the file is small; beyond that ``status`` refreshes it. One line holds one workflow, in the
-order of their ids, so that one can be put in, taken out or touched without the others.
+The index is a view. It lists exactly the active workflows after every command. ``last_activity`` is
+exact while the file is small; for a larger file, ``status`` refreshes it. Each workflow has one
+line, in the order of the ids, so one line can be added, removed or updated without the others.
 
-Before an event changes who is in it, the file is marked as doubtful, and written anew after: so
-whoever finds the mark knows that a writer died in between, and builds it from the ledger.
+A writer marks the file as doubtful before an event that adds or removes a workflow, and writes it
+after the event. If a command sees the mark, the writer was killed in between, and the command
+rebuilds the index from the ledger.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 NAME = ".claude/workflow-state/index.json"
 VERSION = "1.0"
 SMALL = 64 * 1024
-"""About 200 workflows: up to here every event is shown in ``last_activity``."""
+"""The size in bytes, about 200 workflows, up to which every event updates ``last_activity``."""
 _HEAD = b'{\n  "schema_version": "1.0",\n  "updated_at": "'
 _ROWS = b'",\n  "active_workflows": ['
 _TAIL = b'\n  ],\n  "_holdfast": {"doubtful": 0}\n}\n'
@@ -38,20 +39,20 @@ _LAST = b'"last_activity": "'
 _TIME = len("2026-11-15T20:31:06.123Z")
 
 
-def row_of(found: Fields | Workflow) -> Fields:
-    """A workflow's line, from its state or from its row in the catalog."""
-    recipe = found["recipe"]
+def row_of(source: Fields | Workflow) -> Fields:
+    """Return the fields of a workflow's line, from its state or from its row in the ledger."""
+    recipe = source["recipe"]
     return {
-        "id": found["id"],
+        "id": source["id"],
         "skill": recipe["name"] if isinstance(recipe, dict) else recipe,
-        "feature": found["subject"],
-        "started_at": found["created_at"],
-        "last_activity": found["updated_at"],
+        "feature": source["subject"],
+        "started_at": source["created_at"],
+        "last_activity": source["updated_at"],
     }
 
 
 def listed(rows: list[Fields]) -> list[Fields]:
-    """The lines for those rows of the catalog that are active."""
+    """Return the fields of the lines for those of the ledger's rows that are active."""
     return [row_of(row) for row in rows if row["status"] in ("in_progress", "blocked")]
 
 
@@ -60,13 +61,13 @@ def _sorted(rows: list[Fields]) -> list[Fields]:
 
 
 def rendered(rows: list[Fields], updated_at: str) -> bytes:
-    """The file with these lines."""
+    """Return the content of an index file with these rows."""
     lines = [_line(row) for row in _sorted(rows)]
     return _joined(lines, updated_at.encode())
 
 
 def rows_in(raw: bytes) -> list[Fields] | None:
-    """What the file says; ``None`` when it is not as Holdfast wrote it."""
+    """Return the rows of an index file; ``None`` if it does not have the form Holdfast writes."""
     lines = _lines(raw)
     try:
         return None if lines is None else [json_text.loads(line) for line in lines]
@@ -97,7 +98,7 @@ def _lines(raw: bytes) -> list[bytes] | None:
 
 
 class Index:
-    """The index of one worktree. ``rows`` gives the catalog's rows of its skill workflows."""
+    """The index of one worktree. ``rows`` returns the ledger's rows of its skill workflows."""
 
     def __init__(self, disk: Disk, root: str, rows: Callable[[], list[Fields]]) -> None:
         self._disk = disk
@@ -109,22 +110,22 @@ class Index:
         return self._disk.read_own(self._path)
 
     def doubt(self) -> None:
-        """Says, before an event, that the file will not be right until ``put`` or ``take``."""
+        """Mark the file as doubtful before an event, until ``put`` or ``take`` is called."""
         self._before = self.read()
         if self._before is not None and _lines(self._before) is not None:
             self._disk.overwrite(self._path, {len(self._before) + _DOUBT: b"1"})
 
     def is_doubtful(self) -> bool:
-        """True if a writer may have been killed between an event and the index that shows it."""
+        """Return True if a writer may have been killed between an event and the index update."""
         raw = self.read()
         return raw is None or raw[_DOUBT:] == b"1}\n}\n"
 
     def put(self, state: Workflow) -> None:
-        """Shows a workflow that has become active, or what it is about now."""
+        """Add a workflow that has become active, or replace its line."""
         self._write(state, [_line(row_of(state))])
 
     def take(self, state: Workflow) -> None:
-        """Takes out a workflow that is no longer active here."""
+        """Remove a workflow that is no longer active in this worktree."""
         self._write(state, [])
 
     def _write(self, state: Workflow, fresh: list[bytes]) -> None:
@@ -139,30 +140,30 @@ class Index:
         self._disk.replace_view(self._path, data)
 
     def note_activity(self, state: Workflow) -> None:
-        """Shows that something happened in a workflow that is in the index."""
+        """Update ``last_activity`` of a workflow in the index, if the file is small."""
         if not os.path.isdir(os.path.join(os.path.dirname(self._path), "completed")):
             self._make_folders()
         raw = self.read() or b""
         if len(raw) > SMALL:
             return
         start = raw.find(_key(state["id"]))
-        place = raw.find(_LAST, start, raw.find(b"\n", start)) + len(_LAST)
+        offset = raw.find(_LAST, start, raw.find(b"\n", start)) + len(_LAST)
         times = (
             raw[len(_HEAD) + _TIME : len(_HEAD) + _TIME + 1],
-            raw[place + _TIME : place + _TIME + 1],
+            raw[offset + _TIME : offset + _TIME + 1],
         )
         if _lines(raw) is None or start < 0 or times != (b'"', b'"'):
             self.rebuild()
             return
         at = state["updated_at"].encode()
-        self._disk.overwrite(self._path, {len(_HEAD): at, place: at})
+        self._disk.overwrite(self._path, {len(_HEAD): at, offset: at})
 
     def is_current(self, rows: list[Fields]) -> bool:
-        """Whether the file says exactly what these rows do; its ``updated_at`` aside."""
+        """Return True if the file has exactly these rows. Its ``updated_at`` is not compared."""
         return rows_in(self.read() or b"") == _sorted(listed(rows))
 
     def rebuild(self) -> None:
-        """Write it from what the ledger says; nothing where there never was one."""
+        """Write the index from the ledger. Do nothing if there is no file and no workflow."""
         rows = self._rows()
         if rows or os.path.lexists(self._path):
             newest = max((row["updated_at"] for row in rows), default=_updated_at(self.read()))
@@ -170,9 +171,9 @@ class Index:
             self._disk.replace_view(self._path, rendered(listed(rows), newest))
 
     def _make_folders(self) -> None:
-        """With the one that scripts move what they completed into: they don't make it.
+        """Make the index's folder and ``completed`` in it, which scripts use but do not make.
 
-        The root is not made: a worktree that was moved or removed stays away.
+        The root is not made: a worktree that was moved or removed is not created again.
         """
         folder = os.path.dirname(self._path)
         for name in (os.path.dirname(folder), folder, os.path.join(folder, "completed")):
@@ -180,7 +181,7 @@ class Index:
 
 
 class Indexes:
-    """An index is a view: no fault of it undoes what is recorded, it is only said."""
+    """The indexes of all worktrees. An index is a view, so an error only adds a note."""
 
     def __init__(
         self,
@@ -194,10 +195,10 @@ class Indexes:
         self._rows = rows
         self._note = note
         self._is_busy = False
-        """Building one loads records, and to take in an edit of one is an event too."""
+        """True during an update, because a rebuild loads records, which may cause another event."""
 
     def of(self, worktree: str) -> Index | None:
-        """The worktree's index; ``None`` when the worktree is gone."""
+        """Return the worktree's index; ``None`` if the worktree no longer exists."""
         root = self._workspace.root_of(worktree)
         if root is None:
             return None
@@ -205,26 +206,26 @@ class Indexes:
         return Index(self._disk, root, lambda: self._rows(worktree))
 
     def doubted(self, before: Workflow | None, after: Workflow) -> list[Index]:
-        """The indexes that an event takes a workflow out of and puts it into, marked as doubtful.
+        """Mark the indexes that an event will change as doubtful, and return them.
 
-        The one that it enters comes last.
+        The index that the workflow enters comes last.
         """
-        left = before["worktree"] if before is not None and is_listed(before) else None
-        entered = after["worktree"] if is_listed(after) else None
-        if left == entered:
+        source = before["worktree"] if before is not None and is_listed(before) else None
+        target = after["worktree"] if is_listed(after) else None
+        if source == target:
             return []
         try:
-            found = [self.of(name) for name in (left, entered) if name is not None]
-            moved = [one for one in found if one is not None]
-            for one in moved:
-                one.doubt()
+            indexes = [self.of(name) for name in (source, target) if name is not None]
+            moved = [index for index in indexes if index is not None]
+            for index in moved:
+                index.doubt()
         except (OSError, Refused) as error:
             self._note(f"the index could not be written ({error})")
             return []
         return moved
 
     def show(self, state: Workflow, moved: list[Index]) -> None:
-        """Brings the indexes to what the event made of the workflow."""
+        """Update the indexes after an event of a workflow."""
         if self._is_busy or not (moved or is_listed(state)):
             return
         self._is_busy = True
@@ -236,7 +237,7 @@ class Indexes:
             self._is_busy = False
 
     def mend(self) -> None:
-        """Build this worktree's index anew if its writer was killed while changing it."""
+        """Rebuild this worktree's index if its writer was killed while changing it."""
         own = self.of(self._workspace.name)
         try:
             if own is not None and own.is_doubtful():
@@ -252,18 +253,18 @@ class Indexes:
         elif is_listed(state):
             *moved, entered = moved
             entered.put(state)
-        for left in moved:
-            left.take(state)
+        for index in moved:
+            index.take(state)
 
 
 def _updated_at(raw: bytes | None) -> str:
-    """Return the time that a file says it is of."""
+    """Return the ``updated_at`` of an index file."""
     start = len(_HEAD)
     return (raw or b"")[start : start + _TIME].decode(errors="replace")
 
 
 def is_listed(state: Workflow | None) -> bool:
-    """Whether the workflow belongs into the index of its worktree."""
+    """Return True if the workflow belongs in the index of its worktree."""
     return state is not None and spec_of(state).is_indexed and is_active(state)
 
 

@@ -1,7 +1,7 @@
 """Read a ledger of version 0.1: lines of JSON in ``ledger.ndjson`` and in closed segments.
 
-Such a ledger lies in ``.claude/holdfast``, with links to its files in git's own folder. It is only
-read; its files stay as they are.
+Such a ledger is in ``.claude/holdfast``, with links to its files in git's folder. Nothing here
+changes its files.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class OldLedger:
         self.rows: list[tuple[Any, ...]] = []
         """Its events as rows, in order."""
         self.damaged = 0
-        """The number of lines that are no events."""
+        """The number of lines that are not valid events."""
         for path in _segments(folder):
             self._read(disk.read_own(path) or b"")
         self._drop_unfinished()
 
     @property
     def identity(self) -> str:
-        """The name by which its records know it."""
+        """The ledger's identity, which its records contain."""
         return str(self.rows[0][1]) if self.rows else ""
 
     def _read(self, data: bytes) -> None:
@@ -52,7 +52,7 @@ class OldLedger:
                 self.rows.append(row)
 
     def _drop_unfinished(self) -> None:
-        """Leave out the last commit if its writer was killed before all of it was written."""
+        """Drop the last commit if its writer was killed before it was complete."""
         part = self.rows[-1][_PART] if self.rows else None
         if part is not None:
             number, total = event_codec.part_of(part)
@@ -79,7 +79,7 @@ def _segments(folder: str) -> Iterator[str]:
 
 
 def _first_seq(name: str) -> int:
-    """Return the first event's seq, which the name of a closed segment tells; 0 for other names."""
+    """Return the seq of a closed segment's first event, from its name; 0 for other files."""
     parts = name.removesuffix(".ndjson").split("-")
     is_segment = len(parts) == 3 and parts[0] == "ledger" and name.endswith(".ndjson")
     return int(parts[1]) if is_segment and parts[1].isdigit() and parts[2].isdigit() else 0
