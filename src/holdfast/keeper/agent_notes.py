@@ -1,9 +1,8 @@
-"""Workflows that were noticed in an agent's own notes, taken into the ledger and kept up with.
+"""Adopt workflows that an agent's own notes describe, and follow later changes of the notes.
 
-Each is a formal workflow. Noticed again, it is the same one: its phase follows the notes when they
-say something new, its required reading grows by theirs. Notes that stand still while the workflow
-goes on are behind it, and not followed. One that has ended stays ended, whatever they still say,
-until they begin anew.
+Each becomes a formal workflow. When its notes change, its phase moves to theirs and its required
+reading is extended. Notes that did not change while the workflow went on are outdated and ignored.
+A workflow that has ended stays ended until the notes return to an earlier phase.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ if TYPE_CHECKING:
     from holdfast.keeper.transaction import Transaction
 
 _FOLLOWED = ("phase", "phases", "required_reading")
-"""What the notes have a say in, once the workflow is known."""
+"""The fields of a known workflow that notes can change."""
 
 
 def take_in(session: Session, tx: Transaction) -> list[str]:
-    """Take in every workflow that the notes tell of; return those that changed."""
+    """Adopt or update every workflow that the notes describe; return the ids of those changed."""
     store = session.store
     session.adopt_unknown(tx)
-    named = _named(store)
+    by_slug = _active_by_slug(store)
     changed = []
     for document in note_parser.detect(store.workspace.root):
         reading = document["required_reading"]
         document["required_reading"] = [p for p in reading if store.workspace.contains(p[1:])]
         notes = {"source": document.pop("source"), "said": document.pop("said")}
-        stream, state = _known(tx, named, document, notes["source"])
+        stream, state = _find_workflow(tx, by_slug, document, notes["source"])
         try:
             if state is None or _is_begun_anew(store, state, notes):
                 _adopt(tx, stream, document, notes)
@@ -54,24 +53,24 @@ def take_in(session: Session, tx: Transaction) -> list[str]:
     return changed
 
 
-def _named(store: Store) -> dict[str, list[str]]:
-    """Return the active workflows of this worktree by what their titles are in a path.
+def _active_by_slug(store: Store) -> dict[str, list[str]]:
+    """Return the ids of this worktree's active workflows by the slug of their titles.
 
-    An agent that makes a record itself may call its folder otherwise.
+    An agent that writes a record itself may choose another id than the slug.
     """
-    named: dict[str, list[str]] = {}
+    by_slug: dict[str, list[str]] = {}
     for row in store.ledger.rows(f"{ACTIVE} AND worktree = ?", store.workspace.name):
-        named.setdefault(start.slug(row["title"]), []).append(row["id"])
-    return named
+        by_slug.setdefault(start.slug(row["title"]), []).append(row["id"])
+    return by_slug
 
 
-def _known(
-    tx: Transaction, named: dict[str, list[str]], document: Fields, source: str
+def _find_workflow(
+    tx: Transaction, by_slug: dict[str, list[str]], document: Fields, source: str
 ) -> tuple[str, Workflow | None]:
-    """Return the workflow that the notes tell of; without one, the name that is free for it."""
+    """Return the id and state of the workflow that the notes describe; a free id if it is new."""
     stem = start.slug(document["workflow"])
     numbered = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
-    for stream in chain(named.get(stem, []), numbered):
+    for stream in chain(by_slug.get(stem, []), numbered):
         state: Workflow | None = tx.load(stream)
         if state is None or not _is_another(tx.store, state, document, source):
             return stream, state
@@ -79,9 +78,9 @@ def _known(
 
 
 def _is_another(store: Store, state: Workflow, document: Fields, source: str) -> bool:
-    """Whether a workflow has the name of this one, and no more than that.
+    """Return True if a workflow has the name of the described one but is a different workflow.
 
-    A plan is the same one in every worktree; the notes that git does not have are one worktree's.
+    A plan is in git, so every worktree shares it. ``CLAUDE.local.md`` belongs to one worktree.
     """
     if source == note_parser.NOTES:
         return state["worktree"] != store.workspace.name
@@ -106,35 +105,35 @@ def _adopt(tx: Transaction, stream: str, document: Fields, notes: Fields) -> Non
 
 
 def _is_begun_anew(store: Store, state: Workflow, notes: Fields) -> bool:
-    """Whether notes on a workflow that ended are back at an earlier phase than they had told of.
+    """Return True if the notes of an ended workflow have returned to an earlier phase.
 
-    A plan may be an older one that git brought back; git does not have the notes.
+    A plan does not count: a checkout may have restored an older version of it.
     """
     if is_active(state) or notes["source"] != note_parser.NOTES:
         return False
-    heard = _heard(store, state["id"], note_parser.NOTES) or {}
-    return "current" in notes["said"] and notes["said"]["current"] < heard.get("current", 0)
+    last = _last_followed(store, state["id"], note_parser.NOTES) or {}
+    return "current" in notes["said"] and notes["said"]["current"] < last.get("current", 0)
 
 
 def _follow(tx: Transaction, state: Workflow, document: Fields, notes: Fields) -> bool:
-    """Moves a known workflow to where the notes say it stands; says whether that was news."""
+    """Move a known workflow to the phase in the notes; return True if anything changed."""
     store = tx.store
     is_here = state["worktree"] == store.workspace.name
     if not is_active(state) or not is_here or state["recipe"]["format"] != "formal":
         return False
-    shown, rest = formats.module("formal").render(state)
+    document_now, rest = formats.module("formal").render(state)
     reading = [*state["required_reading"], *document["required_reading"]]
-    told: Fields = {"required_reading": list(dict.fromkeys(reading))}
-    phase = _moved(shown["phase"], [phase["name"] for phase in state["phases"]], notes["said"])
-    heard = _heard(store, state["id"], notes["source"])
-    if notes["said"] != heard and (
-        heard is not None or phase["current"] >= shown["phase"]["current"]
+    updates: Fields = {"required_reading": list(dict.fromkeys(reading))}
+    names = [phase["name"] for phase in state["phases"]]
+    phase = _phase_after(document_now["phase"], names, notes["said"])
+    last = _last_followed(store, state["id"], notes["source"])
+    if notes["said"] != last and (
+        last is not None or phase["current"] >= document_now["phase"]["current"]
     ):
-        told["phase"] = phase
+        updates["phase"] = phase
     origin = store.origin(state["record"], state["worktree"])
-    after = formats.parse(
-        "formal", SignedRecord({**shown, **told}, None, intact=False), rest, origin
-    )
+    sealed = SignedRecord({**document_now, **updates}, None, intact=False)
+    after = formats.parse("formal", sealed, rest, origin)
     changes = [
         change
         for change in diff.diff(state, after)  # type: ignore[arg-type]
@@ -147,23 +146,23 @@ def _follow(tx: Transaction, state: Workflow, document: Fields, notes: Fields) -
     return True
 
 
-def _moved(shown: Fields, names: list[str], said: Fields) -> Fields:
-    """The phase that the record would show; what the notes leave unsaid stays as it is."""
-    if not said:
-        return shown
-    after = {**shown, "status": "in_progress", **said}
-    if "current" not in said and said["name"] in names:
-        after["current"] = names.index(said["name"]) + 1
+def _phase_after(phase: Fields, names: list[str], noted: Fields) -> Fields:
+    """Return the record's phase updated by the notes. Fields missing in the notes are kept."""
+    if not noted:
+        return phase
+    after = {**phase, "status": "in_progress", **noted}
+    if "current" not in noted and noted["name"] in names:
+        after["current"] = names.index(noted["name"]) + 1
     return {**after, "total": max(after["total"], after["current"])}
 
 
-def _heard(store: Store, stream: str, source: str) -> Fields | None:
-    """Return what these notes said when they were last followed."""
+def _last_followed(store: Store, stream: str, source: str) -> Fields | None:
+    """Return the phase in these notes when the workflow last followed them, or ``None``."""
     for event in store.ledger.newest(stream):
         notes = event["data"].get("notes")
         if isinstance(notes, dict) and notes.get("source") == source:
-            said: Fields = notes["said"]
-            return said
+            phase: Fields = notes["said"]
+            return phase
         if event["type"] in OPENING:
             break
     return None

@@ -1,6 +1,6 @@
-"""Cleaning: what has expired, and records of skill workflows that ended long ago, leave the folder.
+"""Remove the records of expired workflows, and of skill workflows that ended long ago.
 
-Each is an event, and nothing is lost by it: ``holdfast resume ID`` brings the workflow back.
+Each removal is an event, and nothing is lost: ``holdfast resume ID`` restores the workflow.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _CLEANED = "cleaned_at"
 EVERY = "1h"
 _MAX_AT_ONCE = 100
-"""How many are let go by the way, so that nobody waits for it."""
+"""The number of records that automatic cleaning removes at a time, to keep the command fast."""
 
 
 def due(store: Store) -> list[Fields]:
-    """What would go now: ``id``, ``why`` and ``record`` of each."""
+    """Return ``id``, ``why`` and ``record`` of each workflow that ``clean`` would remove now."""
     kept = settings.load(store.workspace.root).completed_kept()
     now_ms = store.now_ms()
     rows = [
@@ -47,25 +47,25 @@ def due(store: Store) -> list[Fields]:
 
 
 def clean(tx: Transaction, most: int | None = None) -> list[Fields]:
-    """Let it go, under the lock; at most so many."""
+    """Remove the records that are due, at most ``most`` of them; return their rows."""
     store = tx.store
-    gone = []
+    cleaned = []
     for row in due(store)[:most]:
-        # What expired goes by being loaded; an edit of the record since is taken in by it.
+        # Loading adopts an edit of the record, or else expires a workflow whose time has run out.
         state = tx.load(row["id"])
         if state is None or state["status"] in selection.ACTIVE:
             continue
         if state["status"] != "expired":
             tx.do(row["id"], "clean_record", {})
-        gone.append(row)
+        cleaned.append(row)
     tx.put_fact(_CLEANED, store.now())
     tx.commit()
     _sweep(store, os.path.dirname(os.path.join(store.workspace.root, skill_index.NAME)))
-    return gone
+    return cleaned
 
 
 def _sweep(store: Store, folder: str) -> None:
-    """Remove what killed writers left of views that they had not put in place."""
+    """Remove the temporary files of killed writers from a folder of views."""
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
         writer = name.removesuffix(SPARE).rpartition(".")[2]
         if name.endswith(SPARE) and writer.isdecimal() and not _is_running(int(writer)):
@@ -77,7 +77,7 @@ def _is_running(process: int) -> bool:
 
 
 def clean_at_times(session: Session, tx: Transaction) -> None:
-    """Run ``clean`` at most once an hour. Errors become notes: what was asked for is done."""
+    """Run ``clean`` at most once an hour. An error only adds a note to the command's answer."""
     store = session.store
     try:
         last = store.ledger.fact(_CLEANED)

@@ -1,7 +1,7 @@
-"""Where the workspace cannot be written: the user's Memory server takes the state meanwhile.
+"""Queue commands on the user's Memory server while the workspace cannot be written.
 
-What was asked for is kept there as an observation each, beside the workflow's new position. When
-the folder can be written again, the next command carries all of it out in its order, once.
+Each command is stored there as an observation, beside the workflow's new position. Once the folder
+can be written again, the next command replays the queue in order, each queued command once.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 WARNING = "ERROR: Cannot write state files — workflow state will not persist"
 _KIND = "HoldfastPending"
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
-"""What a command can end in that somebody else wrote on the server."""
+"""Errors of a queued command that is malformed, because another client can write to the server."""
 
 
 def server_of(session: Session) -> str | None:
-    """The server that stands in; ``None`` where there is none."""
+    """Return the Memory server that takes the queue; ``None`` if none is configured."""
     try:
         kept_by = settings.load(session.store.workspace.root).graph()
     except HoldfastError:
@@ -43,56 +43,62 @@ def server_of(session: Session) -> str | None:
 def carry_out(
     session: Session, server: str, kind: str, args: Fields, workflow: str | None, id: str | None
 ) -> Receipt:
-    """Decides the command on what is known, and keeps it on the server."""
+    """Decide a command on the state after the queue, and add it to the queue on the server.
+
+    Raise ``Refused`` if the core refuses it, or ``Fault`` if the server cannot be reached.
+    """
     from holdfast.layers.graph import mcp_delivery
 
     state = session.look(workflow)
-    wanted = {"id": id or os.urandom(12).hex(), "do": kind, "args": args, "on": state["id"]}
+    command = {"id": id or os.urandom(12).hex(), "do": kind, "args": args, "on": state["id"]}
 
     def work(graph: RemoteGraph) -> Workflow:
         pending = _pending(session, graph)
         after = state
-        for one in pending:
-            if one["on"] == state["id"] and one["id"] != wanted["id"]:
-                after = _done_before(session, after, one)
-        after = _done(session, after, wanted)
-        if all(one["id"] != wanted["id"] for one in pending):
-            _keep(session, graph, [*pending, wanted])
-        _show(graph, after)
+        for queued in pending:
+            if queued["on"] == state["id"] and queued["id"] != command["id"]:
+                after = _apply_leniently(session, after, queued)
+        after = _apply(session, after, command)
+        if all(queued["id"] != command["id"] for queued in pending):
+            _add_to_queue(session, graph, [*pending, command])
+        _write_position(graph, after)
         return after
 
     after: Workflow = mcp_delivery.call(session.store, server, work)
-    _mark(session, server)
+    _write_marker(session, server)
     session.store.note(WARNING)
     session.store.note(f"kept on the server mcp:{server} until the folder can be written again")
     return Receipt(after, [], session.notes())
 
 
-def _done(session: Session, state: Workflow, one: Fields) -> Workflow:
-    """The state after the command, nowhere recorded yet."""
+def _apply(session: Session, state: Workflow, queued: Fields) -> Workflow:
+    """Return the state after a command, without recording it; raise ``Refused``."""
     now = session.store.now()
-    command: Command = {"type": one["do"], "at": now, "args": one["args"]}
+    command: Command = {"type": queued["do"], "at": now, "args": queued["args"]}
     outcome = core.decide(state, command)
     if isinstance(outcome, Refusal):
         raise Refused(outcome.code, outcome.message, outcome.hint, **outcome.details)
     for draft in outcome:
-        event: Any = {**draft, "at": now, "stream": state["id"]}
-        told: Event = event
-        state = core.evolve(state, told)
+        fields: Any = {**draft, "at": now, "stream": state["id"]}
+        event: Event = fields
+        state = core.evolve(state, event)
     return state
 
 
-def _done_before(session: Session, state: Workflow, one: Fields) -> Workflow:
-    """The same for a command that is kept already: what is wrong with it is said at home."""
+def _apply_leniently(session: Session, state: Workflow, queued: Fields) -> Workflow:
+    """Apply a queued command, or skip it if it no longer fits. Replaying the queue reports it."""
     try:
-        return _done(session, state, one)
+        return _apply(session, state, queued)
     except (Refused, *_NONSENSE):
         return state
 
 
 def bring_home(session: Session) -> None:
-    """Carries out what was kept on the server, if anything was; what is refused now is said."""
-    path = _mark_path(session)
+    """Replay the queue on the server, if there is one. A refused command only adds a note.
+
+    If the server cannot be reached, add a note and keep the queue.
+    """
+    path = _marker_path(session)
     server = (session.store.disk.read_own(path) or b"").decode(errors="replace").strip()
     if not server or not os.access(session.store.workspace.home, os.W_OK):
         return
@@ -102,7 +108,7 @@ def bring_home(session: Session) -> None:
         pending: list[Fields] = mcp_delivery.call(
             session.store, server, lambda graph: _pending(session, graph)
         )
-        said = [note for one in pending for note in _once(session, one)]
+        notes = [note for queued in pending for note in _replay(session, queued)]
         mcp_delivery.call(
             session.store, server, lambda graph: graph.delete_entities([_name(session)])
         )
@@ -111,44 +117,49 @@ def bring_home(session: Session) -> None:
         return
     session.store.disk.remove(path)
     session.store.disk.remove_folder(os.path.dirname(path))
-    for note in (*said, f"brought home from mcp:{server}: {len(pending)} commands"):
+    for note in (*notes, f"brought home from mcp:{server}: {len(pending)} commands"):
         session.store.note(note)
 
 
-def _once(session: Session, one: Fields) -> list[str]:
-    """Carries out a command that was kept; gives what there is to say of it."""
+def _replay(session: Session, queued: Fields) -> list[str]:
+    """Run a queued command; return the notes on it."""
+    kind, workflow = queued["do"], queued["on"]
     try:
-        return session.do(one["do"], one["args"], workflow=one["on"], id=one["id"]).notes
+        return session.do(kind, queued["args"], workflow=workflow, id=queued["id"]).notes
     except Refused as refused:
-        return [f"{one['do']} of {one['on']} was refused: {refused.message}"]
+        return [f"{kind} of {workflow} was refused: {refused.message}"]
     except _NONSENSE:
-        return [f"{one['do']} of {one['on']} makes no sense and is left out"]
+        return [f"{kind} of {workflow} makes no sense and is left out"]
 
 
 def _pending(session: Session, graph: RemoteGraph) -> list[Fields]:
-    found = graph.open_nodes([_name(session)])["entities"]
-    lines = [line for entity in found for line in entity["observations"]]
-    commands = [_parsed(line) for line in lines]
-    return sorted((one for one in commands if one is not None), key=lambda one: int(one["n"]))
+    """Return the valid commands in the queue, in order."""
+    entities = graph.open_nodes([_name(session)])["entities"]
+    lines = [line for entity in entities for line in entity["observations"]]
+    commands = [command for command in map(_parse, lines) if command is not None]
+    return sorted(commands, key=lambda command: int(command["n"]))
 
 
-def _parsed(line: str) -> Fields | None:
+def _parse(line: str) -> Fields | None:
+    """Return the queued command of an observation; ``None`` if it is not one."""
     try:
-        found = json_text.loads(line.encode())
+        queued = json_text.loads(line.encode())
     except json_text.BadJson:
         return None
     names = {"n": int, "id": str, "do": str, "on": str, "args": dict}
-    fits = isinstance(found, dict) and all(isinstance(found.get(k), names[k]) for k in names)
-    return found if fits and found["do"] in core.DECIDE else None
+    fits = isinstance(queued, dict) and all(isinstance(queued.get(k), names[k]) for k in names)
+    return queued if fits and queued["do"] in core.DECIDE else None
 
 
-def _keep(session: Session, graph: RemoteGraph, commands: list[Fields]) -> None:
+def _add_to_queue(session: Session, graph: RemoteGraph, commands: list[Fields]) -> None:
+    """Store the last of the commands on the server."""
     line = json_text.dumps({**commands[-1], "n": len(commands)})
     graph.create_entities([{"name": _name(session), "entityType": _KIND, "observations": []}])
     graph.add_observations([{"entityName": _name(session), "contents": [line]}])
 
 
-def _show(graph: RemoteGraph, state: Workflow) -> None:
+def _write_position(graph: RemoteGraph, state: Workflow) -> None:
+    """Write the workflow's new position into the graph."""
     from holdfast.layers.graph import apply, projection
 
     in_slot = projection.fits_slot(state)
@@ -163,10 +174,13 @@ def _key(session: Session) -> str:
     return digest(os.path.realpath(session.store.workspace.home).encode())[:12]
 
 
-def _mark(session: Session, server: str) -> None:
-    """Beside the person's own settings, because the workspace cannot be written."""
+def _write_marker(session: Session, server: str) -> None:
+    """Record that a queue exists, in the person's folder, as the workspace cannot be written.
+
+    Raise ``Fault`` if that folder cannot be written either.
+    """
     disk = session.store.disk
-    path = _mark_path(session)
+    path = _marker_path(session)
     try:
         disk.make_folder(os.path.dirname(path), 0o700)
         disk.replace_view(path, f"{server}\n".encode())
@@ -175,5 +189,5 @@ def _mark(session: Session, server: str) -> None:
         raise Fault("not_writable", f"{WARNING}; only mcp:{server} has it", hint) from error
 
 
-def _mark_path(session: Session) -> str:
+def _marker_path(session: Session) -> str:
     return os.path.join(person_folder(), PENDING, _key(session))

@@ -1,4 +1,4 @@
-"""What there is in a workspace, for listings. Nothing here takes a lock or writes."""
+"""Collect a workspace's workflows and layers for listings. Nothing here takes a lock or writes."""
 
 from __future__ import annotations
 
@@ -19,52 +19,54 @@ if TYPE_CHECKING:
     from holdfast.keeper.store import Peek, Store
 
 MAX_OPENED = 200
-"""How many active workflows an overview opens, the newest first."""
+"""The number of active workflows that an overview opens, the newest first."""
 _MAX_ENDED = 200
-_LATEST = 20
-"""How many of the workflows that ended last are asked what they were for."""
+_MAX_COMPLETED = 20
+"""The number of recently completed workflows that are checked for the current milestone."""
 _NEWEST_FIRST = "ORDER BY updated_at DESC, seq DESC"
 _SETTLED_NS = 2_000_000_000
-"""A file that changed within two seconds may change again without looking different."""
+"""The age from which a file's times are trusted. A newer file may change without a new time."""
 
 
 class Overview:
-    """What there is, as of one event."""
+    """The state of a workspace as of one event."""
 
     def __init__(self, seq: int) -> None:
         self.seq = seq
-        """The ledger's last event; 0 while there is none."""
+        """The seq of the ledger's last event; 0 if the ledger is empty."""
         self.rows: list[Fields] = []
-        """A row for each active workflow that was opened, newest activity first; and its own."""
+        """Rows of the opened active workflows, newest activity first, and of the session's own."""
         self.ended: list[Fields] = []
-        """The same for those that ended last."""
+        """Rows of the workflows that ended last, newest first."""
         self.states: dict[str, Workflow] = {}
-        """The active workflows whole, up to ``MAX_OPENED``."""
+        """The states of the active workflows by id, at most ``MAX_OPENED``."""
         self.unopened = 0
         """The number of active workflows that were not opened."""
         self.unsettled: list[str] = []
-        """Those whose record shows something else than the ledger."""
+        """The ids of active workflows whose record differs from the ledger."""
         self.mine: str | None = None
-        """The workflow that a command of this session would be about."""
+        """The id of the workflow that a command of this session would use."""
         self.why: Refusal | None = None
-        """Why that is none."""
+        """The reason why there is no such workflow."""
         self.initiative: Fields | None = None
-        """The current initiative, unless it is over."""
+        """The current initiative, unless it is completed or archived."""
         self.goal: list[str] = []
-        """The commands that carry it on, the likeliest first."""
+        """The commands that continue the initiative, the most likely first."""
         self.strangers: list[Workflow] = []
-        """What the ledger does not know yet, looked for where nothing is active."""
+        """Workflows that are not in the ledger yet; filled only if no workflow is active."""
         self.damage: list[str] = []
-        """What is wrong with the ledger, as far as a look meets it."""
+        """Damage of the ledger that reading it has shown."""
         self.unwritable = ""
-        """The folder because of which nothing could be recorded; empty if something could."""
+        """The folder of the ledger or of the records, if it cannot be written; else empty."""
 
 
 def active(store: Store, most: int | None) -> list[Fields]:
-    """Return a row for each active workflow, as the next change will find it."""
+    """Return a row for each active workflow, as the next change will load it."""
     total = store.ledger.count(ACTIVE) if most is not None else 0
     rows = []
-    for held in _newest(store, most):
+    limit = "" if most is None else f" LIMIT {most}"
+    for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):
+        held = Stream(row, None)
         seen = _peek(store, held)
         if seen is None:
             rows.append(held.row)
@@ -81,9 +83,9 @@ def active(store: Store, most: int | None) -> list[Fields]:
 
 
 def known(store: Store, most: int, format: str | None = None) -> list[Fields]:
-    """Return the rows of workflows that can be named: active ones first, each newest first.
+    """Return the rows of at most ``most`` workflows: active ones first, each group newest first.
 
-    The ledger alone is read, so a shell can ask at every Tab.
+    Only the ledger is read, so shell completion can call this at every Tab.
     """
     of_format = "" if format is None else " AND format = ?"
     values = () if format is None else (format,)
@@ -96,20 +98,14 @@ def known(store: Store, most: int, format: str | None = None) -> list[Fields]:
 
 
 def row_of(state: Workflow, row: Fields) -> Fields:
-    """Return a workflow's row with the columns of another state."""
+    """Return a workflow's row with the columns of the given state."""
     columns = aggregate_of(state["id"]).columns(state)
     return {**row, **columns, "id": state["id"], "floating": bool(columns["floating"]),
             "session": state["session"]}  # fmt: skip
 
 
-def _newest(store: Store, most: int | None) -> list[Stream]:
-    limit = "" if most is None else f" LIMIT {most}"
-    rows = store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}")
-    return [Stream(row, None) for row in rows]
-
-
 def _peek(store: Store, held: Stream) -> Peek | None:
-    """Look at a record if it may have changed; ``None`` when it is as it was last written."""
+    """Peek at a record that may have changed; return ``None`` if it is as last written."""
     row = held.row
     if _is_untouched(store, row) and not selection.has_run_out(row, store.now_ms()):
         return None
@@ -117,7 +113,7 @@ def _peek(store: Store, held: Stream) -> Peek | None:
 
 
 def _is_untouched(store: Store, row: Fields) -> bool:
-    """True if the file's name, size and times prove that it is the one last written."""
+    """Return True if the file's identity, size and times prove that it is as last written."""
     known = store.ledger.record(row["worktree"], row["record"])
     try:
         path = store.path_of(row["worktree"], row["record"])
@@ -134,7 +130,7 @@ def _is_untouched(store: Store, row: Fields) -> bool:
 
 
 def overview(session: Session) -> Overview:
-    """Return the workspace as it stands now, as far as the ledger can be read."""
+    """Return the state of the workspace, or the part of it that a damaged ledger still has."""
     seen = Overview(0)
     try:
         _look_around(session, seen)
@@ -166,7 +162,7 @@ def _look_around(session: Session, seen: Overview) -> None:
     picked = session.picked()
     if isinstance(picked, Refusal):
         seen.why = picked
-    elif picked["id"] not in seen.states and any(one["id"] == picked["id"] for one in seen.ended):
+    elif picked["id"] not in seen.states and any(row["id"] == picked["id"] for row in seen.ended):
         seen.why = session.chosen(seen.rows) if seen.rows else None  # type: ignore[assignment]
     else:
         seen.mine = picked["id"]
@@ -180,9 +176,9 @@ def _look_around(session: Session, seen: Overview) -> None:
 
 
 def _unwritable(session: Session) -> str:
-    """Return which folder, the ledger's or that of records, cannot be written or made; or none.
+    """Return the folder, of the records or of the ledger, that cannot be written; "" if neither.
 
-    A server may stand in for the ledger.
+    With a Memory server, which can queue commands, the ledger's folder does not count.
     """
     folder = os.path.join(session.workspace.root, ".claude")
     if not _is_writable(folder):
@@ -214,9 +210,16 @@ def _initiative(session: Session) -> Fields | None:
 
 
 def _goal(seen: Overview, goal: Fields) -> list[str]:
-    """A milestone is begun with a workflow, goes on with it, and is completed after it."""
-    current = [one for one in goal["milestones"] if one["id"] == goal["current_milestone"]]
-    if goal["status"] != "in_progress" or [one["status"] for one in current] != ["in_progress"]:
+    """Return the commands that continue an initiative.
+
+    A workflow for the current milestone is started first; the milestone is completed after it.
+    """
+    statuses = [
+        milestone["status"]
+        for milestone in goal["milestones"]
+        if milestone["id"] == goal["current_milestone"]
+    ]
+    if goal["status"] != "in_progress" or statuses != ["in_progress"]:
         return [goal["next"]]
 
     def serves(row: Fields) -> bool:
@@ -225,7 +228,7 @@ def _goal(seen: Overview, goal: Fields) -> list[str]:
 
     if any(map(serves, seen.rows)):
         return []
-    completed = [row for row in seen.ended if row["status"] == "completed"][:_LATEST]
+    completed = [row for row in seen.ended if row["status"] == "completed"][:_MAX_COMPLETED]
     if any(map(serves, completed)):
         return [goal["next"]]
     begin = f"holdfast start RECIPE SUBJECT --milestone {word(goal['current_milestone'])}"
@@ -233,7 +236,7 @@ def _goal(seen: Overview, goal: Fields) -> list[str]:
 
 
 def layers(session: Session, seen: Overview) -> list[Fields]:
-    """Return a row for each layer: whether it follows the ledger, and how far behind it is."""
+    """Return a row for each layer: its target, and whether it is current with the ledger."""
     settled = len(seen.states) - len(seen.unsettled)
     target = f"{settled}/{len(seen.states)} records"
     if seen.unopened:

@@ -1,7 +1,7 @@
-"""Report what each layer holds, and recover a workflow from what is left when the ledger is gone.
+"""Report what each layer contains, and recover a workflow if the ledger was lost.
 
-Without the ledger a record is enough. Without records, a Memory server still has the position, and
-the project's memory a sentence.
+A record is enough to recover it. Without records, a Memory server still has the workflow's
+position, and the project's memory has a sentence about it.
 """
 
 from __future__ import annotations
@@ -37,33 +37,32 @@ _KIND = "WorkflowState"
 
 
 def found(session: Session) -> Fields:
-    """Return the tier, and for each layer whether it is there, where, and its position."""
+    """Return the tier, and for each layer its availability, its target and its position."""
     layers = [_record(session), _memory(session), _graph(session)]
-    there = [layer["available"] for layer in layers]
-    named = degradation.tier(record=there[0], memory=there[1], graph=there[2])
-    return {**named, "layers": layers}
+    record, memory, graph = (layer["available"] for layer in layers)
+    return {**degradation.tier(record=record, memory=memory, graph=graph), "layers": layers}
 
 
 def _record(session: Session) -> Fields:
-    """L1: the newest active record of this worktree, as it stands."""
+    """Return layer L1: the newest active record of this worktree."""
     states = sorted(standing(session.store), key=lambda state: state["updated_at"])
     layer: Fields = {"layer": "L1", "available": bool(states), "target": None, "position": None}
     if states:
         newest = states[-1]
-        layer |= {"target": newest["record"], "position": position_of(newest)}
+        layer |= {"target": newest["record"], "position": _position_of(newest)}
     return layer
 
 
 def standing(store: Store) -> Iterator[Workflow]:
-    """Yield the active workflows whose records stand in this worktree, whatever the ledger says.
+    """Yield the active workflows in this worktree's record files, without reading the ledger.
 
-    Of very many records only those that were written last are opened.
+    If there are many record files, only the most recently written are opened.
     """
     root = store.workspace.root
-    places = unknown_records.records_here(root)
-    if len(places) > _MAX_OPENED:
-        places = sorted(places, key=lambda place: _written_ns(os.path.join(root, place)))
-    for record in places[-_MAX_OPENED:]:
+    records = unknown_records.records_here(root)
+    if len(records) > _MAX_OPENED:
+        records = sorted(records, key=lambda record: _written_ns(os.path.join(root, record)))
+    for record in records[-_MAX_OPENED:]:
         try:
             path = store.workspace.inside(store.workspace.root, record)
             sealed = signature.parse_signed(store.files.read(path) or b"")
@@ -82,20 +81,20 @@ def _written_ns(path: str) -> int:
         return 0
 
 
-def position_of(state: Workflow) -> Fields:
+def _position_of(state: Workflow) -> Fields:
     names = [phase["name"] for phase in state["phases"]]
-    place = names.index(state["phase"]) + 1 if state["phase"] in names else 0
+    number = names.index(state["phase"]) + 1 if state["phase"] in names else 0
     return {
         "type": state["recipe"]["name"].upper(),
         "phase": state["phase"],
-        "phase_index": f"{place}/{len(names)}",
+        "phase_index": f"{number}/{len(names)}",
         "context": state["title"] or state["subject"],
         "updated": state["updated_at"],
     }
 
 
 def _memory(session: Session) -> Fields:
-    """L2: what our section of the project's memory says."""
+    """Return layer L2: the active workflow in Holdfast's section of the project's memory."""
     from holdfast.layers.memory.memory_file import Memory
 
     layer: Fields = {"layer": "L2", "available": False, "target": None, "position": None}
@@ -110,55 +109,55 @@ def _memory(session: Session) -> Fields:
 
 
 def _graph(session: Session) -> Fields:
-    """L3: the entity of the newest active workflow, as the graph has it."""
+    """Return layer L3: the newest active workflow in the graph."""
     layer: Fields = {"layer": "L3", "available": False, "target": None, "position": None}
     try:
         layer["target"] = settings.load(session.store.workspace.root).graph()
         entities = _entities(session.store, layer["target"])
     except (HoldfastError, OSError) as error:
         return {**layer, "why": getattr(error, "message", None) or str(error)}
-    told = _newest(entities)
-    if told is None:
+    newest = _newest(entities)
+    if newest is None:
         return {**layer, "available": bool(entities)}
     names = ("type", "phase", "phase_index", "context", "updated")
-    return {**layer, "available": True, "position": {name: told.get(name) for name in names}}
+    return {**layer, "available": True, "position": {name: newest.get(name) for name in names}}
 
 
 def _entities(store: Store, kept_by: str) -> list[Fields]:
-    """Return the entities of workflows that the graph has; the embedded one gives the newest."""
+    """Return the graph's workflow entities as fields; of the embedded graph, only the newest."""
     if kept_by == "off":
         return []
     if kept_by == "embedded":
         from holdfast.layers.graph import pending_events
 
         entity = pending_events.newest_workflow(store)
-        return [] if entity is None else [_told(entity)]
+        return [] if entity is None else [_fields_of(entity)]
     from holdfast.layers.graph import mcp_delivery
 
     server = kept_by.removeprefix("mcp:")
     graph = mcp_delivery.call(store, server, lambda graph: graph.search_nodes(_SLOT))
-    return [_told(entity) for entity in graph["entities"] if entity["entityType"] == _KIND]
+    return [_fields_of(entity) for entity in graph["entities"] if entity["entityType"] == _KIND]
 
 
-def _told(entity: Entity) -> Fields:
+def _fields_of(entity: Entity) -> Fields:
     return {"name": entity["name"], **degradation.observed_values(entity["observations"])}
 
 
 def _newest(entities: list[Fields]) -> Fields | None:
-    active = [told for told in entities if "status" not in told and told.get("phase")]
-    return max(active, key=lambda told: str(told.get("updated", "")), default=None)
+    active = [entity for entity in entities if "status" not in entity and entity.get("phase")]
+    return max(active, key=lambda entity: str(entity.get("updated", "")), default=None)
 
 
-def restore(session: Session, tx: Transaction) -> Workflow | None:
-    """Adopt the workflow that a Memory server still knows, where ledger and records are gone."""
+def _restore(session: Session, tx: Transaction) -> Workflow | None:
+    """Adopt the newest active workflow in the graph; return ``None`` if there is none."""
     store = session.store
     try:
         kept_by = settings.load(store.workspace.root).graph()
-        told = _newest(_entities(store, kept_by))
+        entity = _newest(_entities(store, kept_by))
     except HoldfastError as error:
         store.note(error.message)
         return None
-    state = None if told is None else _rebuilt(store, told)
+    state = None if entity is None else _rebuild(store, entity)
     if state is None:
         return None
     store.note(
@@ -169,16 +168,16 @@ def restore(session: Session, tx: Transaction) -> Workflow | None:
     return adopted
 
 
-def _rebuilt(store: Store, told: Fields) -> Workflow | None:
-    """A workflow at the position that an entity tells."""
-    name, context = str(told.get("type", "")).lower(), str(told.get("context", ""))
+def _rebuild(store: Store, entity: Fields) -> Workflow | None:
+    """Return a workflow at an entity's position; ``None`` if its recipe or phase is not known."""
+    name, context = str(entity.get("type", "")).lower(), str(entity.get("context", ""))
     recipe = store.recipe(name)
-    at, updated = _time(told, "started") or store.now(), _time(told, "updated")
-    listed = None if recipe is None else degradation.phases_at(recipe, str(told["phase"]), at)
-    if recipe is None or listed is None:
+    at, updated = _time(entity, "started") or store.now(), _time(entity, "updated")
+    phases = None if recipe is None else degradation.phases_at(recipe, str(entity["phase"]), at)
+    if recipe is None or phases is None:
         return None
-    known = str(told["name"]).partition(":")[2]
-    workflow_id = known or f"{name}-{md5_of(f'{context}{chr(10)}')[:8]}"
+    own_id = str(entity["name"]).partition(":")[2]
+    workflow_id = own_id or f"{name}-{md5_of(f'{context}{chr(10)}')[:8]}"
     if not schema.is_safe(workflow_id):
         return None
     record = formats.active_path(recipe["format"], workflow_id, store.now())
@@ -190,29 +189,29 @@ def _rebuilt(store: Store, told: Fields) -> Workflow | None:
         "branch": store.workspace.branch(),
         "worktree": store.workspace.name,
         "record": record,
-        "phase": str(told["phase"]),
-        "phases": listed,
+        "phase": str(entity["phase"]),
+        "phases": phases,
     }
 
 
-def _time(told: Fields, name: str) -> str | None:
-    """A time that an entity tells; anybody can write there, so it may be none."""
-    found = str(told.get(name, ""))
-    return None if epoch_ms(found) is None else found
+def _time(entity: Fields, name: str) -> str | None:
+    """Return a time of an entity; ``None`` if another client wrote something else there."""
+    time = str(entity.get(name, ""))
+    return None if epoch_ms(time) is None else time
 
 
 def look_further(session: Session, tx: Transaction) -> None:
-    """Go down the read order where the ledger is empty: records, the graph, the memory.
+    """Recover workflows for an empty ledger, from records or else from the graph.
 
-    Raise ``Refused`` with what the memory says, if nothing else is left.
+    Raise ``Refused`` with the sentence of the project's memory if only that is left.
     """
-    if unknown_records.adopt_all(tx) or restore(session, tx) is not None:
+    if unknown_records.adopt_all(tx) or _restore(session, tx) is not None:
         return
-    said = _memory(session)["position"]
-    if isinstance(said, str):
+    sentence = _memory(session)["position"]
+    if isinstance(sentence, str):
         raise Refused(
             "not_found",
-            f"no record and no ledger is left; the project's memory says: {said}",
+            f"no record and no ledger is left; the project's memory says: {sentence}",
             "start it again: holdfast start RECIPE SUBJECT",
             candidates=[],
         )

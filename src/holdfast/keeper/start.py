@@ -1,4 +1,7 @@
-"""How a workflow gets its name and its place before it is opened."""
+"""Prepare ``holdfast start``: the arguments, the id and the record path of a new workflow.
+
+If an active workflow has the recipe and the subject already, it is resumed instead.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _MAX_PAGE = 64 * 1024
 
 
 class Request:
-    """What the caller of ``start`` asked for."""
+    """The options that the caller passed to ``start``."""
 
     def __init__(
         self,
@@ -61,20 +64,20 @@ class Request:
         self.milestone = milestone
 
 
-class Wanted:
-    """A workflow about to be opened: the command's arguments, its id, and what it replaces."""
+class StartPlan:
+    """A workflow about to be opened: the arguments of ``start_workflow`` and the id."""
 
-    def __init__(self, args: Fields, stem: str, given: Fields) -> None:
+    def __init__(self, args: Fields, stem: str, initial: Fields) -> None:
         self.args = args
-        self.given = given
-        """What the caller of ``start`` wanted the workflow to begin with."""
+        self.initial = initial
+        """The lists and the context that the caller of ``start`` passed for a new workflow."""
         self.stem = stem
+        """The id, unless another workflow has it: then a number is appended."""
         self.id = stem
-        self.before: Workflow | None = None
 
 
-def prepare(session: Session, request: Request) -> Wanted:
-    """The command's arguments, as far as they don't depend on what is there already."""
+def prepare(session: Session, request: Request) -> StartPlan:
+    """Return a plan with all arguments that do not depend on other workflows; raise ``Refused``."""
     store = session.store
     recipe = _recipe(store, request)
     subject = request.subject
@@ -96,7 +99,7 @@ def prepare(session: Session, request: Request) -> Wanted:
         "subject": subject,
         "title": title,
         "branch": request.branch or store.workspace.branch(),
-        "worktree": "",  # Known under the lock, where a new worktree gets its name.
+        "worktree": "",  # Set later, under the lock, where a new worktree gets its name.
         "tasks": request.tasks,
         "required_reading": list(dict.fromkeys(request.reading)),
         "reminders": list(dict.fromkeys(request.reminders)),
@@ -114,17 +117,17 @@ def prepare(session: Session, request: Request) -> Wanted:
         ttl = settings.load(store.workspace.root).ttl(recipe["name"])
     if ttl is not None:
         args["ttl"] = ttl
-    given = {
+    initial = {
         "tasks": request.tasks,
         "required reading": request.reading,
         "reminders": request.reminders,
         "context": request.context,
     }
-    return Wanted(args, _stem(recipe, subject), given)
+    return StartPlan(args, _stem(recipe, subject), initial)
 
 
 def title_of(root: str, subject: str) -> str:
-    """What a feature is called: the first heading of its file, else the subject itself."""
+    """Return a feature's title: the first heading of its file, or the subject if it has none."""
     if not subject.endswith(".md") or "\0" in subject:
         return subject
     headings = (line.lstrip("#").strip() for line in _page(root, subject) if line.startswith("# "))
@@ -143,33 +146,37 @@ def _page(root: str, path: str) -> list[str]:
 
 
 def _features(root: str, recipe: Recipe, subject: str) -> list[str]:
-    """The feature files of a folder, for a recipe that takes folders; none when it is no folder."""
+    """Return the feature files of a folder, if the recipe accepts one; nothing for a file.
+
+    Raise ``Refused`` if the folder has no feature files, or too many.
+    """
     top = os.path.join(root, subject)
     if "folder_mode" not in recipe.get("context", {}) or "\0" in subject:
         return []
     if not os.path.isdir(top) or not is_inside(top, root):
         return []
-    found = []
+    features = []
     for folder, folders, files in os.walk(top):
         folders[:] = [name for name in folders if not name.startswith(".")]
         pages = [name for name in files if name.endswith(".md") and name.lower() != "readme.md"]
-        found += [os.path.relpath(os.path.join(folder, name), root) for name in pages]
-    if not found:
+        features += [os.path.relpath(os.path.join(folder, name), root) for name in pages]
+    if not features:
         raise Refused(
             "not_found",
             f"start: {subject} has no feature files (*.md)",
             f"name one file: holdfast start {recipe['name']} PATH",
         )
-    if len(found) > _MAX_FEATURES:
+    if len(features) > _MAX_FEATURES:
         raise Refused(
             "too_many",
-            f"start: {subject} has {len(found)} feature files; {_MAX_FEATURES} are the most",
+            f"start: {subject} has {len(features)} feature files; {_MAX_FEATURES} are the most",
             "name a folder below it",
         )
-    return sorted(path.encode(errors="replace").decode() for path in found)
+    return sorted(path.encode(errors="replace").decode() for path in features)
 
 
 def _recipe(store: Store, request: Request) -> Recipe:
+    """Return the recipe, with the request's own phases if it has any; raise ``Refused``."""
     recipe = recipes.load(request.recipe, store.workspace.root)
     if not request.phases:
         return recipe
@@ -191,7 +198,7 @@ def _stem(recipe: Recipe, subject: str) -> str:
 
 
 def slug(text: str) -> str:
-    """A name that is safe in a path: lower case letters, digits and single hyphens."""
+    """Return a name that is safe in a path: lower case letters, digits and single hyphens."""
     from unicodedata import normalize
 
     plain = normalize("NFKD", text.lower()).encode("ascii", "ignore").decode()
@@ -203,9 +210,12 @@ def slug(text: str) -> str:
 
 
 def check_reading(store: Store, paths: list[str]) -> None:
-    """Required reading stays inside the workspace; a file that is missing is only said."""
+    """Raise ``Refused`` if required reading is outside the workspace or a folder.
+
+    Add a note for a file that does not exist.
+    """
     for marked in paths:
-        # What is no text for a path leads nowhere, and is refused with the other texts.
+        # The core refuses a path that is not valid text, as it refuses any such text.
         path = marked.removeprefix("@").encode(errors="replace").decode()
         full = os.path.normpath(os.path.join(store.workspace.root, path))
         top = os.path.realpath(store.workspace.root)
@@ -227,38 +237,39 @@ def check_reading(store: Store, paths: list[str]) -> None:
 
 
 def place(
-    session: Session, tx: Transaction, wanted: Wanted, *, replace: bool = False
+    session: Session, tx: Transaction, plan: StartPlan, *, replace: bool = False
 ) -> Workflow | None:
-    """Gives the workflow an id that is free, or gives back the active one of the same subject.
+    """Give the plan a free id and a record path, or return the active workflow to resume instead.
 
-    ``replace``: another one in a place that only one can have is abandoned for it.
+    If another active workflow has the worktree's only path for such a record, abandon it if
+    ``replace`` is true, else raise ``Refused`` (occupied).
     """
     store = session.store
-    recipe, subject = wanted.args["recipe"], wanted.args["subject"]
-    other = _written_otherwise(tx, recipe, subject)
+    recipe, subject = plan.args["recipe"], plan.args["subject"]
+    other = _find_by_other_spelling(tx, recipe, subject)
     if other is not None:
-        wanted.id = other["id"]
-        _say_left_out(store, wanted)
-        return _here(store, other)
+        plan.id = other["id"]
+        _note_left_out(store, plan)
+        return _check_worktree(store, other)
     for number in range(1, _MAX_SAME_NAME):
-        wanted.id = wanted.stem if number == 1 else f"{wanted.stem}-{number}"
-        state = _known(tx, recipe, wanted.id)
+        plan.id = plan.stem if number == 1 else f"{plan.stem}-{number}"
+        state = _load_or_adopt(tx, recipe, plan.id)
         if state is None:
             break
         same = _is_about(state, recipe, subject)
         if same and is_active(state):
-            _say_left_out(store, wanted)
-            return _here(store, state)
+            _note_left_out(store, plan)
+            return _check_worktree(store, state)
         if same:
             break
-    wanted.args["worktree"] = store.workspace.name
-    wanted.args["record"] = formats.active_path(recipe["format"], wanted.id, store.now())
-    for taken in _in_its_place(session, tx, recipe["format"], wanted.id):
+    plan.args["worktree"] = store.workspace.name
+    plan.args["record"] = formats.active_path(recipe["format"], plan.id, store.now())
+    for taken in _slot_holders(session, tx, recipe["format"], plan.id):
         if not replace:
             raise _occupied(taken)
-        # What is going to be refused costs nobody their place.
-        decide(tx, wanted)
-        reason = f"replaced by {wanted.id}"
+        # Raise ``Refused`` now, before the other workflow is abandoned.
+        decide(tx, plan)
+        reason = f"replaced by {plan.id}"
         tx.do(taken["id"], "abandon_workflow", {"reason": reason})
         tx.commit()
         store.note(f"{taken['id']} is abandoned: {reason}; holdfast resume {taken['id']}")
@@ -266,35 +277,35 @@ def place(
 
 
 def carry_out(
-    session: Session, tx: Transaction, wanted: Wanted, *, replace: bool, id: str | None
+    session: Session, tx: Transaction, plan: StartPlan, *, replace: bool, id: str | None
 ) -> Receipt:
-    """Open the workflow, or resume the active one of the same recipe and subject."""
+    """Open the workflow, or resume the active one with its recipe and subject."""
     from holdfast.keeper import cleanup
 
-    existing = place(session, tx, wanted, replace=replace)
+    existing = place(session, tx, plan, replace=replace)
     if existing is not None:
         args = session.binding(tx, existing)
         receipt = session.record(tx, existing["id"], "resume_workflow", args, id)
         receipt.resumed = True
         return receipt
-    wanted.args["session"] = session.bound(tx)
-    events = tx.append(wanted.id, decide(tx, wanted), id=id)
-    receipt = session.committed(tx, wanted.id, events)
+    plan.args["session"] = session.bound(tx)
+    events = tx.append(plan.id, decide(tx, plan), id=id)
+    receipt = session.committed(tx, plan.id, events)
     cleanup.clean_at_times(session, tx)
     return receipt
 
 
-def decide(tx: Transaction, wanted: Wanted) -> list[Draft]:
-    """The events that open the workflow; raise ``Refused``."""
-    return tx.decide(wanted.id, "start_workflow", wanted.args)
+def decide(tx: Transaction, plan: StartPlan) -> list[Draft]:
+    """Return the events that open the workflow; raise ``Refused``."""
+    return tx.decide(plan.id, "start_workflow", plan.args)
 
 
 def _is_about(state: Workflow, recipe: Recipe, subject: str) -> bool:
     return state["subject"] == subject and state["recipe"]["name"] == recipe["name"]
 
 
-def _written_otherwise(tx: Transaction, recipe: Recipe, subject: str) -> Workflow | None:
-    """The active workflow about the same path, where that was written in another way."""
+def _find_by_other_spelling(tx: Transaction, recipe: Recipe, subject: str) -> Workflow | None:
+    """Return the active workflow whose subject is another spelling of this path, or ``None``."""
     for spelling in _other_spellings(tx.store.workspace.root, subject):
         state: Workflow | None = tx.load(_stem(recipe, spelling))
         if state is not None and is_active(state) and _is_about(state, recipe, spelling):
@@ -303,20 +314,22 @@ def _written_otherwise(tx: Transaction, recipe: Recipe, subject: str) -> Workflo
 
 
 def _other_spellings(root: str, subject: str) -> list[str]:
-    """The other ways to write a path that is there: a workflow's id is made from one of them."""
+    """Return other spellings of an existing path. Each of them gives a workflow another id."""
     if "\0" in subject or not os.path.exists(os.path.join(root, subject)):
         return []
     plain = os.path.normpath(subject)
     return [name for name in (plain, f"{plain}/", f"./{plain}", f"./{plain}/") if name != subject]
 
 
-def _say_left_out(store: Store, wanted: Wanted) -> None:
-    given = [name for name, items in wanted.given.items() if items]
-    if given:
-        store.note(f"{wanted.id} is active already: {', '.join(given)} given now are left out")
+def _note_left_out(store: Store, plan: StartPlan) -> None:
+    """Add a note on the options that a workflow which is active already does not take over."""
+    names = [name for name, items in plan.initial.items() if items]
+    if names:
+        store.note(f"{plan.id} is active already: {', '.join(names)} given now are left out")
 
 
-def _known(tx: Transaction, recipe: Recipe, workflow_id: str) -> Workflow | None:
+def _load_or_adopt(tx: Transaction, recipe: Recipe, workflow_id: str) -> Workflow | None:
+    """Return the workflow with this id, from the ledger or from a record that it does not know."""
     state: Workflow | None = tx.load(workflow_id)
     spec = FORMATS[recipe["format"]]
     if state is not None or spec.ends_when_removed:
@@ -325,11 +338,11 @@ def _known(tx: Transaction, recipe: Recipe, workflow_id: str) -> Workflow | None
 
     record = formats.active_path(recipe["format"], workflow_id, tx.store.now())
     adopted = unknown_records.adopt_file(tx, record)
-    return adopted or (_whose(tx, record) if spec.completed else None)
+    return adopted or (_owner_of(tx, record) if spec.completed else None)
 
 
-def _whose(tx: Transaction, record: str) -> Workflow | None:
-    """The active workflow whose record stands there: a script may have given it another id."""
+def _owner_of(tx: Transaction, record: str) -> Workflow | None:
+    """Return the active workflow with this record. A script may have given it another id."""
     here = tx.store.workspace
     if not os.path.lexists(os.path.join(here.root, record)):
         return None
@@ -340,7 +353,8 @@ def _whose(tx: Transaction, record: str) -> Workflow | None:
     return None
 
 
-def _here(store: Store, state: Workflow) -> Workflow:
+def _check_worktree(store: Store, state: Workflow) -> Workflow:
+    """Return the workflow; raise ``Refused`` (elsewhere) if another worktree has it."""
     if state["worktree"] != store.workspace.name:
         root = store.workspace.root_of(state["worktree"])
         raise Refused(
@@ -352,14 +366,15 @@ def _here(store: Store, state: Workflow) -> Workflow:
 
 
 def check_slot(session: Session, tx: Transaction, format_name: str, workflow_id: str) -> None:
-    for taken in _in_its_place(session, tx, format_name, workflow_id):
+    """Raise ``Refused`` (occupied) if another workflow has the only path for such a record."""
+    for taken in _slot_holders(session, tx, format_name, workflow_id):
         raise _occupied(taken)
 
 
-def _in_its_place(
+def _slot_holders(
     session: Session, tx: Transaction, format_name: str, workflow_id: str
 ) -> Iterator[Workflow]:
-    """The active workflow that has this worktree's one place for a verb workflow's record."""
+    """Yield other active workflows that have this worktree's only path for such a record."""
     if not FORMATS[format_name].is_slot:
         return
     here = session.workspace.name

@@ -1,8 +1,8 @@
-"""Export and import: events as lines of JSON, for a backup or a hand-over.
+"""Export events as lines of JSON, and import such a file, for a backup or a hand-over.
 
-An export begins with a line that says what it is, then has the events, each with the hash that
-proves it, and the records as they stand. An import takes all of a file or nothing, and taking the
-same file twice changes nothing. What another machine ran is believed only as a claim.
+An export has a header line, the events with their hashes, the current records, and an end line. An
+import adds the whole file or nothing, and importing a file again changes nothing. Evidence from
+another machine becomes a claim.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 _HEADER = "holdfast_export"
 _END = "end"
-"""The last line of an export, with the number of its events: a file that was cut has none."""
+"""The key of an export's last line, which has the number of events. A truncated file lacks it."""
 _SURFACE = "import"
 """The surface of events that an import adds by itself."""
 _SEQ, _ID, _STREAM, _BY = 0, 1, 3, 8
@@ -41,18 +41,18 @@ _SEQ, _ID, _STREAM, _BY = 0, 1, 3, 8
 
 
 class Imported:
-    """What an import did."""
+    """The result of an import."""
 
     def __init__(self, rows: list[Row], known: int) -> None:
         self.events = len(rows)
         self.streams = list(_by_stream(rows))
         """The streams that got new events."""
         self.known = known
-        """The number of events that were here already."""
+        """The number of events that the ledger had already."""
 
 
 def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
-    """Yield a ledger, or one workflow of it, as lines of JSON."""
+    """Yield the export of the ledger, or of one workflow, line by line."""
     header = {_HEADER: FORMAT, "version": __version__, "ledger": store.ledger.identity(),
               "workflow": workflow}  # fmt: skip
     yield json_text.dumps(header)
@@ -72,7 +72,10 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
 
 
 def import_file(session: Session, path: str) -> Imported:
-    """Take in the export at ``path``, ``-`` for standard input; raise ``Refused``."""
+    """Import the export at ``path``, or from standard input if it is ``-``.
+
+    Raise ``Refused`` if the file cannot be read or is not a valid export.
+    """
     if path == "-":
         return import_lines(session, sys.stdin.buffer, "standard input")
     try:
@@ -84,7 +87,7 @@ def import_file(session: Session, path: str) -> Imported:
 
 
 def import_lines(session: Session, lines: Iterable[bytes], name: str) -> Imported:
-    """Take in the events of an export. Raise ``Refused``, and take in nothing, if it is not one."""
+    """Import the events of an export. Raise ``Refused``, and import nothing, if it is not valid."""
     header, rows = _parse(lines, name)
     with session.transaction() as tx:
         if not tx.store.ledger.head_seq and header["workflow"] is None:
@@ -105,7 +108,7 @@ def import_lines(session: Session, lines: Iterable[bytes], name: str) -> Importe
 
 
 def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
-    """Return the header and the events of an export; raise ``Refused`` with the line at fault."""
+    """Return the header and the events of an export; raise ``Refused`` with the wrong line."""
     header: Fields | None = None
     rows: list[Row] = []
     end: object = None
@@ -134,16 +137,19 @@ def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
 
 
 def _check_order(header: Fields, rows: list[Row], name: str) -> None:
-    """Refuse an export in which events are missing, repeated or out of order."""
+    """Raise ``Refused`` if events are missing, repeated or out of order."""
     chain = Chain()
     chain.read(rows)
-    # Between the events of one workflow, those of others are left out.
+    # The export of one workflow has gaps where the ledger has events of other workflows.
     if chain.broken or (header["workflow"] is None and not chain.is_sound):
         raise _not_an_export(name, "events are missing or out of order")
 
 
 def _header(text: bytes) -> Fields:
-    """Return the first line of an export; a ledger of version 0.1 begins with its first event."""
+    """Return the header of an export, or one made from a version 0.1 ledger's first event.
+
+    Raise ``BadEvent`` if the line is neither, ``Refused`` if a newer Holdfast wrote it.
+    """
     header = json_text.loads(text, strict=True)
     if isinstance(header, dict) and header.get("seq") == 1:
         return {"ledger": str(header.get("id")), "workflow": None}
@@ -176,16 +182,16 @@ def _by_stream(rows: list[Row]) -> dict[str, list[Row]]:
     return streams
 
 
-# Taking it in
+# Adding the events
 
 
 def take_in(
     tx: Transaction, rows: list[Row], before: dict[str, Workflow], name: str | None
 ) -> None:
-    """Add events, make claims of the evidence among them, and show the workflows.
+    """Add events to the ledger, and turn the evidence in them into claims.
 
-    ``before`` has the states of streams that were here already. Raise ``Refused`` if an event makes
-    no sense and ``name``, the file that has it, is given.
+    ``before`` has the states of streams that the ledger had already. ``name`` is the imported file:
+    raise ``Refused`` if one of its events makes no sense. Without a name, skip such events.
     """
     for event in tx.take_in(rows):
         if name is not None:
@@ -201,7 +207,10 @@ def take_in(
 
 
 def _news(tx: Transaction, rows: list[Row], name: str) -> list[Row]:
-    """Return the events of a stream that are not here yet; refuse a history that differs."""
+    """Return the events of a stream that the ledger does not have yet.
+
+    Raise ``Refused`` (conflict) if the ledger has a different history of the workflow.
+    """
     stream = rows[0][_STREAM]
     known = [row for row in tx.store.ledger.raw_rows(stream=stream) if not _is_of_import(row)]
     if known:
@@ -220,12 +229,15 @@ def _news(tx: Transaction, rows: list[Row], name: str) -> list[Row]:
 
 
 def _is_of_import(row: Row) -> bool:
-    """True for an event that an import added by itself."""
+    """Return True for an event that an import added by itself."""
     return f'"surface":"{_SURFACE}"' in row[_BY]
 
 
 def _make_claims(tx: Transaction, stream: str, before: Workflow | None) -> None:
-    """Turn evidence that this ledger did not record into claims, and bring the workflow here."""
+    """Turn evidence that this ledger did not record into claims.
+
+    Move an active workflow to this worktree if its own does not exist here.
+    """
     state: Workflow = tx.state(stream)
     workspace = tx.store.workspace
     claimed = with_claims(before, state)

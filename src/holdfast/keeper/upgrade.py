@@ -1,6 +1,6 @@
-"""What the first command does with a ledger that lies where none lies any more.
+"""Take over an earlier ledger at the first command, if the new ledger is still empty.
 
-That is a ledger of version 0.1, or one that was made before its folder became a git repository.
+It is a ledger of version 0.1, or one made before its folder became a git repository.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WAIT_S = 10.0
 
 
 def upgrade(session: Session) -> None:
-    """Bring an earlier ledger to its place, once. A failure is noted, and the command goes on."""
+    """Move or import an earlier ledger, once. After a failure, add a note and continue."""
     store = session.store
     try:
         if not _move_into_git(store):
@@ -35,7 +35,7 @@ def upgrade(session: Session) -> None:
 def _move_into_git(store: Store) -> bool:
     """Move a ledger from before ``git init`` into git's folder; return False if there is none.
 
-    A ledger that is not on this person's list came with the folder, and is not believed.
+    A ledger that is not on this person's list came with the folder and is not trusted.
     """
     workspace = store.workspace
     source = os.path.join(workspace.root, ".claude", "holdfast")
@@ -56,7 +56,7 @@ def _move_into_git(store: Store) -> bool:
 
 
 def _take_in_0_1(session: Session) -> None:
-    """Take a ledger of version 0.1 into the new one. Its files stay where they are."""
+    """Import a version 0.1 ledger, unless it came with the repository. Its files are kept."""
     store = session.store
     folder = version_0_1.find(store.workspace.old_homes)
     old = None if folder is None else version_0_1.OldLedger(folder, store.disk)

@@ -1,5 +1,5 @@
-"""``verify`` compares the ledger with itself and every view with the ledger; ``repair`` mends both.
+"""Verify the ledger and its views, and repair them.
 
-``chain`` reads the events in order, ``views`` compares tables and files with them, and ``repair``
-rebuilds what is wrong.
+``chain`` checks the events in order, ``views`` compares tables and files with them, ``verify`` runs
+both, and ``repair`` rebuilds what is wrong.
 """

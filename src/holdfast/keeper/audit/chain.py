@@ -1,4 +1,4 @@
-"""The ledger's events, read in order: which are damaged, missing or out of order."""
+"""Check the ledger's events in order: which are damaged, missing or out of order."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields
 
 OWN_STREAM = "_ledger"
-"""The ledger's own stream; no workflow's id begins so."""
+"""The ledger's own stream. The id of a workflow cannot begin with an underscore."""
 REPAIRED = "ledger_repaired"
-"""The event by which a repair gives up events that are lost."""
+"""The type of the event with which a repair accepts that events are lost."""
 LEDGER = "ledger.db"
 _MAX_NAMED = 20
 
 
 class Report:
-    """What an audit says: a line each, and whether all is well."""
+    """The result of an audit: lines, counts, and whether there are errors."""
 
     def __init__(self) -> None:
         self.lines: list[Fields] = []
@@ -40,17 +40,17 @@ class Chain:
     """The result of reading events in order."""
 
     def __init__(self, after: int = 0, prev: str = "", *, is_careful: bool = False) -> None:
-        """Begin after an event. A careful chain also reads what events say, not only their hash."""
+        """Start after an event. A careful chain also parses the events' JSON."""
         self._check = event_codec.checked if is_careful else event_codec.check
         self.events = 0
         self.bad: dict[int, str] = {}
-        """Events that are not what was written, by seq, and why."""
+        """The reasons why events do not match their hash, by seq."""
         self.gaps: list[tuple[int, int]] = []
-        """Missing events: the first and the last of each gap."""
+        """The first and the last missing seq of each gap."""
         self.loose: list[int] = []
-        """Events that do not continue the one before them."""
+        """The seqs of events whose ``prev`` is not the hash of the event before them."""
         self.broken: set[str] = set()
-        """Streams that miss events."""
+        """The streams with missing events."""
         self.versions: dict[str, int] = {}
         self._is_whole = after == 0
         self._next = after + 1
@@ -66,7 +66,7 @@ class Chain:
             self.add(row)
 
     def add(self, row: tuple[Any, ...]) -> bool:
-        """Take the next row; return False if it is not an event as it was written."""
+        """Check the next row; return False if it does not match its hash."""
         seq, _, _, stream, version, _, kind, _, _, _, prev, own = row
         if seq != self._next:
             self.gaps.append((self._next, seq - 1))
@@ -91,21 +91,23 @@ class Chain:
         if version != expected:
             self.broken.add(stream)
         if kind == "record_adopted":
-            self.broken.discard(stream)  # It holds the whole state, so what went before is moot.
+            self.broken.discard(stream)  # It has the whole state, so earlier events are not needed.
         self.versions[stream] = version
 
     def _give_up(self, data: Fields) -> None:
+        """Stop reporting what an earlier repair accepted as lost."""
         for gap in data.get("lost", []):
-            if isinstance(gap, list) and len(gap) == 2 and all(type(one) is int for one in gap):
+            if isinstance(gap, list) and len(gap) == 2 and all(type(seq) is int for seq in gap):
                 self._given_up.append((gap[0], gap[1]))
         self.loose = [seq for seq in self.loose if seq not in data.get("loose", [])]
         self.broken -= {name for name in data.get("streams", []) if isinstance(name, str)}
 
     def lost(self) -> list[tuple[int, int]]:
-        """Return the gaps that no repair has given up yet."""
+        """Return the gaps that no earlier repair has accepted as lost."""
         return [gap for gap in self.gaps if gap not in self._given_up]
 
     def report(self, report: Report) -> None:
+        """Add a line for each problem and the counts to the report."""
         report.counts["events"] = self.events
         report.counts["streams"] = len(self.versions)
         for seq, why in list(self.bad.items())[:_MAX_NAMED]:
@@ -120,5 +122,5 @@ class Chain:
 
 
 def give_up(lost: list[tuple[int, int]], loose: list[int], streams: list[str]) -> Fields:
-    """Return the data of the event by which a repair gives up gaps, loose events and streams."""
+    """Return the data of a ``ledger_repaired`` event, which accepts these losses."""
     return {"lost": [list(gap) for gap in lost], "loose": loose, "streams": streams}

@@ -1,7 +1,7 @@
-"""``repair``: recover what a damaged ledger still has, rebuild every view, and verify again.
+"""Repair a workspace: recover the events of a damaged ledger, rebuild every view, verify again.
 
-Nothing is deleted: a damaged database stays beside the new one, and whatever stood in place of a
-record is adopted or set aside as by any other command.
+Nothing is deleted: a damaged database is kept beside the new one, and the content of a record file
+is adopted or set aside, as in any other command.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MAX_NAMED = 20
 
 
 def repair(session: Session) -> Report:
-    """Mend the ledger and its views; report what was done and what ``verify`` says then."""
+    """Repair the ledger and its views; report the repairs and the result of ``verify``."""
     report = Report()
     store = session.store
     states: dict[str, tuple[str, str]] = {}
@@ -45,7 +45,7 @@ def repair(session: Session) -> Report:
         states = _recover_ledger(store, report)
         with session.transaction() as tx:
             store.workspace.prepare(store.disk, store.note)
-            _mend(tx, states, report)
+            _repair_workspace(tx, states, report)
             for note in store.take_notes():
                 report.say("repaired", "records", note)
     checked = verify(store, everything=True)
@@ -55,9 +55,9 @@ def repair(session: Session) -> Report:
 
 
 def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, str]]:
-    """Replace a damaged database by one with the events it still has.
+    """Replace a damaged database by a new one with the events that can still be read.
 
-    Return the states that the damaged one held, by stream, each with the hash of its event.
+    Return the states in the damaged database by stream, each with the hash of its event.
     """
     database = store.ledger.database
     database.acquire_lock()
@@ -90,13 +90,14 @@ def _say_kept(report: Report, kept: list[int], lost: list[tuple[int, int]], name
 
 
 def _is_damaged(store: Store) -> bool:
-    """True if a new database has to be made. Raise ``Fault`` if a newer Holdfast wrote this one."""
+    """Return True if the database must be replaced; raise ``Fault`` if it is a newer Holdfast's."""
     try:
         chain = read_chain(store, is_careful=True)
         is_sound = store.ledger.identity() and not (chain.bad or chain.loose)
         if not (is_sound and not store.ledger.damage() and store.ledger.has_whole_tables()):
             return True
-        # Only SQLite may open the files of a sound ledger; a view that differs is a reason to look.
+        # Only SQLite should open the files of a sound ledger, so read its journal only if a view
+        # differs from the ledger.
         levels = {line["level"] for line in verify(store).lines}
         path, head = store.ledger.database.path, store.ledger.head()
         return levels != {"ok"} and (
@@ -116,7 +117,7 @@ def _copy_events(
     Return its path, the seqs of the events, and the first and last seq of each gap between them.
     """
     for end in ("", *BESIDE):
-        store.disk.remove(os.path.join(folder, NAME) + end)  # A repair that was killed left it.
+        store.disk.remove(os.path.join(folder, NAME) + end)  # Left by a repair that was killed.
     fresh = Ledger(folder, store.disk, 1.0)
     fresh.acquire()
     try:
@@ -152,9 +153,9 @@ def _note_repair(store: Store, ledger: Ledger, data: Any) -> None:
 
 
 def rebuild_tables(ledger: Ledger) -> set[str]:
-    """Make the rows and states of all streams anew from the events, in an open transaction.
+    """Rebuild the rows and states of all streams from the events, in an open transaction.
 
-    Return the streams that have events which make no sense.
+    Return the streams with events that make no sense.
     """
     senseless = set()
     ledger.drop_views()
@@ -173,8 +174,8 @@ def rebuild_tables(ledger: Ledger) -> set[str]:
     return senseless
 
 
-def _mend(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -> None:
-    """Rebuild the tables, let streams that miss events go on, and write the records anew."""
+def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -> None:
+    """Rebuild the tables, find a state for streams with missing events, and write the records."""
     store = tx.store
     chain = read_chain(store)
     tx.begin()
@@ -191,7 +192,7 @@ def _mend(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -
     if given_up or chain.lost():
         tx.begin()
         _note_repair(store, store.ledger, give_up(chain.lost(), [], given_up))
-    tx.commit()  # Adopting looks for the rows of the streams that go on.
+    tx.commit()  # Adopting needs the rows of the streams that were just replaced.
     store.mark_unread()
     unknown_records.adopt_all(tx)
     for kind in LOGS:
@@ -207,13 +208,13 @@ def _mend(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -
 
 
 def _state_of(store: Store, stream: str, states: dict[str, tuple[str, str]]) -> tuple[Any, str]:
-    """Return the best state of a stream that misses events, and where it comes from."""
+    """Return the best state of a stream with missing events, and the state's source."""
     last = next(store.ledger.newest(stream, 1))
     held = store.ledger.stream(stream)
     subject = store.subject(held) if held else None
     if subject is not None and subject.path is not None:
         raw = store.files.read(subject.path)
-        state = None if raw is None else _shown(store, subject, raw, last["seq"])
+        state = None if raw is None else _parse_record(store, subject, raw, last["seq"])
         if state is not None:
             return state, subject.record
     known_hash, text = states.get(stream, ("", ""))
@@ -222,8 +223,8 @@ def _state_of(store: Store, stream: str, states: dict[str, tuple[str, str]]) -> 
     return (held.state, "what is left of its history") if held else (None, "")
 
 
-def _shown(store: Store, subject: Any, raw: bytes, seq: int) -> Any:
-    """Return the state that a record shows, if it is whole and not older than the ledger."""
+def _parse_record(store: Store, subject: Any, raw: bytes, seq: int) -> Any:
+    """Return a record's state; ``None`` if it was edited or is older than event ``seq``."""
     try:
         sealed = signature.parse_signed(raw)
         if not sealed.intact or sealed.ledger != store.ledger.identity() or sealed.seq < seq:
@@ -235,12 +236,12 @@ def _shown(store: Store, subject: Any, raw: bytes, seq: int) -> Any:
 
 
 def _show(tx: Transaction, stream: str, report: Report) -> None:
-    """Load a stream, which settles its record, and write the record if it is laid out otherwise."""
+    """Load a stream, which settles its record, and write the record again."""
     tx.load(stream)
     subject = tx.subject(stream)
     if subject.path is None:
         return
-    # Not what stands there by now: that may be an edit that nobody has settled yet.
+    # Do not read the file again: it may contain an edit that is not settled yet.
     raw = tx.settled(stream)
     identity = tx.store.ledger.identity()
     if raw != subject.aggregate.render(subject.state, identity, subject.seq, subject.hash):
@@ -249,7 +250,7 @@ def _show(tx: Transaction, stream: str, report: Report) -> None:
 
 
 def _show_ended(tx: Transaction, stream: str, state: Any, report: Report) -> None:
-    """Write the record of an ended workflow, if it had the place last and is gone."""
+    """Write the missing record of an ended workflow, if no later workflow used its path."""
     store = tx.store
     record = formats.place(state)
     path = None if record is None else store.path_of(state["worktree"], record)

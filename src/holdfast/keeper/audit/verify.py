@@ -1,4 +1,4 @@
-"""``verify``: the ledger against itself, and every view against the ledger. It changes nothing."""
+"""Verify the chain of events, and compare every view with the ledger. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.store import Store
 
 RECENT_EVENTS = 50_000
-"""How many of the newest events are checked unless everything is asked for."""
+"""The number of newest events that are checked unless the caller asks for everything."""
 
 
 def verify(store: Store, *, everything: bool = False) -> Report:
@@ -33,7 +33,7 @@ def verify(store: Store, *, everything: bool = False) -> Report:
         views.check_other_ledger(store, report)
     except Fault as fault:
         if fault.code == "storage":
-            raise  # It may be whole: no repair helps where it cannot be read.
+            raise  # The disk failed: the ledger may be sound, and a repair would not help.
         report.say("error", LEDGER, fault.message)
     finally:
         store.notes = kept

@@ -1,4 +1,4 @@
-"""Compare every view with the ledger: its tables, the record files, the index."""
+"""Compare every view with the ledger: its tables, the record files and the index."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _MEANINGS = {
     findings.BUSY: ("behind", "it is being written"),
     findings.EXPIRED: ("ok", ""),
 }
-"""How serious each finding is, and what becomes of it."""
+"""The level and the message of each finding."""
 
 
 def check_other_ledger(store: Store, report: Report) -> None:
-    """Name a ledger in the work tree that is not this repository's."""
+    """Report a ledger in the work tree that is not this repository's."""
     folder = os.path.join(store.workspace.root, ".claude", "holdfast")
     path = os.path.join(folder, NAME)
     if folder != store.workspace.home and os.path.lexists(path):
@@ -44,7 +44,7 @@ def check_other_ledger(store: Store, report: Report) -> None:
 
 
 def check_streams(store: Store, chain: Chain, report: Report) -> None:
-    """Compare the tables with what the events give; streams that miss events are left out."""
+    """Compare the tables with the events. Skip streams with missing events."""
     for stream in chain.versions:
         if stream not in chain.broken and (is_workflow(stream) or is_log(stream)):
             _check_stream(store, stream, report)
@@ -70,7 +70,7 @@ def _check_stream(store: Store, stream: str, report: Report) -> None:
 
 
 def not_moot(ledger: Ledger, odd: list[Event]) -> list[Event]:
-    """Return those of a stream's senseless events after which no event holds a whole state."""
+    """Return the invalid events of a stream that no later event with a whole state makes moot."""
     if not odd:
         return []
     seqs = {event["seq"] for event in odd}
@@ -83,7 +83,7 @@ def not_moot(ledger: Ledger, odd: list[Event]) -> list[Event]:
 
 
 def _is_right(held: Stream, store: Store) -> bool:
-    """True if the columns of a stream's row are those of its state and of its last event."""
+    """Return True if the columns of a stream's row match its state and its last event."""
     aggregate = aggregate_of(held.row["stream"])
     columns = aggregate.columns(held.state)
     last = next(store.ledger.newest(held.row["stream"], 1), None)
@@ -99,7 +99,7 @@ def check_records(store: Store, report: Report) -> None:
         try:
             held = store.ledger.stream(row["stream"])
         except Fault:
-            continue  # The stream itself is reported.
+            continue  # ``check_streams`` reports the stream.
         if held is not None:
             _check_record(store, store.subject(held), report)
     for stream in map(stream_of, LOGS):
@@ -107,7 +107,7 @@ def check_records(store: Store, report: Report) -> None:
             held = store.ledger.stream(stream)
         except Fault:
             continue
-        # Where a log has no event, a record of it may be all that is left.
+        # A log without events may still have a record, if the ledger was lost.
         subject = store.blank_subject(stream) if held is None else store.subject(held)
         _check_record(store, subject, report)
 
@@ -136,13 +136,14 @@ def _check_record(store: Store, subject: Subject, report: Report) -> None:
 
 
 def check_unknown(store: Store, report: Report) -> None:
-    """Report records that the ledger does not know: all that is left when it was lost."""
+    """Report records that the ledger does not know, as after the ledger was lost."""
     for state in unknown_records.peek_all(store):
         message = f"the ledger does not know it: holdfast resume {state['id']} adopts it"
         report.say("behind", state["record"], message)
 
 
 def check_index(store: Store, report: Report) -> None:
+    """Report an index of this worktree that does not list its active skill workflows."""
     own = store.indexes.of(store.workspace.name)
     rows = store.skill_rows(store.workspace.name)
     if own is not None and rows and not own.is_current(rows):
