@@ -44,7 +44,7 @@ class Chain:
         self._check = event_codec.checked if is_careful else event_codec.check
         self.events = 0
         self.bad: dict[int, str] = {}
-        """The reasons why events do not match their hash, by seq."""
+        """The reasons why events are damaged, by seq."""
         self.gaps: list[tuple[int, int]] = []
         """The first and the last missing seq of each gap."""
         self.loose: list[int] = []
@@ -66,7 +66,7 @@ class Chain:
             self.add(row)
 
     def add(self, row: tuple[Any, ...]) -> bool:
-        """Check the next row; return False if it does not match its hash."""
+        """Check the next row; return False if the event is damaged."""
         seq, _, _, stream, version, _, kind, _, _, _, prev, own = row
         if seq != self._next:
             self.gaps.append((self._next, seq - 1))
