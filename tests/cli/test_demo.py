@@ -186,14 +186,14 @@ diff.diff = lambda old, new: []
 """,
     "a refused edit is deleted": """
 import os
-from holdfast.storage.record_files import RecordStore
-keep = RecordStore.set_aside
+from holdfast.storage.record_files import RecordFiles
+keep = RecordFiles.set_aside
 def delete(self, source, data, path):
     if source != path:
         return keep(self, source, data, path)
     os.unlink(source)
     return path
-RecordStore.set_aside = delete
+RecordFiles.set_aside = delete
 """,
     "the briefing forgets": """
 from holdfast.core import briefing
