@@ -8,6 +8,7 @@ line. ``not_shown`` skips a test loudly: what could not be shown here is said th
 import functools
 import gc
 import os
+import shutil
 import signal
 import tempfile
 import weakref
@@ -16,6 +17,29 @@ import pytest
 from hypothesis import settings
 
 from holdfast import Keeper
+
+MEMORY = "/dev/shm"
+ROOM_BYTES = 2 << 30
+"""A run needs a fraction of it."""
+
+
+def _use_memory():
+    """Have temporary folders in memory, where a sync takes no time; return the folder for them.
+
+    Return ``None`` if there is no memory to be had, no programs run from it, or the process that
+    started this one has done it.
+    """
+    if tempfile.gettempdir().startswith(MEMORY) or not os.access(MEMORY, os.W_OK):
+        return None
+    room = os.statvfs(MEMORY)
+    if room.f_flag & os.ST_NOEXEC or room.f_bavail * room.f_frsize < ROOM_BYTES:
+        return None
+    folder = tempfile.mkdtemp(prefix="hf-", dir=MEMORY)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    return folder
+
+
+_in_memory = _use_memory()
 
 # Nobody's own memory is written by a test; those that want one say where it is.
 os.environ["HOLDFAST_MEMORY"] = "off"
@@ -71,6 +95,16 @@ def pytest_collection_modifyitems(items):
             item.user_properties.append(("mutation", mutation.name))
         if numbers:
             item.user_properties.append(("promises", sorted(numbers)))
+
+
+def pytest_unconfigure(config):
+    """Give the memory back, if nobody has to look at a failed test's files."""
+    if _in_memory and not getattr(config, "_has_failed", True):
+        shutil.rmtree(_in_memory, ignore_errors=True)
+
+
+def pytest_sessionfinish(session, exitstatus):
+    session.config._has_failed = exitstatus != pytest.ExitCode.OK
 
 
 def pytest_collection_finish():

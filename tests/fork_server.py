@@ -52,6 +52,9 @@ STEPS = {
 }  # fmt: skip
 """Functions in C that change something outside the process."""
 
+SEVERAL = 3
+"""From so many processes on it pays to import everything before they are forked."""
+
 _LENGTH_BYTES = 4
 _DESCRIPTORS = 4
 _MAX_DESCRIPTORS = 4_096
@@ -210,13 +213,14 @@ def run(command, *, input=None, capture_output=False, timeout=None, check=False,
 # The server
 
 
-def _serve(control):
+def _serve(control, source, more):
     """Start what is asked for, and tell how it ended, until the client is gone."""
     woken, waking = os.pipe()
     os.set_blocking(waking, False)
     signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     telling = {}
+    started = 0
     while True:
         ready = select.select([control, woken], [], [])[0]
         if woken in ready:
@@ -227,6 +231,9 @@ def _serve(control):
             if not length:
                 return
             request = _received(control, int.from_bytes(length))
+            started += 1
+            if started == SEVERAL:
+                _import_everything(source, more)
             pid = os.fork()
             if pid == 0:
                 control.detach()
@@ -261,8 +268,18 @@ def _tell(pipe, number):
         os.write(pipe, b"%d\n" % number)
 
 
+def _import_everything(source, more):
+    """Import what forks need, so that they do not have to."""
+    if source != PYTEST:
+        _import_package()
+    for name in more:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # Forks share what is never touched.
+
+
 def _import_package():
-    """Import every module, so that no fork has to; an extra may be missing."""
+    """Import every module; what an extra brings may be missing."""
     package = importlib.import_module("holdfast")
     for module in pkgutil.walk_packages(package.__path__, "holdfast."):
         if not module.name.endswith((".__main__", ".entry")):
@@ -378,15 +395,9 @@ def main():
         sys.path.insert(0, source)
     else:
         del sys.path[0]
-    if source != PYTEST:
-        _import_package()
-    for name in more:
-        importlib.import_module(name)
-    gc.collect()
-    gc.freeze()  # Forks share what is never touched.
     own = os.getpid()
     try:
-        _serve(socket.socket(fileno=int(number)))
+        _serve(socket.socket(fileno=int(number)), source, more)
     except KeyboardInterrupt:
         if os.getpid() != own:
             raise

@@ -24,6 +24,8 @@ STORAGE = (".git", ".claude/holdfast")
 """Folders that hold the ledger: how it is stored is nobody's interface."""
 EXCLUDE = ".git/info/exclude"
 NAME = "project"
+ABOVE = "/tmp"
+"""Whatever the temporary folder is: texts are laid out by the length of a path."""
 LENGTH = 90
 """The root's path has so many characters everywhere, so that texts are cut at the same points."""
 
@@ -59,7 +61,7 @@ class Stage:
 
     def __init__(self, runner):
         self._runner = runner
-        self.base = os.path.realpath(tempfile.mkdtemp(prefix="golden-"))
+        self.base = os.path.realpath(tempfile.mkdtemp(prefix="golden-", dir=ABOVE))
         self.source = runner.source
         filling = "w" * (LENGTH - len(self.base) - len(NAME) - 2)
         self.root = os.path.join(self.base, filling, NAME)

@@ -13,6 +13,7 @@ import sqlite3
 import pytest
 
 from holdfast import Fault, Keeper
+from holdfast.adopt import findings
 from holdfast.cli import main as cli
 from holdfast.core.digest import digest
 from holdfast.storage import event_codec
@@ -139,6 +140,8 @@ class Line:
         self.capsys = capsys
         monkeypatch.chdir(shop.root)
         monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "")
+        # Nobody is saving a record here.
+        monkeypatch.setattr(findings, "_REREAD_AFTER_S", 0)
 
     def run(self, *words):
         code = cli.main(list(words))
