@@ -115,7 +115,7 @@ class Workspace:
         events = self.setup.log(workflow=self.ids[0])
         text = json.dumps([{"type": event["type"], "data": event["data"]} for event in events])
         numbers = iter(range(number))
-        store, session = self.setup.store, self.setup._session  # noqa: SLF001 - see above
+        store, session = self.setup.store, self.setup.access
         indexes, store.indexes = store.indexes, _NoIndexes(store.indexes, store.workspace.name)
         while batch := list(islice(numbers, _WORKFLOWS_AT_ONCE)):
             with session.transaction() as tx:
@@ -146,7 +146,7 @@ class Workspace:
             {"type": "task_blocked", "data": {"task": last["id"], "reason": REASON}},
         ]
         turns = cycle(reversed(drafts) if last["status"] == "in_progress" else drafts)
-        ledger, session = self.setup.store.ledger, self.setup._session  # noqa: SLF001 - see above
+        ledger, session = self.setup.store.ledger, self.setup.access
         while (missing := events - ledger.head_seq) > 0:
             with session.transaction() as tx:
                 tx.load(self.ids[0])

@@ -62,7 +62,7 @@ class Keeper:
         return {
             "workflows": ([listed("dev-1"), listed("dev-2")], []),
             "briefing": "Go on with task 3.",
-            "resume_initiative": [],
+            "has_initiatives": False,
             "must_name": False,
             "events": iter(EVENTS),
             "follow": interrupted_after([{**EVENTS[0], "seq": 3}]),

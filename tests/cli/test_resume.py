@@ -73,7 +73,7 @@ def test_a_long_line_is_wrapped_between_words():
     receipt = SimpleNamespace(state=workflow(LONG), notes=[])
     keeper = SimpleNamespace(
         resume=lambda **_target: receipt,
-        resume_initiative=list,
+        has_initiatives=lambda: False,
         briefing=lambda **_state: "",
         must_name=lambda _state: False,
         workspace=SimpleNamespace(branch=lambda: "feat/login"),

@@ -85,7 +85,7 @@ def a_keeper(word):
         start=lambda *_args, **_options: receipt,
         show=lambda **_target: receipt,
         resume=lambda **_target: receipt,
-        resume_initiative=list,
+        has_initiatives=lambda: False,
         briefing=lambda **_state: f"{word}\nsecond line",
         must_name=lambda _state: True,
         workspace=SimpleNamespace(branch=lambda: word),

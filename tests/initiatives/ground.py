@@ -37,7 +37,7 @@ class Ground:
         return Initiatives(self.keeper())
 
     def begin(self, *, files=False, milestones=("M1: Map", "M2: Move", "M3: Ship")):
-        Initiatives(self).create("Tidy billing", milestones, files=files)
+        self.initiatives().create("Tidy billing", milestones, files=files)
         return self
 
     def one(self):

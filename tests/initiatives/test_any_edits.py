@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from holdfast import HoldfastError, Initiatives
+from holdfast import HoldfastError
 from holdfast.core import time as times
 from holdfast.initiatives.status_yaml import Status
 from initiatives.ground import RECORD, TOP, YAML, Ground
@@ -85,12 +85,12 @@ def carry_out(ground, edit):
         ground.write(ground.readme, text)
     elif what == "task":
         text = f"task {ground.ms}"
-        Initiatives(ground).task(value, text, done=True)
+        ground.initiatives().task(value, text, done=True)
         return (value, text)
     elif where == "command":
-        getattr(Initiatives(ground), what)(value)
+        getattr(ground.initiatives(), what)(value)
     else:
-        Initiatives(ground).sync(source=what)
+        ground.initiatives().sync(source=what)
     return None
 
 
@@ -111,7 +111,7 @@ def said_by_yaml(ground):
 def test_after_a_sync_all_agree_and_nothing_is_lost(edits):
     with tempfile.TemporaryDirectory() as root:
         ground = Ground(root).begin(files=True)
-        Initiatives(ground).start("M1")
+        ground.initiatives().start("M1")
         acknowledged = []
         for edit in edits:
             try:
@@ -120,7 +120,7 @@ def test_after_a_sync_all_agree_and_nothing_is_lost(edits):
                 assert error.hint
             ground.later()
         yaml_before = said_by_yaml(ground)
-        Initiatives(ground).sync()
+        ground.initiatives().sync()
         record = ground.record()
         milestone, status, progress = said_by_yaml(ground)
         assert (record["currentMilestone"], record["status"]) == (milestone, status)
@@ -128,7 +128,7 @@ def test_after_a_sync_all_agree_and_nothing_is_lost(edits):
         entity = ground.entity()
         assert entity[1:3] == [f"milestone: {milestone}", f"status: {status}"]
         assert json.loads(entity[3].removeprefix("progress: ")) == progress
-        assert not Initiatives(ground).sync().seqs
+        assert not ground.initiatives().sync().seqs
         assert ground.keeper().verify().ok
         milestones = ground.one()["milestones"]
         assert [(each["id"], each["title"]) for each in milestones] == MILESTONES

@@ -37,13 +37,13 @@ def test_the_three_kinds_of_learnings_stand_under_initiative_patterns(ground, mo
 def test_nothing_else_about_an_initiative_reaches_the_memory(ground, monkeypatch):
     monkeypatch.setenv("HOLDFAST_MEMORY", ground.path("MEMORY.md"))
     ground.begin(files=True)
-    Initiatives(ground).start("M1")
-    Initiatives(ground).task("M1", "one", done=True)
-    Initiatives(ground).complete("M1")
-    Initiatives(ground).block("no key")
+    ground.initiatives().start("M1")
+    ground.initiatives().task("M1", "one", done=True)
+    ground.initiatives().complete("M1")
+    ground.initiatives().block("no key")
     ground.later(5)
     ground.edit_yaml(at=ground.now, status="in_progress")
-    Initiatives(ground).sync()
+    ground.initiatives().sync()
     with pytest.raises(Refused, match="stands a pattern, preference, insight only"):
         ground.keeper().remember("M1 is done", section="Initiative Patterns")
     assert memory(ground) == ""
@@ -55,7 +55,7 @@ def test_nothing_else_about_an_initiative_reaches_the_memory(ground, monkeypatch
 def test_a_yaml_at_the_root_is_used_instead(ground):
     ground.write(YAML, "# ours\nteam: billing\n")
     ground.begin()
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     assert ground.text(YAML).startswith("# ours\nteam: billing\ninitiative: Tidy billing\n")
     assert not os.path.exists(ground.path(f"{TOP}/tidy-billing/{YAML}"))
 
@@ -63,12 +63,12 @@ def test_a_yaml_at_the_root_is_used_instead(ground):
 def test_two_initiatives_that_share_a_yaml_do_not_inherit_milestones(ground):
     ground.write(YAML, "# ours\n")
     ground.begin()
-    Initiatives(ground).create("Other", ["M1: a", "X: b"])
+    ground.initiatives().create("Other", ["M1: a", "X: b"])
     ground.later(2)
     ground.edit_yaml(at=ground.now, status="in_progress")
-    assert Initiatives(ground).resume()["status"] == "in_progress"
+    assert ground.initiatives().resume()["status"] == "in_progress"
     assert ground.progress() == {"M1": "pending", "X": "pending"}
-    Initiatives(ground).use("Tidy billing")
+    ground.initiatives().use("Tidy billing")
     assert list(Status(ground.read(YAML)).progress) == ["M1", "M2", "M3"]
 
 
@@ -81,24 +81,24 @@ def test_the_places_can_be_configured_inside_the_workspace(ground):
     assert ground.text("plans/tidy-billing/README.md").startswith("# Tidy billing")
     ground.write(".claude/holdfast.toml", 'milestones = "../elsewhere"\n')
     with pytest.raises(Refused, match="leads out of the workspace"):
-        Initiatives(ground).start("M1")
+        ground.initiatives().start("M1")
 
 
 def test_several_initiatives_and_the_current_one_is_in_the_record(ground):
     ground.begin()
-    Initiatives(ground).start("M1")
-    Initiatives(ground).create("Größe", ["M1: Eins"])
+    ground.initiatives().start("M1")
+    ground.initiatives().create("Größe", ["M1: Eins"])
     assert ground.record()["name"] == "Größe"
     assert ground.entity()[0] == "initiative: Größe"
     assert "milestone: M1" in ground.entity("initiative-checkpoint:tidy-billing")
-    Initiatives(ground).use("Tidy billing")
+    ground.initiatives().use("Tidy billing")
     assert ground.record()["name"] == "Tidy billing"
     assert ground.record()["currentMilestone"] == "M1"
     assert ground.entity()[0] == "initiative: Tidy billing"
     assert ground.entity("initiative-checkpoint:tidy-billing") is None
     assert ground.keeper().verify().ok
     shutil.rmtree(ground.path(".claude/holdfast"))
-    assert sorted(one["name"] for one in Initiatives(ground).all()["all"].values()) == [
+    assert sorted(one["name"] for one in ground.initiatives().all()["all"].values()) == [
         "Größe",
         "Tidy billing",
     ]
@@ -106,11 +106,11 @@ def test_several_initiatives_and_the_current_one_is_in_the_record(ground):
 
 def test_a_record_that_names_another_initiative_takes_nothing_away(ground):
     ground.begin()
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     theirs = {"name": "Theirs", "status": "in_progress", "currentMilestone": "M7"}
     ground.write(RECORD, json.dumps(theirs))
     assert ground.one()["name"] == "Theirs"
-    Initiatives(ground).use("Tidy billing")
+    ground.initiatives().use("Tidy billing")
     assert ground.progress()["M1"] == "in_progress"
 
 
@@ -119,15 +119,15 @@ def test_a_record_that_names_another_initiative_takes_nothing_away(ground):
 def test_a_record_that_leaves_milestones_out_takes_none_away(ground, is_theirs, current):
     """Many tools list only those that were begun."""
     ground.begin()
-    Initiatives(ground).start("M1")
-    Initiatives(ground).task("M1", "list readers", done=True)
-    Initiatives(ground).task("M3", "tell everybody")
+    ground.initiatives().start("M1")
+    ground.initiatives().task("M1", "list readers", done=True)
+    ground.initiatives().task("M3", "tell everybody")
     ground.later()
     progress = {"M2": "in_progress"}
     ground.edit_record(
         is_theirs=is_theirs, progress=progress, currentMilestone=current, lastUpdated=ground.now
     )
-    Initiatives(ground).sync()
+    ground.initiatives().sync()
     milestones = ground.one()["milestones"]
     assert [(each["id"], each["title"]) for each in milestones] == [
         ("M1", "Map"), ("M2", "Move"), ("M3", "Ship"),
@@ -143,15 +143,15 @@ def test_a_record_that_leaves_milestones_out_takes_none_away(ground, is_theirs, 
 def test_the_same_request_is_carried_out_once(ground):
     ground.begin()
     for _ in range(2):
-        Initiatives(ground).start("M1", id="abc")
+        ground.initiatives().start("M1", id="abc")
     assert ground.types() == ["initiative_created", "milestone_started"]
 
 
 def test_a_retry_of_sync_is_carried_out_once(ground):
     ground.begin()
     ground.write(ground.readme, "## M1: Map\n\n- [x] one\n")
-    first = Initiatives(ground).sync(source="files", id="abc")
-    again = Initiatives(ground).sync(source="files", id="abc")
+    first = ground.initiatives().sync(source="files", id="abc")
+    again = ground.initiatives().sync(source="files", id="abc")
     assert first.seqs == again.seqs
 
 
@@ -162,7 +162,7 @@ def test_a_writer_that_died_before_the_yaml_is_made_up_for(ground):
     session = ground.keeper().access
     session.do_log("initiatives", "start_milestone", {"milestone": "M1"})
     assert "status: created" in ground.text(ground.yaml)
-    assert CORRECTED in Initiatives(ground).sync().notes
+    assert CORRECTED in ground.initiatives().sync().notes
     assert "status: in_progress" in ground.text(ground.yaml)
 
 
@@ -170,22 +170,22 @@ def test_what_a_killed_writer_left_beside_a_file_is_in_nobodys_way(ground):
     ground.begin(files=True)
     folder, name = os.path.split(ground.yaml)
     ground.write(f"{folder}/.{name}.holdfast-0", "half a te")
-    noted = Initiatives(ground).start("M1")
+    noted = ground.initiatives().start("M1")
     assert "status: in_progress" in ground.text(ground.yaml)
     assert any(f"kept as {name}.found-0" in note for note in noted.notes)
     assert ground.text(f"{folder}/{name}.found-0") == "half a te"
-    assert not Initiatives(ground).complete("M1").notes
+    assert not ground.initiatives().complete("M1").notes
 
 
 def test_there_is_nothing_to_sync_where_there_is_no_initiative(ground):
     with pytest.raises(Refused, match="there is no initiative"):
-        Initiatives(ground).sync()
+        ground.initiatives().sync()
     assert os.listdir(ground.root) == []
 
 
 WRITER = """
 import sys
-from holdfast import HoldfastError, Keeper
+from holdfast import HoldfastError, Initiatives, Keeper
 
 root, name = sys.argv[1:]
 for number in range(6):
@@ -202,7 +202,7 @@ for number in range(6):
 
 def test_several_writers_leave_sources_that_agree_and_lose_no_task(ground):
     ground.begin(files=True)
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     started = [
         subprocess.Popen([sys.executable, "-c", WRITER, ground.root, name], env=ENVIRONMENT)
         for name in "abc"

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from holdfast import Fault, HoldfastError, Initiatives, Refused
+from holdfast import Fault, HoldfastError, Refused
 from initiatives.ground import RECORD, TOP, YAML
 
 pytestmark = pytest.mark.promise(10)
@@ -44,22 +44,22 @@ def refused(change):
 @pytest.mark.parametrize("name", BAD_YAML)
 def test_a_yaml_that_cannot_be_read_is_refused_with_its_line(ground, name):
     ground.begin()
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     ground.write(ground.yaml, BAD_YAML[name])
     before = everything(ground)
     for change in (
-        lambda: Initiatives(ground).complete("M1"),
-        lambda: Initiatives(ground).block("no key"),
-        lambda: Initiatives(ground).sync(),
+        lambda: ground.initiatives().complete("M1"),
+        lambda: ground.initiatives().block("no key"),
+        lambda: ground.initiatives().sync(),
     ):
         error = refused(change)
         assert (error.code, error.details["path"]) == ("bad_file", ground.yaml)
         assert f"line {error.details['line']}" in error.message
         assert everything(ground) == before
-    fields, notes = Initiatives(ground).show()
+    fields, notes = ground.initiatives().show()
     assert fields["initiative"]["status"] == "in_progress"
     assert any(YAML in note for note in notes)
-    assert Initiatives(ground).task("M1", "still possible").seqs
+    assert ground.initiatives().task("M1", "still possible").seqs
 
 
 @pytest.mark.parametrize("name", BAD_YAML)
@@ -83,10 +83,10 @@ def test_a_newer_yaml_whose_values_make_no_sense_is_refused_with_its_line(
     ground, values, line, why
 ):
     ground.begin()
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     ground.later(2)
     ground.edit_yaml(at=ground.now, **values)
-    error = refused(lambda: Initiatives(ground).sync())
+    error = refused(lambda: ground.initiatives().sync())
     assert (error.code, error.details["line"]) == ("bad_file", line)
     assert why in error.message
     assert ground.one()["current_milestone"] == "M1"
@@ -94,20 +94,20 @@ def test_a_newer_yaml_whose_values_make_no_sense_is_refused_with_its_line(
 
 def test_a_page_of_two_megabytes_is_refused_and_the_rest_goes_on(ground):
     ground.begin()
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     ground.write(ground.readme, "## M1: Map\n" + "- [ ] a\n" * 260_000)
-    error = refused(lambda: Initiatives(ground).sync(source="files"))
+    error = refused(lambda: ground.initiatives().sync(source="files"))
     assert (error.code, error.details["path"]) == ("bad_file", ground.readme)
-    noted = Initiatives(ground).complete("M1")
+    noted = ground.initiatives().complete("M1")
     assert ground.one()["current_milestone"] == "M2"
     assert any(ground.readme in note for note in noted.notes)
-    assert any(ground.readme in note for note in Initiatives(ground).show()[1])
+    assert any(ground.readme in note for note in ground.initiatives().show()[1])
 
 
 def test_a_page_of_two_megabytes_cannot_be_recovered_from(ground):
     ground.write(ground.readme, "x\n" * 1_000_000)
     before = everything(ground)
-    assert refused(lambda: Initiatives(ground).recover()).code == "bad_file"
+    assert refused(lambda: ground.initiatives().recover()).code == "bad_file"
     assert everything(ground) == before
 
 
@@ -125,7 +125,7 @@ def test_a_page_of_two_megabytes_cannot_be_recovered_from(ground):
     ],
 )
 def test_an_initiative_that_makes_no_sense_is_not_created(ground, name, milestones, why):
-    assert why in refused(lambda: Initiatives(ground).create(name, milestones)).message
+    assert why in refused(lambda: ground.initiatives().create(name, milestones)).message
     assert ground.types() == []
     assert not os.path.exists(ground.path("documentation"))
 
@@ -133,21 +133,21 @@ def test_an_initiative_that_makes_no_sense_is_not_created(ground, name, mileston
 def test_two_of_the_same_name_are_one_too_many(ground):
     ground.begin()
     for name in ("Tidy billing", "tidy  Billing!", "TIDY-BILLING"):
-        error = refused(lambda name=name: Initiatives(ground).create(name, ["M1"]))
+        error = refused(lambda name=name: ground.initiatives().create(name, ["M1"]))
         assert error.code == "already"
         assert "Tidy billing exists already" in error.message
         assert error.hint == "holdfast initiative use 'Tidy billing'"
-    Initiatives(ground).create("Größe", ["M1"])
-    Initiatives(ground).create("Grösse", ["M1"])
-    Initiatives(ground).create("日本", ["M1"])
-    Initiatives(ground).create("中国", ["M1"])
-    assert len(Initiatives(ground).all()["all"]) == 5
+    ground.initiatives().create("Größe", ["M1"])
+    ground.initiatives().create("Grösse", ["M1"])
+    ground.initiatives().create("日本", ["M1"])
+    ground.initiatives().create("中国", ["M1"])
+    assert len(ground.initiatives().all()["all"]) == 5
 
 
 @pytest.mark.parametrize("text", ["## M2: b\n\n## M1: a\n", "## M1: a\n\n## M1: b\n"])
 def test_pages_out_of_order_or_with_one_twice_are_refused(ground, text):
     ground.write(f"{TOP}/tidy/README.md", text)
-    error = refused(lambda: Initiatives(ground).recover())
+    error = refused(lambda: ground.initiatives().recover())
     assert (error.code, error.details["line"]) == ("bad_file", 3)
     assert ground.types() == []
 
@@ -159,16 +159,16 @@ def test_a_folder_that_is_a_link_to_outside_is_refused(ground, tmp_path_factory)
     os.symlink(outside, ground.path(f"{TOP}/tidy-billing"))
     for change in (
         lambda: ground.begin(files=True),
-        lambda: Initiatives(ground).recover("tidy-billing"),
-        lambda: Initiatives(ground).recover(),
+        lambda: ground.initiatives().recover("tidy-billing"),
+        lambda: ground.initiatives().recover(),
     ):
         assert refused(change).code == "outside"
     assert ground.types() == []
     assert sorted(os.listdir(outside)) == ["README.md"]
     os.makedirs(os.path.join(os.fsencode(ground.path(TOP)), b"\xff"))
     ground.write(f"{TOP}/good/README.md", "## M1: a\n")
-    assert Initiatives(ground).show()[0]["recoverable"] == ["good", "tidy-billing"]
-    Initiatives(ground).recover("good")
+    assert ground.initiatives().show()[0]["recoverable"] == ["good", "tidy-billing"]
+    ground.initiatives().recover("good")
     assert ground.one()["name"] == "good"
 
 
@@ -185,8 +185,8 @@ def test_a_record_cannot_lead_its_files_elsewhere(ground, key):
     document["_holdfast"]["rest"]["key"] = key
     document["status"] = "in_progress"
     ground.write(RECORD, json.dumps(document))
-    Initiatives(ground).resume()
-    assert list(Initiatives(ground).all()["all"]) == ["tidy-billing"]
+    ground.initiatives().resume()
+    assert list(ground.initiatives().all()["all"]) == ["tidy-billing"]
 
 
 def test_files_that_cannot_be_written_are_noted_and_made_up_for(ground):
@@ -194,15 +194,15 @@ def test_files_that_cannot_be_written_are_noted_and_made_up_for(ground):
     os.remove(ground.path(ground.yaml))
     os.rename(ground.path(ground.folder), ground.path("kept"))
     ground.write(ground.folder, "a file where the folder should be")
-    noted = Initiatives(ground).start("M1")
+    noted = ground.initiatives().start("M1")
     assert any("holdfast initiative sync" in note for note in noted.notes)
     assert ground.one()["status"] == "in_progress"
     with pytest.raises(Fault) as failed:
-        Initiatives(ground).sync()
+        ground.initiatives().sync()
     assert failed.value.code == "not_written"
     assert ground.yaml in failed.value.message
     os.remove(ground.path(ground.folder))
-    Initiatives(ground).sync()
+    ground.initiatives().sync()
     assert "status: in_progress" in ground.text(ground.yaml)
 
 
@@ -224,39 +224,39 @@ ODD_PAGES = ["a pipe", "a link to itself", "a link to outside", "too large"]
 @pytest.mark.parametrize("kind", ODD_PAGES)
 def test_a_page_that_cannot_be_used_is_named_and_the_others_are_ticked(ground, kind):
     ground.begin(files=True)
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     place = f"{ground.folder}/notes.md"
     in_the_way(ground, place, kind)
-    noted = Initiatives(ground).complete("M1")
+    noted = ground.initiatives().complete("M1")
     assert any(note.startswith(place) for note in noted.notes)
     assert "- [x] M1: Map\n" in ground.text(ground.readme)
-    fields, notes = Initiatives(ground).show()
+    fields, notes = ground.initiatives().show()
     assert fields["pages"] == [ground.readme]
     assert any(note.startswith(place) for note in notes)
     with pytest.raises(HoldfastError) as refused:
-        Initiatives(ground).sync(source="files")
+        ground.initiatives().sync(source="files")
     assert place in refused.value.message
 
 
 def test_a_folder_whose_name_looks_like_a_page_is_in_nobodys_way(ground):
     ground.begin(files=True)
     os.makedirs(ground.path(f"{ground.folder}/old.md"))
-    Initiatives(ground).start("M1")
-    assert not Initiatives(ground).complete("M1").notes
+    ground.initiatives().start("M1")
+    assert not ground.initiatives().complete("M1").notes
 
 
 @pytest.mark.parametrize("kind", ["a pipe", "a link to itself", "a link to outside"])
 def test_a_task_is_acknowledged_beside_a_yaml_that_cannot_be_read(ground, kind):
     ground.begin()
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     os.remove(ground.path(ground.yaml))
     in_the_way(ground, ground.yaml, kind)
-    noted = Initiatives(ground).task("M1", "list readers")
+    noted = ground.initiatives().task("M1", "list readers")
     assert any(note.startswith(ground.yaml) for note in noted.notes)
     assert ground.one()["milestones"][0]["tasks"] == [{"text": "list readers", "done": False}]
     before = ground.types()
     with pytest.raises(HoldfastError) as refused:
-        Initiatives(ground).complete("M1")
+        ground.initiatives().complete("M1")
     assert ground.yaml in refused.value.message
     assert ground.types() == before
-    assert Initiatives(ground).show()[0]["initiative"]["name"] == "Tidy billing"
+    assert ground.initiatives().show()[0]["initiative"]["name"] == "Tidy billing"

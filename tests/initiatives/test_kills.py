@@ -67,8 +67,8 @@ def test_whenever_a_command_dies_the_next_finds_sources_that_agree(tmp_path, nam
     while not survived:
         (tmp_path / str(points)).mkdir()
         ground = Ground(tmp_path / str(points)).begin(files=True)
-        Initiatives(ground).start("M1")
-        Initiatives(ground).task("M1", "list readers")
+        ground.initiatives().start("M1")
+        ground.initiatives().task("M1", "list readers")
         if name == "sync":
             ground.later(2)
             ground.edit_yaml(at=ground.now, status="blocked")
@@ -76,7 +76,7 @@ def test_whenever_a_command_dies_the_next_finds_sources_that_agree(tmp_path, nam
         survived = dies(ground, points, CHANGES[name])
         points += 3
         ground.later(1)
-        Initiatives(ground).sync()
+        ground.initiatives().sync()
         one = ground.one()
         ground.folder = (
             ground.folder if one["name"] == "Tidy billing" else f"{ground.folder}/../other"

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from holdfast import Initiatives, Refused
+from holdfast import Refused
 from initiatives.ground import RECORD, TOP
 
 HEADINGS = """\
@@ -147,10 +147,10 @@ def test_a_folder_that_people_wrote_is_an_initiative_again(ground, name):
     before = {f"{TOP}/found-here/{page}": text.encode() for page, text in pages.items()}
     for place, raw in before.items():
         ground.write(place, raw)
-    fields, _ = Initiatives(ground).show()
+    fields, _ = ground.initiatives().show()
     assert (fields["initiative"], fields["recoverable"]) == (None, ["found-here"])
     assert not os.path.exists(ground.path(".claude"))
-    Initiatives(ground).recover()
+    ground.initiatives().recover()
     assert ground.one()["name"] == called
     assert milestones(ground) == expected
     assert ground.record()["name"] == called
@@ -167,22 +167,22 @@ def test_what_boxes_cannot_say_comes_from_the_yaml_beside_them(ground):
         f"{TOP}/tidy/WORKFLOW-STATUS.yaml",
         "initiative: Tidy\nmilestone: M3\nstatus: blocked\nteam: x\nupdated: 2026-01-01\n",
     )
-    Initiatives(ground).recover()
+    ground.initiatives().recover()
     assert (ground.one()["status"], ground.one()["current_milestone"]) == ("blocked", "M3")
     assert "team: x\n" in ground.text(f"{TOP}/tidy/WORKFLOW-STATUS.yaml")
 
 
 def test_what_is_going_on_is_known_from_the_yaml_and_what_is_done_from_the_boxes(ground):
     ground.begin(files=True, milestones=("M1: Map", "plan: Plan it", "ship"))
-    Initiatives(ground).start("M1")
-    Initiatives(ground).task("plan", "ask", done=False)
-    Initiatives(ground).complete("M1")
+    ground.initiatives().start("M1")
+    ground.initiatives().task("plan", "ask", done=False)
+    ground.initiatives().complete("M1")
     before = ground.one()
     ground.replace(
         ground.yaml, ("M1: completed", "M1: blocked"), ("ship: pending", "ship: blocked")
     )
     shutil.rmtree(ground.path(".claude"))
-    Initiatives(ground).recover()
+    ground.initiatives().recover()
     assert ground.progress() == {"M1": "completed", "plan": "in_progress", "ship": "blocked"}
     for name in ("id", "title", "tasks"):
         assert [each[name] for each in ground.one()["milestones"]] == [
@@ -197,7 +197,7 @@ def test_a_folder_with_nothing_but_a_yaml_is_enough(ground):
         "initiative: Tidy up\nmilestone: M2\nstatus: in_progress\n"
         "progress: {M1: completed, M2: in_progress}\n",
     )
-    Initiatives(ground).recover()
+    ground.initiatives().recover()
     assert ground.progress() == {"M1": "completed", "M2": "in_progress"}
     assert ground.one()["name"] == "Tidy up"
 
@@ -206,40 +206,40 @@ def test_of_several_folders_one_has_to_be_named(ground):
     for name in ("one", "two", "Three Words"):
         ground.write(f"{TOP}/{name}/README.md", f"# The {name}\n\n## M1: a\n")
     with pytest.raises(Refused) as refused:
-        Initiatives(ground).recover()
+        ground.initiatives().recover()
     assert refused.value.code == "ambiguous"
     assert refused.value.details["candidates"] == ["Three Words", "one", "two"]
-    Initiatives(ground).recover("two")
+    ground.initiatives().recover("two")
     assert ground.one()["name"] == "The two"
-    Initiatives(ground).recover("Three Words")
-    Initiatives(ground).start("M1")
+    ground.initiatives().recover("Three Words")
+    ground.initiatives().start("M1")
     assert "status: in_progress" in ground.text(f"{TOP}/Three Words/WORKFLOW-STATUS.yaml")
-    Initiatives(ground).recover()
-    assert [one["name"] for one in Initiatives(ground).all()["all"].values()] == [
+    ground.initiatives().recover()
+    assert [one["name"] for one in ground.initiatives().all()["all"].values()] == [
         "The two",
         "The Three Words",
         "The one",
     ]
     with pytest.raises(Refused, match="no folder with milestones"):
-        Initiatives(ground).recover()
+        ground.initiatives().recover()
 
 
 def test_one_that_is_known_needs_no_recovery(ground):
     ground.begin(files=True)
     with pytest.raises(Refused) as refused:
-        Initiatives(ground).recover("tidy-billing")
+        ground.initiatives().recover("tidy-billing")
     assert refused.value.code == "already"
     assert refused.value.hint == "holdfast initiative sync --from files"
 
 
 def test_where_there_is_nothing_the_next_step_is_to_create_one(ground):
     with pytest.raises(Refused) as refused:
-        Initiatives(ground).recover()
+        ground.initiatives().recover()
     assert refused.value.code == "not_found"
     assert refused.value.hint.startswith("holdfast initiative create")
     ground.write(f"{TOP}/empty/README.md", "# Nothing\n\nYet.\n")
     with pytest.raises(Refused, match="tells of no milestone"):
-        Initiatives(ground).recover()
+        ground.initiatives().recover()
     assert not os.path.exists(ground.path(RECORD))
 
 
@@ -248,21 +248,21 @@ def test_where_there_is_nothing_the_next_step_is_to_create_one(ground):
 
 def test_pages_that_disagree_are_named_and_taken_when_that_is_asked_for(ground):
     ground.begin(files=True)
-    Initiatives(ground).start("M1")
-    Initiatives(ground).task("M1", "list readers")
+    ground.initiatives().start("M1")
+    ground.initiatives().task("M1", "list readers")
     ground.replace(ground.readme, ("- [ ] M1", "- [x] M1"), ("- [ ] list", "- [x] list"))
     ground.replace(ground.readme, ("## M2: Move\n", "## M2: Move\n\n- [x] pack\n"))
     before = ground.read(ground.readme)
-    fields, notes = Initiatives(ground).show()
+    fields, notes = ground.initiatives().show()
     assert fields["disagreements"] == [
         "M1 is in_progress in initiative.json and completed in the files",
         "M1: 1 open tasks are ticked in the files",
     ]
     assert any("holdfast initiative sync --from files" in note for note in notes)
     assert ground.progress()["M1"] == "in_progress"
-    assert any("sync --from files" in note for note in Initiatives(ground).sync().notes)
-    assert any("sync --from files" in note for note in ground.keeper().resume_initiative())
-    noted = Initiatives(ground).sync(source="files")
+    assert any("sync --from files" in note for note in ground.initiatives().sync().notes)
+    assert any("sync --from files" in note for note in ground.initiatives().resume_noting())
+    noted = ground.initiatives().sync(source="files")
     said = "Sync corrected: initiative.json updated to match milestone files"
     assert said in noted.notes
     assert ground.progress() == {"M1": "completed", "M2": "in_progress", "M3": "pending"}
@@ -271,27 +271,27 @@ def test_pages_that_disagree_are_named_and_taken_when_that_is_asked_for(ground):
     assert "milestone: M2" in ground.text(ground.yaml)
     lost = ground.events()[-1]["data"]["lost"]["initiative.json"]
     assert lost["progress"]["M1"] == "in_progress"
-    assert Initiatives(ground).show()[0]["disagreements"] == []
+    assert ground.initiatives().show()[0]["disagreements"] == []
 
 
 def test_what_is_done_is_ticked_on_a_page_that_somebody_wrote(ground):
     ground.begin()
     page = "# Ours\r\n\r\n## M1: Map\r\n\r\n* [ ] list readers  <!-- soon -->\r\n* [ ] other\r\n"
     ground.write(ground.readme, page)
-    Initiatives(ground).start("M1")
-    Initiatives(ground).task("M1", "list readers  <!-- soon -->", done=True)
-    Initiatives(ground).task("M1", "something else", done=True)
+    ground.initiatives().start("M1")
+    ground.initiatives().task("M1", "list readers  <!-- soon -->", done=True)
+    ground.initiatives().task("M1", "something else", done=True)
     assert ground.text(ground.readme) == page.replace("[ ] list", "[x] list")
 
 
 def test_a_page_of_ours_that_was_thrown_away_is_written_again(ground):
     ground.begin(files=True)
     os.remove(ground.path(ground.readme))
-    Initiatives(ground).sync()
+    ground.initiatives().sync()
     assert ground.text(ground.readme).startswith("# Tidy billing\n\n- [ ] M1: Map\n")
 
 
 def test_without_the_wish_for_files_no_page_is_written(ground):
     ground.begin()
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     assert os.listdir(ground.path(ground.folder)) == ["WORKFLOW-STATUS.yaml"]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Initiatives
 from layers.graph.test_mcp_delivery import Memory
 
 CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.json"
@@ -30,19 +29,19 @@ def says(memory, *observations):
 
 def test_a_tie_is_broken_by_a_server_too_and_nothing_else_asks_it(ground, memory):
     ground.begin()
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     says(memory, "initiative: Tidy billing", "milestone: M2", "status: blocked")
     ground.later(2)
     ground.edit_yaml(at=ground.now, status="blocked")
-    Initiatives(ground).sync()
-    Initiatives(ground).show()
+    ground.initiatives().sync()
+    ground.initiatives().show()
     assert memory.calls() == []
     ground.edit_yaml(milestone="M2")
-    assert TAKEN in Initiatives(ground).sync().notes
+    assert TAKEN in ground.initiatives().sync().notes
     assert ground.one()["current_milestone"] == "M2"
     assert memory.calls().count("open_nodes") == 1
     ground.edit_yaml(milestone="M3")
-    assert CORRECTED in Initiatives(ground).sync().notes
+    assert CORRECTED in ground.initiatives().sync().notes
     assert ground.one()["current_milestone"] == "M2"
 
 
@@ -51,24 +50,24 @@ def test_a_tie_is_broken_by_a_server_too_and_nothing_else_asks_it(ground, memory
 )
 def test_a_server_that_talks_nonsense_lets_the_record_count(ground, memory, observations):
     ground.begin()
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     says(memory, *observations)
     ground.edit_yaml(milestone="M2")
-    assert CORRECTED in Initiatives(ground).sync().notes
+    assert CORRECTED in ground.initiatives().sync().notes
     assert ground.one()["current_milestone"] == "M1"
 
 
 def test_a_server_that_fails_or_is_not_approved_lets_the_record_count(ground, memory):
     ground.begin()
-    Initiatives(ground).start("M1")
+    ground.initiatives().start("M1")
     memory.write({"command": "/nowhere/server"})
     ground.edit_yaml(milestone="M2")
-    noted = Initiatives(ground).sync()
+    noted = ground.initiatives().sync()
     assert CORRECTED in noted.notes
     assert any("the server mcp:memory failed" in note for note in noted.notes)
     os.remove(os.path.join(os.environ["HOME"], ".config", "holdfast", "config.toml"))
     ground.edit_yaml(milestone="M2")
-    noted = Initiatives(ground).sync()
+    noted = ground.initiatives().sync()
     assert CORRECTED in noted.notes
     assert ground.one()["current_milestone"] == "M1"
 
@@ -82,5 +81,5 @@ def test_where_all_else_is_gone_a_server_has_the_checkpoint(ground, memory):
         'progress: {"M1": "completed", "M2": "in_progress"}',
         "updated: 2026-03-01T00:00:00Z",
     )
-    Initiatives(ground).recover()
+    ground.initiatives().recover()
     assert ground.progress() == {"M1": "completed", "M2": "in_progress"}

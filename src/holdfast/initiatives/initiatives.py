@@ -271,13 +271,12 @@ class Initiatives:
         return None if comparison.verdict is None else comparison
 
     def resume_noting(self) -> list[str]:
-        """Compare the sources of the current initiative, if there is one; return the notes.
+        """Compare the sources of the current initiative; return the notes.
 
         A workflow was just resumed, so an error here is a note and nothing else.
         """
         try:
-            if has_initiatives(self._session):
-                self.resume()
+            self.resume()
         except HoldfastError as error:
             return [*self._store.take_notes(), f"initiative: {error.message}: {error.hint}"]
         return self._store.take_notes()

@@ -691,6 +691,12 @@ class Keeper:
         """Return the notes since the last answer, such as edits that were adopted or refused."""
         return self.store.take_notes()
 
+    def has_initiatives(self) -> bool:
+        """Return whether this workspace has an initiative, without loading any."""
+        from holdfast.keeper import initiative_link
+
+        return initiative_link.has_initiatives(self.access)
+
     def interviews(self) -> Interviews:
         """Return the log of interviews."""
         from holdfast.keeper.logs import Interviews

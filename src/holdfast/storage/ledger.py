@@ -259,6 +259,8 @@ class Ledger:
 
     def last_version(self, stream: str) -> int:
         """Return the number of a stream's last event, 0 if it has none."""
+        if not json_text.is_encodable(stream):
+            return 0
         row = self._row("SELECT max(version) FROM events WHERE stream = ?", stream)
         return row[0] or 0 if row is not None else 0
 

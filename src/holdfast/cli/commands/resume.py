@@ -41,9 +41,10 @@ _INNER_PHASES = {
 def resume(keeper: Keeper, args: Arguments) -> Answer:
     try:
         receipt = keeper.resume(**target_args(args))
-        from holdfast.initiatives.initiatives import Initiatives
+        if keeper.has_initiatives():
+            from holdfast.initiatives.initiatives import Initiatives
 
-        receipt.notes += Initiatives(keeper).resume_noting()
+            receipt.notes += Initiatives(keeper).resume_noting()
     except Fault as fault:
         if fault.code != "not_writable":
             raise
