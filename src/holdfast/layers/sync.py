@@ -6,7 +6,7 @@ keep the others from being updated.
 
 from __future__ import annotations
 
-from holdfast.errors import Fault, HoldfastError, system_refused
+from holdfast.errors import HoldfastError, system_refused
 from holdfast.workspace import settings
 
 TYPE_CHECKING = False
@@ -42,9 +42,10 @@ def _row(target: str, update: Callable[[], Fields]) -> Fields:
     try:
         return {"target": target, **update()}
     except OSError as error:
-        return {"target": target, **_unavailable(system_refused(error))}
+        fault = system_refused(error)
+        return {"target": target, **_trouble(fault.code, fault.message, fault.hint)}
     except HoldfastError as error:
-        return {"target": target, **_unavailable(error)}
+        return {"target": target, **_trouble(error.code, error.message, error.hint)}
 
 
 def _sync_memory(source: LayerSource) -> Fields:
@@ -60,7 +61,7 @@ def _sync_memory(source: LayerSource) -> Fields:
     warnings = [note for note in source.notes if note.startswith(memory_file.UNAVAILABLE)]
     if warnings:
         hint = "make the file and its folder writable, then run the same command again"
-        row |= _unavailable(Fault("memory_unavailable", warnings[0], hint))
+        row |= _trouble("memory_unavailable", warnings[0], hint)
     return row
 
 
@@ -73,7 +74,7 @@ def _sync_graph(source: LayerSource, target: str, *, everything: bool, foregroun
         return _progress(0, 0, seq)
     if not foreground:
         message = "an agent in the background never writes L3"
-        return _unavailable(Fault("background", message, "holdfast sync"))
+        return _trouble("background", message, "holdfast sync")
     if not seq:
         return _progress(0, 0, 0)
     from holdfast.layers.graph import mcp_delivery
@@ -83,8 +84,7 @@ def _sync_graph(source: LayerSource, target: str, *, everything: bool, foregroun
     if delivery.why:
         message = f"{mcp_delivery.WARNING}: {delivery.why}"
         hint = f"holdfast sync, when it is back; it is left alone until {delivery.until}"
-        error = Fault("graph_unavailable", message, hint)
-        row |= {"behind": delivery.behind, **_unavailable(error)}
+        row |= {"behind": delivery.behind, **_trouble("graph_unavailable", message, hint)}
     return row
 
 
@@ -93,6 +93,6 @@ def _progress(events: int, entities: int, seq: int) -> Fields:
     return {"status": status, "events": events, "entities": entities, "seq": seq}
 
 
-def _unavailable(error: HoldfastError) -> Fields:
-    fields = {"code": error.code, "message": error.message, "hint": error.hint}
+def _trouble(code: str, message: str, hint: str) -> Fields:
+    fields = {"code": code, "message": message, "hint": hint}
     return {"status": UNAVAILABLE, "error": fields}
