@@ -38,8 +38,6 @@ FACES = ("__init__.py", "__main__.py")
 """The library's face and the program's: they stand above all rooms."""
 FOR_TYPING = ("shapes", "types")
 """How the names of modules end that only the type checker needs."""
-DEBT = ROOT / "tests" / "import_law_debt.txt"
-"""The imports that go another way still. The list may only become shorter."""
 
 SQLITE = {
     "storage/database.py": "the ledger",
@@ -209,10 +207,7 @@ def below(name):
 
 
 def test_imports_go_down_from_room_to_room():
-    found, listed = set(against_the_law()), DEBT.read_text("utf-8").splitlines()
-    assert not sorted(found - set(listed)), "against the law"
-    assert not sorted(set(listed) - found), f"gone, and still listed in {DEBT.name}"
-    assert listed == sorted(set(listed))
+    assert sorted(against_the_law()) == []
 
 
 def test_every_module_is_in_a_room():
