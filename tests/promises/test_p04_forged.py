@@ -102,7 +102,7 @@ def put_events(shop, ledger, events):
             connection.executemany(
                 f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({marks})", rows_of(events)
             )
-        except sqlite3.IntegrityError:
+        except (sqlite3.IntegrityError, TypeError):  # NULL, which no column takes, has no text
             return False
     return True
 
