@@ -6,6 +6,7 @@ OFFERED = "Takes a feature file, or a folder of them, to a pull request"
 
 
 def offered(client):
+    client.own()  # Its own settings come first: ``init`` adds to them.
     client.place.holdfast("init", "--agent", client.name)
     client.say("Begin. <<say begun>>")
     return OFFERED in json.dumps(client.stub.requests[-1].body)
