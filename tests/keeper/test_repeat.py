@@ -50,6 +50,14 @@ def test_another_request_with_the_same_id_is_refused(keeper, name):
     assert keeper.log() == before
 
 
+def test_a_repetition_may_observe_something_else(keeper, tmp_path):
+    root = tmp_path / "repository"
+    (root / "new.py").write_text("1\n")
+    first = keeper.sync_files(id="files")
+    (root / "newer.py").write_text("2\n")
+    assert keeper.sync_files(id="files").seqs == first.seqs
+
+
 def test_two_learnings_cannot_share_an_id(keeper):
     keeper.remember("one", id="same")
     with pytest.raises(Refused):

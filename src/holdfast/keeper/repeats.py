@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 
 MAX_ID_CHARACTERS = 64
 _FINGERPRINT_DIGITS = 16
-_OBSERVED = ("branch", "tree", "next_title", "worktree", "record", "session", "rebind")
-"""Arguments that Holdfast adds by itself. They may differ when a request is repeated."""
+_COMPARED = (
+    "code", "description", "force", "gate", "key", "milestone", "name", "outcome", "path", "phase",
+    "reason", "recipe", "step", "subject", "task", "text", "values", "words", "workflow",
+)  # fmt: skip
+"""Arguments that a caller gives. Others, such as what git reports, may differ in a repetition."""
 
 
 def fingerprint(kind: str, args: Fields) -> str:
     """Return a digest of a request, which tells a repetition from a different request."""
-    given = {name: args[name] for name in sorted(args) if name not in _OBSERVED}
+    given = {name: args[name] for name in _COMPARED if name in args}
     return digest(json_text.dumps([kind, given]).encode(errors="replace"))[:_FINGERPRINT_DIGITS]
 
 
