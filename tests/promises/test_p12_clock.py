@@ -6,7 +6,7 @@ import pytest
 
 from holdfast import Refused
 from holdfast.core.time import epoch_ms
-from workshop import DAY_MS, FORMATS, LEDGER, YEAR_MS, Workshop, lines_of, open_workflow, worked_on
+from workshop import DAY_MS, FORMATS, YEAR_MS, Workshop, lines_of, open_workflow, worked_on
 
 pytestmark = pytest.mark.promise(12)
 
@@ -218,8 +218,8 @@ def test_a_workflow_begun_again_under_a_clock_set_back_is_a_new_run(shop, record
     assert lines_of(shop.keeper()) == []
 
 
-def test_a_jump_in_the_middle_of_a_segment_changes_no_line_that_was_written(shop):
+def test_a_jump_changes_no_event_that_was_recorded_before(shop):
     workflow = open_workflow(shop.keeper(), "formal")["id"]
-    raw = shop.read(LEDGER)
+    before = shop.keeper().log()
     jumping(shop, YEAR_MS, workflow)
-    assert shop.read(LEDGER).startswith(raw)
+    assert shop.keeper().log()[: len(before)] == before
