@@ -174,7 +174,7 @@ MUTATIONS = [
     ),
     Mutation(
         6, "acknowledge without a commit", "holdfast.storage.database:Database.commit",
-        lambda _original: lambda self, _request, _bytes: self._roll_back(),
+        lambda _original: lambda self, _request, _bytes: self.roll_back(),
         f"{_WRITERS}test_many_writers_lose_nothing_and_agree_on_one_order[1]",
     ),
     Mutation(

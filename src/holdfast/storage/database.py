@@ -191,7 +191,7 @@ class Database:
             self._begin()
             if self._read_version() != SCHEMA_VERSION:
                 # Another process brought a newer schema while this connection was open.
-                self._roll_back()
+                self.roll_back()
                 self._forget()
                 self._for_writing()
                 self._begin()
@@ -245,7 +245,7 @@ class Database:
         try:
             self._connection.execute("COMMIT")
         except Error as error:
-            self._roll_back()
+            self.roll_back()
             self._write_over_failed_commit()
             raise _unknown_outcome(self.path, str(error), request) from error
         if not self._is_current():
@@ -264,7 +264,7 @@ class Database:
                 self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 self._connection.execute("COMMIT")
         except Error:
-            self._roll_back()
+            self.roll_back()
 
     def checkpoint(self, *, is_due: bool) -> None:
         """Move the journal into the database, if it has grown. A failure is left to the next.
@@ -289,7 +289,7 @@ class Database:
     def close(self) -> None:
         """Move the whole journal into the database and close it, before the file is moved."""
         assert self._connection is not None
-        self._roll_back()
+        self.roll_back()
         try:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.close()
@@ -297,20 +297,18 @@ class Database:
             raise self._fault(error) from error
         self._forget()
 
-    def roll_back(self) -> None:
-        self._roll_back()
-
     def release(self) -> None:
         """Give the lock back; what was not committed is undone."""
         if self._lock.is_held:
-            self._roll_back()
+            self.roll_back()
         self._lock.release()
 
     @property
     def is_locked(self) -> bool:
         return self._lock.is_held
 
-    def _roll_back(self) -> None:
+    def roll_back(self) -> None:
+        """Undo what was not committed."""
         if self._connection is not None and self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")
