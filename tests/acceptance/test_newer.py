@@ -13,7 +13,7 @@ import pytest
 
 from histories import record
 from holdfast import Keeper
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.errors import Fault
 from holdfast.storage import event_codec, ledger
 from holdfast.storage.database import SCHEMA_VERSION

@@ -15,8 +15,7 @@ from holdfast.core.record_formats import formats_with
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault, damaged_ledger
-from holdfast.formats import signature
-from holdfast.formats.aggregates import aggregate_of, is_workflow
+from holdfast.formats import aggregate_of, is_workflow, signature
 from holdfast.storage.ledger import ACTIVE, Ledger
 from holdfast.storage.record_files import RecordFiles
 from holdfast.storage.skill_index import Indexes

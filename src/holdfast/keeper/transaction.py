@@ -14,7 +14,7 @@ from holdfast import formats
 from holdfast.adopt import record as adoption
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, Refused
-from holdfast.formats.aggregates import aggregate_of, is_log, is_workflow
+from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.keeper import marks
 from holdfast.keeper.record_writer import LoadedStream, RecordWriter
 from holdfast.keeper.repeats import find_repeat

@@ -10,7 +10,7 @@ from __future__ import annotations
 from _operator import ne
 
 from holdfast.core import json_text
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.errors import Fault, damaged_ledger
 from holdfast.storage import event_codec
 from holdfast.storage.database import Database

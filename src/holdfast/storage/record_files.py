@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.system.disk import LARGEST, is_there, old_of
 
 TYPE_CHECKING = False
