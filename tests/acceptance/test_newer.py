@@ -66,8 +66,8 @@ def add_event(connection):
         (seq, version, row[11], stream),
     )
     held = connection.execute(f"{ledger.STREAMS} WHERE stream = ?", (stream,)).fetchone()
-    own = (ledger._digest_of(held[:-1]), stream)
-    connection.execute("UPDATE states SET digest = ? WHERE stream = ?", own)
+    own = (ledger._checksum(held[:-1]), stream)
+    connection.execute("UPDATE states SET checksum = ? WHERE stream = ?", own)
 
 
 MESSAGES = {

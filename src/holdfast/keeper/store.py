@@ -76,8 +76,6 @@ class Store:
         self.has_news = False
         """True after something was recorded that belongs into the project's memory."""
         self.open_transaction: Transaction | None = None
-        self.settled: tuple[int, str] | None = None
-        """The last event, if this process wrote it and put its files in place."""
 
     def _is_own(self, raw: bytes) -> bool:
         """Return whether the bytes are an unedited record of this ledger."""
