@@ -106,7 +106,7 @@ def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
     """Return the edited state, moved to its next cycle if the edit began one."""
     if "cycles_at" not in edited["recipe"]:
         return edited
-    from holdfast.formats.document import next_cycle
+    from holdfast.formats.schema import next_cycle
 
     return next_cycle(base, edited)
 

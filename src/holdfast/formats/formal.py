@@ -7,39 +7,36 @@ the number, name, status or total is interpreted against what the document showe
 from __future__ import annotations
 
 from holdfast.core.time import epoch_ms, iso
-from holdfast.formats.document import (
+from holdfast.formats.schema import (
     EVERYWHERE,
+    MAX_PHASES,
+    REQUIRED,
+    Invalid,
+    check_parts,
     complete_until,
     compose,
+    count,
     fit_recipe,
+    folder,
     index_to_show,
     known_recipe,
     local_recipe,
     merge_extra,
     move_to,
+    named,
+    one_of,
     position_in_rest,
     rename_phases,
     rest_of,
     shared_name,
-    title_and_subject,
-    unknown_fields,
-    with_status,
-    workflow_id_of,
-)
-from holdfast.formats.schema import (
-    MAX_PHASES,
-    REQUIRED,
-    REST_PATH,
-    Invalid,
-    check_object,
-    count,
-    folder,
-    named,
-    one_of,
     table,
     text,
     texts,
+    title_and_subject,
+    unknown_fields,
     when,
+    with_status,
+    workflow_id_of,
 )
 
 TYPE_CHECKING = False
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from holdfast.core.types import Fields, Origin, Phase, Workflow
-    from holdfast.formats.document import Position
+    from holdfast.formats.schema import Position
 
 _SHOWN = EVERYWHERE | {"subject", "title", "required_reading", "context", "reminders"}
 _NESTED = ("phase",)
@@ -100,8 +97,7 @@ def _shown_phase(current: str | None, listed: list[Phase]) -> Fields:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    check_object(document, [])
-    check_object(rest, REST_PATH)
+    check_parts(document, rest)
     title = text(document, "workflow", [])
     kind = named(document, "workflow_type", [])
     remembered = known_recipe(rest)

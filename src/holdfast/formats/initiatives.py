@@ -14,7 +14,7 @@ from holdfast.formats.schema import (
     PHASE_STATUSES,
     REST_PATH,
     Invalid,
-    check_object,
+    check_parts,
     flag,
     named,
     one_of,
@@ -68,8 +68,7 @@ def render(state: Initiatives) -> tuple[Fields, Fields]:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Initiatives:
     """Return the state; raise ``Invalid`` if a field has no valid value."""
-    check_object(document, [])
-    check_object(rest, REST_PATH)
+    check_parts(document, rest)
     name = named(document, "name", [])
     initiatives: dict[str, Initiative] = {}
     own_rest: Fields = {}
@@ -116,8 +115,7 @@ def render_initiative(state: Initiative) -> tuple[Fields, Fields]:
 
 def parse_initiative(document: Fields, rest: Fields, origin: Origin) -> Initiative:
     """Return the state of one initiative; raise ``Invalid`` if a field has no valid value."""
-    check_object(document, [])
-    check_object(rest, REST_PATH)
+    check_parts(document, rest)
     status = one_of(document, "status", [], STATUSES)
     updated_at = when(document, "lastUpdated", [], origin["at"])
     milestones = _milestones(document, rest)

@@ -11,26 +11,28 @@ from holdfast.core.logs import DELEGATION_FIELDS, LEARNING_KINDS
 from holdfast.formats.schema import (
     REST_PATH,
     Invalid,
-    check_object,
+    check_fields,
+    check_parts,
     count,
     flag,
     named,
     one_of,
+    optional,
     rows,
     table,
     text_or_null,
     when,
+    word_in,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.core.types import Fields, Json, Origin
-    from holdfast.formats.schema import Check, Path
+    from holdfast.core.types import Fields, Origin
+    from holdfast.formats.schema import Checks, Path
 
     State = Any
-    Checks = dict[str, Check]
 
 
 class LogRecord:
@@ -48,8 +50,7 @@ class LogRecord:
 
     def parse(self, document: Fields, rest: Fields, _origin: Origin) -> State:
         """Return the state; raise ``Invalid`` if a field has no valid value."""
-        check_object(document, [])
-        check_object(rest, REST_PATH)
+        check_parts(document, rest)
         state: Fields = {}
         for name, (key, checks) in self.lists.items():
             state[name] = rows(document, key, [])
@@ -61,8 +62,7 @@ class LogRecord:
         return state
 
     def check_entry(self, entry: Fields, path: Path, checks: Checks) -> None:
-        for key, check in checks.items():
-            check(entry, key, path)
+        check_fields(entry, path, checks)
 
 
 class _InterviewRecord(LogRecord):
@@ -76,7 +76,7 @@ class _InterviewRecord(LogRecord):
         return {**newest, **document}, rest
 
     def parse(self, document: Fields, rest: Fields, origin: Origin) -> State:
-        check_object(document, [])
+        check_parts(document, rest)
         newest = {key: document[key] for key in _INTERVIEW if key in document}
         others = {key: value for key, value in document.items() if key not in _INTERVIEW}
         state = super().parse(others, rest, origin)
@@ -96,22 +96,6 @@ class _DelegationRecord(LogRecord):
             checks.get(key, text_or_null)(entry, key, path)
 
 
-def _count_or_null(entry: Fields, key: str, path: Path) -> Json:
-    return count(entry, key, path, None)
-
-
-def _time_or_null(entry: Fields, key: str, path: Path) -> Json:
-    return when(entry, key, path, None)
-
-
-def _flag_or_null(entry: Fields, key: str, path: Path) -> Json:
-    return flag(entry, key, path, None)
-
-
-def _learning_kind(entry: Fields, key: str, path: Path) -> Json:
-    return one_of(entry, key, path, LEARNING_KINDS, None)
-
-
 def _score_or_null(entry: Fields, key: str, path: Path) -> None:
     score = entry.get(key)
     if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
@@ -124,34 +108,35 @@ def _scores(entry: Fields, key: str, path: Path) -> None:
         _score_or_null(scores, name, [*path, key])
 
 
+_TIME = optional(when)
 _INTERVIEW: Checks = {
     "skill": named,
     "confidence": _score_or_null,
     "dimensions": _scores,
-    "questions_asked": _count_or_null,
-    "timestamp": _time_or_null,
+    "questions_asked": optional(count),
+    "timestamp": _TIME,
 }
 _SKIP: Checks = {
     "skill": named,
     "reason": text_or_null,
-    "timestamp": _time_or_null,
+    "timestamp": _TIME,
 }
 _LEARNING: Checks = {
     "text": named,
     "section": text_or_null,
-    "kind": _learning_kind,
-    "timestamp": _time_or_null,
+    "kind": word_in(LEARNING_KINDS, None),
+    "timestamp": _TIME,
 }
 _FORGE: Checks = {
     "key": named,
     "text": text_or_null,
-    "timestamp": _time_or_null,
+    "timestamp": _TIME,
 }
 _DELEGATION: Checks = {
     **dict.fromkeys(("agent", "from", "to", "suggested", "chosen"), named),
-    "duration_ms": _count_or_null,
-    "resolved": _flag_or_null,
-    "timestamp": _time_or_null,
+    "duration_ms": optional(count),
+    "resolved": optional(flag),
+    "timestamp": _TIME,
 }
 """The checks of the fields of all kinds; the others are text."""
 

@@ -8,44 +8,42 @@ Markdown beside the record, so it is in ``rest`` here.
 from __future__ import annotations
 
 from holdfast.core.workflow.state import pending_phase
-from holdfast.formats.document import (
-    EVERYWHERE,
-    complete_until,
-    compose,
-    fit_recipe,
-    index_to_show,
-    known_recipe,
-    local_recipe,
-    merge_extra,
-    move_to,
-    position_in_rest,
-    rest_of,
-    times,
-    unknown_fields,
-    workflow_id_of,
-)
 from holdfast.formats.schema import (
+    EVERYWHERE,
     REST_PATH,
     TASK,
     TASK_STATUSES,
     Invalid,
     check_entry,
-    check_object,
+    check_parts,
+    complete_until,
+    compose,
     count,
+    fit_recipe,
     folder,
+    index_to_show,
+    known_recipe,
     label,
+    local_recipe,
+    merge_extra,
+    move_to,
     one_of,
+    position_in_rest,
+    rest_of,
     table,
     tables,
     text,
     texts,
+    times,
+    unknown_fields,
+    word_in,
+    workflow_id_of,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json, Origin, Phase, Recipe, Task, Workflow
-    from holdfast.formats.document import Position
-    from holdfast.formats.schema import Path
+    from holdfast.formats.schema import Position
 
 LIFECYCLE = ("discover", "plan", "execute", "verify", "deliver", "complete")
 UNITS = {"development": ("tasks", "current_task"), "knowledge": ("phases", "current_phase")}
@@ -63,11 +61,7 @@ _BEGUN = "iteration_begun"
 """The number of an iteration that was begun but not recorded."""
 
 
-def _unit_status(doc: Fields, key: str, path: Path) -> Json:
-    return one_of(doc, key, path, _STATUS)
-
-
-_UNIT = {**TASK, "status": _unit_status}
+_UNIT = {**TASK, "status": word_in(_STATUS)}
 
 
 def path(workflow_id: str, _created_at: str) -> str:
@@ -154,8 +148,7 @@ def _iteration(unit: Fields) -> Fields:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    check_object(document, [])
-    check_object(rest, REST_PATH)
+    check_parts(document, rest)
     mode = one_of(document, "mode", [], UNITS)
     recipe, phase, listed = _lifecycle(document, rest, origin, mode)
     slug = text(document, "slug", [], None)

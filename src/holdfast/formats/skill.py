@@ -7,30 +7,24 @@ Scripts set ``current_phase`` without the statuses, or the other way round; both
 from __future__ import annotations
 
 from holdfast.core.json_text import Memo
-from holdfast.formats.document import (
-    EVERYWHERE,
-    compose,
-    fit_recipe,
-    known_recipe,
-    local_recipe,
-    merge_extra,
-    parse_position,
-    rendered_position,
-    rendered_statuses,
-    rest_of,
-    times,
-    unknown_fields,
-)
 from holdfast.formats.schema import (
+    EVERYWHERE,
     REST_PATH,
     Invalid,
     both_ways,
-    check_object,
+    check_parts,
+    compose,
     count,
     is_safe,
+    known_recipe,
+    local_recipe,
+    merge_extra,
     named,
     one_of,
+    parse_position,
     renamed,
+    rendered_position,
+    rest_of,
     rows,
     sanitised,
     stem,
@@ -38,6 +32,8 @@ from holdfast.formats.schema import (
     tables,
     tasks,
     text,
+    times,
+    unknown_fields,
     when,
 )
 
@@ -144,8 +140,7 @@ def _machine(state: Workflow) -> Fields:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    check_object(document, [])
-    check_object(rest, REST_PATH)
+    check_parts(document, rest)
     schema = table(document, "_schema", [])
     about = table(document, "workflow", [])
     machine = table(document, "state_machine", [])
@@ -156,10 +151,9 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     recipe = known_recipe(rest)
     if recipe is None or recipe["name"] != skill:
         recipe = local_recipe(skill, "skill", origin)
-    phase, phases = parse_position(machine, "current_phase", ["state_machine"], recipe, rest)
-    before = rendered_statuses(rest)
-    if before is None or before.keys() != {entry["name"] for entry in phases}:
-        recipe = fit_recipe(recipe, phases)
+    recipe, phase, phases = parse_position(
+        machine, "current_phase", ["state_machine"], recipe, rest
+    )
     parts: Fields = {
         **_identity(about, origin),
         **_names(document, rest, recipe),

@@ -8,37 +8,32 @@ from __future__ import annotations
 
 from holdfast.core.json_text import md5_of
 from holdfast.core.workflow.evidence import enforcement
-from holdfast.formats.document import (
-    EVERYWHERE,
-    compose,
-    fit_recipe,
-    known_recipe,
-    local_recipe,
-    merge_extra,
-    parse_position,
-    rendered_position,
-    rendered_statuses,
-    rest_of,
-    shared_name,
-    times,
-    title_and_subject,
-    unknown_fields,
-    workflow_id_of,
-)
 from holdfast.formats.schema import (
-    REST_PATH,
+    EVERYWHERE,
     WORKFLOW_STATUSES,
     Invalid,
     both_ways,
-    check_object,
+    check_parts,
+    compose,
     duration,
+    known_recipe,
+    local_recipe,
+    merge_extra,
     named,
     one_of,
+    parse_position,
     renamed,
+    rendered_position,
+    rest_of,
+    shared_name,
     table,
     text,
+    times,
+    title_and_subject,
+    unknown_fields,
     violations,
     when,
+    workflow_id_of,
 )
 
 TYPE_CHECKING = False
@@ -85,18 +80,14 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    check_object(document, [])
-    check_object(rest, REST_PATH)
+    check_parts(document, rest)
     if not document:
         raise Invalid([], "holds no workflow")
     kind = named(document, "type", [])
     recipe = known_recipe(rest)
     if recipe is None or recipe["name"].upper() != kind:
         recipe = local_recipe(kind.lower(), "verb", origin)
-    phase, phases = parse_position(document, "phase", [], recipe, rest, names=_PHASE)
-    before = rendered_statuses(rest)
-    if before is None or before.keys() != {entry["name"] for entry in phases}:
-        recipe = fit_recipe(recipe, phases)
+    recipe, phase, phases = parse_position(document, "phase", [], recipe, rest, names=_PHASE)
     context = text(document, "context", [], "")
     parts: Fields = {
         **title_and_subject(context, rest),
