@@ -53,7 +53,7 @@ class Imported:
 
 def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
     """Yield the export of the ledger, or of one workflow, line by line."""
-    header = {_HEADER: FORMAT, "version": __version__, "ledger": store.ledger.identity(),
+    header: Fields = {_HEADER: FORMAT, "version": __version__, "ledger": store.ledger.identity(),
               "workflow": workflow}  # fmt: skip
     yield json_text.dumps(header)
     events = 0
@@ -65,7 +65,8 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
         held = store.ledger.stream(row["stream"])
         record = None if held is None else formats.place(held.state)
         if held is not None and record is not None:
-            raw = formats.render(held.state, store.ledger.identity(), row["seq"], row["hash"])
+            aggregate = formats.aggregate_of(row["stream"])
+            raw = aggregate.render(held.state, header["ledger"], row["seq"], row["hash"])
             line = {"record": record, "workflow": row["stream"], "document": json_text.loads(raw)}
             yield json_text.dumps(line)
     yield json_text.dumps({_END: {"events": events}})

@@ -12,8 +12,6 @@ from holdfast.core.workflow.state import (
     OPENING,
     decide,
     evolve,
-    evolve_leniently,
-    replay,
 )
 
 __all__ = [
@@ -23,9 +21,7 @@ __all__ = [
     "decide",
     "evidence",
     "evolve",
-    "evolve_leniently",
     "lifecycle",
     "phases",
-    "replay",
     "tasks",
 ]

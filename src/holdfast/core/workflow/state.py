@@ -137,24 +137,6 @@ def evolve(state: Workflow | None, event: Event) -> Workflow:
     return after
 
 
-def evolve_leniently(state: Workflow | None, event: Event) -> Workflow | None:
-    """Return the state after an event of an incomplete history; ignore what does not fit."""
-    if state is None and event["type"] not in OPENING:
-        return None
-    try:
-        return evolve(state, event)
-    except (LookupError, ValueError, TypeError, AttributeError):
-        return state
-
-
-def replay(events: list[Event]) -> Workflow | None:
-    """Return the state of a stream's events, from the first that opens it."""
-    state: Workflow | None = None
-    for event in events:
-        state = evolve_leniently(state, event)
-    return state
-
-
 def blank(workflow_id: str, recipe: Recipe, at: str) -> Workflow:
     """Return a workflow without any progress."""
     return {
