@@ -8,22 +8,8 @@ No entry occurs twice, so an edit has one meaning.
 from __future__ import annotations
 
 from holdfast.core.logs import DELEGATION_FIELDS, LEARNING_KINDS
-from holdfast.formats.schema import (
-    REST_PATH,
-    Invalid,
-    check_fields,
-    check_parts,
-    count,
-    flag,
-    named,
-    one_of,
-    optional,
-    rows,
-    table,
-    text_or_null,
-    when,
-    word_in,
-)
+from holdfast.formats import schema
+from holdfast.formats.schema import REST_PATH, Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,19 +36,19 @@ class LogRecord:
 
     def parse(self, document: Fields, rest: Fields, _origin: Origin) -> State:
         """Return the state; raise ``Invalid`` if a field has no valid value."""
-        check_parts(document, rest)
+        schema.check_parts(document, rest)
         state: Fields = {}
         for name, (key, checks) in self.lists.items():
-            state[name] = rows(document, key, [])
+            state[name] = schema.rows(document, key, [])
             for position, entry in enumerate(state[name]):
                 self.check_entry(entry, [key, position], checks)
-            state[f"{name}_earlier"] = count(rest, f"{name}_earlier", REST_PATH, 0)
+            state[f"{name}_earlier"] = schema.count(rest, f"{name}_earlier", REST_PATH, 0)
         keys = [key for key, _ in self.lists.values()]
         state["extra"] = {key: value for key, value in document.items() if key not in keys}
         return state
 
     def check_entry(self, entry: Fields, path: Path, checks: Checks) -> None:
-        check_fields(entry, path, checks)
+        schema.check_fields(entry, path, checks)
 
 
 class _InterviewRecord(LogRecord):
@@ -76,7 +62,7 @@ class _InterviewRecord(LogRecord):
         return {**newest, **document}, rest
 
     def parse(self, document: Fields, rest: Fields, origin: Origin) -> State:
-        check_parts(document, rest)
+        schema.check_parts(document, rest)
         newest = {key: document[key] for key in _INTERVIEW if key in document}
         others = {key: value for key, value in document.items() if key not in _INTERVIEW}
         state = super().parse(others, rest, origin)
@@ -91,9 +77,9 @@ class _DelegationRecord(LogRecord):
 
     def check_entry(self, entry: Fields, path: Path, checks: Checks) -> None:
         """Check an entry by its kind; one without a kind is a delegation."""
-        kind = one_of(entry, "kind", path, DELEGATION_FIELDS, "delegation")
+        kind = schema.one_of(entry, "kind", path, DELEGATION_FIELDS, "delegation")
         for key in (*DELEGATION_FIELDS[kind], "timestamp"):
-            checks.get(key, text_or_null)(entry, key, path)
+            checks.get(key, schema.text_or_null)(entry, key, path)
 
 
 def _score_or_null(entry: Fields, key: str, path: Path) -> None:
@@ -103,39 +89,39 @@ def _score_or_null(entry: Fields, key: str, path: Path) -> None:
 
 
 def _scores(entry: Fields, key: str, path: Path) -> None:
-    scores = table(entry, key, path)
+    scores = schema.table(entry, key, path)
     for name in scores:
         _score_or_null(scores, name, [*path, key])
 
 
-_TIME = optional(when)
+_TIME = schema.optional(schema.when)
 _INTERVIEW: Checks = {
-    "skill": named,
+    "skill": schema.named,
     "confidence": _score_or_null,
     "dimensions": _scores,
-    "questions_asked": optional(count),
+    "questions_asked": schema.optional(schema.count),
     "timestamp": _TIME,
 }
 _SKIP: Checks = {
-    "skill": named,
-    "reason": text_or_null,
+    "skill": schema.named,
+    "reason": schema.text_or_null,
     "timestamp": _TIME,
 }
 _LEARNING: Checks = {
-    "text": named,
-    "section": text_or_null,
-    "kind": word_in(LEARNING_KINDS, None),
+    "text": schema.named,
+    "section": schema.text_or_null,
+    "kind": schema.word_in(LEARNING_KINDS, None),
     "timestamp": _TIME,
 }
 _FORGE: Checks = {
-    "key": named,
-    "text": text_or_null,
+    "key": schema.named,
+    "text": schema.text_or_null,
     "timestamp": _TIME,
 }
 _DELEGATION: Checks = {
-    **dict.fromkeys(("agent", "from", "to", "suggested", "chosen"), named),
-    "duration_ms": optional(count),
-    "resolved": optional(flag),
+    **dict.fromkeys(("agent", "from", "to", "suggested", "chosen"), schema.named),
+    "duration_ms": schema.optional(schema.count),
+    "resolved": schema.optional(schema.flag),
     "timestamp": _TIME,
 }
 """The checks of the fields of all kinds; the others are text."""

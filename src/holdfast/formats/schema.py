@@ -333,6 +333,18 @@ _SESSION: Checks = {
     "seq": optional(count, 0),
 }
 _INITIATIVE: Checks = {"name": named, "milestone": text_or_null}
+_RECIPE: Checks = {
+    "name": named,
+    "format": word_in(FORMATS),
+    "ttl": optional(duration),
+    "cycles_at": optional(text, ""),
+    "subject_key": optional(text, ""),
+    "mode": optional(text, ""),
+    "task_phases": optional(texts, ()),
+    "gates": optional(tables, {}),
+    "context": optional(table, {}),
+}
+_RECIPE_PHASE: Checks = {"name": named, "steps": optional(texts, ()), "next": optional(texts, ())}
 
 
 def _session(doc: Fields, key: str, path: Path) -> Fields | None:
@@ -508,23 +520,15 @@ def known_recipe(rest: Fields) -> Recipe | None:
         return None
     recipe: Json = table(rest, "recipe", REST_PATH)
     path: Path = [*REST_PATH, "recipe"]
-    named(recipe, "name", path)
-    one_of(recipe, "format", path, FORMATS)
-    seen: set[str] = set()
+    check_fields(recipe, path, _RECIPE)
+    names: set[str] = set()
     declared = rows(recipe, "phases", path)
     for position, phase in enumerate(declared):
         below: Path = [*path, "phases", position]
-        if named(phase, "name", below) in seen:
+        check_fields(phase, below, _RECIPE_PHASE)
+        if phase["name"] in names:
             raise Invalid([*below, "name"], "is the name of an earlier phase")
-        seen.add(phase["name"])
-        texts(phase, "steps", below, ())
-        texts(phase, "next", below, ())
-    duration(recipe, "ttl", path, None)
-    for key in ("cycles_at", "subject_key", "mode"):
-        text(recipe, key, path, "")
-    texts(recipe, "task_phases", path, ())
-    tables(recipe, "gates", path, {})
-    table(recipe, "context", path, {})
+        names.add(phase["name"])
     recipe = {**recipe, "phases": declared}
     checked: Recipe = recipe
     return checked
