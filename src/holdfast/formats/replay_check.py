@@ -86,5 +86,5 @@ def _flaw(aggregate: Aggregate, state: State) -> str | None:
     record_format = aggregate.record_format(state)
     document, rest = record_format.render(state)
     record_format.parse(document, rest, origin)
-    json_text.laid_out({"document": document, "rest": rest})
+    json_text.pretty({"document": document, "rest": rest})
     return None

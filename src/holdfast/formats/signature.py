@@ -48,9 +48,9 @@ def sign(document: Fields, rest: Fields, ledger: str, seq: int, event_hash: str)
 
 def _lay_out(document: Fields, claims: Fields, rest: Json) -> tuple[bytes, bytes]:
     """Return the record's text before its digest, and after it."""
-    text = json_text.laid_out(document)
+    text = json_text.pretty(document)
     before = f'{text[:-2]},\n  "{KEY}": {json_text.line_of(claims)[:-1]}, '
-    after = f'\n    "rest": {json_text.laid_out(rest, "    ", levels=1)}}}\n}}\n'
+    after = f'\n    "rest": {json_text.pretty(rest, "    ", levels=1)}}}\n}}\n'
     return before.encode(), after.encode()
 
 
