@@ -8,10 +8,18 @@ how much was left out and which command shows it.
 from __future__ import annotations
 
 from holdfast.core import time as times
-from holdfast.core.next_step import PULL_REQUEST, current_task, inner_phase, next_step
+from holdfast.core.next_step import (
+    PULL_REQUEST,
+    current_task,
+    inner_phase,
+    lessons,
+    next_step,
+    turn_of,
+)
 from holdfast.core.refusal import word
 from holdfast.core.workflow.lifecycle import feature_position, other_context, pending
 from holdfast.core.workflow.state import find_phase, is_active, is_floating, unread
+from holdfast.core.workflow.tasks import limit_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +54,7 @@ def briefing(
         ("pending", [*_pushed(state, pushed), *_pending(state)]),
         ("failed", _failed(state, now)),
         ("reading", [*_reading(state), *_outside(state, outside)]),
-        ("guardrails", _guardrails(state)),
+        ("guardrails", _listed("GUARDRAILS", lessons(state))),
         ("reminders", _listed("KEY REMINDERS", state["reminders"])),
         ("context", _listed("CONTEXT", _pairs(other_context(state)))),
         ("action", _action(state)),
@@ -184,17 +192,15 @@ def _unit(state: Workflow) -> list[str]:
     """Return the lines about a loop's unit: its iteration, what remains, what is in the way."""
     if state["recipe"]["format"] != "loop" or not is_active(state):
         return []
-    from holdfast.core.next_step import unit_lines
-
-    return [quoted(line) for line in unit_lines(state)]
-
-
-def _guardrails(state: Workflow) -> list[str]:
-    if not state.get("guardrails"):
+    task, turn = turn_of(state)
+    if task is None:
         return []
-    from holdfast.core.next_step import lessons
-
-    return _listed("GUARDRAILS", lessons(state))
+    number = task.get("iterations_used", 0) + (turn == "iterate")
+    status = task["status"].replace("_", " ")
+    lines = [f"ITERATION {number} of {limit_of(task)}: {task['id']} is {status}"]
+    keys = ("criteria", "remaining", "blockers")
+    lines += [f"{key.upper()}: {task.get(key)}" for key in keys if task.get(key)]
+    return [quoted(line) for line in lines]
 
 
 def _next(state: Workflow, *, is_named: bool) -> list[str]:
