@@ -98,12 +98,15 @@ def weigh(sources: Sequence[Source], graph: Source | None, now: str) -> Verdict 
     """Return the verdict on sources, the record first; ``None`` if they agree."""
     first = sources[0]
     others = [source for source in sources[1:] if source.differs(first)]
-    if graph is not None and graph.differs(first) and _is_later(graph, first, now):
-        others.append(graph)
+    if graph is not None and graph.differs(first):
+        times = _time_of(graph, now), _time_of(first, now)
+        if times[0] is not None and times[1] is not None and times[0] > times[1]:
+            others.append(graph)
     if not others:
         return None
     asked = [first, *others]
-    right = _newest(asked, now) or _by_the_graph(asked, graph)
+    by_the_graph = [s for s in asked if graph is not None and not s.differs(graph)]
+    right = _newest(asked, now) or next(iter(by_the_graph), first)
     compared = [*sources, *(source for source in others if source is graph)]
     stale = [source for source in compared if source is not right and source.differs(right)]
     return Verdict(right, stale, _warning(asked, now), compared) if stale else None
@@ -122,11 +125,6 @@ def _time_of(source: Source, now: str) -> int | None:
     return None if at is None or latest is None or at > latest + APART_MS else at
 
 
-def _is_later(graph: Source, first: Source, now: str) -> bool:
-    own, other = _time_of(graph, now), _time_of(first, now)
-    return own is not None and other is not None and own > other
-
-
 def _newest(asked: list[Source], now: str) -> Source | None:
     times = [_time_of(source, now) for source in asked]
     known = [time for time in times if time is not None]
@@ -135,14 +133,6 @@ def _newest(asked: list[Source], now: str) -> Source | None:
     newest = [source for source, time in zip(asked, times, strict=True) if time == max(known)]
     is_clear = not any(source.differs(newest[0]) for source in newest[1:])
     return newest[0] if is_clear else None
-
-
-def _by_the_graph(asked: list[Source], graph: Source | None) -> Source:
-    if graph is not None:
-        for source in asked:
-            if not source.differs(graph):
-                return source
-    return asked[0]
 
 
 def _warning(asked: list[Source], now: str) -> str | None:

@@ -86,13 +86,16 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         recipe = schema.rename_phases(recipe, {old: new for old, new in names if old != new})
         if remembered is not recipe or len(before) != len(listed):
             recipe = schema.fit_recipe(recipe, listed)
-    created_at = schema.when(document, "created_at", [], None) or origin["at"]
+    reading = schema.texts(document, "required_reading", [])
+    for number, entry in enumerate(reading):
+        if not entry.startswith("@"):
+            raise Invalid(["required_reading", number], f"must start with @, as in @{entry[:80]!r}")
     parts: Fields = {
         **schema.title_and_subject(title, rest),
-        "created_at": created_at,
+        "created_at": schema.when(document, "created_at", [], None) or origin["at"],
         "phase": phase,
         "phases": listed,
-        "required_reading": _reading(document),
+        "required_reading": reading,
         "context": schema.table(document, "context", []),
         "reminders": schema.texts(document, "key_reminders", []),
     }
@@ -100,14 +103,6 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     state = schema.compose(workflow_id, recipe, parts, rest, origin)
     state["extra"] = schema.unknown_fields(document, rest, render(state)[0], _NESTED)
     return state
-
-
-def _reading(document: Fields) -> list[str]:
-    reading = schema.texts(document, "required_reading", [])
-    for number, entry in enumerate(reading):
-        if not entry.startswith("@"):
-            raise Invalid(["required_reading", number], f"must start with @, as in @{entry[:80]!r}")
-    return reading
 
 
 def _parse_phase(document: Fields) -> Fields:
