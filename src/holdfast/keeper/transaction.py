@@ -50,8 +50,8 @@ class Transaction:
         self._request = ""
         self._is_ending = False
         """True when everything that was asked for is appended."""
-        self._has_settled = False
-        """True if the files of the last commit are in place."""
+        self._is_unsettled = False
+        """True if a file must be looked at again, or could not be put in place."""
 
     def __enter__(self) -> Self:
         assert self.store.open_transaction is None, "a transaction is open already"
@@ -78,7 +78,7 @@ class Transaction:
             if error is None:
                 self._is_ending = True
                 self.commit()
-                if self._has_settled:
+                if not self._is_unsettled:
                     self.store.ledger.mark_settled()
         finally:
             self._close()
@@ -159,7 +159,6 @@ class Transaction:
             if known is None and is_workflow(stream):
                 self._remove_from_old_place(stream, worktree, path, full)
             self._refresh_index(stream)
-        self._has_settled = not self._unsettled
 
     def _path_of(self, worktree: str, path: str, stream: str) -> str | None:
         """Return the absolute path of a listed file; ``None`` if the list is damaged."""
@@ -330,6 +329,7 @@ class Transaction:
     def keep_looking_for(self, worktree: str, path: str, stream: str) -> None:
         """Let the next transaction look at this file again."""
         self._unsettled.append((worktree, path, stream))
+        self._is_unsettled = True
 
     def begin(self, identity: str = "") -> None:
         """Begin to write, unless that was done. A new ledger gets this identity."""
@@ -379,6 +379,7 @@ class Transaction:
             for held in filter(None, map(self.store.ledger.stream, names)):
                 name = held.row["stream"]
                 self._streams[name] = LoadedStream(name, held.state, held.row)
+            self._is_unsettled = True
             self.store.note(f"what was saved meanwhile is taken in by the next change ({error})")
 
     def _commit_once(self, changed: list[LoadedStream], *, is_asked: bool) -> list[tuple[str, str]]:
@@ -434,8 +435,7 @@ class Transaction:
     ) -> list[tuple[str, str]]:
         """Put the records in place; return the stream and path of what editors saved there."""
         saved: list[tuple[str, str]] = []
-        self._has_settled = False
-        is_unsettled, self._unsettled = bool(self._unsettled), []
+        self._unsettled = []
         try:
             for record in prepared:
                 path = self._writer.put(record)
@@ -446,9 +446,9 @@ class Transaction:
                 path = self._writer.leave_old_place(loaded)
                 if path is not None:
                     saved.append((loaded.stream, path))
-            self._has_settled = not is_unsettled
         except (OSError, Fault) as error:
             seqs = [event["seq"] for loaded in changed for event in loaded.events]
+            self._is_unsettled = True
             behind = _record_behind(max(seqs, default=self.store.ledger.head_seq), error)
             if is_asked:
                 raise behind from error
