@@ -71,21 +71,21 @@ class Session:
 
     # Changing
 
-    def transaction(self) -> SessionTransaction:
+    def transaction(self) -> Transaction:
         """Open a transaction: ``with session.transaction() as tx``."""
-        return SessionTransaction(self)
+        return Transaction(self)
 
-    def change(
-        self, workflow: str | None = None, *, log: str | None = None, id: str | None = None,
-        asked: str = "",
-    ) -> Change:  # fmt: skip
-        """Open a transaction on one workflow, the session's own by default, or on one log.
+    def change(self, workflow: str | None = None, *, id: str | None = None) -> Change:
+        """Open a transaction on one workflow, the session's own by default.
 
         Raise ``Refused`` if there is nothing to change: no ledger is made for that.
         """
-        if log is None and not (self.store.ledger.exists() or self.workspace.has_records()):
+        self._refuse_empty(workflow)
+        return Change(self, workflow, id)
+
+    def _refuse_empty(self, workflow: str | None) -> None:
+        if not (self.store.ledger.exists() or self.workspace.has_records()):
             self.look(workflow)
-        return Change(self, workflow, log, id, asked)
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None,
@@ -95,10 +95,15 @@ class Session:
 
         ``asked`` is the fingerprint of the request, if that is more or less than the command.
         """
+        self._refuse_empty(workflow)
+        if id is not None and not asked:
+            asked = fingerprint(kind, args)
         try:
-            with self.change(workflow, id=id, asked=asked) as change:
-                change.decide(kind, **args)
-                return change.commit()
+            with self.transaction() as tx:
+                repeated = self.repeat(tx, id, workflow, asked)
+                if repeated is not None:
+                    return repeated
+                return self.record(tx, self.select(tx, workflow), kind, args, id)
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
@@ -123,9 +128,11 @@ class Session:
 
     def do_log(self, kind: str, command: str, args: Fields, *, id: str | None = None) -> Receipt:
         """Carry out one command on a log."""
-        with self.change(log=stream_of(kind), id=id) as change:
-            change.decide(command, **args)
-            return change.commit()
+        stream = stream_of(kind)
+        with self.transaction() as tx:
+            events = tx.repeat(id, log=stream, asked=fingerprint(command, args))
+            tx.load(stream)
+            return self.committed(tx, stream, events or tx.do(stream, command, args, id))
 
     def log_state(self, kind: str) -> Any:
         """Return the state of a log, an edit of its record included."""
@@ -143,7 +150,7 @@ class Session:
         Raise ``Refused`` if it was another command, or about another workflow than the one that
         is named.
         """
-        events = tx.repeat(id, workflow=workflow, asked=asked)
+        events = [] if id is None else tx.repeat(id, workflow=workflow, asked=asked)
         if not events:
             return None
         state = tx.load(events[0]["stream"])
@@ -362,39 +369,30 @@ class Session:
 
 
 class Change:
-    """A transaction on one stream: ``with keeper.transaction(workflow) as tx``.
+    """Several commands on one workflow: ``with keeper.transaction(workflow) as tx``.
 
     A change whose id was recorded before decides nothing, and commits to the answer it had then.
     """
 
-    def __init__(
-        self, session: Session, workflow: str | None, log: str | None, id: str | None, asked: str
-    ) -> None:
+    def __init__(self, session: Session, workflow: str | None, id: str | None) -> None:
         self._session = session
         self._workflow = workflow
-        self._log = log
         self._id = id
-        self._asked = asked
         self._tx = session.transaction()
+        self._stream = ""
         self._events: list[Event] = []
-        self._is_repeated = False
-        self.stream = ""
+        self._repeated: list[Event] = []
+        """The events of an earlier change with the same id."""
 
     def __enter__(self) -> Self:
         self._tx.__enter__()
         try:
-            self._events = self._tx.repeat(
-                self._id, log=self._log, workflow=self._workflow, asked=self._asked
-            )
-            self._is_repeated = bool(self._events)
-            if self._is_repeated:
-                self.stream = self._events[0]["stream"]
+            self._repeated = self._tx.repeat(self._id, workflow=self._workflow)
+            if self._repeated:
+                self._stream = self._repeated[0]["stream"]
+                self._tx.load(self._stream)
             else:
-                self.stream = self._log or self._session.select(self._tx, self._workflow)
-            state = self._tx.load(self.stream)
-            if self._is_repeated and self._log is None:
-                # Its writer may have been killed between the commit and the index.
-                self._session.store.indexes.show(state, [])
+                self._stream = self._session.select(self._tx, self._workflow)
         except BaseException as error:
             self._tx.__exit__(type(error), error, None)
             raise
@@ -405,40 +403,24 @@ class Change:
 
     def load(self) -> Any:
         """Return the state, with what was decided so far."""
-        return self._tx.state(self.stream)
+        return self._tx.state(self._stream)
 
     def decide(self, kind: str, /, **args: Any) -> None:
         """Carry out a command of the core; raise ``Refused``."""
-        if self._id is not None and not self._asked:
-            self._asked = self._tx.asked = fingerprint(kind, args)
-            if self._is_repeated:
-                refuse_other_request(self._events[0], self._id, self._asked)
-        if self._is_repeated:
-            return
         request = self._id
+        if request is not None and not self._tx.asked:
+            self._tx.asked = fingerprint(kind, args)
+            if self._repeated:
+                refuse_other_request(self._repeated[0], request, self._tx.asked)
+        if self._repeated:
+            return
         if request is not None and self._events:
             request = f"{request}.{len(self._events) + 1}"
-        self._events += self._tx.do(self.stream, kind, args, request)
+        self._events += self._tx.do(self._stream, kind, args, request)
 
     def commit(self) -> Receipt:
         """Make what was decided durable, write the record, and answer."""
-        return self._session.committed(self._tx, self.stream, self._events)
-
-
-class SessionTransaction(Transaction):
-    """A transaction that also replays what was queued, and spreads what is news."""
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session.store)
-        self._session = session
-
-    def __enter__(self) -> Self:
-        self._session.replay_queue()
-        return super().__enter__()
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        super().__exit__(kind, error, trace)
-        self._session.spread()
+        return self._session.committed(self._tx, self._stream, self._repeated or self._events)
 
 
 def _is_running(pid: int, born: int | None) -> bool:

@@ -35,19 +35,30 @@ COLUMNS = (
     "floating", "worktree", "record", "session", "session_id", "session_pid", "ttl", "unread",
     "initiative", "milestone", "created_at", "updated_at",
 )  # fmt: skip
-_EACH = range(len(COLUMNS))
+_EACH = range(len(COLUMNS) + 1)
 _LISTED = ", ".join([f"streams.{name}" for name in COLUMNS])
 STREAMS = (
-    f"SELECT {_LISTED}, states.state, states.checksum FROM streams LEFT JOIN states USING (stream)"
+    f"SELECT {_LISTED}, streams.checksum,"
+    " states.stream, states.version, states.hash, states.state, states.checksum"
+    " FROM streams LEFT JOIN states USING (stream)"
 )
-_MARKS = ", ".join("?" * len(COLUMNS))
-_PUT_STREAM = f"INSERT OR REPLACE INTO streams ({', '.join(COLUMNS)}) VALUES ({_MARKS})"
+_STORED = (*COLUMNS, "checksum")
+_VERSION = COLUMNS.index("version")
+_STATE = len(_STORED)
+"""Where a row of ``STREAMS`` continues with the columns of ``states``."""
+EVENTS_PER_STATE = 8
+"""How many events follow a stored state before the next state is stored."""
+_PUT_STREAM = (
+    f"INSERT OR REPLACE INTO streams ({', '.join(_STORED)}) VALUES ({', '.join('?' * _STATE)})"
+)
 _PUT_STATE = (
-    "INSERT INTO states (stream, state, checksum) VALUES (?, ?, ?)"
-    " ON CONFLICT (stream) DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
+    "INSERT INTO states (stream, version, hash, state, checksum) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (stream) DO UPDATE SET version = excluded.version, hash = excluded.hash,"
+    " state = excluded.state, checksum = excluded.checksum"
 )
 _PUT_EVENT = f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({', '.join('?' * 12)})"
 _KEEP_EVENT = _PUT_EVENT.replace("INSERT", "INSERT OR IGNORE", 1)
+_NEWEST_EVENT = "SELECT seq, hash, v FROM events ORDER BY seq DESC LIMIT 1"
 _EVENTS = f"SELECT {event_codec.COLUMNS} FROM events"
 _RECORD = (
     "worktree", "path", "stream", "seq", "digest", "size", "mtime_ns", "inode", "device",
@@ -78,9 +89,14 @@ class Ledger:
         disk: Disk,
         wait_s: float,
         belongs_here: Callable[[], bool] = lambda: True,
+        evolve: Callable[[str, Any, Event], Any] | None = None,
     ) -> None:
-        """Open no file yet. ``belongs_here`` is asked before a database is made."""
+        """Open no file yet. ``belongs_here`` is asked before a database is made.
+
+        ``evolve`` applies an event to the state of its stream. Without it, states cannot be read.
+        """
         self.folder = folder
+        self._evolve = evolve
         self.database = Database(folder, disk, wait_s, belongs_here)
         self._identity = ""
         self._identified: object = None
@@ -100,7 +116,7 @@ class Ledger:
         State is never changed in place, so it serves again while its row stays the same.
         """
         self._texts = json_text.FieldTexts()
-        self._boot = kernel.boot_id()
+        self._boot: str | None = None
 
     # The whole
 
@@ -111,12 +127,19 @@ class Ledger:
         """Return seq and hash of the last event, ``(0, "")`` while there is none."""
         if self._head is not None:
             return self._head
-        row = self._row("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
+        row = self._row(_NEWEST_EVENT)
         if row is None:
             return 0, ""
         if not (isinstance(row[0], int) and isinstance(row[1], str)):
             raise damaged_ledger(self.database.path, "its last event is none")
         return row[0], row[1]
+
+    def _head_to_continue(self) -> tuple[int, str]:
+        """Return the last event; raise ``Fault`` if a newer Holdfast wrote it."""
+        row = self._row(_NEWEST_EVENT)
+        if row is not None and row[2] > event_codec.SCHEMA:
+            raise event_codec.newer_event(row[2])
+        return (0, "") if row is None else (row[0], row[1])
 
     @property
     def head_seq(self) -> int:
@@ -189,14 +212,31 @@ class Ledger:
             if known is not None and known[0] == row:
                 stream = known[1]
             else:
-                if not is_whole(row):
-                    why = f"the state of {row[0]} is not what was written"
-                    raise damaged_ledger(self.database.path, why)
-                stream = Stream(self._row_of(row), json_text.loads(row[-2]))
+                stream = Stream(self._row_of(row), self._state_of(row))
                 self._remember(row, stream)
             if self.database.lock.is_held:
                 self._rows[row[0]] = row
             yield stream
+
+    def _state_of(self, row: tuple[Any, ...]) -> Any:
+        """Return the state of a row of ``STREAMS``; raise ``Fault`` if it is not as written."""
+        name, version = row[0], row[_VERSION]
+        if not is_whole(row):
+            raise damaged_ledger(self.database.path, f"the state of {name} is not what was written")
+        stored, text = row[_STATE + 1], row[_STATE + 3]
+        state = json_text.loads(text)
+        if stored == version:
+            return state
+        assert self._evolve is not None
+        clause = "WHERE stream = ? AND version > ? AND version <= ? ORDER BY version"
+        try:
+            for event in self._events(clause, name, stored, version, read=event_codec.checked):
+                stored, state = event["version"], self._evolve(name, state, event)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise damaged_ledger(self.database.path, f"the events of {name}: {error}") from error
+        if stored != version:
+            raise damaged_ledger(self.database.path, f"events of {name} are missing")
+        return state
 
     def _remember(self, row: tuple[Any, ...], stream: Stream) -> None:
         if len(self._known) >= _MAX_KNOWN:
@@ -276,10 +316,15 @@ class Ledger:
             return self.database.rows(f"{_EVENTS} WHERE stream = ? ORDER BY version", (stream,))
         return self.database.rows(f"{_EVENTS} WHERE seq > ? ORDER BY seq", (after,))
 
-    def _events(self, clause: str, *values: object) -> Iterator[Event]:
+    def _events(
+        self,
+        clause: str,
+        *values: object,
+        read: Callable[[tuple[Any, ...]], Event] = event_codec.read,
+    ) -> Iterator[Event]:
         for row in self.database.rows(f"{_EVENTS} {clause}", values):
             try:
-                event = event_codec.read(row)
+                event = read(row)
             except event_codec.BadEvent as bad:
                 why = f"event {row[0]} is not what was written ({bad})"
                 raise damaged_ledger(self.database.path, why) from bad
@@ -335,7 +380,8 @@ class Ledger:
         The lock's file says so, in a mark that does not outlive the system: a power cut may keep
         the mark and lose what it speaks of.
         """
-        return bool(self._boot) and self.database.lock.read_mark() == self._settled_mark()
+        mark = self._settled_mark()
+        return bool(self._boot) and self.database.lock.read_mark() == mark
 
     def mark_settled(self) -> None:
         self.database.lock.write_mark(self._settled_mark())
@@ -345,6 +391,8 @@ class Ledger:
         self.database.lock.write_mark(b"-" * len(self._settled_mark()))
 
     def _settled_mark(self) -> bytes:
+        if self._boot is None:
+            self._boot = kernel.boot_id()
         return f"{self.head()[1]:32} {self._boot}".encode()
 
     # A transaction
@@ -357,13 +405,10 @@ class Ledger:
         """
         self.database.acquire()
         try:
-            newest = self._row("SELECT seq, hash, v FROM events ORDER BY seq DESC LIMIT 1")
-            if newest is not None and newest[2] > event_codec.SCHEMA:
-                raise event_codec.newer_event(newest[2])
+            self._head = self._head_to_continue()
         except BaseException:
             self.release()
             raise
-        self._head = (0, "") if newest is None else (newest[0], newest[1])
 
     def _forget_reads(self) -> None:
         self._head = None
@@ -422,30 +467,34 @@ class Ledger:
         if added:
             self._head = (row[0], row[11])
 
-    def put_stream(self, row: Fields, state: object) -> None:
-        """Replace a stream's row and state."""
-        text = self._texts.dumps(state)
-        values = (*map(row.get, COLUMNS), text)
-        whole = (*values, _checksum(values))
-        self._put_row(whole)
-        self.database.execute(_PUT_STATE, (row["stream"], *whole[-2:]))
+    def put_stream(self, row: Fields, state: object, *, with_state: bool = False) -> None:
+        """Replace a stream's row, and its stored state if that is due or ``with_state`` is true."""
+        name, version = row["stream"], row["version"]
+        values = tuple(map(row.get, COLUMNS))
+        values = (*values, _checksum(values))
+        before = self._rows.get(name)
+        self._put_row(values, before)
+        if with_state or before is None or version >= before[_STATE + 1] + EVENTS_PER_STATE:
+            stored = (name, version, row["hash"], self._texts.dumps(state))
+            stored = (*stored, _checksum(stored))
+            self.database.execute(_PUT_STATE, stored)
+            self._written_bytes += len(stored[3])
+        else:
+            stored = before[_STATE:]
+        whole = self._rows[name] = (*values, *stored)
         self._remember(whole, Stream(self._row_of(whole), state))
-        self._written_bytes += len(text)
 
-    def _put_row(self, values: tuple[Any, ...]) -> None:
+    def _put_row(self, values: tuple[Any, ...], before: tuple[Any, ...] | None) -> None:
         """Write a stream's row. Columns that stay as they are leave their indexes alone."""
-        before = self._rows.get(values[0])
-        self._rows[values[0]] = values
         if before is None:
-            self.database.execute(_PUT_STREAM, values[: len(COLUMNS)])
+            self.database.execute(_PUT_STREAM, values)
             return
         changed = list(compress(_EACH, map(ne, values, before)))
-        if changed:
-            columns = ", ".join([f"{COLUMNS[number]} = ?" for number in changed])
-            self.database.execute(
-                f"UPDATE streams SET {columns} WHERE stream = ?",
-                (*[values[number] for number in changed], values[0]),
-            )
+        columns = ", ".join([f"{_STORED[number]} = ?" for number in changed])
+        self.database.execute(
+            f"UPDATE streams SET {columns} WHERE stream = ?",
+            (*[values[number] for number in changed], values[0]),
+        )
 
     def put_record(self, record: Fields) -> None:
         self._records[record["worktree"], record["path"]] = record
@@ -515,8 +564,17 @@ class Ledger:
 
 
 def is_whole(row: tuple[Any, ...]) -> bool:
-    """True if a row of ``STREAMS`` is what was written."""
-    return bool(_checksum(row[:-1]) == row[-1])
+    """True if a row of ``STREAMS`` is what was written, with its state."""
+    return (
+        row[_STATE - 1] == _checksum(row[: _STATE - 1])
+        and row[-1] == _checksum(row[_STATE:-1])
+        and row[_STATE] == row[0]
+    )
+
+
+def stored_state(row: tuple[Any, ...]) -> tuple[str, str]:
+    """Return the stored state of a row of ``STREAMS``, as JSON, after the hash of its event."""
+    return row[_STATE + 2], row[_STATE + 3]
 
 
 def _checksum(values: tuple[Any, ...]) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_TRIES = 200
 """The number of attempts to write a file while another tool, such as git clean, removes it."""
+_MAX_REMEMBERED = 20
 _EMPTY = b"{}"
 """The content of a record file without a record."""
 
@@ -36,12 +37,24 @@ class RecordFiles:
         self._is_own = is_own
         """Returns whether bytes are an unedited record of this workspace's ledger."""
         self._note = note
+        self._written: dict[str, tuple[str, bytes]] = {}
+        """What this process wrote last to each path, with the hash of the event that it shows."""
         self._around: dict[str, tuple[list[str], tuple[str, str]]] = {}
         """The names beside each record that are checked whenever it is loaded."""
 
     def read(self, path: str) -> bytes | None:
         """Return the record's bytes, cut off if too large; ``None`` if there is no file."""
         return self._disk.read_own(path, LARGEST + 1)
+
+    def remember(self, path: str, event_hash: str, data: bytes) -> None:
+        """Remember the record of an event, so that it need not be compared by its digest."""
+        if len(self._written) >= _MAX_REMEMBERED:
+            self._written.clear()
+        self._written[path] = event_hash, data
+
+    def wrote(self, path: str, event_hash: str, data: bytes) -> bool:
+        """Return True if this process wrote these bytes as the record of that event."""
+        return self._written.get(path) == (event_hash, data)
 
     def prepare(
         self,

@@ -11,6 +11,10 @@ from stat import S_ISDIR, S_ISREG
 
 from holdfast.system import kernel
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _PIECE = 64 * 1024
 _TO_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -204,14 +208,22 @@ class Disk:
             self.remove(spare)
             raise
 
-    def overwrite(self, path: str, pieces: dict[int, bytes]) -> None:
-        """Overwrite the bytes at these offsets of a file. Its length does not change."""
-        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    def update(self, path: str, edit: Callable[[bytes], dict[int, bytes] | None]) -> bool:
+        """Overwrite the bytes at the offsets that ``edit`` returns for a file's content.
+
+        Return False if the file cannot be opened, or ``edit`` returns ``None``.
+        """
         try:
-            for offset, data in pieces.items():
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            pieces = edit(_read_all(fd, None))
+            for offset, data in (pieces or {}).items():
                 os.pwrite(fd, data, offset)
         finally:
             self.close(fd)
+        return pieces is not None
 
     def exchange(self, one: str, other: str) -> None:
         """Swap two files, in one step if the file system can."""
@@ -294,9 +306,7 @@ def old_of(spare: str) -> str:
     return f"{spare}.old"
 
 
-def _read_from(
-    path: str, flags: int, most: int | None, *, or_busy: bool = False
-) -> bytes | None:
+def _read_from(path: str, flags: int, most: int | None, *, or_busy: bool = False) -> bytes | None:
     try:
         fd = os.open(path, flags)
     except (FileNotFoundError, NotADirectoryError):
