@@ -102,7 +102,7 @@ class RecordingDisk(Disk):
 
     def create(self, path, data, mode=0o666, *, durable=False):
         self._alive()
-        super().create(path, data, mode, durable=durable)
+        return super().create(path, data, mode, durable=durable)
 
     def write(self, fd, data):
         node = self._node(fd)

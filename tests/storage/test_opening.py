@@ -169,7 +169,9 @@ def test_what_was_read_of_one_ledger_is_not_written_into_another(shop):
     shop.keeper().start("dev", "a.md")
     writer = ledger_of(shop)
     writer.acquire()
-    assert writer.head_seq
+    writer.begin()
+    writer.sync()
+    writer.commit("adopted")
     os.rename(folder_of(shop), shop.path(".git", "elsewhere"))
     shop.keeper().start("dev", "b.md")
     before = shop.keeper().log()

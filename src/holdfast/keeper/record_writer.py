@@ -138,7 +138,9 @@ class RecordWriter:
         if len(prepared.data) > LARGEST:
             raise _too_large(loaded.stream, len(prepared.data))
         try:
-            stat = self._write_beside(prepared)
+            prepared.spare, stat = store.files.prepare(
+                prepared.path, prepared.data, prepared.root, is_named=loaded.ends_when_removed
+            )
         except OSError as error:
             if here.root_of(place[0]) is None:
                 return None  # The worktree was moved or removed at this moment.
@@ -152,19 +154,6 @@ class RecordWriter:
             }
         )  # fmt: skip
         return prepared
-
-    def _write_beside(self, prepared: PreparedRecord) -> os.stat_result:
-        """Write the spare file again as long as a tool that cleans the work tree takes it away."""
-        is_named = prepared.loaded.ends_when_removed
-        for _ in range(MAX_TRIES):
-            prepared.spare = self._store.files.prepare(
-                prepared.path, prepared.data, prepared.root, is_named=is_named
-            )
-            try:
-                return os.stat(prepared.spare)
-            except FileNotFoundError:
-                continue
-        return os.stat(prepared.spare)
 
     def put(self, prepared: PreparedRecord) -> str | None:
         """Put a record in its place; return the path of what an editor saved there meanwhile."""
@@ -181,7 +170,9 @@ class RecordWriter:
                 root = self._store.workspace.root_of(prepared.worktree)
                 if root is None:
                     break
-                prepared.spare = files.prepare(prepared.path, prepared.data, root, is_named=durable)
+                prepared.spare, _ = files.prepare(
+                    prepared.path, prepared.data, root, is_named=durable
+                )
         return files.put(prepared.spare, prepared.path, expected, durable=durable)
 
     def leave_old_place(self, loaded: LoadedStream) -> str | None:

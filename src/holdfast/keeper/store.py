@@ -135,7 +135,7 @@ class Store:
 
     def peek_at(self, held: Stream) -> Peek:
         """Compare a stream's record with its state. Take no lock, and write nothing."""
-        subject = self.subject(held)
+        subject = self.subject_of(held)
         finding = findings.examine(self, subject)
         if finding is None:
             return Peek(held.row, held.state, None)
@@ -157,22 +157,22 @@ class Store:
         self.foretell(finding.forecast)
         return self.preview(subject, finding)
 
-    def subject(self, held: Stream) -> Subject:
+    def subject_of(self, held: Stream) -> Subject:
         row = held.row
-        stream = row["stream"]
+        return self.subject(row["stream"], held.state, row["seq"], row["hash"])
+
+    def subject(self, stream: str, state: Any, seq: int, hash: str) -> Subject:
+        """Return a stream as of an event, with its record's location."""
         aggregate = aggregate_of(stream)
         if is_workflow(stream):
-            worktree, record = held.state["worktree"], held.state["record"]
+            place = state["worktree"], state["record"]
         else:
-            worktree, record = aggregate.place(held.state, self.workspace.name) or ("", "")
-        location = self.locate(worktree, record)
-        return Subject(aggregate, stream, held.state, row["seq"], row["hash"], location)
+            place = aggregate.place(state, self.workspace.name) or ("", "")
+        return Subject(aggregate, stream, state, seq, hash, self.locate(*place))
 
     def blank_subject(self, stream: str) -> Subject:
-        """Return a log's place before its first event."""
-        aggregate = aggregate_of(stream)
-        worktree, record = aggregate.place(None, self.workspace.name) or ("", "")
-        return Subject(aggregate, stream, aggregate.blank(), 0, "", self.locate(worktree, record))
+        """Return a log before its first event."""
+        return self.subject(stream, aggregate_of(stream).blank(), 0, "")
 
     def locate(self, worktree: str, record: str) -> Location:
         """Return where a record is; raise ``Refused`` if that is outside of its worktree."""

@@ -19,7 +19,6 @@ from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.keeper.record_writer import LoadedStream, RecordWriter
 from holdfast.keeper.repeats import find_repeat
 from holdfast.storage import event_codec
-from holdfast.storage.ledger import Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Draft, Event, Fields
     from holdfast.keeper.record_writer import PreparedRecord
     from holdfast.keeper.session import Session
+    from holdfast.storage.ledger import Stream
     from holdfast.storage.skill_index import Index
 
 _MAX_ROUNDS = 4
@@ -108,7 +108,7 @@ class Transaction:
         held = held or self.store.stream(stream)
         if held is None and is_workflow(stream):
             return None
-        subject = self.store.subject(held) if held else self.store.blank_subject(stream)
+        subject = self.store.subject_of(held) if held else self.store.blank_subject(stream)
         loaded = LoadedStream(stream, subject.state, held.row if held else None)
         loaded.location = subject.location
         self._streams[stream] = loaded
@@ -123,8 +123,7 @@ class Transaction:
         loaded = self._streams[stream]
         if not loaded.seq and not loaded.is_workflow:
             return self.store.blank_subject(stream)
-        row: Fields = {"stream": stream, "seq": loaded.seq, "hash": loaded.hash}
-        return self.store.subject(Stream(row, loaded.state))
+        return self.store.subject(stream, loaded.state, loaded.seq, loaded.hash)
 
     def forget(self, stream: str) -> None:
         """Load the stream again when it is asked for next."""

@@ -206,8 +206,8 @@ class Database:
         """Take the lock alone, for a repair of a database that may not open."""
         if self._connection is None:
             refuse_network(self.folder)
-        if not (os.path.exists(self.path) or self._belongs_here()):
-            raise moved(self.folder)
+            if not (os.path.exists(self.path) or self._belongs_here()):
+                raise moved(self.folder)
         try:
             try:
                 self.lock.acquire(self._wait_s)
@@ -226,9 +226,9 @@ class Database:
         hold for another one.
         """
         assert self._connection is not None
-        if not self._is_current():
-            raise moved(self.folder)
         if not self._connection.in_transaction:
+            if not self._is_current():
+                raise moved(self.folder)
             self.execute("BEGIN IMMEDIATE")
 
     def execute(self, statement: str, values: tuple[object, ...] = ()) -> Cursor:

@@ -73,11 +73,18 @@ _MAX_KNOWN = 20
 class Stream:
     """One aggregate as of its last event: its row, and its state."""
 
-    __slots__ = ("row", "state")
+    __slots__ = ("_row", "_values", "state")
 
-    def __init__(self, row: Fields, state: Any) -> None:
-        self.row = row
+    def __init__(self, values: tuple[Any, ...], state: Any, row: Fields | None = None) -> None:
+        self._values = values
+        self._row = row
         self.state = state
+
+    @property
+    def row(self) -> Fields:
+        if self._row is None:
+            self._row = _row_of(self._values)
+        return self._row
 
 
 class Ledger:
@@ -192,7 +199,7 @@ class Ledger:
     def rows(self, where: str = "kind = 'workflow'", *values: object) -> list[Fields]:
         """Return the rows of streams, without their states."""
         query = f"SELECT {_LISTED} FROM streams WHERE {where}"
-        return [self._row_of(row) for row in self.database.rows(query, values)]
+        return [self._checked_row(row) for row in self.database.rows(query, values)]
 
     def states(self, where: str, *values: object) -> Iterator[Stream]:
         """Yield streams with their states."""
@@ -212,7 +219,7 @@ class Ledger:
             if known is not None and known[0] == row:
                 stream = known[1]
             else:
-                stream = Stream(self._row_of(row), self._state_of(row))
+                stream = Stream(row, self._state_of(row))
                 self._remember(row, stream)
             if self.database.lock.is_held:
                 self._rows[row[0]] = row
@@ -223,8 +230,7 @@ class Ledger:
         name, version = row[0], row[_VERSION]
         if not is_whole(row):
             raise damaged_ledger(self.database.path, f"the state of {name} is not what was written")
-        stored, text = row[_STATE + 1], row[_STATE + 3]
-        state = json_text.loads(text)
+        stored, state = row[_STATE + 1], json_text.loads(row[_STATE + 3])
         if stored == version:
             return state
         assert self._evolve is not None
@@ -355,7 +361,7 @@ class Ledger:
             f" {ENDED} AND status != 'expired' AND format IN ({formats}) ORDER BY updated_at"
         )
         for row in rows:
-            yield self._row_of(row), row[-1]
+            yield self._checked_row(row), row[-1]
 
     def active_records(self, worktree: str) -> set[str]:
         """Return the paths of the records of a worktree's active workflows."""
@@ -475,14 +481,15 @@ class Ledger:
         before = self._rows.get(name)
         self._put_row(values, before)
         if with_state or before is None or version >= before[_STATE + 1] + EVENTS_PER_STATE:
-            stored = (name, version, row["hash"], self._texts.dumps(state))
+            text = self._texts.dumps(state)
+            stored: tuple[Any, ...] = (name, version, row["hash"], text)
             stored = (*stored, _checksum(stored))
             self.database.execute(_PUT_STATE, stored)
-            self._written_bytes += len(stored[3])
+            self._written_bytes += len(text)
         else:
             stored = before[_STATE:]
         whole = self._rows[name] = (*values, *stored)
-        self._remember(whole, Stream(self._row_of(whole), state))
+        self._remember(whole, Stream(whole, state))
 
     def _put_row(self, values: tuple[Any, ...], before: tuple[Any, ...] | None) -> None:
         """Write a stream's row. Columns that stay as they are leave their indexes alone."""
@@ -547,29 +554,30 @@ class Ledger:
         self._forget_reads()
         self.database.release()
 
-    def _row_of(self, values: tuple[Any, ...]) -> Fields:
-        """Return a stream's row as the rest of the product knows it."""
-        row: Fields = dict(zip(COLUMNS, values, strict=False))
-        row["id"] = row["stream"]
-        row["floating"] = bool(row["floating"])
+    def _checked_row(self, values: tuple[Any, ...]) -> Fields:
         try:
-            row["session"] = json_text.loads(row["session"]) if row["session"] else None
+            return _row_of(values)
         except (json_text.BadJson, TypeError) as error:
-            why = f"the row of {row['id']} is not what was written"
+            why = f"the row of {values[0]} is not what was written"
             raise damaged_ledger(self.database.path, why) from error
-        return row
 
     def _row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
         return self.database.row(statement, values)
 
 
+def _row_of(values: tuple[Any, ...]) -> Fields:
+    """Return a stream's row as the rest of the product knows it."""
+    row: Fields = dict(zip(COLUMNS, values, strict=False))
+    row["id"] = row["stream"]
+    row["floating"] = bool(row["floating"])
+    row["session"] = json_text.loads(row["session"]) if row["session"] else None
+    return row
+
+
 def is_whole(row: tuple[Any, ...]) -> bool:
     """True if a row of ``STREAMS`` is what was written, with its state."""
-    return (
-        row[_STATE - 1] == _checksum(row[: _STATE - 1])
-        and row[-1] == _checksum(row[_STATE:-1])
-        and row[_STATE] == row[0]
-    )
+    sums = _checksum(row[: _STATE - 1]), _checksum(row[_STATE:-1])
+    return (row[_STATE - 1], row[-1]) == sums and row[0] == row[_STATE]
 
 
 def stored_state(row: tuple[Any, ...]) -> tuple[str, str]:

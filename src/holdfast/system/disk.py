@@ -127,19 +127,23 @@ class Disk:
     def close(self, fd: int) -> None:
         os.close(fd)
 
-    def create(self, path: str, data: bytes, mode: int = 0o666, *, durable: bool = False) -> None:
-        """Create a file; raise ``FileExistsError`` if the name is taken."""
+    def create(
+        self, path: str, data: bytes, mode: int = 0o666, *, durable: bool = False
+    ) -> os.stat_result:
+        """Create a file and return its status; raise ``FileExistsError`` if the name is taken."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(path, flags, mode)
         try:
             self.write(fd, data)
             if durable:
                 self.sync(fd)
+            stat = os.fstat(fd)
         except BaseException:
             self.close(fd)
             self.remove(path)
             raise
         self.close(fd)
+        return stat
 
     def mode_of(self, path: str) -> int:
         """Return the permissions of a file, or those of a new file if it does not exist."""
@@ -218,9 +222,14 @@ class Disk:
         except OSError:
             return False
         try:
-            pieces = edit(_read_all(fd, None))
-            for offset, data in (pieces or {}).items():
-                os.pwrite(fd, data, offset)
+            raw = _read_all(fd, None)
+            pieces = edit(raw)
+            if pieces:
+                edited = bytearray(raw)
+                for offset, data in pieces.items():
+                    edited[offset : offset + len(data)] = data
+                start = min(pieces)
+                os.pwrite(fd, edited[start:], start)
         finally:
             self.close(fd)
         return pieces is not None

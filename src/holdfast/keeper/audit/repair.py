@@ -210,7 +210,7 @@ def _state_of(store: Store, stream: str, states: dict[str, tuple[str, str]]) -> 
     """Return the best state of a stream with missing events, and the state's source."""
     last = next(store.ledger.newest(stream, 1))
     held = store.ledger.stream(stream)
-    subject = store.subject(held) if held else None
+    subject = store.subject_of(held) if held else None
     if subject is not None and subject.path is not None:
         raw = store.files.read(subject.path)
         state = None if raw is None else _parse_record(store, subject, raw, last["seq"])
