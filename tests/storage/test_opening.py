@@ -600,7 +600,8 @@ def test_a_keeper_whose_repository_moved_does_not_answer_that_nothing_is_there(s
 
 
 def test_an_empty_file_is_damage_and_its_journal_is_kept(shop):
-    shop.keeper().start("dev", "a.md")
+    keeper = shop.keeper()  # Closing its ledger would remove the journal.
+    keeper.start("dev", "a.md")
     path = os.path.join(folder_of(shop), "ledger.db")
     os.truncate(path, 0)
     size = os.path.getsize(f"{path}-wal")

@@ -8,7 +8,6 @@ between is kept for the transaction to adopt.
 from __future__ import annotations
 
 import os
-import time
 
 from holdfast import formats
 from holdfast.core.record_formats import FORMATS, formats_with
@@ -145,14 +144,8 @@ class RecordWriter:
             if here.root_of(place[0]) is None:
                 return None  # The worktree was moved or removed at this moment.
             raise _record_not_written(place[1], error) from error
-        store.ledger.put_record(
-            {
-                "worktree": place[0], "path": place[1], "stream": loaded.stream, "seq": loaded.seq,
-                "digest": signature.digest_in(prepared.data), "size": len(prepared.data),
-                "mtime_ns": stat.st_mtime_ns, "inode": stat.st_ino, "device": stat.st_dev,
-                "written_ns": time.time_ns(),
-            }
-        )  # fmt: skip
+        digest = signature.digest_in(prepared.data)
+        store.ledger.put_record(*place, loaded.stream, loaded.seq, digest, stat)
         return prepared
 
     def put(self, prepared: PreparedRecord) -> str | None:

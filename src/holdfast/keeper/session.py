@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from holdfast.core.types import Event, Fields, Workflow
     from holdfast.core.types import Session as Binding
     from holdfast.keeper.store import Store
-    from holdfast.storage.ledger import Stream
 
 PENDING = "pending"
 """A person's own folder with a mark for each workspace that could not be written."""
@@ -222,10 +221,6 @@ class Session:
         return stream
 
     def _load_meant(self, tx: Transaction) -> str:
-        bound = self.bound_workflow()
-        if bound is not None:
-            tx.load(bound.row["id"], bound)
-            return str(bound.row["id"])
         picked = self.picked()
         if isinstance(picked, Refusal) and self.adopt_unknown(tx):
             picked = self.picked()
@@ -291,25 +286,16 @@ class Session:
             "holdfast status",
         )
 
-    def bound_workflow(self) -> Stream | None:
-        """Return the workflow that this session holds, with its state, by one query."""
-        asker = self.asker()
-        streams = self.store.ledger.active_of_session(self.id, self.pid)
-        held = {stream.row["id"]: stream for stream in streams if asker.owns(stream.row)}
-        if not held:
-            return None
-        chosen = self.chosen([stream.row for stream in held.values()])
-        return None if isinstance(chosen, Refusal) else held[chosen["id"]]
-
     def picked(self) -> Fields | Refusal:
         """Return the row of the workflow that is meant, or why there is none."""
-        bound = self.bound_workflow()
-        if bound is not None:
-            return bound.row
-        rows = self.store.ledger.rows(
-            f"{_HERE} {_NEWEST}", self.workspace.name, self.workspace.branch()
+        ledger, here, asker = self.store.ledger, self.workspace, self.asker()
+        own = [stream.row for stream in ledger.active_of_session(self.id, self.pid)]
+        rows = (
+            [row for row in own if asker.owns(row)]
+            or ledger.rows(f"{_HERE} {_NEWEST}", here.name, asker.branch)
+            or ledger.rows(f"{ACTIVE} {_NEWEST}")
         )
-        return self.chosen(rows or self.store.ledger.rows(f"{ACTIVE} {_NEWEST}"))
+        return selection.choose(rows, asker, self.live(rows))
 
     def chosen(self, rows: list[Fields]) -> Fields | Refusal:
         """Return the row of these that is meant, or why none is."""
@@ -317,10 +303,8 @@ class Session:
 
     def asker(self) -> selection.Asker:
         here = self.workspace
-        return selection.Asker(self.id, self.pid, self.born(), here.name, here.branch())
-
-    def born(self) -> int | None:
-        return None if self.pid is None else _born(self.pid)
+        born = None if self.pid is None else _born(self.pid)
+        return selection.Asker(self.id, self.pid, born, here.name, here.branch())
 
     def live(self, rows: list[Fields]) -> set[str]:
         """Return the ids of those sessions that still run."""
@@ -362,9 +346,9 @@ class Session:
         bound: Binding = {"id": self.id, "at": self.store.now(), "seq": tx.next_seq}
         if self.pid is not None:
             bound["pid"] = self.pid
-        born = self.born()
-        if born is not None:
-            bound["born"] = born
+            born = _born(self.pid)
+            if born is not None:
+                bound["born"] = born
         return bound
 
 

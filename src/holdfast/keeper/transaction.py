@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from holdfast.core.types import Draft, Event, Fields
     from holdfast.keeper.record_writer import PreparedRecord
     from holdfast.keeper.session import Session
-    from holdfast.storage.ledger import Stream
     from holdfast.storage.skill_index import Index
 
 _MAX_ROUNDS = 4
@@ -97,15 +96,12 @@ class Transaction:
 
     # Loading
 
-    def load(self, stream: str, held: Stream | None = None) -> Any:
-        """Return a stream's state after its record was settled; ``None`` if there is no stream.
-
-        ``held`` is the stream, if a query of this transaction returned it already.
-        """
+    def load(self, stream: str) -> Any:
+        """Return a stream's state after its record was settled; ``None`` if there is no stream."""
         known = self._streams.get(stream)
         if known is not None:
             return known.state
-        held = held or self.store.stream(stream)
+        held = self.store.stream(stream)
         if held is None and is_workflow(stream):
             return None
         subject = self.store.subject_of(held) if held else self.store.blank_subject(stream)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from _operator import ne
 from binascii import crc32
 from itertools import compress
+from time import time_ns
 
 from holdfast.core import json_text
 from holdfast.errors import Fault, damaged_ledger
@@ -19,6 +20,7 @@ from holdfast.system import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
     from typing import Any
 
@@ -64,6 +66,11 @@ _RECORD = (
     "worktree", "path", "stream", "seq", "digest", "size", "mtime_ns", "inode", "device",
     "written_ns",
 )  # fmt: skip
+_GET_RECORD = f"SELECT {', '.join(_RECORD)} FROM records WHERE worktree = ? AND path = ?"
+_PUT_RECORD = (
+    f"INSERT OR REPLACE INTO records ({', '.join(_RECORD)})"
+    f" VALUES ({', '.join('?' * len(_RECORD))})"
+)
 _IDENTITY = "identity"
 _UNPLACED = "unplaced"
 _SYNCED = "synced"
@@ -114,8 +121,6 @@ class Ledger:
         """The last event, while the lock is held."""
         self._rows: dict[str, tuple[Any, ...]] = {}
         """Rows of streams as they were read under the lock, so that only changes are written."""
-        self._records: dict[tuple[str, str], Fields | None] = {}
-        """Rows of files, likewise."""
         self._unplaced_text: str | None = None
         self._known: dict[str, tuple[tuple[Any, ...], Stream]] = {}
         """Streams that were checked or written, each with its row of ``STREAMS``.
@@ -172,6 +177,10 @@ class Ledger:
 
     def stream(self, name: str) -> Stream | None:
         """Return a stream with its state; a name that is no text is none."""
+        if name in self._rows:  # It was read under the lock.
+            known = self._known.get(name)
+            if known is not None and known[0] is self._rows[name]:
+                return known[1]
         if not json_text.is_encodable(name):
             return None
         return next(self._streams("streams.stream = ?", name), None)
@@ -340,16 +349,8 @@ class Ledger:
 
     def record(self, worktree: str, path: str) -> Fields | None:
         """Return what is known of a file as it was last written."""
-        if (worktree, path) in self._records:
-            return self._records[worktree, path]
-        row = self._row(
-            f"SELECT {', '.join(_RECORD)} FROM records WHERE worktree = ? AND path = ?",
-            worktree, path,
-        )  # fmt: skip
-        record = None if row is None else dict(zip(_RECORD, row, strict=True))
-        if self.database.lock.is_held:
-            self._records[worktree, path] = record
-        return record
+        row = self._row(_GET_RECORD, worktree, path)
+        return None if row is None else dict(zip(_RECORD, row, strict=True))
 
     def completed_records(self, formats: str) -> Iterator[tuple[Fields, str]]:
         """Yield the rows of ended workflows whose record stands, each with its path, oldest first.
@@ -419,7 +420,6 @@ class Ledger:
     def _forget_reads(self) -> None:
         self._head = None
         self._rows.clear()
-        self._records.clear()
         self._unplaced_text = None
 
     def begin(self, identity: str = "") -> None:
@@ -503,15 +503,25 @@ class Ledger:
             (*[values[number] for number in changed], values[0]),
         )
 
-    def put_record(self, record: Fields) -> None:
-        self._records[record["worktree"], record["path"]] = record
+    def put_record(
+        self,
+        worktree: str,
+        path: str,
+        stream: str,
+        seq: int,
+        digest: str,
+        stat: os.stat_result,
+    ) -> None:
+        """Note how the file looks that shows an event."""
         self.database.execute(
-            f"INSERT OR REPLACE INTO records ({', '.join(_RECORD)}) VALUES (?,?,?,?,?,?,?,?,?,?)",
-            tuple(record[name] for name in _RECORD),
-        )
+            _PUT_RECORD,
+            (
+                worktree, path, stream, seq, digest, stat.st_size, stat.st_mtime_ns, stat.st_ino,
+                stat.st_dev, time_ns(),
+            ),
+        )  # fmt: skip
 
     def drop_record(self, worktree: str, path: str) -> None:
-        self._records[worktree, path] = None
         self.database.execute(
             "DELETE FROM records WHERE worktree = ? AND path = ?", (worktree, path)
         )
@@ -530,7 +540,6 @@ class Ledger:
     def drop_views(self) -> None:
         """Empty every table that is made from events."""
         self._rows.clear()
-        self._records.clear()
         for table in ("streams", "states", "records"):
             self.database.execute(f"DELETE FROM {table}")
 
