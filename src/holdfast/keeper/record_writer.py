@@ -98,6 +98,7 @@ class PreparedRecord:
         self.root = location.root or ""
         self.path = location.path or ""
         self.spare = ""
+        self.inode = 0
         self.data = b""
 
 
@@ -144,6 +145,7 @@ class RecordWriter:
             if here.root_of(place[0]) is None:
                 return None  # The worktree was moved or removed at this moment.
             raise _record_not_written(place[1], error) from error
+        prepared.inode = stat.st_ino
         digest = signature.digest_in(prepared.data)
         store.ledger.put_record(*place, loaded.stream, loaded.seq, digest, stat)
         return prepared

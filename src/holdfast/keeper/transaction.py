@@ -50,6 +50,8 @@ class Transaction:
         self._request = ""
         self._is_ending = False
         """True when everything that was asked for is appended."""
+        self._placed: list[tuple[str, int]] = []
+        """Path and inode of the files that the last commit put in place, or removed."""
         self._is_unsettled = False
         """True if a file must be looked at again, or could not be put in place."""
 
@@ -79,13 +81,19 @@ class Transaction:
             if error is None:
                 self._is_ending = True
                 self.commit()
-                if not self._is_unsettled:
-                    self.store.ledger.mark_settled()
+                self._leave_mark()
         finally:
             self._close()
         if isinstance(error, OSError):
             raise storage_fault(error) from error
         self._session.spread()
+
+    def _leave_mark(self) -> None:
+        """Tell the next transaction that the files are in place, unless there are several."""
+        if self._is_unsettled or len(self._placed) > 1:
+            self.store.ledger.mark_unsettled()
+        elif self._placed:
+            self.store.ledger.mark_settled(*self._placed[0])
 
     def _close(self) -> None:
         if self._is_begun:
@@ -439,15 +447,18 @@ class Transaction:
         """Put the records in place; return the stream and path of what editors saved there."""
         saved: list[tuple[str, str]] = []
         self._unsettled = []
+        self._placed = [(record.path, record.inode) for record in prepared]
         try:
             for record in prepared:
                 path = self._writer.put(record)
                 if path is not None:
                     saved.append((record.loaded.stream, path))
             for loaded in changed:
-                path = self._writer.leave_old_place(loaded)
-                if path is not None:
-                    saved.append((loaded.stream, path))
+                if loaded.old_place() is not None:
+                    self._is_unsettled = True
+                    path = self._writer.leave_old_place(loaded)
+                    if path is not None:
+                        saved.append((loaded.stream, path))
         except (OSError, Fault) as error:
             seqs = [event["seq"] for loaded in changed for event in loaded.events]
             self._is_unsettled = True

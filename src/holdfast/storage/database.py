@@ -211,7 +211,7 @@ class Database:
         try:
             try:
                 self.lock.acquire(self._wait_s)
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 self._make_folder()
                 self.lock.acquire(self._wait_s)
             finish_recovery(self.path, self._disk)

@@ -7,12 +7,13 @@ end, whatever happened. What a stream's columns and state are is the caller's kn
 
 from __future__ import annotations
 
+import os
 from _operator import ne
-from binascii import crc32
 from itertools import compress
 from time import time_ns
 
 from holdfast.core import json_text
+from holdfast.core.json_text import digest
 from holdfast.errors import Fault, damaged_ledger
 from holdfast.storage import event_codec
 from holdfast.storage.database import Database
@@ -20,7 +21,6 @@ from holdfast.system import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator
     from typing import Any
 
@@ -40,11 +40,11 @@ COLUMNS = (
 _EACH = range(len(COLUMNS) + 1)
 _LISTED = ", ".join([f"streams.{name}" for name in COLUMNS])
 STREAMS = (
-    f"SELECT {_LISTED}, streams.checksum,"
-    " states.stream, states.version, states.hash, states.state, states.checksum"
+    f"SELECT {_LISTED}, streams.digest,"
+    " states.stream, states.version, states.hash, states.state, states.digest"
     " FROM streams LEFT JOIN states USING (stream)"
 )
-_STORED = (*COLUMNS, "checksum")
+_STORED = (*COLUMNS, "digest")
 _VERSION = COLUMNS.index("version")
 _STATE = len(_STORED)
 """Where a row of ``STREAMS`` continues with the columns of ``states``."""
@@ -54,9 +54,9 @@ _PUT_STREAM = (
     f"INSERT OR REPLACE INTO streams ({', '.join(_STORED)}) VALUES ({', '.join('?' * _STATE)})"
 )
 _PUT_STATE = (
-    "INSERT INTO states (stream, version, hash, state, checksum) VALUES (?, ?, ?, ?, ?)"
+    "INSERT INTO states (stream, version, hash, state, digest) VALUES (?, ?, ?, ?, ?)"
     " ON CONFLICT (stream) DO UPDATE SET version = excluded.version, hash = excluded.hash,"
-    " state = excluded.state, checksum = excluded.checksum"
+    " state = excluded.state, digest = excluded.digest"
 )
 _PUT_EVENT = f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({', '.join('?' * 12)})"
 _KEEP_EVENT = _PUT_EVENT.replace("INSERT", "INSERT OR IGNORE", 1)
@@ -382,25 +382,31 @@ class Ledger:
         return [file for file in files if all(isinstance(text, str) for text in file)]
 
     def is_settled(self) -> bool:
-        """Return True if the writer of the last event put all its files in place.
+        """Return True if the files of the last transaction are in place.
 
         The lock's file says so, in a mark that does not outlive the system: a power cut may keep
         the mark and lose what it speaks of.
         """
-        mark = self._settled_mark()
-        return bool(self._boot) and self.database.lock.read_mark() == mark
+        mark, inode, path = (*self.database.lock.read_mark().split(" ", 2), "", "")[:3]
+        if mark != self._settled_mark() or not self._boot:
+            return False
+        try:
+            return not path or os.lstat(path).st_ino == int(inode)
+        except (OSError, ValueError):
+            return False
 
-    def mark_settled(self) -> None:
-        self.database.lock.write_mark(self._settled_mark())
+    def mark_settled(self, path: str = "", inode: int = 0) -> None:
+        """Let the next transaction look for nothing but the file at ``path``, if there is one."""
+        self.database.lock.write_mark(f"{self._settled_mark()} {inode} {path}")
 
     def mark_unsettled(self) -> None:
-        """Let the next transaction look for the files of the last one again."""
-        self.database.lock.write_mark(b"-" * len(self._settled_mark()))
+        """Let the next transaction look for all files of the last one again."""
+        self.database.lock.write_mark("")
 
-    def _settled_mark(self) -> bytes:
+    def _settled_mark(self) -> str:
         if self._boot is None:
             self._boot = kernel.boot_id()
-        return f"{self.head()[1]:32} {self._boot}".encode()
+        return f"{self.head()[1]}-{self._boot}"
 
     # A transaction
 
@@ -477,13 +483,13 @@ class Ledger:
         """Replace a stream's row, and its stored state if that is due or ``with_state`` is true."""
         name, version = row["stream"], row["version"]
         values = tuple(map(row.get, COLUMNS))
-        values = (*values, _checksum(values))
+        values = (*values, _digest_of(values))
         before = self._rows.get(name)
         self._put_row(values, before)
         if with_state or before is None or version >= before[_STATE + 1] + EVENTS_PER_STATE:
             text = self._texts.dumps(state)
             stored: tuple[Any, ...] = (name, version, row["hash"], text)
-            stored = (*stored, _checksum(stored))
+            stored = (*stored, _digest_of(stored))
             self.database.execute(_PUT_STATE, stored)
             self._written_bytes += len(text)
         else:
@@ -509,15 +515,15 @@ class Ledger:
         path: str,
         stream: str,
         seq: int,
-        digest: str,
+        record_digest: str,
         stat: os.stat_result,
     ) -> None:
         """Note how the file looks that shows an event."""
         self.database.execute(
             _PUT_RECORD,
             (
-                worktree, path, stream, seq, digest, stat.st_size, stat.st_mtime_ns, stat.st_ino,
-                stat.st_dev, time_ns(),
+                worktree, path, stream, seq, record_digest, stat.st_size, stat.st_mtime_ns,
+                stat.st_ino, stat.st_dev, time_ns(),
             ),
         )  # fmt: skip
 
@@ -585,8 +591,8 @@ def _row_of(values: tuple[Any, ...]) -> Fields:
 
 def is_whole(row: tuple[Any, ...]) -> bool:
     """True if a row of ``STREAMS`` is what was written, with its state."""
-    sums = _checksum(row[: _STATE - 1]), _checksum(row[_STATE:-1])
-    return (row[_STATE - 1], row[-1]) == sums and row[0] == row[_STATE]
+    digests = _digest_of(row[: _STATE - 1]), _digest_of(row[_STATE:-1])
+    return (row[_STATE - 1], row[-1]) == digests and row[0] == row[_STATE]
 
 
 def stored_state(row: tuple[Any, ...]) -> tuple[str, str]:
@@ -594,6 +600,5 @@ def stored_state(row: tuple[Any, ...]) -> tuple[str, str]:
     return row[_STATE + 2], row[_STATE + 3]
 
 
-def _checksum(values: tuple[Any, ...]) -> int:
-    """Return a checksum that tells whether a bit flipped on the disk."""
-    return crc32("\x1f".join(map(str, values)).encode(errors="replace"))
+def _digest_of(values: tuple[Any, ...]) -> str:
+    return digest("\x1f".join(map(str, values)).encode(errors="replace"))

@@ -57,7 +57,7 @@ CREATE TABLE streams (
   milestone    TEXT,
   created_at   TEXT,
   updated_at   TEXT,
-  checksum     INTEGER NOT NULL      -- CRC-32 of the columns before it
+  digest       TEXT NOT NULL         -- of the columns before it
 ) WITHOUT ROWID;
 
 -- With the status in an index, SQLite need not look it up in the table for each row.
@@ -75,14 +75,15 @@ CREATE INDEX streams_with_unread ON streams (stream) WHERE unread IS NOT NULL;
 CREATE INDEX streams_by_initiative ON streams (initiative) WHERE initiative IS NOT NULL;
 
 -- A state of each stream, as JSON. It is written every few events; the events after it are applied
--- when the stream is loaded. Checksums are here because a bit that flips on the disk must not become
--- part of the next event.
+-- when the stream is loaded. Rows have digests because a bit that flips on the disk must not become
+-- part of the next event. (A version that adds a new format of events must store the state with each
+-- of them, so that this one can still show it.)
 CREATE TABLE states (
-  stream   TEXT PRIMARY KEY,
-  version  INTEGER NOT NULL,         -- the last event that the state shows
-  hash     TEXT NOT NULL,            -- of that event
-  state    TEXT NOT NULL,
-  checksum INTEGER NOT NULL          -- CRC-32 of the columns before it
+  stream  TEXT PRIMARY KEY,
+  version INTEGER NOT NULL,          -- the last event that the state shows
+  hash    TEXT NOT NULL,             -- of that event
+  state   TEXT NOT NULL,
+  digest  TEXT NOT NULL              -- of the columns before it
 );
 
 -- The files that show streams, as they were last written.
