@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.types import Fields
-    from holdfast.layers.interfaces import LayerSource
+    from holdfast.layers import LayerSource
 
 DELIVERED, CURRENT, UNAVAILABLE, OFF = "delivered", "current", "unavailable", "off"
 

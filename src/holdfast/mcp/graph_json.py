@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.layers.graph.types import Added, Entity, Graph, Relation
+    from holdfast.layers.graph import Added, Entity, Graph, Relation
 
 _TOP = ""
 _IN_LIST = "  "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcp.client import Transport
     from mcp.types import CallToolResult
 
-    from holdfast.layers.graph.types import Addition, Deletion, Entity, Graph
+    from holdfast.layers.graph import Addition, Deletion, Entity, Graph
     from holdfast.workspace.mcp_servers import ConfiguredServer
 
     T = TypeVar("T")

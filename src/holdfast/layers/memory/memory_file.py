@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.core.types import Fields
-    from holdfast.layers.interfaces import LayerSource
+    from holdfast.layers import LayerSource
     from holdfast.storage.ledger import Stream
 
 UNAVAILABLE = "Auto-memory unavailable — learnings will not persist"
