@@ -95,7 +95,7 @@ def _position_of(state: Workflow) -> Fields:
 
 def _memory(session: Session) -> Fields:
     """Return layer L2: the active workflow in Holdfast's section of the project's memory."""
-    from holdfast.layers.memory.memory_file import Memory
+    from holdfast.layers.memory import Memory
 
     layer: Fields = {"layer": "L2", "available": False, "target": None, "position": None}
     try:

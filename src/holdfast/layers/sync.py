@@ -50,15 +50,16 @@ def _row(target: str, update: Callable[[], Fields]) -> Fields:
 
 def _sync_memory(source: LayerSource) -> Fields:
     """Update our section of the ``MEMORY.md`` that the client loads."""
-    from holdfast.layers.memory import memory_file
+    from holdfast.layers.memory import UNAVAILABLE as WARNING
+    from holdfast.layers.memory import Memory
 
-    memory = memory_file.Memory(source)
+    memory = Memory(source)
     if memory.path is None:
         return {"target": OFF, "status": OFF}
     row: Fields = {"target": memory.path, "status": CURRENT}
     if source.ledger.head_seq and memory.write():
         row["status"] = DELIVERED
-    warnings = [note for note in source.notes if note.startswith(memory_file.UNAVAILABLE)]
+    warnings = [note for note in source.notes if note.startswith(WARNING)]
     if warnings:
         hint = "make the file and its folder writable, then run the same command again"
         row |= _trouble("memory_unavailable", warnings[0], hint)
