@@ -55,6 +55,19 @@ def test_the_clients_settings_say_another_folder(home, monkeypatch):
     assert at(home).startswith(str(home / "config" / "projects"))
 
 
+def test_a_clones_link_does_not_lead_out_of_the_workspace(home):
+    (home / "a_b.c" / ".claude").mkdir()
+    (home / "a_b.c" / "docs").mkdir()
+    (home / "a_b.c" / ".claude" / "settings.json").write_text('{"autoMemoryDirectory": "docs"}')
+    file = home / "a_b.c" / "docs" / "MEMORY.md"
+    assert at(home) == str(file)
+    file.symlink_to(home / "a_b.c" / "notes.md")
+    assert at(home) == str(file)
+    file.unlink()
+    file.symlink_to(home / "home" / "notes.md")
+    assert "projects" in at(home)
+
+
 @pytest.mark.parametrize("text", ['{"autoMemoryEnabled": false}', "nonsense", "[]"])
 def test_switched_off_there_is_none(home, text):
     (home / "home" / ".claude").mkdir()

@@ -241,25 +241,25 @@ def _client_path(workspace: Workspace) -> str | None:
         return None
     local_root = main if "autoMemoryDirectory" in local and _is_tracked(workspace) else None
     for layer, root in ((local, local_root), (team, main), (person, None)):
-        folder = _folder(layer.get("autoMemoryDirectory"), main, root)
-        if folder is not None:
-            return os.path.join(folder, NAME)
-    path = os.path.realpath(main)
-    slug = "".join([letter if letter.isascii() and letter.isalnum() else "-" for letter in path])
+        path = _configured_path(layer.get("autoMemoryDirectory"), main, root)
+        if path is not None:
+            return path
+    real = os.path.realpath(main)
+    slug = "".join([letter if letter.isascii() and letter.isalnum() else "-" for letter in real])
     name = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME") or slug
     return os.path.join(own, "projects", name, "memory", NAME)
 
 
-def _folder(value: object, base: str, root: str | None) -> str | None:
-    """Return a configured folder, ``None`` if it is not usable or outside of ``root``."""
-    if not isinstance(value, str) or not value or "\0" in value:
+def _configured_path(folder: object, base: str, root: str | None) -> str | None:
+    """Return the file in a configured folder.
+
+    Return ``None`` if the folder is not usable, or the file is outside of ``root``, by its path or
+    by a link.
+    """
+    if not isinstance(folder, str) or not folder or "\0" in folder:
         return None
-    folder = os.path.abspath(os.path.join(base, os.path.expanduser(value)))
-    if root is not None:
-        top = os.path.realpath(root)
-        if os.path.commonpath((top, os.path.realpath(folder))) != top:
-            return None
-    return folder
+    path = os.path.abspath(os.path.join(base, os.path.expanduser(folder), NAME))
+    return path if root is None or is_inside(path, root) else None
 
 
 def _is_tracked(workspace: Workspace) -> bool:
