@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from holdfast.core import json_text
 from holdfast.core import time as times
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.errors import Fault
 from holdfast.layers.graph import mcp_client, projection
 from holdfast.workspace import mcp_servers, trust

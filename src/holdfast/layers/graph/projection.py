@@ -18,8 +18,8 @@ from collections import defaultdict
 
 from holdfast.core import json_text
 from holdfast.core.workflow.state import is_active
-from holdfast.formats.aggregates import is_workflow, stream_of
-from holdfast.formats.phase_fields import index_to_show
+from holdfast.formats import is_workflow, stream_of
+from holdfast.formats.document import index_to_show
 from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
