@@ -11,7 +11,7 @@ import time
 
 from holdfast.answers.json import failed_run
 from holdfast.core.briefing import quoted
-from holdfast.mcp.results import tool_failure, tool_result
+from holdfast.mcp.tools import tool_failure, tool_result
 from holdfast.mcp.workflow_tools import changed, target
 
 TYPE_CHECKING = False

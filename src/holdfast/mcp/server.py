@@ -6,10 +6,14 @@ own, and can be cancelled meanwhile. No message ends the server, however bad it 
 
 from __future__ import annotations
 
+import gc
+import os
+
 from holdfast import __version__
+from holdfast.answers.failure import failure_fields
 from holdfast.mcp import messages
 from holdfast.mcp.messages import Message, ProtocolError
-from holdfast.mcp.stdio import END_SIGNALS, MAX_LINE_BYTES, Pipe, TooLong
+from holdfast.mcp.stdio import MAX_LINE_BYTES, Pipe, TooLong, raise_on_end_signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -217,8 +221,6 @@ def _parse(line: bytes | TooLong) -> Message | None:
 
 
 def _unexpected(error: Exception) -> ProtocolError:
-    from holdfast.mcp.results import failure_fields
-
     fields = failure_fields(error)
     message = f"{fields['message']}; {fields['hint']}"
     return ProtocolError(messages.INTERNAL, message, fields)
@@ -226,13 +228,11 @@ def _unexpected(error: Exception) -> ProtocolError:
 
 def serve(app: App) -> None:
     """Serve standard input and output until the client closes them or ends the process."""
-    import gc
-
     # A command ends before there is garbage to collect; a server lives on. But collecting must not
     # walk through every large answer.
     gc.enable()
     gc.set_threshold(_COLLECT_AFTER_OBJECTS)
-    _raise_on_end_signals()
+    raise_on_end_signals()
     try:
         with Pipe() as pipe:
             Server(app, pipe).serve()
@@ -240,15 +240,7 @@ def serve(app: App) -> None:
         return
 
 
-def _raise_on_end_signals() -> None:
-    """Raise ``KeyboardInterrupt`` at the first signal, so that runs are ended and recorded."""
-    import signal
-
-    def end(_signal: int, _frame: object) -> None:
-        # A second signal must not interrupt what the first one began.
-        for number in END_SIGNALS:
-            signal.signal(number, lambda _signal, _frame: None)
-        raise KeyboardInterrupt
-
-    for number in END_SIGNALS:
-        signal.signal(number, end)
+def project_folder() -> str:
+    """Return the client's project folder: it may start its servers somewhere else."""
+    folder = os.environ.get("CLAUDE_PROJECT_DIR", "")
+    return folder if os.path.isdir(folder) else "."

@@ -13,6 +13,7 @@ from _signal import (  # type: ignore[import-not-found]
     SIGINT,
     SIGTERM,
     set_wakeup_fd,
+    signal,
 )
 from _thread import allocate_lock
 
@@ -139,3 +140,16 @@ class Pipe:
                     rest = rest[os.write(self._out, rest) :]
             except OSError:
                 self._is_closed = True
+
+
+def raise_on_end_signals() -> None:
+    """Raise ``KeyboardInterrupt`` at the first signal, so that runs are ended and recorded."""
+
+    def end(_signal: int, _frame: object) -> None:
+        # A second signal must not interrupt what the first one began.
+        for number in END_SIGNALS:
+            signal(number, lambda _signal, _frame: None)
+        raise KeyboardInterrupt
+
+    for number in END_SIGNALS:
+        signal(number, end)

@@ -9,8 +9,12 @@ Answers become part of a context too, so they say where the workflow is, not eve
 
 from __future__ import annotations
 
+from holdfast.answers import json
+from holdfast.core.briefing import place_of, quoted
+from holdfast.core.next_step import current_task, inner_phase, next_step
+from holdfast.core.workflow.lifecycle import pending
 from holdfast.errors import Refused
-from holdfast.mcp.schemas import schema_errors
+from holdfast.mcp.tools import schema_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,7 +190,7 @@ def call(keeper: Keeper, name: str, arguments: Fields) -> Fields:
 def changed(receipt: Receipt, **more: Json) -> Fields:
     """Return the answer to a call that changed something: where the workflow is now."""
     fields: Fields = {"ok": True, "position": _position(receipt), "seqs": list(receipt.seqs)}
-    return {**fields, **more, **_notes(receipt.notes)}
+    return json.with_notes({**fields, **more}, receipt.notes)
 
 
 def target(arguments: Fields) -> Fields:
@@ -205,10 +209,6 @@ def required(arguments: Fields, tool: str, *names: str) -> list[Json]:
 
 
 def _position(receipt: Receipt) -> Fields:
-    from holdfast.core.briefing import place_of, quoted
-    from holdfast.core.next_step import current_task, inner_phase, next_step
-    from holdfast.core.workflow.lifecycle import pending
-
     state = receipt.state
     values: Fields = {**state}
     names = ("id", "title", "status", "phase", "step", "branch")
@@ -230,10 +230,6 @@ def _position(receipt: Receipt) -> Fields:
     return fields
 
 
-def _notes(notes: list[str]) -> Fields:
-    return {"notes": list(notes)} if notes else {}
-
-
 def _start(keeper: Keeper, args: Fields) -> Fields:
     options = {name: args[name] for name in _START_OPTIONS if name in args}
     receipt = keeper.start(args["recipe"], args.get("subject"), **options, id=args.get("id"))
@@ -241,8 +237,6 @@ def _start(keeper: Keeper, args: Fields) -> Fields:
 
 
 def _status(keeper: Keeper, args: Fields) -> Fields:
-    from holdfast.answers import json
-
     if args.get("show") or "workflow" in args:
         receipt = keeper.show(workflow=args.get("workflow"))
         return {"ok": True, **json.workflow(receipt)}
@@ -313,7 +307,7 @@ def _note(keeper: Keeper, args: Fields) -> Fields:
     (text,) = required(args, "note", "text")
     if kind == "learning":
         receipt = keeper.remember(text, id=args.get("id"))
-        return {"ok": True, "seqs": list(receipt.seqs), **_notes(receipt.notes)}
+        return json.with_notes({"ok": True, "seqs": list(receipt.seqs)}, receipt.notes)
     method = keeper.remind if kind == "reminder" else keeper.require_reading
     return changed(method(text, **target(args)))
 

@@ -7,14 +7,14 @@ workspace meanwhile, so everything else is looked up for each call.
 
 from __future__ import annotations
 
-import os
-
+from holdfast.answers.json import workflow_view
+from holdfast.core import json_text
 from holdfast.core.briefing import quoted
 from holdfast.errors import Refused
 from holdfast.mcp import workflow_tools
 from holdfast.mcp.messages import BAD_PARAMS, NO_RESOURCE, ProtocolError
-from holdfast.mcp.results import tool_failure, tool_result
 from holdfast.mcp.server import App
+from holdfast.mcp.tools import tool_failure, tool_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,9 +128,6 @@ class WorkflowApp(App):
 
 
 def _read(keeper: Keeper, workflow: str, end: str) -> str:
-    from holdfast.answers.json import workflow_view
-    from holdfast.core import json_text
-
     if end == "/briefing":
         return keeper.briefing(workflow=workflow)
     if end == "/log":
@@ -141,9 +138,3 @@ def _read(keeper: Keeper, workflow: str, end: str) -> str:
 
 def _no_resource(uri: str, why: str) -> ProtocolError:
     return ProtocolError(NO_RESOURCE, f"Resource not found: {why}", {"uri": uri[:200]})
-
-
-def folder() -> str:
-    """Return the client's project folder: it may start its servers somewhere else."""
-    named = os.environ.get("CLAUDE_PROJECT_DIR", "")
-    return named if os.path.isdir(named) else "."
