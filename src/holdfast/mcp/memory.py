@@ -196,15 +196,13 @@ class MemoryApp(App):
 
     name = "memory-server"
     is_subscribable = True
+    tools = TOOLS
 
     def __init__(self, file: str | None, folder: str, wait_s: float | None = None) -> None:
         self._file = file
         self._folder = folder
         self._wait_s = wait_s
         self._graph: MemoryGraph | None = None
-
-    def tools(self) -> list[Fields]:
-        return list(TOOLS)
 
     def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
         tool = _BY_NAME.get(name)

@@ -17,7 +17,7 @@ from holdfast.mcp.stdio import MAX_LINE_BYTES, Pipe, TooLong, raise_on_end_signa
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from holdfast.core.types import Fields, Json
 
@@ -31,9 +31,9 @@ class App:
     name = ""
     instructions = ""
     is_subscribable = False
-
-    def tools(self) -> list[Fields]:
-        raise NotImplementedError
+    tools: Sequence[Fields] = ()
+    templates: Sequence[Fields] = ()
+    """Of the addresses of resources that are not all listed."""
 
     def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
         """Return a tool's result; ``None`` if it will be given to ``context`` later."""
@@ -41,9 +41,6 @@ class App:
 
     def resources(self) -> list[Fields]:
         raise NotImplementedError
-
-    def templates(self) -> list[Fields]:
-        return []
 
     def read(self, uri: str) -> list[Fields]:
         """Return the contents of a resource; raise ``ProtocolError`` if there is none."""
@@ -94,10 +91,10 @@ class Server:
             "initialize": self._initialize,
             "server/discover": self._discover,
             "ping": lambda _: {},
-            "tools/list": lambda _: {"tools": app.tools()},
+            "tools/list": lambda _: {"tools": app.tools},
             "tools/call": self._call,
             "resources/list": lambda _: {"resources": app.resources()},
-            "resources/templates/list": lambda _: {"resourceTemplates": app.templates()},
+            "resources/templates/list": lambda _: {"resourceTemplates": app.templates},
             "resources/read": lambda request: {"contents": app.read(request.text("uri"))},
         }
         if app.is_subscribable:
