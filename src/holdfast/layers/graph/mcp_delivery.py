@@ -9,7 +9,7 @@ is then left alone for five minutes.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from holdfast.core import json_text
 from holdfast.core import time as times
@@ -20,7 +20,7 @@ from holdfast.workspace import mcp_servers, trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from holdfast.core.types import Fields
@@ -126,8 +126,7 @@ def deliver(
     Raise ``Refused`` if a person did not approve the server.
     """
     server = _approved_server(source, name)
-    lock = source.disk.lock(f"{_path(source)}.lock", limit_s)
-    try:
+    with _locked(source, limit_s):
         position = ServerPosition(source, server)
         # Read before the streams: what is recorded meanwhile is delivered again the next time.
         head, head_hash = source.ledger.head()
@@ -153,8 +152,6 @@ def deliver(
                     source.note(RECOVERED)
                 position.why = ""
             position.save()
-    finally:
-        source.disk.close(lock)
     if position.why:
         source.note(WARNING)
         delivery.why = position.why
@@ -183,7 +180,11 @@ def call(
         try:
             return reach(server, source.workspace.root, limit_s, work)
         except mcp_client.Unreachable as error:
-            position = _save_failure(source, server, str(error), limit_s)
+            position.back_off(str(error))
+            # If nothing can be written, the next process tries again.
+            with suppress(OSError), _locked(source, limit_s):
+                position.marks = ServerPosition(source, server).marks
+                position.save()
     raise Fault(
         "graph_unavailable",
         f"{WARNING}: the server mcp:{name} failed: {position.why}",
@@ -191,24 +192,14 @@ def call(
     )
 
 
-def _save_failure(
-    source: LayerSource, server: ConfiguredServer, why: str, limit_s: float
-) -> ServerPosition:
-    """Record that a server failed. If nothing can be written, the next process tries again."""
+@contextmanager
+def _locked(source: LayerSource, limit_s: float) -> Iterator[None]:
+    """Let one process at a time deliver and record how far it came."""
+    lock = source.disk.lock(f"{_path(source)}.lock", limit_s)
     try:
-        lock = source.disk.lock(f"{_path(source)}.lock", limit_s)
-    except OSError:
-        lock = -1
-    try:
-        position = ServerPosition(source, server)
-        position.back_off(why)
-        if lock >= 0:
-            with suppress(OSError):
-                position.save()
+        yield
     finally:
-        if lock >= 0:
-            source.disk.close(lock)
-    return position
+        source.disk.close(lock)
 
 
 def apply_updates(

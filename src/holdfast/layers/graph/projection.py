@@ -60,11 +60,6 @@ _IN_THE_SLOT = (
 )
 _CHANGED = "seq > ? OR stream IN (?, ?) ORDER BY created_at, stream"
 _NEWEST = f"{ACTIVE} AND phase_total > 0 ORDER BY updated_at DESC, seq DESC LIMIT 1"
-_WORKFLOW_KEYS = (
-    "type: ", "phase: ", "phase_index: ", "started: ", "context: ", "status: ", "updated: ",
-)  # fmt: skip
-_INITIATIVE_KEYS = ("initiative: ", "milestone: ", "status: ", "progress: ", "updated: ")
-_INTERVIEW_KEYS = ("skill: ", "confidence: ", "dimensions: ", "questions_asked: ", "timestamp: ")
 _KIND_OF_EVENT = {
     "interview_recorded": "interview",
     "interview_skipped": "skip",
@@ -180,44 +175,40 @@ def slot_holder(workflows: Iterable[Stream]) -> Stream | None:
 
 
 def workflow_updates(
-    changed: list[Stream],
-    previous: Stream | None,
-    holder: Stream | None,
+    changed: list[Stream], previous: Stream | None, holder: Stream | None
 ) -> tuple[list[EntityUpdate], list[str]]:
     """Return the updates for workflows that changed, and the names of entities to remove.
 
     ``previous`` held the slot until now, and ``holder`` holds it from now on.
     """
-    by_id = {workflow.state["id"]: workflow for workflow in changed}
     previous_id = None if previous is None else previous.state["id"]
     holder_id = None if holder is None else holder.state["id"]
     has_moved = previous_id != holder_id
-    if has_moved:
-        for workflow in (previous, holder):
-            if workflow is not None:
-                by_id.setdefault(workflow.state["id"], workflow)
-    removed = [f"{SLOT}:{holder_id}"] if has_moved and holder_id is not None else []
+    moved = [previous, holder] if has_moved else []
+    by_id = {stream.state["id"]: stream for stream in (*changed, *moved) if stream is not None}
     updates = [
-        workflow_update(workflow.state, in_slot=key == holder_id) for key, workflow in by_id.items()
+        workflow_update(stream.state, in_slot=key == holder_id) for key, stream in by_id.items()
     ]
-    return updates, removed
+    return updates, [f"{SLOT}:{holder_id}"] if has_moved and holder_id is not None else []
 
 
 def workflow_update(state: Workflow, *, in_slot: bool) -> EntityUpdate:
     """Return the update for one workflow."""
-    values = {"type": state["recipe"]["name"].upper()}
-    if state["phases"]:
-        index = index_to_show(state["phase"], state["phases"])
-        values["phase"] = state["phases"][index]["name"]
-        values["phase_index"] = f"{index + 1}/{len(state['phases'])}"
-    values["started"] = state["created_at"]
-    values["context"] = state["title"] or state["subject"]
-    if not is_active(state):
-        ended = state.get("completed_at") if state["status"] == "completed" else None
-        values["status"] = f"{state['status']} at {ended or state['updated_at']}"
-    values["updated"] = state["updated_at"]
+    phases = state["phases"]
+    index = index_to_show(state["phase"], phases)
+    ended = state.get("completed_at") if state["status"] == "completed" else None
+    status = f"{state['status']} at {ended or state['updated_at']}"
+    values = {
+        "type": state["recipe"]["name"].upper(),
+        "phase": phases[index]["name"] if phases else None,
+        "phase_index": f"{index + 1}/{len(phases)}" if phases else None,
+        "started": state["created_at"],
+        "context": state["title"] or state["subject"],
+        "status": None if is_active(state) else status,
+        "updated": state["updated_at"],
+    }
     name = SLOT if in_slot else f"{SLOT}:{state['id']}"
-    return _current(name, "WorkflowState", _WORKFLOW_KEYS, values)
+    return _current(name, "WorkflowState", values)
 
 
 def event_updates(event: Event) -> list[EntityUpdate]:
@@ -252,7 +243,7 @@ def initiative_updates(state: Fields) -> tuple[list[EntityUpdate], list[str]]:
             "updated": initiative["updated_at"],
         }
         name = CHECKPOINT if key == current else f"{CHECKPOINT}:{key}"
-        updates.append(_current(name, "InitiativeCheckpoint", _INITIATIVE_KEYS, values))
+        updates.append(_current(name, "InitiativeCheckpoint", values))
     return updates, [f"{CHECKPOINT}:{current}"] if len(updates) > 1 else []
 
 
@@ -272,14 +263,15 @@ def merge_updates(updates: Iterable[EntityUpdate]) -> list[EntityUpdate]:
 def _entry(kind: str, entry: Fields) -> EntityUpdate:
     """Return the update for one entry of a log."""
     if kind == "interview":
+        confidence = entry.get("confidence")
         values = {
             "skill": entry["skill"],
-            "confidence": entry.get("confidence", "unknown"),
+            "confidence": "unknown" if confidence is None else confidence,
             "dimensions": json_text.dumps(entry.get("dimensions", {})),
             "questions_asked": entry.get("questions_asked", 0),
             "timestamp": entry.get("timestamp", "unknown"),
         }
-        return _current("interview-state", "InterviewState", _INTERVIEW_KEYS, values)
+        return _current("interview-state", "InterviewState", values)
     if kind == "learning":
         prefix = f"{entry['kind']}: " if entry.get("kind") else ""
         return _history("learnings", "Learnings", f"{prefix}{entry['text']}")
@@ -295,9 +287,10 @@ def _entry(kind: str, entry: Fields) -> EntityUpdate:
     return _history("delegation-log", "DelegationRecord", *lines)
 
 
-def _current(name: str, kind: str, keys: tuple[str, ...], values: Fields) -> EntityUpdate:
-    """Return an update that replaces the values of these keys."""
-    lines = [f"{key}: {value}" for key, value in values.items()]
+def _current(name: str, kind: str, values: Fields) -> EntityUpdate:
+    """Return an update that replaces the values of these keys; ``None`` is no value."""
+    keys = tuple(f"{key}: " for key in values)
+    lines = [f"{key}: {value}" for key, value in values.items() if value is not None]
     return {"name": name, "entityType": kind, "replaces": keys, "observations": lines}
 
 
