@@ -123,19 +123,17 @@ class WorkflowApp(App):
         if not uri.startswith(_URI) or not name or end not in _RESOURCES:
             raise _no_resource(uri, "there is no such address; see resources/templates/list")
         try:
-            text = _read(self._open(), name, end)
+            keeper = self._open()
+            if end == "/briefing":
+                text = keeper.briefing(workflow=name)
+            elif end == "/log":
+                text = json_text.dumps(keeper.log(workflow=name))
+            else:
+                receipt = keeper.show(workflow=name)
+                text = json_text.dumps(workflow_view(receipt.state, receipt.record))
         except Refused as refused:
             raise _no_resource(uri, refused.message) from None
         return [{"uri": uri, "mimeType": _RESOURCES[end][0], "text": text}]
-
-
-def _read(keeper: Keeper, workflow: str, end: str) -> str:
-    if end == "/briefing":
-        return keeper.briefing(workflow=workflow)
-    if end == "/log":
-        return json_text.dumps(keeper.log(workflow=workflow))
-    receipt = keeper.show(workflow=workflow)
-    return json_text.dumps(workflow_view(receipt.state, receipt.record))
 
 
 def _no_resource(uri: str, why: str) -> ProtocolError:

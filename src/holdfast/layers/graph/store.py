@@ -197,12 +197,13 @@ class GraphStore:
 
         ``ranked``: return those with all words of the query, the best match first.
         """
+        lower = folded(query)
+        words = (list(dict.fromkeys(lower.split())) if ranked else []) or [lower]
         with self.database.reading():
+            entities = self._entities(set.intersection(*map(self._containing, words)))
             if ranked:
-                sets = [self._containing(word) for word in _words(query)]
-                entities = _ranked(self._entities(set.intersection(*sets)), query)
-            else:
-                entities = self._entities(self._containing(folded(query)))
+                whole = " ".join(lower.split())
+                entities.sort(key=lambda entity: -_score(entity, whole, words))
             return self._with_relations(entities[:limit])
 
     def open_nodes(self, names: list[str]) -> Graph:
@@ -317,32 +318,18 @@ def _trigrams(lower: str) -> str | None:
     """Return the query for the index, ``None`` if the text is too short for it."""
     text = _indexed(lower)
     parts = dict.fromkeys(text[at : at + _TRIGRAM] for at in range(len(text) - _TRIGRAM + 1))
-    rarest = sorted(parts, key=_commonness)[:_MAX_TRIGRAMS]
-    return " ".join('"' + part.replace('"', '""') + '"' for part in rarest) or None
+    by_rarity = sorted(parts, key=lambda part: sum(map(_RARE_FIRST.find, part)))
+    rarest = [part.replace('"', '""') for part in by_rarity[:_MAX_TRIGRAMS]]
+    return " ".join(f'"{part}"' for part in rarest) or None
 
 
-def _commonness(part: str) -> int:
-    return sum(_RARE_FIRST.find(letter) + 1 for letter in part)
-
-
-def _words(query: str) -> list[str]:
-    """Return the folded words of a ranked search; a query of spaces is one word."""
-    return list(dict.fromkeys(folded(query).split())) or [folded(query)]
-
-
-def _ranked(entities: list[Entity], query: str) -> list[Entity]:
-    """Return the entities, the best match first; equal ones keep their order."""
-    whole = " ".join(folded(query).split())
-    parts = _words(query)
-    return sorted(entities, key=lambda entity: -_score(entity, whole, parts))
-
-
-def _score(entity: Entity, whole: str, parts: list[str]) -> float:
+def _score(entity: Entity, whole: str, words: list[str]) -> float:
+    """Return how well an entity matches the folded words of a query, and the query as a whole."""
     name, kind = folded(entity["name"]), folded(entity["entityType"])
     texts = [folded(text) for text in entity["observations"]]
     score = 100.0 * (name == whole) + 40.0 * name.startswith(whole) + 20.0 * (whole in name)
     score += 10.0 * (kind == whole) + 5.0 * any(whole in text for text in texts)
-    for part in parts:
-        hits = sum(part in text for text in texts)
-        score += 8.0 * (part in name) + 4.0 * (part in kind) + 3.0 * hits / (hits + 2)
+    for word in words:
+        hits = sum(word in text for text in texts)
+        score += 8.0 * (word in name) + 4.0 * (word in kind) + 3.0 * hits / (hits + 2)
     return score
