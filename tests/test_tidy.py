@@ -283,7 +283,7 @@ def is_declared(node):
 
 
 def test_every_function_and_class_is_named_somewhere_else():
-    """A name that stands only where it is defined is dead, unless it is declared a command or a tool."""
+    """A name that stands only where it is defined is dead, unless a decorator declares it."""
     own = [*MODULES, ROOT / "scripts" / "holdfast", *python_files("tools", "tests")]
     words = Counter(word for path in own for word in re.findall(r"\w+", text_of(path)))
     dead = [
