@@ -38,9 +38,9 @@ _TTL_MS = {
     "resources/templates/list": 3_600_000,
     "resources/read": 0,
 }
-"""How long a client may cache the answers of a method."""
+"""The time for which a client may cache the answers of a method."""
 EDGE_BYTES = 512
-"""How much of each end of a bad line is searched for its id."""
+"""The length of each end of a bad line in which its id is searched."""
 
 
 class ProtocolError(Exception):

@@ -38,7 +38,7 @@ _RESOURCES = {
 }
 """By the end of their addresses."""
 _MAX_LISTED = 50
-"""How many workflows are listed; the others have addresses too."""
+"""Workflows that are listed; the others have addresses too."""
 TEMPLATES: tuple[Fields, ...] = tuple(
     {
         "uriTemplate": f"{_URI}{{id}}{end}",

@@ -70,7 +70,7 @@ LOCK_WAIT_S = 10.0
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 """Of the files that a database consists of."""
 _MAX_VALUES = 500
-"""How many values one statement with ``IN`` gets."""
+"""Of one statement with ``IN``."""
 _DAMAGED = (_sqlite3.SQLITE_CORRUPT, _sqlite3.SQLITE_NOTADB, _sqlite3.SQLITE_FORMAT)
 _BUSY = (_sqlite3.SQLITE_BUSY, _sqlite3.SQLITE_LOCKED)
 _NOT_WRITABLE = (_sqlite3.SQLITE_READONLY, _sqlite3.SQLITE_PERM, _sqlite3.SQLITE_FULL)

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     Work = Callable[[mcp_client.RemoteGraph], Any]
     Reach = Callable[[ConfiguredServer, str, float, Work], Any]
 
-NAME = "graph-mcp.json"
+POSITION_FILE = "graph-mcp.json"
 LIMIT_S = 10.0
 BACK_OFF_MS = 5 * 60 * 1_000
 WARNING = "Memory MCP unavailable — operating in degraded mode (L1 only)"
 RECOVERED = "Memory MCP is available again: L1 state was synced to L3"
 _MAX_ENTITIES = 200
-"""How many entities are read at once."""
+"""Entities that are read at once."""
 _MAX_DIGITS = 15
 """A longer number is not a position in a ledger."""
 
@@ -61,7 +61,7 @@ class Delivery:
 
 
 class ServerPosition:
-    """How far one server is up to date, and whether it failed recently. Stored in a file."""
+    """The position up to which one server has the ledger, and its last failure. Kept in a file."""
 
     def __init__(self, source: LayerSource, server: ConfiguredServer) -> None:
         self._source = source
@@ -263,7 +263,7 @@ def _approved_server(source: LayerSource, name: str) -> ConfiguredServer:
 
 
 def _path(source: LayerSource) -> str:
-    return os.path.join(source.workspace.home, NAME)
+    return os.path.join(source.workspace.home, POSITION_FILE)
 
 
 def _parse(raw: bytes | None) -> Fields:

@@ -36,7 +36,7 @@ _TEXTS = {
 }
 """The fields of each kind of line that are one text."""
 _MAX_LISTED = 20
-"""How many bad lines are listed one by one."""
+"""Bad lines that are listed one by one."""
 _MAX_FILE_BYTES = 1 << 32
 _READ_ATTEMPTS = 40
 _READ_PAUSE_S = 0.05

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from holdfast.storage.ledger import Stream
 
     class EntityUpdate(TypedDict):
-        """What the graph should hold about one entity after some events.
+        """One entity as the graph should have it after some events.
 
         Observations that begin with one of ``replaces`` are replaced by ``observations``. If
         ``replaces`` is empty, ``observations`` are added.
@@ -89,7 +89,7 @@ _ESCALATION_OUTCOME = (
 
 
 class PendingChanges:
-    """What brings a graph up to date."""
+    """The updates and removals that bring a graph up to date."""
 
     __slots__ = ("holder", "removed", "updates")
 

@@ -47,15 +47,16 @@ if TYPE_CHECKING:
     from holdfast.workspace.location import Workspace
 
 UNAVAILABLE = "Auto-memory unavailable — learnings will not persist"
-NAME = "MEMORY.md"
-OFF = "off"
-_MAX_SETTINGS_BYTES = 1_000_000
+_NAME = "MEMORY.md"
+_OFF = "off"
+_STATE_FILE = "memory.json"
+"""What was written last; beside the ledger."""
+_LOCK_FILE = "memory.lock"
+_LOCK_WAIT_S = 5.0
 _LOCAL_SETTINGS = "settings.local.json"
+_MAX_SETTINGS_BYTES = 1_000_000
 _INDEX_VERSION_4 = b"\0\0\0\4"
 """Git's index with shortened paths, in which a path cannot be searched."""
-FILE = "memory.json"
-LOCK = "memory.lock"
-LOCK_WAIT_S = 5.0
 _MAX_ENDED = 20
 _MAX_FILE_BYTES = 4_000_000
 _MARK_LINES = 2
@@ -105,7 +106,7 @@ class Memory:
             path = self.path
             if path is None:
                 return False
-            lock = disk.lock(os.path.join(self._source.workspace.home, LOCK), LOCK_WAIT_S)
+            lock = disk.lock(os.path.join(self._source.workspace.home, _LOCK_FILE), _LOCK_WAIT_S)
             try:
                 return self._write(os.path.realpath(path))
             finally:
@@ -169,7 +170,7 @@ class Memory:
 
     @property
     def _state_path(self) -> str:
-        return os.path.join(self._source.workspace.home, FILE)
+        return os.path.join(self._source.workspace.home, _STATE_FILE)
 
     def _remembered(self, path: str) -> Fields:
         """Return what was written last; empty if it is unknown or was another file."""
@@ -228,7 +229,7 @@ def _texts(value: object) -> list[str]:
 def find_path(workspace: Workspace) -> str | None:
     """Return the absolute path, ``None`` if memory is switched off."""
     path = os.environ.get("HOLDFAST_MEMORY") or settings.load(workspace.root).memory()
-    if path == OFF:
+    if path == _OFF:
         return None
     if path:
         return os.path.abspath(os.path.join(workspace.root, os.path.expanduser(path)))
@@ -256,7 +257,7 @@ def _client_path(workspace: Workspace) -> str | None:
     real = os.path.realpath(main)
     slug = "".join([letter if letter.isascii() and letter.isalnum() else "-" for letter in real])
     name = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME") or slug
-    return os.path.join(own, "projects", name, "memory", NAME)
+    return os.path.join(own, "projects", name, "memory", _NAME)
 
 
 def _configured_path(folder: object, base: str, root: str | None) -> str | None:
@@ -267,7 +268,7 @@ def _configured_path(folder: object, base: str, root: str | None) -> str | None:
     """
     if not isinstance(folder, str) or not folder or "\0" in folder:
         return None
-    path = os.path.abspath(os.path.join(base, os.path.expanduser(folder), NAME))
+    path = os.path.abspath(os.path.join(base, os.path.expanduser(folder), _NAME))
     return path if root is None or is_inside(path, root) else None
 
 
