@@ -112,27 +112,26 @@ class Server:
             self._app.close()
 
     def _handle(self, line: bytes | TooLong) -> None:
+        request: Message | None = None
         try:
-            message = _parse(line)
+            request = _parse(line)
+            result = None if request is None else self._dispatch(request)
         except ProtocolError as error:
-            self._pipe.send(messages.error_response(error.id, error))
-            return
-        if message is None:
-            return
-        if not message.has_id:
-            self._take_notification(message)
-            return
-        try:
-            result = self._result(message)
-        except ProtocolError as error:
-            self._pipe.send(messages.error_response(message.id, error, message))
+            self._pipe.send(messages.error_response(error, request))
         except Exception as error:  # noqa: BLE001 - every request is answered
-            self._pipe.send(messages.error_response(message.id, _unexpected(error)))
+            fields = failure_fields(error)
+            message = f"{fields['message']}; {fields['hint']}"
+            bug = ProtocolError(messages.INTERNAL, message, fields)
+            self._pipe.send(messages.error_response(bug, request))
         else:
-            if result is not None:
-                self.answer(message, result)
+            if request is not None and result is not None:
+                self.answer(request, result)
 
-    def _result(self, request: Message) -> Fields | None:
+    def _dispatch(self, request: Message) -> Fields | None:
+        """Return the result of a request; ``None`` for a notification, or if it comes later."""
+        if not request.has_id:
+            self._take_notification(request)
+            return None
         request.check_version()
         method = self._methods.get(request.method)
         if method is None:
@@ -215,12 +214,6 @@ def _parse(line: bytes | TooLong) -> Message | None:
             id=messages.find_id(line.head, line.tail),
         )
     return messages.parse(line) if line.strip() else None
-
-
-def _unexpected(error: Exception) -> ProtocolError:
-    fields = failure_fields(error)
-    message = f"{fields['message']}; {fields['hint']}"
-    return ProtocolError(messages.INTERNAL, message, fields)
 
 
 def serve(app: App) -> None:
