@@ -179,7 +179,7 @@ class Session:
             return
         answer, self._answer = self._answer, None
         if self.store.has_news:
-            from holdfast.layers.memory.memory_file import Memory
+            from holdfast.layers.memory import Memory
 
             self._is_spreading = True
             try:

@@ -148,7 +148,7 @@ class Database:
             version = self._check_identity(connection)
         except Error as error:
             extended = getattr(error, "sqlite_errorcode", None)
-            if _code(error) not in _READ_ONLY and extended not in _NO_SHARED_MEMORY:
+            if result_code(error) not in _READ_ONLY and extended not in _NO_SHARED_MEMORY:
                 raise self._fault(error) from error
             return self._open_copy()
         if version >= SCHEMA_VERSION:
@@ -453,7 +453,7 @@ class Database:
             raise errors.symbolic_link("ledger", self.path)
         try:
             return _sqlite3.connect(
-                f"file:{_quoted(self.path)}?mode={mode}",
+                f"file:{uri_path(self.path)}?mode={mode}",
                 uri=True,
                 isolation_level=None,
                 timeout=self._wait_s,
@@ -547,7 +547,7 @@ class Database:
             is_current = self._is_current()  # While it is opened, its journal is not known yet.
         if not os.path.isdir(self.folder) or not is_current:
             return moved(self.folder)
-        code = _code(error)
+        code = result_code(error)
         if code in _DAMAGED or code == 0:  # 0: text that is no UTF-8
             return errors.damaged_ledger(self.path, str(error))
         if code in _BUSY:
@@ -703,14 +703,14 @@ def _schema() -> str:
     )
 
 
-def _quoted(path: str) -> str:
+def uri_path(path: str) -> str:
     """Escape a path for SQLite's URI."""
     for character in "%?#":
         path = path.replace(character, f"%{ord(character):02X}")
     return path
 
 
-def _code(error: Exception) -> int:
+def result_code(error: Exception) -> int:
     """Return SQLite's primary result code."""
     code: int = getattr(error, "sqlite_errorcode", None) or 0
     return code & 0xFF
