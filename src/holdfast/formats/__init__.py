@@ -291,3 +291,8 @@ def log_of(kind: str) -> LogAggregate:
 def aggregate_of(stream: str) -> Aggregate:
     """Return the aggregate that a stream belongs to."""
     return log_of(stream[len(_MARK) :]) if stream.startswith(_MARK) else _WORKFLOWS
+
+
+def evolve(stream: str, state: State | None, event: Event) -> State:
+    """Return the state of a stream after one more event."""
+    return aggregate_of(stream).evolve(state, event)
