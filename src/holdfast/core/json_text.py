@@ -83,9 +83,6 @@ class _Context:
     parse_int = staticmethod(_integer)
     parse_constant = staticmethod(_constant)
 
-    def __init__(self) -> None:
-        self.memo: dict[str, str] = {}
-
 
 class _StrictContext(_Context):
     object_pairs_hook = staticmethod(_unique)

@@ -269,13 +269,8 @@ TASK: Checks = {
 
 
 def renamed(entry: Json, names: Mapping[str, str]) -> Json:
-    """Return the entry with its keys renamed in both directions, so that no key hides another."""
+    """Return the entry with its keys renamed."""
     return {names.get(key, key): value for key, value in entry.items()}
-
-
-def both_ways(**names: str) -> dict[str, str]:
-    """Return a renaming that is its own inverse."""
-    return {**names, **{theirs: ours for ours, theirs in names.items()}}
 
 
 def phases(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) -> list[Phase]:

@@ -24,7 +24,11 @@ _SHOWN = schema.EVERYWHERE | {
     "cycle", "phases", "tasks", "gates", "context", "tests", "files", "history", "history_earlier",
 }  # fmt: skip
 _NESTED = ("_schema", "workflow", "state_machine")
-_TASK = schema.both_ways(id="index", commit="commit_sha", phases="tdd_phases")
+_TASK = {
+    "id": "index", "commit": "commit_sha", "phases": "tdd_phases",
+    "index": "id", "commit_sha": "commit", "tdd_phases": "phases",
+}  # fmt: skip
+"""The names of a task's fields, in both directions, so that no key hides another."""
 _shown_tasks = Memo(lambda task: schema.renamed(task, _TASK))
 _SUBJECT, _TITLE = "feature_file", "feature_title"
 """The keys of subject and title in the context, unless the recipe has another for the subject."""

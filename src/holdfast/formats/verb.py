@@ -22,7 +22,11 @@ _SHOWN = schema.EVERYWHERE | {
     "violations",
 }  # fmt: skip
 _NESTED = ("enforcement",)
-_PHASE = schema.both_ways(started_at="startedAt", completed_at="completedAt")
+_PHASE = {
+    "started_at": "startedAt", "completed_at": "completedAt",
+    "startedAt": "started_at", "completedAt": "completed_at",
+}  # fmt: skip
+"""The names of a phase's fields, in both directions, so that no key hides another."""
 
 
 def path(_workflow_id: str, _created_at: str) -> str:
