@@ -1,4 +1,4 @@
-"""What the sources about an initiative state (its record, pages, the graph), and which is right.
+"""Sources about an initiative (its record, pages, the graph): what each states, and who is right.
 
 The newest is. If the times do not decide (one is missing or in the future, or two are equal), the
 source that agrees with the graph is right, else the first one.
@@ -22,7 +22,7 @@ APART_MS = 5 * 60 * 1_000
 
 
 class Source:
-    """What one source states. A value that it does not state is ``None`` and never disagrees."""
+    """One source. A value that it does not state is ``None`` and never disagrees."""
 
     __slots__ = ("at", "initiative", "milestone", "name", "place", "progress", "status")
 
@@ -73,20 +73,19 @@ def _apart(value: str | None, other: str | None) -> bool:
 class Verdict:
     """The right source, the stale ones, and a warning if the last update is long ago."""
 
-    __slots__ = ("asked", "authoritative", "stale", "warning")
+    __slots__ = ("authoritative", "compared", "stale", "warning")
 
     def __init__(
-        self, authoritative: Source, stale: list[Source], warning: str | None, asked: list[Source]
+        self,
+        authoritative: Source,
+        stale: list[Source],
+        warning: str | None,
+        compared: list[Source],
     ) -> None:
         self.authoritative = authoritative
         self.stale = stale
         self.warning = warning
-        self.asked = asked
-        """All sources that were compared."""
-
-    @property
-    def said(self) -> str:
-        return correction_text(self.stale, self.authoritative)
+        self.compared = compared
 
 
 def correction_text(stale: Sequence[Source], authoritative: Source) -> str:

@@ -194,8 +194,8 @@ def turn_of(state: Workflow) -> tuple[Task | None, str]:
 
 def current_unit(state: Workflow) -> Task | None:
     """Return the unit that is due, else the first that waits for a person."""
-    held = [task for task in state["tasks"] if task["status"] in STUCK]
-    return turn_of(state)[0] or next(iter(held), None)
+    waiting = [task for task in state["tasks"] if task["status"] in STUCK]
+    return turn_of(state)[0] or next(iter(waiting), None)
 
 
 def stuck_units(state: Workflow) -> dict[str, str]:

@@ -130,7 +130,7 @@ def has_completed_copy(state: Workflow, root: str) -> bool:
 
 
 class Aggregate:
-    """What a stream of events makes, and its record."""
+    """A kind of stream: how its events make a state, and the state a record."""
 
     kind: str
     blank: Callable[[], State]

@@ -1,4 +1,4 @@
-"""What the documents of all formats have in common, whoever edited them.
+"""The common ground of all formats: fields, leftover state, and the position in a document.
 
 *Fields.* A document is read through the functions below alone. A value of the wrong type, or a word
 outside its vocabulary, raises ``Invalid`` with its path in the document; no other exception is

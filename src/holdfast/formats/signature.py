@@ -1,4 +1,4 @@
-"""What makes a JSON document a record: the ``_holdfast`` object at its end.
+"""The signature of a record: the ``_holdfast`` object at the end of its JSON document.
 
 ``ledger``, ``seq`` and ``hash`` name the event that the record shows. ``rest`` is the state that
 the format cannot express. ``digest`` covers the text of the record without the digest itself: an

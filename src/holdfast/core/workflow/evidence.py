@@ -1,4 +1,4 @@
-"""What a workflow keeps beside its position: evidence and notes.
+"""Evidence and notes: all that a workflow has besides its position.
 
 Evidence: gates, violations, test runs and touched files. Notes, which survive a compaction:
 required reading, reminders, lessons, context.
