@@ -15,9 +15,7 @@ from _operator import is_ as _is
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
+    from typing import Any
 
 MAX_DEPTH = 64
 MAX_DIGITS = 64
@@ -80,11 +78,13 @@ class _Context:
     object_hook = None
     object_pairs_hook: object = None
     parse_float = staticmethod(_number)
-    parse_int = staticmethod(_integer)
+    parse_int: object = int
+    """For this very type, the scanner makes numbers without a call."""
     parse_constant = staticmethod(_constant)
 
 
 class _StrictContext(_Context):
+    parse_int = staticmethod(_integer)
     object_pairs_hook = staticmethod(_unique)
 
 
@@ -143,6 +143,8 @@ def _explained(text: str) -> BadJson:
         JSONDecoder().decode(text)
     except JSONDecodeError as error:
         return BadJson(error.msg[:1].lower() + error.msg[1:], error.lineno)
+    except ValueError:
+        loads(text, strict=True)  # raises BadJson for the integer that is too long for Python
     return BadJson("it is not JSON")
 
 
