@@ -50,6 +50,8 @@ TASK_STATUSES = (
     "pending", "in_progress", "confirming", "verifying", "completed", "blocked", "timeout",
 )  # fmt: skip
 MAX_PHASES = 1_000
+MAX_COUNT = 2**63 - 1
+"""The largest integer that a column of the ledger can have."""
 
 REST_PATH: Path = ["_holdfast", "rest"]
 """The path of the state that a document cannot express."""
@@ -156,6 +158,8 @@ def count(doc: Fields, key: str, path: Path, default: Json = REQUIRED) -> Json:
     value = _typed(doc, key, path, default, int)
     if value is not default and value < 0:
         raise Invalid([*path, key], "must not be negative")
+    if value is not default and value > MAX_COUNT:
+        raise Invalid([*path, key], f"must be {MAX_COUNT:,} at most")
     return value
 
 
