@@ -261,7 +261,7 @@ def _ordered(units: dict[str, Fields], rest: Fields) -> dict[str, Fields]:
 
 
 def _task(name: str, unit: Fields, hidden: Fields, units_key: str) -> Fields:
-    schema.check_entry(unit, [units_key, name], _UNIT)
+    schema.check_known_fields(unit, [units_key, name], _UNIT)
     schema.text(hidden, "description", [*REST_PATH, "units", name], "")
     task_id = schema.label(hidden, "id", [*REST_PATH, "units", name], name)
     if not name or str(unit.get("id", name)) != name or str(task_id) != name:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from holdfast.core import json_text
 from holdfast.core.record_formats import FORMATS
+from holdfast.formats import WORKFLOW
 from holdfast.formats.schema import Invalid, is_safe
 
 TYPE_CHECKING = False
@@ -59,7 +60,7 @@ def _replay(
 
 def _has_valid_fields(aggregate: Aggregate, event: Event) -> bool:
     """Return whether the fields of an event have the types that their names have in workflows."""
-    if aggregate.kind != "workflow" or not event["type"].startswith(_OWN_EVENTS):
+    if aggregate.kind != WORKFLOW or not event["type"].startswith(_OWN_EVENTS):
         return True
     return all(isinstance(event["data"][k], _KINDS[k]) for k in event["data"] if k in _KINDS)
 
@@ -76,7 +77,7 @@ def flaw(aggregate: Aggregate, state: State) -> str | None:
 
 def _flaw(aggregate: Aggregate, state: State) -> str | None:
     origin: Origin = {"at": "", "path": "", "worktree": "", "recipe": lambda _: None}
-    if aggregate.kind == "workflow":
+    if aggregate.kind == WORKFLOW:
         paths = (state["record"], state["worktree"])
         if not is_safe(state["id"]) or not all(isinstance(path, str) for path in paths):
             return "it has no name, or no place"

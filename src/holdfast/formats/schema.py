@@ -235,10 +235,10 @@ def check_fields(entry: Fields, entry_path: Path, checks: Checks) -> Fields:
     return entry
 
 
-def check_entry(
+def check_known_fields(
     entry: Fields, entry_path: Path, checks: Checks, names: Mapping[str, str] = SAME
 ) -> None:
-    """Check the known fields of an entry."""
+    """Raise ``Invalid`` unless the fields that an entry has pass their check."""
     for key in entry:
         check = checks.get(names.get(key, key))
         if check is not None:
@@ -284,7 +284,7 @@ def phases(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) -
     for position, entry in enumerate(rows(doc, key, path)):
         entry_path: Path = [*path, key, position]
         name = named(entry, "name", entry_path)
-        check_entry(entry, entry_path, PHASE, names)
+        check_known_fields(entry, entry_path, PHASE, names)
         if name in seen:
             raise Invalid([*entry_path, "name"], "is the name of an earlier phase")
         seen.add(name)
@@ -303,7 +303,7 @@ def tasks(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) ->
     for position, entry in enumerate(rows(doc, key, path)):
         entry_path: Path = [*path, key, position]
         task_id = label(entry, own, entry_path, position + 1)
-        check_entry(entry, entry_path, TASK, names)
+        check_known_fields(entry, entry_path, TASK, names)
         if str(task_id) in seen:
             raise Invalid([*entry_path, own], "is that of an earlier task")
         seen.add(str(task_id))
