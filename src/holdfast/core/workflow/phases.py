@@ -104,6 +104,12 @@ def _field_events(name: str, fields: Fields) -> list[Draft]:
     return drafts
 
 
+def _event_with_fields(event_type: str, data: Fields, fields: Fields) -> Decision:
+    """Return an event of a phase and those of its new fields, or a refusal of the fields."""
+    drafts: list[Draft] = [{"type": event_type, "data": data}]
+    return _bad_fields(fields) or [*drafts, *_field_events(data["phase"], fields)]
+
+
 @evolves("phase_noted", "test_written", "failure_confirmed")
 def _with_fields(state: Workflow, data: Fields, _at: str) -> Workflow:
     return with_phase(state, data["phase"], data["fields"])
@@ -273,12 +279,11 @@ def block(state: Workflow, args: Fields) -> Decision:
     fields = dict(args.get("fields", {}))
     reason = fields.pop("reason", None)
     data: Fields = {"phase": phase["name"]}
-    refusal = _bad_fields(fields)
     if reason is not None:
         data["reason"] = str(reason)
-        refusal = refusal or bad_text("reason", data["reason"])
-    drafts: list[Draft] = [{"type": "phase_blocked", "data": data}]
-    return refusal or [*drafts, *_field_events(phase["name"], fields)]
+        if refusal := _bad_fields(fields) or bad_text("reason", data["reason"]):
+            return refusal
+    return _event_with_fields("phase_blocked", data, fields)
 
 
 @evolves("phase_blocked")
@@ -299,8 +304,7 @@ def unblock(state: Workflow, args: Fields) -> Decision:
             f"phase unblock: {name} of {state['id']} is {phase['status']}, not blocked",
             f"holdfast show {state['id']}",
         )
-    drafts: list[Draft] = [{"type": "phase_unblocked", "data": {"phase": name}}]
-    return _bad_fields(fields) or [*drafts, *_field_events(name, fields)]
+    return _event_with_fields("phase_unblocked", {"phase": name}, fields)
 
 
 @evolves("phase_unblocked")
@@ -319,8 +323,7 @@ def approve(state: Workflow, args: Fields) -> Decision:
         return Refusal(
             "already", f"phase approve: {name} of {state['id']} is approved", "holdfast advance"
         )
-    drafts: list[Draft] = [{"type": "phase_approved", "data": {"phase": name}}]
-    return _bad_fields(fields) or [*drafts, *_field_events(name, fields)]
+    return _event_with_fields("phase_approved", {"phase": name}, fields)
 
 
 @evolves("phase_approved")
