@@ -72,6 +72,8 @@ class Agent:
             except Refused as refused:
                 heard = f"refused {refused.code}"
             except HoldfastError as fault:
+                # The ledger's own rules never have to stop what a command does twice.
+                must("constraint" not in fault.message, fault.message)
                 heard = fault.code
             except OSError as error:
                 heard = f"system {error.errno}"

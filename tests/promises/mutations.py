@@ -102,6 +102,16 @@ def _sorted_by_time(original):
     )
 
 
+def _state_as_stored(_original):
+    def state_of(_self, row):
+        from holdfast.core.json_text import loads
+        from holdfast.storage.ledger import stored_state
+
+        return loads(stored_state(row)[1])
+
+    return state_of
+
+
 def _unchecked(_original):
     def checked(row):
         from holdfast.storage.event_codec import event_of
@@ -136,6 +146,18 @@ MUTATIONS = [
         whole=True,
     ),
     Mutation(
+        1, "every record counts as put in place", "holdfast.storage.ledger:Ledger.is_settled",
+        answer(True),
+        "tests/keeper/test_settled.py"
+        "::test_without_a_valid_mark_the_last_record_is_looked_at[of an earlier event]",
+    ),
+    Mutation(
+        2, "a mark outlives a power cut", "holdfast.storage.ledger:Ledger._settled_mark",
+        lambda original: lambda self: original(self).partition("-")[0],
+        "tests/keeper/test_settled.py"
+        "::test_without_a_valid_mark_the_last_record_is_looked_at[of another boot]",
+    ),
+    Mutation(
         2, "synchronous=OFF", "holdfast.storage.database:Database._for_writing", open_unsynced,
         f"{_CUT}test_what_was_acknowledged_is_there_after_a_cut_at_any_moment[dev-0]",
     ),
@@ -165,6 +187,17 @@ MUTATIONS = [
     Mutation(
         4, "no hash check", "holdfast.storage.event_codec:checked",
         _unchecked, "tests/promises/test_p04_forged.py", whole=True,
+    ),
+    Mutation(
+        4, "no digest of a state", "holdfast.storage.ledger:is_whole", answer(True),
+        "tests/keeper/test_settled.py"
+        "::test_a_state_that_is_not_what_was_written_is_not_continued",
+    ),
+    Mutation(
+        4, "a state without its last events", "holdfast.storage.ledger:Ledger._state_of",
+        _state_as_stored,
+        "tests/keeper/test_settled.py"
+        "::test_a_stored_state_and_the_events_after_it_are_the_state",
     ),
     Mutation(
         5, "swallow the error", "holdfast.storage.database:Database.commit",
