@@ -72,7 +72,7 @@ def _offered(store: Store, state: Workflow) -> list[Lesson]:
         folder = os.path.join(top, name)
         text = "" if os.path.islink(folder) else read_page(store.disk, folder, GUARDRAILS)
         if text:
-            from holdfast.loops.page_reader import read_brief, read_guardrails
+            from holdfast.loops.page_model import read_brief, read_guardrails
 
             learned = read_guardrails(text)
             domain = read_brief(read_page(store.disk, folder, "brief.md"))["domain"]

@@ -130,7 +130,7 @@ def _check_folder(store: Store, slug: str) -> None:
     folder = os.path.join(store.workspace.root, HOME, slug)
     brief = page_files.read_page(store.disk, folder, "brief.md")
     if brief:
-        from holdfast.loops.page_reader import read_brief
+        from holdfast.loops.page_model import read_brief
 
         created = read_brief(brief)["created"]
         if created and created in _creation_times(store, slug):

@@ -123,7 +123,7 @@ class _EditReader:
             return None
         if self._folder.memory.knows(text):
             return text
-        from holdfast.loops.page_reader import read_units
+        from holdfast.loops.page_model import read_units
 
         units, complaints = read_units(text, self._folder.mode)
         if complaints:
@@ -215,7 +215,7 @@ class _EditReader:
         text = self._folder.read(GUARDRAILS)
         if text in ("", pages.render_guardrails(self._doer.state)):
             return
-        from holdfast.loops.page_reader import read_guardrails
+        from holdfast.loops.page_model import read_guardrails
 
         for lesson in read_guardrails(text):
             fields = {key: lesson[key] for key in ("name", *pages.LESSON_FIELDS) if lesson.get(key)}

@@ -263,7 +263,7 @@ class LoopFolder:
 
     def remembered_units(self) -> dict[str, Fields]:
         """Return the units of the page as it was last written, by their ids."""
-        from holdfast.loops.page_reader import read_units
+        from holdfast.loops.page_model import read_units
 
         text = self.memory.fields.get("units")
         units, _ = read_units(text if isinstance(text, str) else "", self.mode)
@@ -352,7 +352,7 @@ def _patch_context(text: str, state: Workflow, own_digest: str | None) -> PageTe
 def _patch_units(text: str, state: Workflow, seen: str | None, before: Workflow | None) -> PageText:
     if not text or (before is not None and text == pages.render_units(before)):
         return pages.render_units(state), True
-    from holdfast.loops.page_patcher import patch_units
+    from holdfast.loops.page_model import patch_units
 
     is_seen = text == seen
     return patch_units(text, state, keep_values=not is_seen), is_seen
@@ -362,6 +362,6 @@ def _patch_guardrails(text: str, state: Workflow) -> PageText:
     page = pages.render_guardrails(state)
     if text in ("", page):
         return page, True
-    from holdfast.loops.page_patcher import patch_guardrails
+    from holdfast.loops.page_model import patch_guardrails
 
     return patch_guardrails(text, state), True

@@ -1,7 +1,7 @@
 """Render the pages of a loop from its state: brief, context, units and guardrails.
 
-The pages are shared documents: rendered once, then patched by ``page_patcher``. No Markdown parser
-is needed here. ``markdown_text`` encodes stored text so that it reads the same again.
+The pages are shared documents: rendered once, then patched by ``page_model``. No Markdown parser is
+needed here. ``markdown_text`` encodes stored text so that it reads the same again.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ BULLETS = {
     "verify": "Verify",
 }
 """The labels of a unit's bullets, in their order."""
+READ_BULLETS = ("criteria", "files", "output", "max_iterations", "depends", "model")
+"""The command that verifies a unit is shown and not read: a page does not decide what is run."""
 LESSON_FIELDS = ("when", "problem", "solution", "learned")
 MAX_CONTEXT_WORDS = 200
 """``context.md`` has fewer words than this."""
@@ -123,12 +125,14 @@ def render_guardrails(state: Workflow) -> str:
 def render_lesson(lesson: Fields) -> str:
     """Render one lesson as a section."""
     lines = [f"## {encode_heading(str(lesson.get('name', '')))}"]
-    lines += [
-        f"- **{key.capitalize()}**: {encode_after_key(str(lesson[key]), 2)}"
-        for key in LESSON_FIELDS
-        if lesson.get(key) is not None
-    ]
+    for key, value in lesson_content(lesson).items():
+        lines.append(f"- **{key.capitalize()}**: {encode_after_key(value, 2)}")
     return "\n".join(lines) + "\n"
+
+
+def lesson_content(lesson: Fields) -> dict[str, str]:
+    """Return the fields of a lesson that make it the same under any name."""
+    return {key: str(lesson[key]) for key in LESSON_FIELDS if lesson.get(key) is not None}
 
 
 def render_units(state: Workflow) -> str:

@@ -16,6 +16,7 @@ from holdfast.loops.markdown_text import (
     encode_after_key,
     encode_heading,
     encode_line,
+    sections_of,
 )
 
 TYPE_CHECKING = False
@@ -143,17 +144,12 @@ def _entry_fields(kind: str, data: Fields) -> dict[str, Json]:
 def read_entries(text: str) -> list[Entry]:
     """Return the entries of a log. Headings in code, quotes and comments do not count."""
     lines = split_lines(text)
-    blocks = outline(text)
-    heads = [i for i, b in enumerate(blocks) if b.kind == "heading" and b.depth <= 2]
     entries: list[Entry] = []
-    for head, following in zip(heads, [*heads, len(blocks)][1:], strict=True):
-        match = _HEADING.fullmatch(blocks[head].text)
-        if match is None or blocks[head].depth != 2:
-            continue
-        first = blocks[head].first
-        end = blocks[following].first if following < len(blocks) else len(lines)
-        fields = _read_fields(lines, blocks[head + 1 : following])
-        entries.append(Entry(match, first + 1, "".join(lines[first:end]), fields))
+    for heading, end, blocks in sections_of(outline(text), len(lines)):
+        match = _HEADING.fullmatch(heading.text)
+        if match is not None:
+            raw = "".join(lines[heading.first : end])
+            entries.append(Entry(match, heading.first + 1, raw, _read_fields(lines, blocks)))
     return entries
 
 

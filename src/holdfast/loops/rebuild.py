@@ -23,8 +23,8 @@ from holdfast.formats import loop as record_format
 from holdfast.formats.schema import Invalid
 from holdfast.formats.signature import SignedRecord
 from holdfast.keeper.loop_folder import HOME, PROGRESS
-from holdfast.loops import page_files, page_reader, progress_log
-from holdfast.loops.pages import mode_of, units_page
+from holdfast.loops import page_files, page_model, progress_log
+from holdfast.loops.pages import READ_BULLETS, mode_of, units_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _read_pages(
             f"loop rebuild: {HOME}/{slug} has neither units nor a log",
             "holdfast loop status",
         )
-    brief = page_reader.read_brief(texts["brief.md"])
+    brief = page_model.read_brief(texts["brief.md"])
     if not mode and brief["mode"] in _MODES:
         mode = brief["mode"]
     if not mode:
@@ -243,9 +243,9 @@ def rebuild_record(
     has_commit: Callable[[str], bool],
 ) -> tuple[Fields, list[str]]:
     """Return the content of ``state.json`` that the pages describe, and where they disagree."""
-    about = page_reader.read_brief(brief)
-    planned, complaints = page_reader.read_units(units, mode)
-    created = next(filter(_is_time, (about["created"], page_reader.read_created(units))), "")
+    about = page_model.read_brief(brief)
+    planned, complaints = page_model.read_units(units, mode)
+    created = next(filter(_is_time, (about["created"], page_model.read_created(units))), "")
     replay = _LogReplay(slug, mode, created, planned, has_commit)
     replay.notes += [f"{units_page(mode)}: {complaint}" for complaint in complaints]
     if about["mode"] and about["mode"] != mode:
@@ -255,7 +255,7 @@ def rebuild_record(
     for entry in _by_time(progress_log.without_cut_entries(progress_log.read_entries(progress))):
         replay.apply(entry)
     replay.compare_boxes()
-    for lesson in page_reader.read_guardrails(guardrails):
+    for lesson in page_model.read_guardrails(guardrails):
         replay.check_lesson(lesson)
     return replay.document(about), replay.notes
 
@@ -323,7 +323,7 @@ class _LogReplay:
     def _find_or_add(self, entry: Entry, name: str) -> Task | None:
         """Return the unit of an entry. One that is on no page is added: its work was done."""
         task = self._tasks.get(name)
-        if task is None and page_reader.is_unit_name(name):
+        if task is None and page_model.is_unit_name(name):
             self._note(entry, f"{name} is not planned in {units_page(self._mode)}")
             return self._add(name, "")
         if task is None:
@@ -333,7 +333,7 @@ class _LogReplay:
     def _add(self, name: str, description: str) -> Task:
         unit = self._planned.get(name, {})
         fields: Json = {"id": name, "description": description, "status": "pending"}
-        fields |= {key: unit[key] for key in page_reader.READ_BULLETS if unit.get(key)}
+        fields |= {key: unit[key] for key in READ_BULLETS if unit.get(key)}
         task: Task = fields
         self._tasks[name] = task
         return task
