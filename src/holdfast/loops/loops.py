@@ -15,7 +15,7 @@ from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.keeper import overview, plain, start
 from holdfast.keeper.loop_folder import HOME
 from holdfast.keeper.session import Receipt
-from holdfast.loops import archive, lessons, new_loop, page_edits, page_files
+from holdfast.loops import archive, lessons, new_loop, page_files
 from holdfast.loops.new_loop import check_slug
 from holdfast.storage.ledger import ACTIVE
 
@@ -268,7 +268,7 @@ class Loops:
     def _look(self, stream: str) -> Workflow:
         state = self._session.look(stream)
         _check_is_loop(state)
-        return page_edits.preview(self._store, state) if is_active(state) else state
+        return page_files.preview(self._store, state) if is_active(state) else state
 
     # Driving and ending
 
@@ -349,7 +349,7 @@ class Loops:
         """Take in the edits of an active loop; return its page of units if all was taken in."""
         state: Workflow = tx.state(stream)
         is_open = is_active(state) and state["recipe"]["format"] == "loop"
-        return page_edits.take_in(tx, stream) if is_open else None
+        return page_files.take_in(tx, stream) if is_open else None
 
     def _with_notes(self, receipt: Receipt) -> Receipt:
         """Add the notes of the session to a receipt, in the list that the commit adds to."""

@@ -10,7 +10,7 @@ import os
 import time
 from errno import EINVAL, EISDIR
 
-from holdfast.errors import Fault
+from holdfast.errors import Fault, Refused
 from holdfast.system.disk import FOLDER, ODD
 
 TYPE_CHECKING = False
@@ -58,6 +58,40 @@ def settle(
         # Another program saved the file since it was read: start again from its content.
         expected, after = after, prepare(replaced)
     raise _busy(path)
+
+
+def update(
+    disk: Disk,
+    path: str,
+    patch: Prepare,
+    name: str,
+    note: Callable[[str], None],
+    pause: Pause = time.sleep,
+    observe: Callable[[bytes | None, bytes | None], None] = lambda _before, _after: None,
+) -> None:
+    """Patch a file by ``settle``, unless it needs no patch; first clear up after a killed run.
+
+    Content that the killed run left is Holdfast's own if the patch makes the same of it and of the
+    file; else it is kept, with a note that calls the file ``name``. ``observe`` gets the content and
+    the new content before each attempt to write.
+    """
+
+    def is_own(spare: bytes) -> bool:
+        try:
+            return patch(spare) == patch(disk.read(path))
+        except Refused:
+            return False
+
+    def prepare(before: bytes | None) -> bytes | None:
+        after = patch(before)
+        observe(before, after)
+        return after
+
+    for kept in clear_spares(disk, path, is_own):
+        note(f"what a killed command left beside {name} is kept as {os.path.basename(kept)}")
+    before = disk.read(path)
+    if before is None or before in (FOLDER, ODD) or patch(before) != before:
+        settle(disk, path, prepare, pause)
 
 
 def _read_when_closed(disk: Disk, path: str, pause: Pause) -> bytes | None:
