@@ -6,17 +6,20 @@ then carries out its command, then patches the pages.
 
 from __future__ import annotations
 
+import os
+
+from holdfast import formats
 from holdfast.adopt import unknown_records
 from holdfast.core import loop_turn, selection
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import units
-from holdfast.core.workflow.state import find_task, is_active
+from holdfast.core.workflow import OPENING, units
+from holdfast.core.workflow.state import find_task, is_active, unit_mark
 from holdfast.errors import Fault, HoldfastError, Refused
+from holdfast.formats.aggregates import aggregate_of
 from holdfast.keeper import overview, plain, start
-from holdfast.keeper.loop_folder import HOME
+from holdfast.keeper.loop_folder import HOME, PROGRESS, RECORD
 from holdfast.keeper.session import Receipt
-from holdfast.loops import archive, lessons, new_loop, page_files
-from holdfast.loops.new_loop import check_slug
+from holdfast.loops import archive, page_files, pages, progress_log
 from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
@@ -25,9 +28,12 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields, Task, Workflow
     from holdfast.keeper import Keeper
+    from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
 MODES = ("development", "knowledge")
+_MAX_SLUG_LENGTH = 60
+_SLUG_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
 class Loops:
@@ -57,7 +63,7 @@ class Loops:
 
         With ``inherit``, it gets the lessons of archived loops that match.
         """
-        check_slug(slug)
+        _check_slug(slug)
         if mode not in MODES:
             raise Refused(
                 "invalid",
@@ -69,7 +75,7 @@ class Loops:
             "constraints": list(constraints), "notes": notes,
         }  # fmt: skip
         context = {key: value for key, value in fields.items() if value}
-        new_loop.check_context(slug, task or slug, context)
+        _check_context(slug, task or slug, context)
         request = start.Request(
             recipe=f"loop-{mode}", subject=slug, title=task or slug, tasks=[], phases=[],
             reading=[], reminders=[], context=plain(context), branch=None, ttl=None,
@@ -81,9 +87,9 @@ class Loops:
             with self._session.transaction() as tx:
                 receipt = self._session.repeat(tx, id, slug)
                 if receipt is None:
-                    new_loop.make_room(tx, slug, mode)
+                    _make_room(tx, slug, mode)
                     receipt = start.carry_out(self._session, tx, plan, replace=False, id=id)
-                lessons.inherit_lessons(tx, receipt, inherit=inherit)
+                archive.inherit_lessons(tx, receipt, inherit=inherit)
                 return self._update_pages(tx, receipt)
         except Fault as fault:
             if receipt is None:
@@ -109,8 +115,7 @@ class Loops:
         """Plan a unit such as ``T1: title``, or change its plan."""
 
         def args(state: Workflow) -> Fields:
-            is_knowledge = state["recipe"].get("mode") == "knowledge"
-            name, title = new_loop.parse_unit(unit, "R" if is_knowledge else "T")
+            name, title = _parse_unit(unit, unit_mark(state["recipe"]))
             return {
                 "task": name, "description": title or None, "criteria": criteria,
                 "files": list(files) or None, "max_iterations": max,
@@ -170,14 +175,14 @@ class Loops:
         slug: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Run a command that verifies a unit, by default the unit's own, and record the result."""
-        from holdfast.loops import verification
+        from holdfast.loops import driver
 
         if self._session.peek_repeat(id) is not None:
             return self.verify(unit, slug=slug, id=id)
         # The notes of this look are dropped: the change makes them again.
         state = self.show(slug).state
         workspace = self._session.workspace
-        evidence, failed = verification.run(workspace, state, unit, list(command), timeout)
+        evidence, failed = driver.run_verification(workspace, state, unit, list(command), timeout)
         return self.verify(unit, failed=failed, evidence=evidence, slug=state["id"], id=id)
 
     def block(
@@ -245,7 +250,13 @@ class Loops:
 
     def opening(self) -> tuple[str, str]:
         """Return the message for a worktree without an active loop, and the next command."""
-        names = new_loop.unknown_folders(self._store)
+        names = [
+            name
+            for name in _folder_names(self._store)
+            if _slug_error(name) is None
+            and self._store.ledger.stream(name) is None
+            and os.path.isfile(os.path.join(self._store.workspace.root, HOME, name, PROGRESS))
+        ]
         if not names:
             return "no loop is active here", "holdfast loop new SLUG"
         message = f"no loop is active here; {HOME}/{names[0]} has the log of one"
@@ -311,7 +322,7 @@ class Loops:
         from holdfast.loops.rebuild import rebuild
 
         name = self._only_folder() if slug is None else slug
-        check_slug(name)
+        _check_slug(name)
         with self._session.transaction() as tx:
             seqs = rebuild(tx, name)
             return self._update_pages(tx, Receipt(tx.state(name), seqs, []))
@@ -370,7 +381,7 @@ class Loops:
         """Return the id of the selected loop; raise ``Refused`` if there is none, or several."""
         if slug is not None:
             if self._store.ledger.stream(slug) is None:
-                check_slug(slug)
+                _check_slug(slug)
             return slug
         rows = self._rows() or self._unknown_rows()
         if len(rows) == 1:
@@ -409,7 +420,7 @@ class Loops:
         return isinstance(picked, Refusal) or picked["id"] != state["id"]
 
     def _only_folder(self) -> str:
-        names = new_loop.folder_names(self._session.workspace.root)
+        names = _folder_names(self._store)
         if len(names) == 1:
             return names[0]
         raise Refused(
@@ -432,3 +443,117 @@ def _iteration_of(state: Workflow) -> str | None:
     """Return the current iteration in words: ``T1 iteration 2``."""
     task = find_task(state, state.get("current_task"))
     return f"{task['id']} iteration {task.get('iterations_used', 0)}" if task else None
+
+
+# Names
+
+
+def _check_slug(slug: str) -> None:
+    """Raise ``Refused`` if a loop cannot have this name, which becomes that of its folder."""
+    why = _slug_error(slug)
+    if why is not None:
+        raise Refused("invalid", f"loop: the name {slug[:60]!r} {why}", "holdfast loop new my-loop")
+
+
+def _slug_error(slug: str) -> str | None:
+    if not slug or len(slug) > _MAX_SLUG_LENGTH:
+        return f"must have 1 to {_MAX_SLUG_LENGTH} characters"
+    if not _SLUG_LETTERS.issuperset(slug):
+        return "may hold lower case letters, digits and - only"
+    if slug[0] == "-" or slug[-1] == "-" or "--" in slug:
+        return "must not begin or end with -, nor have two in a row"
+    return "is the folder of what has ended" if slug == "archive" else None
+
+
+def _parse_unit(text: str, mark: str) -> tuple[str, str]:
+    """Return the id and the title of ``T1: title``; the title may be missing.
+
+    ``mark`` is T or R. Raise ``Refused`` if the text does not begin with an id.
+    """
+    name, _, title = text.partition(":")
+    name = name.strip()
+    if name[:1] != mark or not pages.is_unit_name(name):
+        raise Refused(
+            "invalid",
+            f"loop plan: {text[:60]!r} does not begin with a unit from {mark}1 to {mark}9999",
+            f"holdfast loop plan --unit '{mark}1: title'",
+        )
+    return name, title.strip()
+
+
+def _folder_names(store: Store) -> list[str]:
+    """Return the names of the loops with a folder in this worktree, without archived ones."""
+    names = page_files.names_in(os.path.join(store.workspace.root, HOME))
+    return [name for name in names if name != "archive"]
+
+
+# Room for a new loop
+
+
+def _check_context(slug: str, title: str, context: Fields) -> None:
+    """Raise ``Refused`` if ``context.md`` would have too many words."""
+    preview: Fields = {"title": title, "context": context, "tasks": []}
+    count = pages.count_words(pages.render_context(preview))  # type: ignore[arg-type]
+    if count >= pages.MAX_CONTEXT_WORDS:
+        raise Refused(
+            "invalid",
+            f"loop new: {page_files.CONTEXT} of {slug} would have {count} words, "
+            f"and must have fewer than {pages.MAX_CONTEXT_WORDS}",
+            "say the outcome in fewer words; --notes has room for more",
+        )
+
+
+def _make_room(tx: Transaction, slug: str, mode: str) -> None:
+    """Free the name of a new loop: put an ended loop of this name into the archive.
+
+    Raise ``Refused`` if another kind of workflow has the name, or a loop that the ledger does not
+    know.
+    """
+    state: Workflow | None = tx.load(slug)
+    if state is not None:
+        kind = state["recipe"]["name"]
+        if kind != f"loop-{mode}":
+            raise Refused(
+                "exists",
+                f"loop new: {slug} is the name of a workflow of {kind} ({state['status']})",
+                f"choose another name: holdfast loop new {slug[:50]}-2 --mode {mode}",
+            )
+        if is_active(state):
+            return
+        if formats.is_archived(state["record"]):
+            archive.finish_move(tx, state)
+        else:
+            archive.archive(tx, slug)
+            tx.store.note(f"the {slug} that had ended was put into the archive")
+    _check_folder(tx.store, slug)
+
+
+def _check_folder(store: Store, slug: str) -> None:
+    """Put the pages of an earlier loop into the archive.
+
+    Raise ``Refused`` for a log without a record, which is that of a loop unknown to the ledger.
+    """
+    folder = os.path.join(store.workspace.root, HOME, slug)
+    brief = page_files.read_page(store.disk, folder, "brief.md")
+    if brief:
+        from holdfast.loops.page_model import read_brief
+
+        created = read_brief(brief)["created"]
+        if created and created in _creation_times(store, slug):
+            archive.archive_old_pages(store, slug)
+    if os.path.lexists(os.path.join(folder, RECORD)):
+        return
+    log = page_files.read_log(store.disk, folder)
+    if log is None or log.strip() not in ("", progress_log.HEADER.strip()):
+        raise Refused(
+            "exists",
+            f"loop new: {HOME}/{slug} has the log of a loop that is not known here",
+            f"holdfast loop rebuild {slug}",
+        )
+
+
+def _creation_times(store: Store, slug: str) -> list[str]:
+    """Return when the loops of this name that the ledger knows were created."""
+    openings = [[event] for event in store.ledger.events(slug) if event["type"] in OPENING]
+    states = [aggregate_of(slug).replay(opening.copy)[0] for opening in openings]
+    return [state["created_at"] for state in states if state is not None]

@@ -58,7 +58,6 @@ _KEYS = {label.lower(): key for key, label in BULLETS.items()} | {
     "depends on": "depends",
 }
 _HEADER = re.compile(r"\*\*([A-Za-z][A-Za-z ]{0,30}):\*\*[ \t]*(.*)")
-_NAME = re.compile(r"[TR][1-9][0-9]{0,3}")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _SPAN = re.compile(r"`([^`]+)`")
 _PATHS = re.compile(r"(?:`[^`]*`|[^,`\n])+")
@@ -70,11 +69,6 @@ _TOTAL = re.compile(r"[0-9]+ (?:tasks?|phases?)\b")
 _STATUS = re.compile(
     r"[0-9]+ done, [0-9]+ in progress, [0-9]+ pending(?:, [0-9]+ (?:blocked|timed out))*"
 )
-
-
-def is_unit_name(text: str) -> bool:
-    """Return whether a unit can have this id: T1 to T9999, R1 to R9999."""
-    return _NAME.fullmatch(text) is not None
 
 
 def is_too_long(text: str) -> bool:
@@ -306,7 +300,7 @@ class _UnitReader:
 
     def _add(self, unit: Unit) -> None:
         name = unit.name
-        if not is_unit_name(name):
+        if not pages.is_unit_name(name):
             why = f"{name[:40]!r} is no name for a unit; they are called {self._example}"
             self._complain_among_units(unit.first, why)
             return

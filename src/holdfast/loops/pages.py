@@ -6,6 +6,8 @@ needed here. ``markdown_text`` encodes stored text so that it reads the same aga
 
 from __future__ import annotations
 
+import re
+
 from holdfast.core.workflow.units import limit_of, signal_of
 from holdfast.loops.markdown_text import (
     encode_after_key,
@@ -37,6 +39,7 @@ LESSON_FIELDS = ("when", "problem", "solution", "learned")
 MAX_CONTEXT_WORDS = 200
 """``context.md`` has fewer words than this."""
 
+_UNIT_NAME = re.compile(r"[TR][1-9][0-9]{0,3}")
 _GUARDRAILS = "# Guardrails\n\nRead before starting any iteration. Append when issues discovered.\n"
 _BULLET_INDENT = 4
 _ARROW = " → "
@@ -61,6 +64,11 @@ def mode_of(state: Workflow) -> str:
 def units_page(mode: str) -> str:
     """Return the name of the page of units."""
     return "plan.md" if mode == "knowledge" else "tasks.md"
+
+
+def is_unit_name(text: str) -> bool:
+    """Return whether a unit can have this id: T1 to T9999, R1 to R9999."""
+    return _UNIT_NAME.fullmatch(text) is not None
 
 
 def count_words(text: str) -> int:

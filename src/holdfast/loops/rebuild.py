@@ -24,7 +24,7 @@ from holdfast.formats.schema import Invalid
 from holdfast.formats.signature import SignedRecord
 from holdfast.keeper.loop_folder import HOME, PROGRESS
 from holdfast.loops import page_files, page_model, progress_log
-from holdfast.loops.pages import READ_BULLETS, mode_of, units_page
+from holdfast.loops.pages import READ_BULLETS, is_unit_name, mode_of, units_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ class _LogReplay:
     def _find_or_add(self, entry: Entry, name: str) -> Task | None:
         """Return the unit of an entry. One that is on no page is added: its work was done."""
         task = self._tasks.get(name)
-        if task is None and page_model.is_unit_name(name):
+        if task is None and is_unit_name(name):
             self._note(entry, f"{name} is not planned in {units_page(self._mode)}")
             return self._add(name, "")
         if task is None:

@@ -71,12 +71,12 @@ def update(
 ) -> None:
     """Patch a file by ``settle``, unless it needs no patch; first clear up after a killed run.
 
-    Content that the killed run left is Holdfast's own if the patch makes the same of it and of the
-    file; else it is kept, with a note that calls the file ``name``. ``observe`` gets the content and
-    the new content before each attempt to write.
+    Content that the killed run left is known if the patch makes the same of it and of the file;
+    else it is kept, with a note that calls the file ``name``. ``observe`` gets the content and the
+    new content before each attempt to write.
     """
 
-    def is_own(spare: bytes) -> bool:
+    def is_known(spare: bytes) -> bool:
         try:
             return patch(spare) == patch(disk.read(path))
         except Refused:
@@ -87,7 +87,7 @@ def update(
         observe(before, after)
         return after
 
-    for kept in clear_spares(disk, path, is_own):
+    for kept in clear_spares(disk, path, is_known):
         note(f"what a killed command left beside {name} is kept as {os.path.basename(kept)}")
     before = disk.read(path)
     if before is None or before in (FOLDER, ODD) or patch(before) != before:
