@@ -5,8 +5,8 @@ import functools
 from fuzz import ground
 from holdfast.core import json_text
 from holdfast.errors import HoldfastError
+from holdfast.initiatives import BadFile, status_yaml
 from holdfast.initiatives import pages as milestone_pages
-from holdfast.initiatives import status_yaml
 from holdfast.install.agents import AGENTS, TEAM
 from holdfast.install.client_files import ServersFile, SettingsFile
 from holdfast.loops import page_model, progress_log
@@ -33,7 +33,7 @@ def workflow_status(data):
     """The values are there afterwards, and everybody's own lines are too."""
     try:
         after = status_yaml.Status(data).with_values(VALUES, PROGRESS)
-    except status_yaml.BadStatus as bad:
+    except BadFile as bad:
         assert bad.line >= 1
         raise
     told = status_yaml.Status(after)
