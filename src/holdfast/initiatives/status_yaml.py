@@ -34,6 +34,7 @@ _DOCUMENT = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _BRACKET = re.compile(r"[\[\]{}]")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?: [A-Za-z0-9_-]+)*|[0-9]{4}-[0-9T:.-]*Z")
 _NULLS = ("", "~", "null", "Null", "NULL")
 _AMBIGUOUS_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 _HEADER = (
@@ -196,16 +197,8 @@ def _rows(values: dict[str, str], progress: dict[str, str]) -> list[str]:
 
 def _quoted(value: str) -> str:
     """Return a value without quotes if every YAML reader takes it for text (or for a time)."""
-    compact = value.replace("_", "").replace("-", "").replace(" ", "")
-    is_time = value[:4].isdecimal() and value[4:5] == "-" and value.endswith("Z")
-    is_plain = (
-        compact.isascii()
-        and compact.isalnum()
-        and value[:1].isalpha()
-        and all(value.split(" "))
-        and value.lower() not in _AMBIGUOUS_WORDS
-    )
-    return value if is_plain or (is_time and value.isascii()) else json_text.dumps(value)
+    is_plain = _PLAIN.fullmatch(value) and value.lower() not in _AMBIGUOUS_WORDS
+    return value if is_plain else json_text.dumps(value)
 
 
 def _yaml() -> YAML:

@@ -82,16 +82,20 @@ def update(
         except Refused:
             return False
 
-    def prepare(before: bytes | None) -> bytes | None:
-        after = patch(before)
-        observe(before, after)
-        return after
-
     for kept in clear_spares(disk, path, is_known):
         note(f"what a killed command left beside {name} is kept as {os.path.basename(kept)}")
     before = disk.read(path)
-    if before is None or before in (FOLDER, ODD) or patch(before) != before:
-        settle(disk, path, prepare, pause)
+    is_file = before is not None and before not in (FOLDER, ODD)
+    after = patch(before) if is_file else None
+    if is_file and after == before:
+        return
+
+    def prepare(raw: bytes | None) -> bytes | None:
+        patched = after if is_file and raw == before else patch(raw)
+        observe(raw, patched)
+        return patched
+
+    settle(disk, path, prepare, pause)
 
 
 def _read_when_closed(disk: Disk, path: str, pause: Pause) -> bytes | None:
