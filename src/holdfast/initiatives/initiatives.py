@@ -8,7 +8,7 @@ reports what a change would repair.
 from __future__ import annotations
 
 from holdfast.core import initiatives as core
-from holdfast.core.initiative import find_milestone, next_command
+from holdfast.core.initiatives import find_milestone, next_command
 from holdfast.core.selection import ACTIVE, listed
 from holdfast.errors import HoldfastError, Refused
 from holdfast.keeper.initiative_link import (

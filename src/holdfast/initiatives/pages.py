@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import re
 
-from holdfast.core.initiative import out_of_order
-from holdfast.core.milestones import PageMilestone, plain
+from holdfast.core.initiative_sources import PageMilestone, plain
+from holdfast.core.initiatives import out_of_order
 from holdfast.initiatives import BadFile
 from holdfast.layers.markdown import MAX_LINES, block_tree, newline_of, split_lines
 

@@ -10,12 +10,19 @@ from __future__ import annotations
 
 import os
 
-from holdfast.core import degradation, json_text, source_of_truth
-from holdfast.core.initiative import CREATE, STATUSES
-from holdfast.core.initiatives import key_of
-from holdfast.core.milestones import disagreements, in_a_note, initiative_from_pages
+from holdfast.core import json_text
+from holdfast.core.initiative_sources import (
+    Source,
+    Verdict,
+    disagreements,
+    in_a_note,
+    initiative_from_pages,
+    is_unclear,
+    weigh,
+)
+from holdfast.core.initiatives import CREATE, STATUSES, key_of
+from holdfast.core.other_layers import observed_values
 from holdfast.core.refusal import word
-from holdfast.core.source_of_truth import Source, Verdict
 from holdfast.errors import HoldfastError, Refused
 from holdfast.formats import initiatives as record
 from holdfast.formats.schema import Invalid
@@ -199,7 +206,7 @@ def _read_server(store: Store) -> Fields | None:
         store.note(error.message)
         return None
     observations = [entity["observations"] for entity in entities if entity["name"] == _ENTITY]
-    return degradation.observed_values(observations[0]) if observations else None
+    return observed_values(observations[0]) if observations else None
 
 
 def apply_source(
@@ -283,11 +290,11 @@ def compare(
         comparison.verdict = Verdict(own, [stale], None, [own, stale])
         return comparison
     both, now, server = [own, file.source()], store.now(), None
-    if ask_server and source_of_truth.is_unclear(both, now):
+    if ask_server and is_unclear(both, now):
         checkpoint = _read_server(store)
         if checkpoint is not None and checkpoint.get("initiative") == initiative["name"]:
             server = _checkpoint_source(checkpoint)
-    comparison.verdict = source_of_truth.weigh(both, server, now)
+    comparison.verdict = weigh(both, server, now)
     return comparison
 
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import os
 
-from holdfast.core import json_text, loop_turn
+from holdfast.core import json_text
 from holdfast.core.briefing import quoted
+from holdfast.core.next_step import lessons, next_words, stuck_units, turn_of
 from holdfast.core.refusal import word
 from holdfast.core.time import duration_s
 from holdfast.core.workflow.state import find_task, is_active
-from holdfast.core.workflow.units import limit_of, signal_of
+from holdfast.core.workflow.tasks import limit_of, signal_of
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
 from holdfast.evidence.run import run as run_command
@@ -109,10 +110,10 @@ class Driver:
             "verify": self._check_unit,
         }
         state = self._settle()
-        known, count = loop_turn.stuck(state), 0
+        known, count = stuck_units(state), 0
         while True:
-            task, turn = loop_turn.turn_of(state)
-            is_stuck = bool(loop_turn.stuck(state).keys() - known.keys())
+            task, turn = turn_of(state)
+            is_stuck = bool(stuck_units(state).keys() - known.keys())
             if task is None or is_stuck or not is_active(state):
                 return self._report(state, count)
             tell(state, task, turn)
@@ -254,13 +255,13 @@ class Driver:
     def _report(self, state: Workflow, count: int) -> Fields:
         done = [str(t["id"]) for t in state["tasks"] if t["status"] == "completed"]
         open_units = [str(t["id"]) for t in state["tasks"] if t["status"] != "completed"]
-        words = [*loop_turn.next_words(state)[1], "-w", state["id"]]
+        words = [*next_words(state)[1], "-w", state["id"]]
         return {
             "loop": state["id"],
             "turns": count,
             "done": done,
             "left": open_units,
-            "stuck": loop_turn.stuck(state),
+            "stuck": stuck_units(state),
             "finished": bool(done) and not open_units,
             "next": " ".join(["holdfast", *map(word, words)]),
             "notes": self._notes,
@@ -372,10 +373,9 @@ def prompt(state: Workflow, task: Task, turn: str) -> str:
             "The unit was done and confirmed. Verify it: run its tests, review the result.",
             _VERDICT,
         ]
-    lessons = loop_turn.lessons(state)[-_MAX_LESSONS:]
-    if lessons:
-        lines = [f"- {quoted(lesson, _MAX_QUOTED)}" for lesson in lessons]
-        parts.append("\n".join(["Guardrails, learned from what went wrong:", *lines]))
+    learned = [f"- {quoted(lesson, _MAX_QUOTED)}" for lesson in lessons(state)[-_MAX_LESSONS:]]
+    if learned:
+        parts.append("\n".join(["Guardrails, learned from what went wrong:", *learned]))
     return "\n\n".join(parts) + "\n"
 
 

@@ -10,12 +10,14 @@ import os
 
 from holdfast import formats
 from holdfast.adopt import unknown_records
-from holdfast.core import loop_turn, selection
+from holdfast.core import selection
+from holdfast.core.next_step import next_turn
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import OPENING, units
+from holdfast.core.workflow import OPENING
 from holdfast.core.workflow.state import find_task, is_active, unit_mark
+from holdfast.core.workflow.tasks import TIMEOUT_CHOICES, iterations_allowed
 from holdfast.errors import Fault, HoldfastError, Refused
-from holdfast.formats.aggregates import aggregate_of
+from holdfast.formats import aggregate_of
 from holdfast.keeper import overview, plain, start
 from holdfast.keeper.loop_folder import HOME, PROGRESS, RECORD
 from holdfast.keeper.session import Receipt
@@ -152,7 +154,7 @@ class Loops:
         receipt = self._do(slug, "record_iteration", args, id)
         task = find_task(receipt.state, unit)
         if task is not None and task["status"] == "timeout":
-            receipt.notes.append(f"{unit} has used {units.allowed(task)}: {units.CHOICES}")
+            receipt.notes.append(f"{unit} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}")
         return receipt
 
     def confirm(
@@ -274,7 +276,7 @@ class Loops:
                 f"loop next: {receipt.state['id']} has ended ({receipt.state['status']})",
                 f"holdfast resume {receipt.state['id']}",
             )
-        return loop_turn.next_turn(receipt.state, is_named=slug is not None), receipt.notes
+        return next_turn(receipt.state, is_named=slug is not None), receipt.notes
 
     def _look(self, stream: str) -> Workflow:
         state = self._session.look(stream)

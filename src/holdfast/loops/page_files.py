@@ -16,11 +16,11 @@ from __future__ import annotations
 import os
 
 from holdfast.core import json_text, workflow
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import OPENING
 from holdfast.core.workflow.state import find_task
-from holdfast.core.workflow.units import MAX_ITERATIONS
+from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Fault, Refused
 from holdfast.keeper.loop_folder import PROGRESS, folder_of
 from holdfast.loops import pages

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-from holdfast.core.workflow.units import MAX_ITERATIONS
+from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.layers.markdown import MAX_LINES, block_tree, closing_mark, newline_of, split_lines
 from holdfast.loops import pages
 from holdfast.loops.markdown_text import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.core.workflow.units import limit_of, signal_of
+from holdfast.core.workflow.tasks import limit_of, signal_of
 from holdfast.loops.markdown_text import (
     encode_after_key,
     encode_block,
