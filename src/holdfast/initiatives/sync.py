@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     Patch = Callable[[bytes | None], bytes | None]
     """From the bytes of a file to its new bytes; ``None`` is no file."""
-    Observe = Callable[[bytes | None, bytes | None], None]
 
 LOCK = "initiatives.lock"
 LOCK_WAIT_S = 5.0
@@ -296,17 +295,18 @@ class Sync:
         lost: list[Source] = []
 
         def patch(raw: bytes | None) -> bytes | None:
+            nonlocal lost
+            lost = []
             if raw is None or not raw.strip():
                 return status_yaml.fresh(values, progress)
-            return status_yaml.Status(raw, place).with_values(values, progress)
+            status = status_yaml.Status(raw, place)
+            saved = status.source()
+            if raw != self._compared and saved.differs(sources.record_source(initiative)):
+                lost = [saved]
+            return status.with_values(values, progress)
 
-        def observe(raw: bytes | None, _after: bytes | None) -> None:
-            if raw is not None and raw != self._compared and raw.strip():
-                saved = status_yaml.Status(raw, place).source()
-                lost.extend([saved] if saved.differs(sources.record_source(initiative)) else [])
-
-        self._update(place, patch, observe)
-        return lost[-1:]
+        self._update(place, patch)
+        return lost
 
     def _tick_pages(self, key: str, initiative: Initiative) -> None:
         """Tick the boxes of the pages; write Holdfast's own page anew if it is gone."""
@@ -328,7 +328,7 @@ class Sync:
 
             self._update(place, patch)
 
-    def _update(self, place: str, patch: Patch, observe: Observe = lambda *_: None) -> None:
+    def _update(self, place: str, patch: Patch) -> None:
         store, path = self._store, self.files.path(place)
         store.disk.make_folder(os.path.dirname(path))
-        shared_file.update(store.disk, path, patch, place, store.note, store.pause, observe)
+        shared_file.update(store.disk, path, patch, place, store.note, store.pause)

@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
-    PageText = tuple[str, bool]
-    """The text of a page, and whether the ledger has everything on it."""
-
 CONTEXT = "context.md"
 GUARDRAILS = "guardrails.md"
 NOT_READABLE = "is no file that can be read (a link is not followed)"
@@ -219,42 +216,46 @@ class LoopFolder:
                 self._disk.make_folder(os.path.join(self.path, name))
         memory = self.memory
         own_context = memory.fields.get("context")
-        self._patch("brief.md", lambda text: (text or pages.render_brief(state), True))
-        context = self._patch(CONTEXT, lambda text: _patch_context(text, state, own_context))
-        units = self._patch(
-            self.units_name, lambda text: _patch_units(text, state, seen, before), memory.learn
-        )
+        own_units = memory.fields.get("units", "")
+        new_context = pages.render_context(state)
+        changes: Fields = {"context": own_context}
+
+        def patch_context(text: str) -> str:
+            # Once somebody has changed it, it stays as it is.
+            is_own = not text or digest(text.encode()) == own_context
+            return new_context if is_own else text
+
+        def patch_units(text: str) -> str:
+            after, is_known = _patch_units(text, state, seen, before)
+            changes["units"] = after if is_known else own_units
+            if is_known:
+                # The page is known before it is written, because this process may be killed then.
+                memory.learn(after)
+            return after
+
+        self._patch("brief.md", lambda text: text or pages.render_brief(state))
+        context = self._patch(CONTEXT, patch_context)
+        self._patch(self.units_name, patch_units)
         self._patch(GUARDRAILS, lambda text: _patch_guardrails(text, state))
-        changes: Fields = {"log": self.append_progress(memory.fields.get("log"))}
-        changes["context"] = own_context
-        if context is not None and context[1]:
-            changes["context"] = digest(context[0].encode())
-        if units is not None and units[1]:
-            changes["units"] = units[0]
+        changes["log"] = self.append_progress(memory.fields.get("log"))
+        if context == new_context:
+            changes["context"] = digest(context.encode())
         memory.save(changes)
-        self._check_words(context[0] if context else "")
+        self._check_words(context or "")
 
     def _check_words(self, context: str) -> None:
         count = pages.count_words(context)
         if count >= pages.MAX_CONTEXT_WORDS:
             self._store.note(too_many_words(count))
 
-    def _patch(
-        self,
-        name: str,
-        patch: Callable[[str], PageText],
-        announce: Callable[[str], None] | None = None,
-    ) -> PageText | None:
-        """Patch a page; return it, or ``None`` if it cannot be read.
-
-        ``announce`` is called before a text is written that the ledger has completely.
-        """
+    def _patch(self, name: str, patch: Callable[[str], str]) -> str | None:
+        """Patch a page; return its text, or ``None`` if it cannot be read."""
         raw = _read(self._disk, self.path, name)
         if _decode(raw) is None:
             why = NOT_READABLE if raw in (FOLDER, ODD) else "is no UTF-8 text, or too large"
             self._store.note(f"{name} {why}; it is left as it is")
             return None
-        result = "", False
+        result = ""
 
         def patch_bytes(raw: bytes | None) -> bytes | None:
             nonlocal result
@@ -262,16 +263,10 @@ class LoopFolder:
             if text is None:
                 return raw
             result = patch(text)
-            return result[0].encode()
+            return result.encode()
 
-        def observe(_before: bytes | None, _after: bytes | None) -> None:
-            if announce is not None and result[1]:
-                announce(result[0])
-
-        shared_file.update(
-            self._disk, os.path.join(self.path, name), patch_bytes, name, self._store.note,
-            self._store.pause, observe,
-        )  # fmt: skip
+        path, store = os.path.join(self.path, name), self._store
+        shared_file.update(self._disk, path, patch_bytes, name, store.note, store.pause)
         return result
 
     def remembered_units(self) -> dict[str, Fields]:
@@ -343,13 +338,10 @@ def _known_part(raw: bytes, known: list[Json] | None, ledger: str) -> tuple[int,
     return 0, 0
 
 
-def _patch_context(text: str, state: Workflow, own_digest: str | None) -> PageText:
-    """Render the context anew; once somebody has changed it, it stays as it is."""
-    is_own = not text or digest(text.encode()) == own_digest
-    return (pages.render_context(state) if is_own else text), is_own
-
-
-def _patch_units(text: str, state: Workflow, seen: str | None, before: Workflow | None) -> PageText:
+def _patch_units(
+    text: str, state: Workflow, seen: str | None, before: Workflow | None
+) -> tuple[str, bool]:
+    """Return the patched page of units, and whether the ledger has everything on it."""
     if not text or (before is not None and text == pages.render_units(before)):
         return pages.render_units(state), True
     from holdfast.loops.page_model import patch_units
@@ -358,13 +350,13 @@ def _patch_units(text: str, state: Workflow, seen: str | None, before: Workflow 
     return patch_units(text, state, keep_values=not is_seen), is_seen
 
 
-def _patch_guardrails(text: str, state: Workflow) -> PageText:
+def _patch_guardrails(text: str, state: Workflow) -> str:
     page = pages.render_guardrails(state)
     if text in ("", page):
-        return page, True
+        return page
     from holdfast.loops.page_model import patch_guardrails
 
-    return patch_guardrails(text, state), True
+    return patch_guardrails(text, state)
 
 
 # Edits

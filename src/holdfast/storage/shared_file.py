@@ -67,13 +67,12 @@ def update(
     name: str,
     note: Callable[[str], None],
     pause: Pause = time.sleep,
-    observe: Callable[[bytes | None, bytes | None], None] = lambda _before, _after: None,
 ) -> None:
     """Patch a file by ``settle``, unless it needs no patch; first clear up after a killed run.
 
     Content that the killed run left is known if the patch makes the same of it and of the file;
-    else it is kept, with a note that calls the file ``name``. ``observe`` gets the content and the
-    new content before each attempt to write.
+    else it is kept, with a note that calls the file ``name``. The last call of ``patch`` is with
+    the content that is replaced.
     """
 
     def is_known(spare: bytes) -> bool:
@@ -90,12 +89,7 @@ def update(
     if is_file and after == before:
         return
 
-    def prepare(raw: bytes | None) -> bytes | None:
-        patched = after if is_file and raw == before else patch(raw)
-        observe(raw, patched)
-        return patched
-
-    settle(disk, path, prepare, pause)
+    settle(disk, path, lambda raw: after if is_file and raw == before else patch(raw), pause)
 
 
 def _read_when_closed(disk: Disk, path: str, pause: Pause) -> bytes | None:

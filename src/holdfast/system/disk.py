@@ -294,9 +294,7 @@ def old_of(spare: str) -> str:
     return f"{spare}.old"
 
 
-def _read_from(
-    path: str, flags: int, most: int | None, *, or_busy: bool = False
-) -> bytes | None:
+def _read_from(path: str, flags: int, most: int | None, *, or_busy: bool = False) -> bytes | None:
     try:
         fd = os.open(path, flags)
     except (FileNotFoundError, NotADirectoryError):
