@@ -151,7 +151,7 @@ class Loops:
             "task": unit, "did": did, "remaining": remaining, "blockers": blockers,
             "commit": commit, "signal": bare, "blocked": blocked,
         }  # fmt: skip
-        receipt = self._do(slug, "record_iteration", args, id)
+        receipt = self._change(slug, "record_iteration", args, id)
         task = find_task(receipt.state, unit)
         if task is not None and task["status"] == "timeout":
             receipt.notes.append(f"{unit} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}")
@@ -162,7 +162,7 @@ class Loops:
         id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Record the confirmation of a unit: clean, or with the issues that it found."""
-        return self._do(slug, "confirm_unit", {"task": unit, "found": issues}, id)
+        return self._change(slug, "confirm_unit", {"task": unit, "found": issues}, id)
 
     def verify(
         self, unit: str, *, failed: str | None = None, evidence: Fields | None = None,
@@ -170,7 +170,7 @@ class Loops:
     ) -> Receipt:  # fmt: skip
         """Record the verification of a unit: passed, or why it failed."""
         args = {"task": unit, "found": failed, "evidence": evidence}
-        return self._do(slug, "verify_unit", args, id)
+        return self._change(slug, "verify_unit", args, id)
 
     def run_verification(
         self, unit: str, command: Sequence[str] = (), *, timeout: str | None = None,
@@ -191,17 +191,17 @@ class Loops:
         self, unit: str, reason: str, *, slug: str | None = None, id: str | None = None
     ) -> Receipt:
         """Record that a unit cannot go on, and why; the next unit is free."""
-        return self._do(slug, "block_task", {"task": unit, "reason": reason}, id)
+        return self._change(slug, "block_task", {"task": unit, "reason": reason}, id)
 
     def unblock(self, unit: str, *, slug: str | None = None, id: str | None = None) -> Receipt:
         """Let a blocked unit go on."""
-        return self._do(slug, "unblock_unit", {"task": unit}, id)
+        return self._change(slug, "unblock_unit", {"task": unit}, id)
 
     def extend(
         self, unit: str, max: int, *, slug: str | None = None, id: str | None = None
     ) -> Receipt:
         """Allow a unit more iterations."""
-        return self._do(slug, "extend_unit", {"task": unit, "max_iterations": max}, id)
+        return self._change(slug, "extend_unit", {"task": unit, "max_iterations": max}, id)
 
     def guardrail(
         self, *, when: str, problem: str, solution: str, name: str | None = None,
@@ -227,7 +227,7 @@ class Loops:
                 "holdfast loop archive",
             )
         args: Fields = {"phase": name, "fields": {}, "branch": self._session.workspace.branch()}
-        return self._do(slug, "start_phase", args, id)
+        return self._change(slug, "start_phase", args, id)
 
     def settle(self, slug: str | None = None) -> Receipt:
         """Take in the edits of the pages, patch the pages, and change nothing else.
@@ -310,7 +310,7 @@ class Loops:
                 archive.finish_move(tx, receipt.state)
                 return receipt
             stream = self._select(tx, slug)
-            self._take_in(tx, stream)
+            page_files.take_in(tx, stream)
             open_units = [
                 str(t["id"]) for t in tx.state(stream)["tasks"] if t["status"] != "completed"
             ]
@@ -331,11 +331,12 @@ class Loops:
 
     # Changing
 
-    def _do(self, slug: str | None, kind: str, args: Fields, id: str | None) -> Receipt:
-        return self._change(slug, kind, lambda _: args, id)
-
     def _change(
-        self, slug: str | None, kind: str, args: Callable[[Workflow], Fields], id: str | None
+        self,
+        slug: str | None,
+        kind: str,
+        args: Fields | Callable[[Workflow], Fields],
+        id: str | None,
     ) -> Receipt:
         """Take in the edits of the pages, carry out a command, and patch the pages."""
         with self._session.transaction() as tx:
@@ -343,26 +344,21 @@ class Loops:
             if receipt is not None:
                 return self._update_pages(tx, receipt)
             stream = self._select(tx, slug)
-            seen = self._take_in(tx, stream)
+            seen = page_files.take_in(tx, stream)
             before: Workflow = tx.state(stream)
-            receipt = self._session.record(tx, stream, kind, args(before), id)
+            fields = args(before) if callable(args) else args
+            receipt = self._session.record(tx, stream, kind, fields, id)
             page_files.write_pages(self._store, receipt.state, seen=seen, before=before)
             return self._with_notes(receipt)
 
     def _update_pages(self, tx: Transaction, receipt: Receipt) -> Receipt:
         """Take in the edits of the pages, patch the pages, and complete the receipt."""
         stream = receipt.state["id"]
-        seen = self._take_in(tx, stream)
+        seen = page_files.take_in(tx, stream)
         receipt.state = tx.state(stream)
         if is_active(receipt.state):
             page_files.write_pages(self._store, receipt.state, seen=seen)
         return self._with_notes(receipt)
-
-    def _take_in(self, tx: Transaction, stream: str) -> str | None:
-        """Take in the edits of an active loop; return its page of units if all was taken in."""
-        state: Workflow = tx.state(stream)
-        is_open = is_active(state) and state["recipe"]["format"] == "loop"
-        return page_files.take_in(tx, stream) if is_open else None
 
     def _with_notes(self, receipt: Receipt) -> Receipt:
         """Add the notes of the session to a receipt, in the list that the commit adds to."""

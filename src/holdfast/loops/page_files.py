@@ -19,7 +19,7 @@ from holdfast.core import json_text, workflow
 from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import OPENING
-from holdfast.core.workflow.state import find_task
+from holdfast.core.workflow.state import find_task, is_active
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Fault, Refused
 from holdfast.keeper.loop_folder import PROGRESS, folder_of
@@ -300,8 +300,9 @@ class LoopFolder:
         if newest is None or comparison.changed:
             return known if skipped else None
         # The last entry is compared again: people may write right below it.
-        part = raw + added.removesuffix(comparison.last_entry()).encode()
-        return [len(part), digest(part), newest["seq"] - 1, self._store.ledger.identity()]
+        event, entry = newest
+        part = raw + added.removesuffix(entry).encode()
+        return [len(part), digest(part), event["seq"] - 1, self._store.ledger.identity()]
 
     def note_problems(self) -> None:
         """Note what the next change would note about the log and the context. Write nothing."""
@@ -363,13 +364,13 @@ def _patch_guardrails(text: str, state: Workflow) -> str:
 
 
 def take_in(tx: Transaction, stream: str) -> str | None:
-    """Record the edits of a loaded loop's pages.
+    """Record the edits of a loaded loop's pages, if it is active.
 
     Return the page of units if all its edits were taken in, else ``None``.
     """
-    state = tx.state(stream)
+    state: Workflow = tx.state(stream)
     path = folder_of(tx.store.workspace, state)
-    if path is None:
+    if path is None or not is_active(state) or state["recipe"]["format"] != "loop":
         return None
     folder = LoopFolder(tx.store, state, path)
     text = _EditReader(tx.store, folder, state, tx).take_in()
