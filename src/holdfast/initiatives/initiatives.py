@@ -202,8 +202,8 @@ class Initiatives:
             "disagreements": [],
             "workflows": [],
             "others": [
-                {"key": other, "name": each["name"], "status": each["status"]}
-                for other, each in state["all"].items()
+                {"key": other, "name": item["name"], "status": item["status"]}
+                for other, item in state["all"].items()
                 if other != key
             ],
             "recoverable": self._try(lambda: unknown_folders(workspace, state)) or [],
@@ -290,7 +290,7 @@ class Initiatives:
         if milestone is not None:
             title = f" {quoted(milestone['title'])}" if milestone["title"] else ""
             parts.append(f"milestone {quoted(milestone['id'])}{title}")
-        completed = [each for each in initiative["milestones"] if each["status"] == "completed"]
+        completed = [item for item in initiative["milestones"] if item["status"] == "completed"]
         parts.append(f"{len(completed)}/{len(initiative['milestones'])} milestones completed")
         if initiative.get("reason"):
             parts.append(f"blocked: {quoted(initiative['reason'])}")

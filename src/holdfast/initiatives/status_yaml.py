@@ -25,7 +25,6 @@ KEYS = ("initiative", "milestone", "status", "updated")
 PROGRESS = "progress"
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 20
-_MAX_OPEN_BRACKETS = 2 * MAX_DEPTH
 _BOM = "\ufeff"
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _DOCUMENT = re.compile(
@@ -33,7 +32,6 @@ _DOCUMENT = re.compile(
     r"(.*?)((?:^\.\.\.|\Z)(?s:.*))",
     re.DOTALL | re.MULTILINE,
 )
-_BRACKET = re.compile(r"[\[\]{}]")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?: [A-Za-z0-9_-]+)*|[0-9]{4}-[0-9T:.-]*Z")
 _NULLS = ("", "~", "null", "Null", "NULL")
 _AMBIGUOUS_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
@@ -147,13 +145,6 @@ class Status:
     def _check_nesting(self) -> None:
         """Raise ``BadFile`` for deep nesting, and for aliases, which a change would break."""
         depth = 0
-        too_deep = f"it is nested deeper than {MAX_DEPTH} levels"
-        for bracket in _BRACKET.finditer(self._text):
-            # The parser would take minutes to find out that many brackets are never closed.
-            depth = max(0, depth + (1 if bracket[0] in "[{" else -1))
-            if depth > _MAX_OPEN_BRACKETS:
-                raise self._bad(self._text.count("\n", 0, bracket.start()) + 1, too_deep)
-        depth = 0
         for event in _yaml().parse(self._text):
             line = int(event.start_mark.line) + 1
             if getattr(event, "anchor", None) is not None:
@@ -162,7 +153,7 @@ class Status:
             depth += kind in ("MappingStartEvent", "SequenceStartEvent")
             depth -= kind in ("MappingEndEvent", "SequenceEndEvent")
             if depth > MAX_DEPTH:
-                raise self._bad(line, too_deep)
+                raise self._bad(line, f"it is nested deeper than {MAX_DEPTH} levels")
 
     def _value(self, key: str) -> str | None:
         return self._text_of(self._map, key, key)

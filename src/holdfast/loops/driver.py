@@ -26,7 +26,7 @@ from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
 from holdfast.evidence.run import run as run_command
 from holdfast.keeper.loop_folder import folder_of
-from holdfast.loops import page_files, pages
+from holdfast.loops import page_files
 from holdfast.workspace import trust
 
 TYPE_CHECKING = False
@@ -137,10 +137,10 @@ class Driver:
             )
         folder = folder_of(self._workspace, state)
         text = page_files.read_page(self._disk, folder, page_files.CONTEXT) if folder else ""
-        count = pages.count_words(text)
-        if count >= pages.MAX_CONTEXT_WORDS:
+        problem = page_files.length_problem(text)
+        if problem:
             hint = f"shorten it, then: holdfast loop run {state['id']} -- COMMAND"
-            raise Refused("invalid", f"loop run: {page_files.too_many_words(count)}", hint)
+            raise Refused("invalid", f"loop run: {problem}", hint)
         if self._verify is None:
             for task in state["tasks"]:
                 if task["status"] != "completed":

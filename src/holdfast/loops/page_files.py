@@ -74,9 +74,11 @@ def names_in(folder: str) -> list[str]:
         return []
 
 
-def too_many_words(count: int) -> str:
-    """Return the sentence on a ``context.md`` that is too long."""
-    most = pages.MAX_CONTEXT_WORDS
+def length_problem(context: str) -> str | None:
+    """Return the sentence on a ``context.md`` that is too long; ``None`` if it is not."""
+    count, most = pages.count_words(context), pages.MAX_CONTEXT_WORDS
+    if count < most:
+        return None
     return f"{CONTEXT} has {count} words and must have fewer than {most}: shorten it"
 
 
@@ -130,7 +132,7 @@ def read_json(raw: bytes | None) -> Fields:
 
 
 class _PageMemory:
-    """What the pages of a loop said when they were last written, in a file beside the ledger.
+    """Memory of what the pages of a loop said when last written, in a file beside the ledger.
 
     With it, an edit can be told from a page that a killed writer left behind. ``fields`` has the
     page of ``units``, the digest of ``context``, how far the ``log`` is known, and as ``known`` the
@@ -241,12 +243,7 @@ class LoopFolder:
         if context == new_context:
             changes["context"] = digest(context.encode())
         memory.save(changes)
-        self._check_words(context or "")
-
-    def _check_words(self, context: str) -> None:
-        count = pages.count_words(context)
-        if count >= pages.MAX_CONTEXT_WORDS:
-            self._store.note(too_many_words(count))
+        self._note_length(context or "")
 
     def _patch(self, name: str, patch: Callable[[str], str]) -> str | None:
         """Patch a page; return its text, or ``None`` if it cannot be read."""
@@ -268,14 +265,6 @@ class LoopFolder:
         path, store = os.path.join(self.path, name), self._store
         shared_file.update(self._disk, path, patch_bytes, name, store.note, store.pause)
         return result
-
-    def remembered_units(self) -> dict[str, Fields]:
-        """Return the units of the page as it was last written, by their ids."""
-        from holdfast.loops.page_model import read_units
-
-        text = self.memory.fields.get("units")
-        units, _ = read_units(text if isinstance(text, str) else "", self.mode)
-        return {unit.pop("id"): unit for unit in units}
 
     # The log
 
@@ -310,15 +299,27 @@ class LoopFolder:
         if raw not in (FOLDER, ODD):
             known = self.memory.fields.get("log")
             self._compare_log(raw or b"", known, "is written again by the next change")
-        self._check_words(self.read(CONTEXT))
+        self._note_length(self.read(CONTEXT))
+
+    def _note_length(self, context: str) -> None:
+        problem = length_problem(context)
+        if problem:
+            self._store.note(problem)
 
     def _compare_log(
         self, raw: bytes, known: list[Json] | None, remedy: str
     ) -> tuple[LogComparison, int]:
         """Compare the log with the events, and note differences; return the skipped bytes too."""
         store = self._store
-        skipped, seq = _known_part(raw, known, store.ledger.identity())
-        events = list(store.ledger.events(self._id, after=seq))
+        skipped = after = 0
+        match known:
+            case [int(size), str(mark), int(seq), str(identity)] if (
+                identity == store.ledger.identity()
+                and 0 < size < len(raw)
+                and digest(raw[:size]) == mark
+            ):
+                skipped, after = size, seq
+        events = list(store.ledger.events(self._id, after=after))
         # An earlier loop of this name has a log of its own.
         openings = [index for index, event in enumerate(events) if event["type"] in OPENING]
         text = _decode_log(raw[skipped:])
@@ -328,15 +329,6 @@ class LoopFolder:
         for heading in comparison.removed():
             store.note(f"{PROGRESS}: {heading!r} was gone, and {remedy}")
         return comparison, skipped
-
-
-def _known_part(raw: bytes, known: list[Json] | None, ledger: str) -> tuple[int, int]:
-    """Return the length in bytes of a log's known part, and the last event in it."""
-    match known:
-        case [int(size), str(mark), int(seq), str(identity)] if 0 < size < len(raw):
-            is_same = identity == ledger and digest(raw[:size]) == mark
-            return (size, seq) if is_same else (0, 0)
-    return 0, 0
 
 
 def _patch_units(
@@ -430,7 +422,9 @@ class _EditReader:
                     "nothing of the page is taken in until it is mended"
                 )
             return None
-        self._take_units(units, self._folder.remembered_units())
+        memory = self._folder.memory
+        last_units, _ = read_units(str(memory.fields.get("units", "")), self._folder.mode)
+        self._take_units(units, {unit.pop("id"): unit for unit in last_units})
         return None if self._was_refused else text
 
     def _do(self, kind: str, args: Fields) -> str:

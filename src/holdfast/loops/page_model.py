@@ -160,7 +160,9 @@ class Page:
 
     def section(self, *names: str) -> Section | None:
         """Return the first section with one of these names, in lower case."""
-        return next((each for each in self.sections if each.heading.lower() in names), None)
+        return next(
+            (section for section in self.sections if section.heading.lower() in names), None
+        )
 
     def text(self, section: Section | None) -> str:
         """Return the text of a section."""
