@@ -253,7 +253,7 @@ def layers(session: Session, seen: Overview) -> list[Fields]:
 
 
 def _memory(session: Session, _seen: Overview) -> Fields:
-    from holdfast.layers.memory.memory_file import Memory
+    from holdfast.layers.memory import Memory
 
     memory = Memory(session.store)
     if memory.path is None:
