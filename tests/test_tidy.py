@@ -276,10 +276,13 @@ def test_every_module_is_reached_from_an_entry_point():
     assert not sorted(set(NAMES) - reached)
 
 
+DECLARING = ("command", "on_workflow", "on_loop", "on_initiative")
+
+
 def is_command(node):
-    """Whether ``@command`` declares it: then the grammar calls it."""
+    """Whether ``@command`` or its like declares it: then the grammar calls it."""
     calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
-    return any(isinstance(each.func, ast.Name) and each.func.id == "command" for each in calls)
+    return any(isinstance(each.func, ast.Name) and each.func.id in DECLARING for each in calls)
 
 
 def test_every_function_and_class_is_named_somewhere_else():

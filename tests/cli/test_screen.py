@@ -13,7 +13,8 @@ from holdfast.answers.text import clean, clean_json
 from holdfast.cli import answer as cli_answer
 from holdfast.cli import screen
 from holdfast.cli.answer import Answer, Failure, changed_answer, page
-from holdfast.cli.commands import log, overview, resume, upkeep, watch, workflow
+from holdfast.cli.commands import overview, resume, upkeep, watch, workflow
+from holdfast.cli.parser import parse
 from holdfast.cli.screen import Screen, cells, padded, shortened
 from holdfast.core import json_text
 from holdfast.core.workflow.state import blank
@@ -97,8 +98,8 @@ def a_keeper(word):
 
 
 ARGS = {
-    **dict.fromkeys(("workflow", "id", "session", "recipe", "subject", "context", "limit")),
-    **dict.fromkeys(workflow._START_OPTIONS),
+    **parse(["start", "dev"]),
+    "limit": None,
     **dict.fromkeys(("all", "everything", "follow"), False),
 }
 
@@ -113,8 +114,8 @@ def answers(word="word"):
         "workflow": workflow.show(keeper, ARGS),
         "briefing": resume.resume(keeper, ARGS),
         "workflows": workflow.status(keeper, ARGS),
-        "events": log.log(keeper, ARGS),
-        "stream": log.log(keeper, {**ARGS, "follow": True}),
+        "events": watch.log(keeper, ARGS),
+        "stream": watch.log(keeper, {**ARGS, "follow": True}),
         "report": upkeep.verify(keeper, ARGS),
         "failure": Failure(error, 1),
         "here": page(fields, lambda screen: overview._lines(screen, fields), [word]),
@@ -206,7 +207,7 @@ def test_json_for_a_terminal_has_the_same_value_and_no_escapes(kind):
 
 @pytest.mark.promise(14)
 def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
-    for module in (cli_answer, log, overview, resume, screen, upkeep, watch, workflow):
+    for module in (cli_answer, overview, resume, screen, upkeep, watch, workflow):
         monkeypatch.setattr(module, "clean", str)
     for kind in KINDS:
         assert [line for line in shown(answers(HOSTILE)[kind]) if not harmless(line)] != []
@@ -265,9 +266,9 @@ def test_events_take_one_line_each():
         "type": "task_added",
         "data": {"text": "a" * 99},
     }
-    whole = log._event_line(Screen(now=NOW), event)
+    whole = watch._event_line(Screen(now=NOW), event)
     assert whole == "    7  2026-01-02 03:04:05Z  dev-1  task_added          text=" + "a" * 99
-    assert cells(log._event_line(Screen(width=80, now=NOW), event)) <= 80
+    assert cells(watch._event_line(Screen(width=80, now=NOW), event)) <= 80
 
 
 def events(*pairs):
@@ -281,7 +282,7 @@ def test_the_log_for_people_says_what_happened_and_no_more():
     recipe = {"name": "dev", "format": "skill", "phases": [{"name": "plan"}]}
     opened = {"recipe": recipe, "subject": "x", "title": "x", "ttl": "7d", "record": "r.json"}
     lines = list(
-        log._lines(
+        watch._log_lines(
             Screen(now=NOW),
             events(
                 ("dev-1", "workflow_started", {**opened, "branch": None, "session": None}),

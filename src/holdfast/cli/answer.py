@@ -1,7 +1,7 @@
 """What a command answers, and how that is printed: one JSON object, or lines for people.
 
-A command returns an ``Answer``. ``changed_answer`` makes that of most commands: what changed, where
-the workflow is now, and the next step.
+A command returns an ``Answer``. Most commands change a workflow: ``on_workflow`` declares them, and
+``changed_answer`` says what they did, where the workflow is now, and the next step.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean, clean_json
+from holdfast.cli.parser import command, own_values
 from holdfast.cli.screen import Screen, cells, next_lines, note_lines, progress, shortened, wrapped
 from holdfast.core import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import TextIO
+    from typing import Any, TextIO
 
-    from holdfast.cli.types import Arguments
+    from holdfast.cli.parser import Arguments, Parameter
     from holdfast.core.types import Fields, Json
-    from holdfast.keeper import Receipt
+    from holdfast.keeper import Keeper, Receipt
+
+    Changed = tuple[Receipt, str]
+    """What a command returns that changes something: the receipt, and what was done."""
+    Change = Callable[[Any, Fields], Changed]
 
 FAILED = 4
 """The exit code of a gate, a test or a verification that ran and failed."""
@@ -140,13 +145,45 @@ def changed_answer(args: Arguments, receipt: Receipt, done: str, *, aimed: bool 
 
 def changed_lines(screen: Screen, receipt: Receipt, done: str, *, aimed: bool) -> Iterator[str]:
     """Yield what was done and where the workflow is now, the notes, and the next step."""
-    position = clean(screen.dot().join(progress(receipt.state)))
+    position = clean(screen.dot.join(progress(receipt.state)))
     done = shortened(clean(done), screen.width or _MAX_COLUMNS)
     if screen.width and cells(done) + cells(position) + 4 > screen.width:
         done = shortened(done, max(screen.width - cells(position) - 4, screen.width // 2))
     yield f"{screen.mark('completed')} {done}  {screen.paint(position, 'dim')}".rstrip()
     yield from note_lines(screen, receipt.notes)
     yield from next_lines(screen, receipt.state, aimed=aimed)
+
+
+def declarer(
+    open_subject: Callable[[Keeper], Any],
+    target: Callable[[Arguments], Fields],
+    answer: Callable[[Arguments, Receipt, str], Answer],
+) -> Callable[..., Callable[[Change], Change]]:
+    """Return a decorator, as ``command`` is one, for functions that make one change.
+
+    Such a function gets the subject of the change, opened from the keeper, and the values of its
+    parameters and of the target, as the subject's method takes them.
+    """
+
+    def declare(
+        name: str, about: str, *parameters: Parameter, examples: tuple[str, ...]
+    ) -> Callable[[Change], Change]:
+        def declare_function(function: Change) -> Change:
+            @command(name, about, *parameters, examples=examples)
+            def run(keeper: Keeper, args: Arguments) -> Answer:
+                values = {**own_values(args), **target(args)}
+                receipt, done = function(open_subject(keeper), values)
+                return answer(args, receipt, done)
+
+            return function
+
+        return declare_function
+
+    return declare
+
+
+on_workflow = declarer(lambda keeper: keeper, target_args, changed_answer)
+"""Declare a command that changes a workflow."""
 
 
 def print_answer(answer: Answer, *, as_json: bool) -> int:

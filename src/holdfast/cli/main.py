@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from holdfast.cli.answer import Answer
-    from holdfast.cli.types import Arguments
+    from holdfast.cli.parser import Arguments
     from holdfast.keeper import Keeper
 
 _REFUSED, _USAGE, _FAULT, INTERRUPTED = 1, 2, 3, 130
@@ -89,16 +89,17 @@ def _run(words: list[str]) -> int:
 
 def _call(args: Arguments) -> Answer:
     """Call the function of the command."""
-    from holdfast.cli.grammar import COMMANDS
-
     name = args["command"]
     if not name:
         from holdfast.cli.commands.overview import overview
 
         return overview(open_keeper(args), args)
+    from holdfast.cli.parser import COMMANDS
+
     command = COMMANDS[name]
-    call = command["call"]
-    answer: Answer = call(open_keeper(args), args) if command["workspace"] else call(args)
+    answer: Answer = (
+        command.run(open_keeper(args), args) if command.has_workspace else command.run(args)
+    )
     return answer
 
 

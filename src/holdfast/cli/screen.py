@@ -1,4 +1,4 @@
-"""What a terminal can show, and the lines that several commands share.
+"""What a terminal can show, and the lines and tables that several commands share.
 
 Stored text reaches the screen through ``answers.text.clean`` alone. Widths are columns of a
 terminal: a Chinese character takes two, a combining accent none.
@@ -14,10 +14,10 @@ from holdfast.core.refusal import word as quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Literal, TextIO
 
-    from holdfast.core.types import Fields, Json, Workflow
+    from holdfast.core.types import Fields, Workflow
 
     Tone = Literal["good", "active", "bad", "warn", "dim", "strong"]
 
@@ -31,12 +31,13 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
 _MIN_COLUMNS, _USUAL_COLUMNS = 20, 80
 _AS_PICTURE = "\ufe0f"
 _BAR_COLUMNS = 20
+_GAP = "  "
 
 
 class Screen:
     """What a stream can show. ``width`` is ``None`` where lines may have any length."""
 
-    __slots__ = ("colour", "encoding", "fancy", "now", "width")
+    __slots__ = ("arrow", "colour", "dot", "encoding", "fancy", "no_mark", "now", "width")
 
     def __init__(
         self,
@@ -52,15 +53,23 @@ class Screen:
         self.width = width
         self.now = now
         self.encoding = encoding
+        self.dot = " · " if fancy else ", "
+        self.arrow = "→" if fancy else "->"
+        self.no_mark = " " if fancy else "   "
+        """Spaces as wide as a mark."""
 
     @classmethod
     def of(cls, out: TextIO) -> Screen:
         encoding = out.encoding or "ascii"
-        terminal = out.isatty()
+        is_terminal = out.isatty()
+        try:
+            fancy = bool("✓▶○✗·…".encode(encoding))
+        except (UnicodeEncodeError, LookupError):
+            fancy = False
         return cls(
-            colour=_wants_colour(terminal=terminal),
-            fancy=_can_encode("✓▶○✗·…", encoding),
-            width=_terminal_width(out) if terminal else None,
+            colour=_wants_colour(is_terminal=is_terminal),
+            fancy=fancy,
+            width=_terminal_width(out) if is_terminal else None,
             encoding=None if encoding.lower().startswith("utf") else encoding,
         )
 
@@ -75,9 +84,6 @@ class Screen:
         """Return the mark of a status, not painted yet, and its colour."""
         glyph, spelled, tone = _MARKS.get(status, _MARKS["in_progress"])
         return glyph if self.fancy else spelled, tone
-
-    def dot(self) -> str:
-        return " · " if self.fancy else ", "
 
     def age(self, then: str) -> str:
         from holdfast.core.time import age, iso
@@ -141,11 +147,8 @@ def listing(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
 
 def pairs(fields: Fields) -> list[str]:
     """Return ``key=value`` for each field."""
-    return [f"{key}={_value(value)}" for key, value in fields.items()]
-
-
-def _value(value: Json) -> str:
-    return value if isinstance(value, str) else json_text.dumps(value)
+    texts = {k: v if isinstance(v, str) else json_text.dumps(v) for k, v in fields.items()}
+    return [f"{key}={text}" for key, text in texts.items()]
 
 
 def bar(screen: Screen, share: float, width: int = _BAR_COLUMNS) -> str:
@@ -153,6 +156,50 @@ def bar(screen: Screen, share: float, width: int = _BAR_COLUMNS) -> str:
     full = round(max(0.0, min(1.0, share)) * width)
     on, off = ("█", "░") if screen.fancy else ("#", "-")
     return screen.paint(on * full, "good") + screen.paint(off * (width - full), "dim")
+
+
+def columns_that_fit(
+    screen: Screen, table: list[dict[str, str]], optional: Iterable[str], widest: dict[str, int],
+    last_min: int,
+) -> tuple[list[str], dict[str, int]]:  # fmt: skip
+    """Return the columns that a terminal has room for, and their widths; the last takes the rest.
+
+    Columns of ``optional`` are dropped, in order, until the last one has ``last_min`` columns.
+    ``widest`` limits single columns.
+    """
+    columns = list(table[0])
+    last = columns[-1]
+    widths = {name: max([cells(row[name]) for row in table]) for name in columns}
+    if screen.width is None:
+        return columns, widths
+    widths = {name: max(cells(name), width) for name, width in widths.items()}
+    for name, width in widest.items():
+        widths[name] = min(widths[name], width)
+    space = screen.width - cells(screen.no_mark) - 1
+    space -= sum([widths[name] + len(_GAP) for name in columns[:-1]])
+    for name in optional:
+        if space >= min(last_min, widths[last]):
+            break
+        columns.remove(name)
+        space += widths[name] + len(_GAP)
+    widths[last] = min(widths[last], space)
+    return columns, widths
+
+
+def table_lines(
+    screen: Screen, table: list[dict[str, str]], columns: list[str], widths: dict[str, int],
+    marks: list[str],
+) -> Iterator[str]:  # fmt: skip
+    """Yield a line for each row, behind its mark; on a terminal the heading first."""
+    if screen.width is not None:
+        heading = _GAP.join(
+            [padded(shortened(column, widths[column]), widths[column]) for column in columns]
+        )
+        yield screen.paint(f"{screen.no_mark} {heading}".rstrip(), "dim")
+    for mark, row in zip(marks, table, strict=True):
+        parts = [padded(shortened(row[name], widths[name]), widths[name]) for name in columns]
+        parts[0] = screen.paint(parts[0], "strong")
+        yield f"{mark} {_GAP.join(parts)}".rstrip()
 
 
 def cells(line: str) -> int:
@@ -197,7 +244,8 @@ def wrapped(text: str, width: int) -> Iterator[str]:
     for word in bare.split(" "):
         longer = f"{line} {word}" if begun else line + word
         if painted_cells(longer) > width:
-            if not word.isascii() and painted_cells(word) > width - len(indent) and _is_wide(word):
+            is_wide = any(_cells_of(char) > 1 for char in word)
+            if is_wide and painted_cells(word) > width - len(indent):
                 *full, longer = _folded(longer, width, indent)
                 yield from full
             elif begun:
@@ -205,10 +253,6 @@ def wrapped(text: str, width: int) -> Iterator[str]:
                 longer = indent + word
         line, begun = longer, True
     yield line
-
-
-def _is_wide(word: str) -> bool:
-    return any(_cells_of(char) > 1 for char in word)
 
 
 def _folded(line: str, width: int, indent: str) -> list[str]:
@@ -239,7 +283,7 @@ def _cells_of(char: str) -> int:
     return 2 if east_asian_width(char) in ("W", "F") else 1
 
 
-def _wants_colour(*, terminal: bool) -> bool:
+def _wants_colour(*, is_terminal: bool) -> bool:
     """Return what the user's environment says, else whether the terminal can show colours.
 
     See no-color.org and force-color.org.
@@ -248,15 +292,7 @@ def _wants_colour(*, terminal: bool) -> bool:
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
         return True
-    return terminal and os.environ.get("TERM") != "dumb"
-
-
-def _can_encode(text: str, encoding: str) -> bool:
-    try:
-        text.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+    return is_terminal and os.environ.get("TERM") != "dumb"
 
 
 def _terminal_width(out: TextIO) -> int:

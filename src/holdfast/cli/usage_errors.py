@@ -9,8 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from holdfast.answers.text import clean
-from holdfast.cli.grammar import GROUPS, load_all, members
-from holdfast.cli.parser import Reader, Usage
+from holdfast.cli.parser import GROUPS, Reader, Usage, load_all, members
 from holdfast.cli.screen import shortened
 from holdfast.core.refusal import word as quote
 
@@ -18,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from holdfast.cli.types import Option, Positional
+    from holdfast.cli.parser import Parameter
 
 _MAX_WORD_COLUMNS = 60
 _MAX_HINT_CHARS = 400
@@ -58,7 +57,7 @@ def unknown_command(words: list[str], position: int, group: str) -> Usage:
     word = words[position - 1]
     if group:
         meant = nearest(word, _next_words(group))
-        message = f"`holdfast {group}` has no {_shown(word)} (argument {position})"
+        message = f"`holdfast {group}` has no {_quoted(word)} (argument {position})"
         fallback = f"holdfast help {group}"
     else:
         commands = load_all()
@@ -66,7 +65,7 @@ def unknown_command(words: list[str], position: int, group: str) -> Usage:
         called = [_OTHER_PROGRAMS_WORDS[word]] if word in _OTHER_PROGRAMS_WORDS else inner
         first_words = [name for name in commands if " " not in name]
         meant = called[0] if called else nearest(word, [*first_words, *GROUPS])
-        message = f"there is no command {_shown(word)} (argument {position})"
+        message = f"there is no command {_quoted(word)} (argument {position})"
         fallback = "holdfast help"
     if meant is None:
         return Usage(message, fallback)
@@ -76,6 +75,12 @@ def unknown_command(words: list[str], position: int, group: str) -> Usage:
     return Usage(f"{message}; did you mean {meant!r}?", _line_of(corrected, fallback))
 
 
+def _next_words(group: str) -> list[str]:
+    """Return the words that can follow the group's name."""
+    below = [name[len(group) + 1 :].partition(" ")[0] for name in members(group)]
+    return list(dict.fromkeys(below))
+
+
 def unknown_option(
     words: list[str], position: int, path: list[str], options: Iterable[str]
 ) -> Usage:
@@ -83,10 +88,11 @@ def unknown_option(
     name, equals, value = word.partition("=")
     if word == _VERSION:
         return Usage(f"{_VERSION} (argument {position}) stands alone", f"holdfast {_VERSION}")
-    message = f"{_command(path)} has no option {_shown(name)} (argument {position})"
-    known = [*options, _VERSION] if not path else list(options)
-    meant = _OTHER_PROGRAMS_WORDS.get(name) if not path else None
-    meant = meant or nearest(name, known)
+    message = f"{_command(path)} has no option {_quoted(name)} (argument {position})"
+    if path:
+        meant = nearest(name, options)
+    else:
+        meant = _OTHER_PROGRAMS_WORDS.get(name) or nearest(name, [*options, _VERSION])
     if meant == _VERSION:
         return _version_meant(message, words)
     if meant is not None:
@@ -104,51 +110,48 @@ def _version_meant(message: str, words: list[str]) -> Usage:
 
 
 def flag_with_value(path: list[str], position: int, name: str, value: str) -> Usage:
-    message = f"{name} (argument {position}) takes no value, but was given {_shown(value)}"
+    message = f"{name} (argument {position}) takes no value, but was given {_quoted(value)}"
     return Usage(message, _help(path))
 
 
 def missing_value(
-    path: list[str], position: int, option: Option, name: str, following: list[str]
+    path: list[str], position: int, option: Parameter, name: str, following: list[str]
 ) -> Usage:
-    message = f"{name} (argument {position}) needs a value, {option.get('value', 'VALUE')}"
+    message = f"{name} (argument {position}) needs a value, {option.value}"
     if not following:
         return Usage(f"{message}, but nothing follows it", _help(path))
-    word = _shown(following[0])
-    message += f", but {word} follows it; a value like that is written {option['name']}=VALUE"
+    word = _quoted(following[0])
+    message += f", but {word} follows it; a value like that is written {option.name}=VALUE"
     return Usage(message, _help(path))
 
 
-def missing_argument(
-    path: list[str], takes: tuple[Positional, ...], positional: Positional
-) -> Usage:
-    position = takes.index(positional) + 1
+def missing_argument(path: list[str], arguments: list[Parameter], argument: Parameter) -> Usage:
     message = (
-        f"{_command(path)} needs {positional['name']}, {positional['help']},"
-        f" as its argument {position}, and it was not given"
+        f"{_command(path)} needs {argument.name}, {argument.about},"
+        f" as its argument {arguments.index(argument) + 1}, and it was not given"
     )
     return Usage(message, _help(path))
 
 
-def missing_option(name: str, option: Option) -> Usage:
-    message = f"`holdfast {name}` needs {option['name']} {option.get('value')} ({option['help']})"
-    return Usage(f"{message}, and it was not given", f"holdfast help {name}")
+def missing_option(path: list[str], option: Parameter) -> Usage:
+    message = f"{_command(path)} needs {option.name} {option.value} ({option.about})"
+    return Usage(f"{message}, and it was not given", _help(path))
 
 
 def too_many(
     words: list[str],
     path: list[str],
-    takes: tuple[Positional, ...],
+    arguments: list[Parameter],
     positionals: list[tuple[int, str]],
 ) -> Usage:
-    position, word = positionals[len(takes)]
-    if not takes and members(" ".join(path)):
+    position, word = positionals[len(arguments)]
+    if not arguments and members(" ".join(path)):
         return unknown_command(words, position, " ".join(path))
-    names = " ".join(positional["name"] for positional in takes) or "no arguments"
-    message = f"{_command(path)} takes {names}; {_shown(word)} (argument {position}) is too many"
-    if not takes or takes[-1]["kind"] != "text":
+    names = " ".join(argument.name for argument in arguments) or "no arguments"
+    message = f"{_command(path)} takes {names}; {_quoted(word)} (argument {position}) is too many"
+    if not arguments or arguments[-1].kind != "text":
         return Usage(message, _help(path))
-    positions = [position for position, _ in positionals[len(takes) - 1 :]]
+    positions = [position for position, _ in positionals[len(arguments) - 1 :]]
     joined = " ".join(words[position - 1] for position in positions)
     corrected = [
         joined if position == positions[0] else word
@@ -160,8 +163,8 @@ def too_many(
 
 
 def given_twice(path: list[str], position: int, name: str, first: str, second: str) -> Usage:
-    values = f"{_shown(first)} and {_shown(second)} (argument {position})"
-    return Usage(f"{_shown_name(name)} was given twice: {values}", _help(path))
+    values = f"{_quoted(first)} and {_quoted(second)} (argument {position})"
+    return Usage(f"{_clipped(name)} was given twice: {values}", _help(path))
 
 
 def reason_given_twice(name: str) -> Usage:
@@ -169,14 +172,14 @@ def reason_given_twice(name: str) -> Usage:
     return Usage(message, f"holdfast help {name}")
 
 
-def neither_or_both(name: str, one: str, other: str) -> Usage:
-    message = f"`holdfast {name}` takes either {one} or {other}"
+def neither_or_both(name: str, first: str, second: str) -> Usage:
+    message = f"`holdfast {name}` takes either {first} or {second}"
     return Usage(message, f"holdfast help {name}")
 
 
 def not_a_pair(path: list[str], position: int, name: str, word: str) -> Usage:
     where = f"argument {position}" if name == "KEY=VALUE" else f"{name}, argument {position}"
-    message = f"{_shown(word)} ({where}) is not KEY=VALUE"
+    message = f"{_quoted(word)} ({where}) is not KEY=VALUE"
     why = "the key before the `=` is empty" if word[:1] == "=" else "it has no `=`"
     return Usage(f"{message}: {why}", _help(path))
 
@@ -187,36 +190,28 @@ def empty_value(position: int, name: str) -> Usage:
 
 
 def not_a_count(path: list[str], position: int, name: str, word: str) -> Usage:
-    message = f"{name} (argument {position}) needs a whole number from 1, not {_shown(word)}"
+    message = f"{name} (argument {position}) needs a whole number from 1, not {_quoted(word)}"
     return Usage(message, _help(path))
 
 
 def undecodable(words: list[str]) -> Usage:
-    position, word = next(
-        (position, word) for position, word in enumerate(words, 1) if not _is_storable(word)
-    )
+    bad = [n for n, word in enumerate(words) if "\0" in word or not _is_unicode(word)]
+    position, word = bad[0] + 1, words[bad[0]]
     why = "is not UTF-8 text" if "\0" not in word else "has a NUL in it"
-    return Usage(
-        f"argument {position}, {_shown(word)}, {why}, so it cannot be kept", "holdfast help"
-    )
+    message = f"argument {position}, {_quoted(word)}, {why}, so it cannot be kept"
+    return Usage(message, "holdfast help")
 
 
-def _next_words(group: str) -> list[str]:
-    """Return the words that can follow the group's name."""
-    below = [name[len(group) + 1 :].partition(" ")[0] for name in members(group)]
-    return list(dict.fromkeys(below))
+def _is_unicode(word: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in word)
 
 
-def _is_storable(word: str) -> bool:
-    return "\0" not in word and not any("\ud800" <= char <= "\udfff" for char in word)
+def _clipped(text: str) -> str:
+    return clean(shortened(text, _MAX_WORD_COLUMNS))
 
 
-def _shown(word: str) -> str:
-    return f"'{clean(shortened(word, _MAX_WORD_COLUMNS))}'"
-
-
-def _shown_name(name: str) -> str:
-    return clean(shortened(name, _MAX_WORD_COLUMNS))
+def _quoted(word: str) -> str:
+    return f"'{_clipped(word)}'"
 
 
 def _command(path: list[str]) -> str:
@@ -246,19 +241,16 @@ def correct(words: list[str], *, only_fixed: bool) -> tuple[str, str] | None:
         reader.read()
     except Usage:
         return None
-    for position, name, item in _names_in(reader):
-        if only_fixed and item.get("values") not in _SAME_EVERYWHERE:
+    for position, name, parameter in _names_in(reader):
+        if only_fixed and parameter.values not in _SAME_EVERYWHERE:
             continue
-        known = [value for value, _ in completion.values(item, reader, name)]
+        known = [value for value, _ in completion.values(parameter, reader, name)]
         meant = None if name in known else nearest(name, known)
-        # Another task's number is no slip of the keyboard.
-        is_other_number = (
-            item.get("values") in _NUMBERED
-            and meant is not None
-            and (name.translate(_WITHOUT_DIGITS) == meant.translate(_WITHOUT_DIGITS))
-        )
-        if meant is None or is_other_number:
+        if meant is None:
             continue
+        is_numbered = parameter.values in _NUMBERED
+        if is_numbered and name.translate(_WITHOUT_DIGITS) == meant.translate(_WITHOUT_DIGITS):
+            continue  # another task's number is no slip of the keyboard
         word = words[position - 1]
         repaired = word[: len(word) - len(name)] + meant
         line = [*words[: position - 1], repaired, *words[position:]]
@@ -266,17 +258,17 @@ def correct(words: list[str], *, only_fixed: bool) -> tuple[str, str] | None:
     return None
 
 
-def _names_in(reader: Reader) -> Iterator[tuple[int, str, Option | Positional]]:
+def _names_in(reader: Reader) -> Iterator[tuple[int, str, Parameter]]:
     """Yield every word that names something, with its position."""
-    takes = reader.command["takes"] if reader.command else ()
-    for positional, (position, word) in zip(takes, reader.positionals, strict=False):
-        if positional["values"] not in _NOT_NAMES:
-            yield position, word, positional
-    for option in {option["name"]: option for option in reader.options.values()}.values():
-        value = reader.values.get(option["into"])
-        if option.get("values", "") in _NOT_NAMES or not isinstance(value, str):
+    arguments = reader.command.arguments if reader.command else []
+    for argument, (position, word) in zip(arguments, reader.positionals, strict=False):
+        if argument.values not in _NOT_NAMES:
+            yield position, word, argument
+    for name, option in reader.options.items():
+        value = reader.values.get(option.into)
+        if name == option.short or option.values in _NOT_NAMES or not isinstance(value, str):
             continue
         for position, word in enumerate(reader.words, 1):
-            is_value = word in (f"{option['name']}={value}", value)
+            is_value = word in (f"{option.name}={value}", value)
             if is_value and (position, word) not in reader.positionals:
                 yield position, value, option

@@ -6,17 +6,18 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import FAILED, Answer, changed_answer, names_workflow, page, target_args
+from holdfast.cli.answer import FAILED, Answer, names_workflow, on_workflow, page, target_args
 from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
-from holdfast.cli.grammar import GROUPS, argument, command, flag, option
+from holdfast.cli.parser import GROUPS, Parameter, command
 from holdfast.cli.screen import next_lines, note_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from holdfast.cli.answer import Changed
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper, Receipt
 
@@ -26,19 +27,18 @@ GROUPS["files"] = "record the files that were touched"
 GROUPS["violation"] = "record what a review found, clear it, or list what is there"
 
 _MAX_TESTS, _MAX_OUTPUT_LINES = 20, 20
-_GATE = argument("NAME", "the gate", into="gate", values="gate")
-_LIMIT = option("--timeout", "TIME", "how long it may take: 90s, 10m, 2h (default 10m)")
+_GATE = Parameter("NAME", "the gate", into="gate", values="gate")
+_LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (default 10m)")
 
 
 @command(
     "gate run",
     "run a gate's command and record what came of it; exit code 4 if it failed",
     _GATE,
-    argument(
-        "COMMAND",
+    Parameter(
+        "[COMMAND]...",
         "what to run, after -- (default: the recipe's command, once it is trusted)",
         into="words",
-        count="any",
     ),
     _LIMIT,
     examples=("holdfast gate run lint -- ruff check .", "holdfast gate run test"),
@@ -53,28 +53,25 @@ def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     return _run_answer(args, receipt, f"gate {name}", result, passed=gate["passed"])
 
 
-@command(
+@on_workflow(
     "gate record",
     "record what you know about a gate; it is shown as a claim",
     _GATE,
-    argument("KEY=VALUE", "a field to keep with it", into="fields", kind="pair", count="any"),
-    flag("--passed", "it passed"),
-    flag("--failed", "it did not"),
+    Parameter("[KEY=VALUE]...", "a field to keep with it", into="fields"),
+    Parameter("--passed", "it passed"),
+    Parameter("--failed", "it did not"),
     examples=(
         "holdfast gate record security_review --passed findings=0",
         "holdfast gate record pr_created --passed pr_number=12 pr_url=https://example.org/12",
     ),
 )
-def gate_record(keeper: Keeper, args: Arguments) -> Answer:
-    if args["passed"] == args["failed"]:
+def gate_record(keeper: Keeper, values: Fields) -> Changed:
+    if values["passed"] == values.pop("failed"):
         from holdfast.cli.usage_errors import neither_or_both
 
-        raise neither_or_both(args["command"], "--passed", "--failed")
-    receipt = keeper.record_gate(
-        args["gate"], args["fields"], passed=args["passed"], **target_args(args)
-    )
-    result = "passed" if args["passed"] else "failed"
-    return changed_answer(args, receipt, f"claimed: gate {args['gate']} {result}")
+        raise neither_or_both("gate record", "--passed", "--failed")
+    result = "passed" if values["passed"] else "failed"
+    return keeper.record_gate(**values), f"claimed: gate {values['gate']} {result}"
 
 
 @command(
@@ -93,30 +90,27 @@ def gate_list(keeper: Keeper, args: Arguments) -> Answer:
     return Answer(lambda: json.gate_list(receipt), lines)
 
 
-@command(
+@on_workflow(
     "violation add",
     "record what a review found; CRITICAL and HIGH hold back the handing over",
-    argument("CODE", "its name, such as V-TEST-03"),
-    argument("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", values="severity"),
-    argument("DETAILS", "what is wrong"),
+    Parameter("CODE", "its name, such as V-TEST-03"),
+    Parameter("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", values="severity"),
+    Parameter("DETAILS", "what is wrong"),
     examples=("holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",),
 )
-def violation_add(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.add_violation(
-        args["code"], args["severity"], args["details"], **target_args(args)
-    )
-    return changed_answer(args, receipt, f"violation {args['code']} recorded: {args['details']}")
+def violation_add(keeper: Keeper, values: Fields) -> Changed:
+    done = f"violation {values['code']} recorded: {values['details']}"
+    return keeper.add_violation(**values), done
 
 
-@command(
+@on_workflow(
     "violation clear",
     "say that a violation is mended",
-    argument("CODE", "its name", values="violation"),
+    Parameter("CODE", "its name", values="violation"),
     examples=("holdfast violation clear V-TEST-03",),
 )
-def violation_clear(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.clear_violation(args["code"], **target_args(args))
-    return changed_answer(args, receipt, f"violation {args['code']} cleared")
+def violation_clear(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.clear_violation(**values), f"violation {values['code']} cleared"
 
 
 @command(
@@ -152,7 +146,7 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
 @command(
     "tests run",
     "run the tests and record which failed; exit code 4 when one did",
-    argument("COMMAND", "what to run, after --", into="words", count="some"),
+    Parameter("COMMAND...", "what to run, after --", into="words"),
     _LIMIT,
     examples=("holdfast tests run -- pytest -q",),
 )
@@ -165,53 +159,46 @@ def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     return _run_answer(args, receipt, "tests", dict(tests), passed=passed)
 
 
-@command(
+@on_workflow(
     "tests record",
     "record a test run that you made yourself",
-    option("--command", "TEXT", "what was run", into="ran", required=True),
-    option("--failing", "A,B", "the tests that failed, with commas between"),
-    option("--passing", "A,B", "the tests that passed"),
-    option("--error", "TEXT", "what went wrong"),
+    Parameter("--command TEXT", "what was run", into="ran", required=True),
+    Parameter("--failing A,B", "the tests that failed, with commas between"),
+    Parameter("--passing A,B", "the tests that passed"),
+    Parameter("--error TEXT", "what went wrong"),
     examples=("holdfast tests record --command 'cargo test' --failing login --passing a,b",),
 )
-def tests_record(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.record_tests(
-        args["ran"],
-        failing=_names(args["failing"]),
-        passing=_names(args["passing"]),
-        error=args["error"],
-        **target_args(args),
-    )
-    return changed_answer(
-        args, receipt, f"test run recorded: {receipt.state['tests']['last_result']}"
-    )
+def tests_record(keeper: Keeper, values: Fields) -> Changed:
+    for key in ("failing", "passing"):
+        values[key] = [name.strip() for name in (values[key] or "").split(",") if name.strip()]
+    receipt = keeper.record_tests(**values)
+    return receipt, f"test run recorded: {receipt.state['tests']['last_result']}"
 
 
-@command(
+@on_workflow(
     "files add",
     "record a file that was touched",
-    argument("PATH", "the file", values="file"),
-    option(
-        "--phase", "NAME", "the phase that touched it (default: the current one)", values="phase"
+    Parameter("PATH", "the file", values="file"),
+    Parameter(
+        "--phase NAME", "the phase that touched it (default: the current one)", values="phase"
     ),
-    option("--lines", "N", "how many lines were added", kind="count"),
+    Parameter("--lines N", "how many lines were added", kind="count"),
     examples=("holdfast files add src/login.py --phase green --lines 12",),
 )
-def files_add(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.add_file(args["path"], args["phase"], args["lines"], **target_args(args))
-    return changed_answer(args, receipt, f"file recorded: {args['path']}")
+def files_add(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.add_file(**values), f"file recorded: {values['path']}"
 
 
-@command(
+@on_workflow(
     "files sync",
     "record the files that git says were touched since the workflow began",
     examples=("holdfast files sync",),
 )
-def files_sync(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.sync_files(**target_args(args))
+def files_sync(keeper: Keeper, values: Fields) -> Changed:
+    receipt = keeper.sync_files(**values)
     count = len(receipt.state["files"])
     done = f"{count} file{'s' if count != 1 else ''} recorded"
-    return changed_answer(args, receipt, done if receipt.seqs else "no file was touched since")
+    return receipt, done if receipt.seqs else "no file was touched since"
 
 
 def _run_answer(
@@ -223,7 +210,7 @@ def _run_answer(
         facts = [how_it_ended(result), seconds(result.get("duration_ms"))]
         facts += [f"{count} {name}" for name, count in result.get("counts", {}).items() if count]
         mark, became = ("completed", "passed") if passed else ("blocked", "failed")
-        about = screen.paint(clean(screen.dot().join(facts)), "dim")
+        about = screen.paint(clean(screen.dot.join(facts)), "dim")
         yield f"{screen.mark(mark)} {clean(what)} {became}  {about}"
         for name in result.get("failing_tests", [])[:_MAX_TESTS]:
             yield f"  {screen.mark('blocked')} {clean(name)}"
@@ -237,10 +224,6 @@ def _run_answer(
     return Answer(
         lambda: json.run(receipt, what, result, passed=passed), lines, code=0 if passed else FAILED
     )
-
-
-def _names(listed: str | None) -> list[str]:
-    return [name.strip() for name in (listed or "").split(",") if name.strip()]
 
 
 def _echo(args: Arguments) -> Callable[[bytes], None] | None:

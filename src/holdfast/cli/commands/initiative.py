@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.answers.text import clean
-from holdfast.cli.answer import page
-from holdfast.cli.grammar import GROUPS, argument, command, flag, option
+from holdfast.cli.answer import declarer, page
+from holdfast.cli.parser import GROUPS, Parameter, command
 from holdfast.cli.screen import bar, cells, padded, shortened
 from holdfast.core.initiative import CREATE
 from holdfast.core.initiatives import current_of
@@ -16,118 +16,128 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.cli.answer import Answer
+    from holdfast.cli.answer import Answer, Changed
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper, Receipt
 
 GROUPS["initiative"] = "goals that last for months, milestone by milestone"
 
-_MILESTONE = argument("MILESTONE", "its id, such as M1", values="milestone")
-_NAME = argument("NAME", "its name, or that of its folder", values="initiative")
-_MAYBE = argument("NAME", "another than the current one", count="maybe", values="initiative")
+_MILESTONE = Parameter("MILESTONE", "its id, such as M1", values="milestone")
+_NAME = Parameter("NAME", "its name, or that of its folder", values="initiative")
+_MAYBE = Parameter("[NAME]", "another than the current one", values="initiative")
 
 _TITLE_MAX, _TITLE_MIN = 60, 12
 _BAR, _SHORT_BAR, _NARROW = 20, 10, 80
 _COUNT_COLUMNS = 7
 
 
-@command(
+def _answer(_args: Arguments, receipt: Receipt, done: str) -> Answer:
+    """Answer a command that changed an initiative; ``done`` says what it did."""
+    state = receipt.state
+    current = current_of(state)
+    initiative = None if current is None else initiative_view(str(state["current"]), current)
+
+    def lines(screen: Screen) -> Iterator[str]:
+        about = f"  {screen.paint(_position(screen, initiative), 'dim')}" if initiative else ""
+        yield f"{screen.mark('completed')} {clean(done)}{about}"
+        if initiative:
+            yield f"  next: {clean(initiative['next'])}"
+
+    return page({"initiative": initiative, "seqs": receipt.seqs}, lines, receipt.notes)
+
+
+on_initiative = declarer(Initiatives, lambda args: {"id": args["id"]}, _answer)
+"""Declare a command that changes an initiative."""
+
+
+@on_initiative(
     "initiative create",
     "begin an initiative; it is the current one",
-    argument("TITLE", "what it is called", into="name"),
-    option(
-        "--milestone",
-        "ID: TITLE",
+    Parameter("TITLE", "what it is called", into="name"),
+    Parameter(
+        "--milestone ID: TITLE...",
         "a milestone, such as 'M1: Map the readers'",
         into="milestones",
-        many=True,
         required=True,
     ),
-    flag("--files", "write a page with its milestones, for people to read and tick"),
+    Parameter("--files", "write a page with its milestones, for people to read and tick"),
     examples=("holdfast initiative create 'Tidy billing' --milestone 'M1: Map' --milestone M2",),
 )
-def create(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Initiatives(keeper).create(
-        args["name"], args["milestones"], files=args["files"], id=args["id"]
-    )
-    return _answer(receipt, f"initiative {args['name']} created")
+def create(initiatives: Initiatives, values: Fields) -> Changed:
+    return initiatives.create(**values), f"initiative {values['name']} created"
 
 
-@command(
+@on_initiative(
     "initiative start",
     "start a milestone, or go back to one that is open",
     _MILESTONE,
     examples=("holdfast initiative start M1",),
 )
-def start(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Initiatives(keeper).start(args["milestone"], id=args["id"])
-    return _answer(receipt, f"milestone {args['milestone']} started")
+def start(initiatives: Initiatives, values: Fields) -> Changed:
+    return initiatives.start(**values), f"milestone {values['milestone']} started"
 
 
-@command(
+@on_initiative(
     "initiative task",
     "add a task to a milestone, or tick it",
     _MILESTONE,
-    argument("TEXT", "one line"),
-    flag("--done", "it is done"),
+    Parameter("TEXT", "one line"),
+    Parameter("--done", "it is done"),
     examples=("holdfast initiative task M1 'List all readers' --done",),
 )
-def task(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Initiatives(keeper).task(
-        args["milestone"], args["text"], done=args["done"], id=args["id"]
-    )
-    became = "done" if args["done"] else "added"
-    return _answer(receipt, f"task of {args['milestone']} {became}: {args['text']}")
+def task(initiatives: Initiatives, values: Fields) -> Changed:
+    became = "done" if values["done"] else "added"
+    done = f"task of {values['milestone']} {became}: {values['text']}"
+    return initiatives.task(**values), done
 
 
-@command(
+@on_initiative(
     "initiative complete",
     "complete a milestone; the next one is current",
     _MILESTONE,
     examples=("holdfast initiative complete M1",),
 )
-def complete(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Initiatives(keeper).complete(args["milestone"], id=args["id"])
-    return _answer(receipt, f"milestone {args['milestone']} completed")
+def complete(initiatives: Initiatives, values: Fields) -> Changed:
+    return initiatives.complete(**values), f"milestone {values['milestone']} completed"
 
 
-@command(
+@on_initiative(
     "initiative block",
     "say that the initiative cannot go on",
-    option("--reason", "TEXT", "why", required=True),
+    Parameter("--reason TEXT", "why", required=True),
     examples=("holdfast initiative block --reason 'waits for the contract'",),
 )
-def block(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Initiatives(keeper).block(args["reason"], id=args["id"])
-    return _answer(receipt, f"blocked: {args['reason']}")
+def block(initiatives: Initiatives, values: Fields) -> Changed:
+    return initiatives.block(**values), f"blocked: {values['reason']}"
 
 
-@command("initiative unblock", "say that it goes on", examples=("holdfast initiative unblock",))
-def unblock(keeper: Keeper, args: Arguments) -> Answer:
-    return _answer(Initiatives(keeper).unblock(id=args["id"]), "it goes on")
+@on_initiative(
+    "initiative unblock", "say that it goes on", examples=("holdfast initiative unblock",)
+)
+def unblock(initiatives: Initiatives, values: Fields) -> Changed:
+    return initiatives.unblock(**values), "it goes on"
 
 
-@command(
+@on_initiative(
     "initiative finish",
     "complete the initiative, for good",
-    flag("--force", "although milestones are open"),
-    option("--reason", "TEXT", "why, with --force"),
+    Parameter("--force", "although milestones are open"),
+    Parameter("--reason TEXT", "why, with --force"),
     examples=("holdfast initiative finish", "holdfast initiative finish --force --reason 'sold'"),
 )
-def finish(keeper: Keeper, args: Arguments) -> Answer:
-    options = {name: args[name] for name in ("force", "reason", "id")}
-    return _answer(Initiatives(keeper).finish(**options), "initiative completed")
+def finish(initiatives: Initiatives, values: Fields) -> Changed:
+    return initiatives.finish(**values), "initiative completed"
 
 
-@command(
+@on_initiative(
     "initiative archive",
     "archive an initiative that is completed",
     examples=("holdfast initiative archive",),
 )
-def archive(keeper: Keeper, args: Arguments) -> Answer:
-    return _answer(Initiatives(keeper).archive(id=args["id"]), "initiative archived")
+def archive(initiatives: Initiatives, values: Fields) -> Changed:
+    return initiatives.archive(**values), "initiative archived"
 
 
 @command(
@@ -141,52 +151,34 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
     return page(fields, lambda screen: initiative_page(screen, fields), notes)
 
 
-@command(
+@on_initiative(
     "initiative use",
     "make another initiative the current one",
     _NAME,
     examples=("holdfast initiative use tidy-billing",),
 )
-def use(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Initiatives(keeper).use(args["name"], id=args["id"])
-    return _answer(receipt, f"{args['name']} is the current initiative")
+def use(initiatives: Initiatives, values: Fields) -> Changed:
+    return initiatives.use(**values), f"{values['name']} is the current initiative"
 
 
-@command(
+@on_initiative(
     "initiative sync",
     "compare all that tells where it stands, and mend what is stale",
-    option("--from", "files", "take what the milestone files say", into="source"),
+    Parameter("--from files", "take what the milestone files say", into="source"),
     examples=("holdfast initiative sync", "holdfast initiative sync --from files"),
 )
-def sync(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Initiatives(keeper).sync(source=args["source"], id=args["id"])
-    return _answer(receipt, "all sources agree")
+def sync(initiatives: Initiatives, values: Fields) -> Changed:
+    return initiatives.sync(**values), "all sources agree"
 
 
-@command(
+@on_initiative(
     "initiative recover",
     "make a checkpoint from milestone files, where nothing else is left",
-    argument("NAME", "its folder, where there are several", count="maybe", values="initiative"),
+    Parameter("[NAME]", "its folder, where there are several", values="initiative"),
     examples=("holdfast initiative recover", "holdfast initiative recover tidy-billing"),
 )
-def recover(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Initiatives(keeper).recover(args["name"], id=args["id"])
-    return _answer(receipt, "recovered, and a fresh checkpoint written")
-
-
-def _answer(receipt: Receipt, done: str) -> Answer:
-    """Answer a command that changed an initiative; ``done`` says what it did."""
-    state = receipt.state
-    current = current_of(state)
-    initiative = None if current is None else initiative_view(str(state["current"]), current)
-
-    def lines(screen: Screen) -> Iterator[str]:
-        about = f"  {screen.paint(_position(screen, initiative), 'dim')}" if initiative else ""
-        yield f"{screen.mark('completed')} {clean(done)}{about}"
-        if initiative:
-            yield f"  next: {clean(initiative['next'])}"
-
-    return page({"initiative": initiative, "seqs": receipt.seqs}, lines, receipt.notes)
+def recover(initiatives: Initiatives, values: Fields) -> Changed:
+    return initiatives.recover(**values), "recovered, and a fresh checkpoint written"
 
 
 def initiative_page(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -219,7 +211,7 @@ def _position(screen: Screen, initiative: Fields) -> str:
     ]
     if initiative["current_milestone"] and initiative["status"] not in ("completed", "archived"):
         facts.insert(1, f"current {initiative['current_milestone']}")
-    return clean(screen.dot().join([*facts, screen.age(initiative["updated_at"])]))
+    return clean(screen.dot.join([*facts, screen.age(initiative["updated_at"])]))
 
 
 def _mark(screen: Screen, status: str) -> str:
@@ -267,7 +259,7 @@ def _workflows(screen: Screen, rows: list[Fields]) -> Iterator[str]:
         facts = [row["milestone"] or "", row["status"].replace("_", " ")]
         if row["phase"] and row["status"] in ("in_progress", "blocked"):
             facts.append(f"phase {row['phase_index']}/{row['phase_total']} {row['phase']}")
-        about = screen.paint(clean(screen.dot().join([fact for fact in facts if fact])), "dim")
+        about = screen.paint(clean(screen.dot.join([fact for fact in facts if fact])), "dim")
         known = {"abandoned": "pending", "expired": "pending"}
         mark = screen.mark(known.get(str(row["status"])) or str(row["status"]))
         yield f"  {mark} {clean(row['id'])}  {clean(row['title'])}  {about}"

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from holdfast.answers.text import clean
 from holdfast.cli.answer import done_page, page
-from holdfast.cli.grammar import GROUPS, argument, command, option
-from holdfast.cli.parser import Usage
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import bar, cells, padded
 from holdfast.errors import HoldfastError
 
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.cli.answer import Answer
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper, Receipt
 
@@ -26,17 +25,17 @@ GROUPS["interview"] = "record how sure a skill was, or that nobody let it ask"
 GROUPS["forge"] = "add to the forge context, or show it"
 GROUPS["delegation"] = "record which agent was given what, and see what can be learned from it"
 
-_SUGGESTED = option("--suggested", "NAME", "what was suggested", required=True)
-_CHOSEN = option("--chosen", "NAME", "what the person chose", required=True)
+_SUGGESTED = Parameter("--suggested NAME", "what was suggested", required=True)
+_CHOSEN = Parameter("--chosen NAME", "what the person chose", required=True)
 _MAX_SHOWN = 10
 
 
 @command(
     "remember",
     "keep a pattern, a preference or an insight for all later sessions",
-    argument("TEXT", "one line"),
-    option("--kind", "KIND", "pattern, preference or insight", values="kind"),
-    option("--section", "NAME", "the heading it stands under (default: Learnings)"),
+    Parameter("TEXT", "one line"),
+    Parameter("--kind KIND", "pattern, preference or insight", values="kind"),
+    Parameter("--section NAME", "the heading it stands under (default: Learnings)"),
     examples=("holdfast remember 'Ada wants short commits' --kind preference",),
 )
 def remember(keeper: Keeper, args: Arguments) -> Answer:
@@ -54,8 +53,8 @@ def remember(keeper: Keeper, args: Arguments) -> Answer:
 @command(
     "forge add",
     "add a line to the forge context",
-    argument("KEY", "what it is about"),
-    argument("TEXT", "what was found out"),
+    Parameter("KEY", "what it is about"),
+    Parameter("TEXT", "what was found out"),
     examples=("holdfast forge add build 'Uses make, not npm'",),
 )
 def forge_add(keeper: Keeper, args: Arguments) -> Answer:
@@ -66,7 +65,7 @@ def forge_add(keeper: Keeper, args: Arguments) -> Answer:
 @command(
     "forge show",
     "show the forge context",
-    argument("KEY", "only lines about this", count="maybe"),
+    Parameter("[KEY]", "only lines about this"),
     examples=("holdfast forge show", "holdfast forge show build"),
 )
 def forge_show(keeper: Keeper, args: Arguments) -> Answer:
@@ -85,17 +84,14 @@ def forge_show(keeper: Keeper, args: Arguments) -> Answer:
 @command(
     "interview record",
     "record how sure a skill was of what it was asked to do",
-    option("--skill", "NAME", "the skill", required=True),
-    option("--confidence", "N", "from 0 to 1", required=True),
-    option(
-        "--dimension",
-        "NAME=N",
+    Parameter("--skill NAME", "the skill", required=True),
+    Parameter("--confidence N", "from 0 to 1", required=True),
+    Parameter(
+        "--dimension NAME=N...",
         "the same for one side of it, such as clarity=0.9",
         into="dimensions",
-        kind="pair",
-        many=True,
     ),
-    option("--questions", "N", "how many questions were asked", kind="count"),
+    Parameter("--questions N", "how many questions were asked", kind="count"),
     examples=("holdfast interview record --skill plan --confidence 0.82 --dimension clarity=0.9",),
 )
 def interview_record(keeper: Keeper, args: Arguments) -> Answer:
@@ -113,8 +109,8 @@ def interview_record(keeper: Keeper, args: Arguments) -> Answer:
 @command(
     "interview skip",
     "record that the user did not want to be asked",
-    argument("SKILL", "the skill"),
-    option("--reason", "TEXT", "what the user said", required=True),
+    Parameter("SKILL", "the skill"),
+    Parameter("--reason TEXT", "what the user said", required=True),
     examples=("holdfast interview skip plan --reason 'just do it'",),
 )
 def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
@@ -154,19 +150,19 @@ def _interview_line(screen: Screen, entry: Fields) -> str:
     asked = entry.get("questions_asked")
     facts = [f"{asked} questions"] if asked else []
     facts += [f"{name} {value}" for name, value in (entry.get("dimensions") or {}).items()]
-    about = screen.paint(clean(screen.dot().join(facts)), "dim")
+    about = screen.paint(clean(screen.dot.join(facts)), "dim")
     return f"{screen.mark('completed')} {clean(entry['skill'])}{drawn}  {about}".rstrip()
 
 
 @command(
     "delegation record",
     "record what an agent was given, and how it ended",
-    option("--agent", "NAME", "the agent", required=True),
-    option("--outcome", "TEXT", "how it ended, in a word of your own", required=True),
-    option("--model", "NAME", "its model"),
-    option("--task-type", "TEXT", "the kind of task", into="task_type"),
-    option("--complexity", "TEXT", "how hard it was"),
-    option("--duration-ms", "N", "how long it took", into="duration_ms", kind="count"),
+    Parameter("--agent NAME", "the agent", required=True),
+    Parameter("--outcome TEXT", "how it ended, in a word of your own", required=True),
+    Parameter("--model NAME", "its model"),
+    Parameter("--task-type TEXT", "the kind of task"),
+    Parameter("--complexity TEXT", "how hard it was"),
+    Parameter("--duration-ms N", "how long it took", kind="count"),
     examples=("holdfast delegation record --agent tester --task-type tests --outcome success",),
 )
 def delegation_record(keeper: Keeper, args: Arguments) -> Answer:
@@ -180,10 +176,10 @@ def delegation_record(keeper: Keeper, args: Arguments) -> Answer:
 @command(
     "delegation escalate",
     "record that one agent handed over to another",
-    option("--from", "NAME", "who gave up", into="from_agent", required=True),
-    option("--to", "NAME", "who took over", into="to_agent", required=True),
-    option("--reason", "TEXT", "why", required=True),
-    option("--resolved", "yes|no", "whether that helped"),
+    Parameter("--from NAME", "who gave up", into="from_agent", required=True),
+    Parameter("--to NAME", "who took over", into="to_agent", required=True),
+    Parameter("--reason TEXT", "why", required=True),
+    Parameter("--resolved yes|no", "whether that helped"),
     examples=("holdfast delegation escalate --from tester --to architect --reason 'two failures'",),
 )
 def delegation_escalate(keeper: Keeper, args: Arguments) -> Answer:
@@ -218,7 +214,7 @@ def delegation_override(keeper: Keeper, args: Arguments) -> Answer:
     "record that a person chose another workflow than the one suggested",
     _SUGGESTED,
     _CHOSEN,
-    option("--intent", "TEXT", "what the person wanted", required=True),
+    Parameter("--intent TEXT", "what the person wanted", required=True),
     examples=("holdfast delegation routing --suggested oneshot --chosen apex --intent feature",),
 )
 def delegation_routing(keeper: Keeper, args: Arguments) -> Answer:
@@ -231,7 +227,7 @@ def delegation_routing(keeper: Keeper, args: Arguments) -> Answer:
 @command(
     "delegation list",
     "how each agent does, who takes over from whom, what people prefer",
-    option("--agent", "NAME", "only what this agent had part in"),
+    Parameter("--agent NAME", "only what this agent had part in"),
     examples=("holdfast delegation list", "holdfast delegation list --agent tester"),
 )
 def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
@@ -253,7 +249,7 @@ def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         if row["median_ms"] is not None:
             facts.append(f"half within {_duration(row['median_ms'])}")
         facts += [f"{count} {name}" for name, count in row["task_types"].items()]
-        about = screen.paint(clean(screen.dot().join(facts)), "dim")
+        about = screen.paint(clean(screen.dot.join(facts)), "dim")
         yield f"{screen.mark('completed')} {padded(clean(row['agent']), widest)}  {about}"
     yield from _choices(screen, summary["escalations"], "handed over", "from", "to")
     yield from _choices(screen, summary["overrides"], "people chose", "suggested", "chosen")
@@ -265,13 +261,12 @@ def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:
 def _choices(
     screen: Screen, rows: list[Fields], what: str, first: str, second: str
 ) -> Iterator[str]:
-    arrow = "→" if screen.fancy else "->"
     for row in rows:
         times = f"{row['count']} time{'s' if row['count'] != 1 else ''}"
         if "resolved" in row:
             times += f", {row['resolved']} resolved"
         about = screen.paint(clean(times), "dim")
-        yield f"  {what}: {clean(row[first])} {arrow} {clean(row[second])}  {about}"
+        yield f"  {what}: {clean(row[first])} {screen.arrow} {clean(row[second])}  {about}"
 
 
 def _duration(ms: int) -> str:

@@ -8,8 +8,8 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import FAILED, Answer, changed_answer
-from holdfast.cli.grammar import GROUPS, argument, command, flag, option
+from holdfast.cli.answer import FAILED, Answer, changed_answer, declarer
+from holdfast.cli.parser import GROUPS, Parameter, command, own_values
 from holdfast.cli.screen import Screen, next_lines, note_lines
 from holdfast.core.refusal import word
 from holdfast.loops.loops import Loops
@@ -18,25 +18,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.cli.types import Arguments
+    from holdfast.cli.answer import Changed
+    from holdfast.cli.parser import Arguments
     from holdfast.core.types import Fields, Task, Workflow
     from holdfast.keeper import Keeper, Receipt
 
 GROUPS["loop"] = "units of work in bounded iterations, confirmed and verified"
 GROUPS["loop guardrail"] = "lessons that every iteration is told"
 
-_SLUG = argument(
-    "SLUG",
-    "the loop's name (default: the one that is active)",
-    kind="id",
-    count="maybe",
-    values="loop",
+_SLUG = Parameter(
+    "[SLUG]", "the loop's name (default: the one that is active)", kind="id", values="loop"
 )
-_NEW = argument(
+_NEW = Parameter(
     "SLUG", "the loop's name: lower case letters, digits and -", kind="id", values="loop"
 )
-_UNIT = argument("UNIT", "the unit: T1, or R1 in knowledge mode", values="unit")
-_LIMIT = option("--timeout", "TIME", "how long one run may take: 90s, 10m, 2h (default 30m)")
+_UNIT = Parameter("UNIT", "the unit: T1, or R1 in knowledge mode", values="unit")
+_LIMIT = Parameter("--timeout TIME", "how long one run may take: 90s, 10m, 2h (default 30m)")
 
 _MARKS = {"confirming": "in_progress", "verifying": "in_progress", "timeout": "blocked"}
 _NO_UNIT = {
@@ -47,27 +44,34 @@ _NO_UNIT = {
 _DUE = {"confirm": ", to be confirmed", "verify": ", to be verified", "timeout": ", out of them"}
 
 
+def _target(args: Arguments) -> Fields:
+    return {"slug": args["workflow"], "id": args["id"]}
+
+
+on_loop = declarer(Loops, _target, changed_answer)
+"""Declare a command that changes the loop of ``-w``, or the active one."""
+
+
 @command(
     "loop new",
     "open a loop with its pages, or go on with the active one of this name",
     _NEW,
-    option("--mode", "MODE", "development (tasks T1…, the default) or knowledge (phases R1…)"),
-    option("--task", "NAME", "what it is called"),
-    option("--domain", "NAME", "feature, bug, refactor, research, writing, analysis, …"),
-    option("--outcome", "TEXT", "what is needed"),
-    option("--done-when", "TEXT", "a criterion of the whole", into="done_when", many=True),
-    option("--constraint", "TEXT", "a limit to keep", into="constraints", many=True),
-    option("--notes", "TEXT", "approach, open questions"),
-    flag("--inherit", "take the lessons of archived loops that match"),
+    Parameter("--mode MODE", "development (tasks T1…, the default) or knowledge (phases R1…)"),
+    Parameter("--task NAME", "what it is called"),
+    Parameter("--domain NAME", "feature, bug, refactor, research, writing, analysis, …"),
+    Parameter("--outcome TEXT", "what is needed"),
+    Parameter("--done-when TEXT...", "a criterion of the whole"),
+    Parameter("--constraint TEXT...", "a limit to keep", into="constraints"),
+    Parameter("--notes TEXT", "approach, open questions"),
+    Parameter("--inherit", "take the lessons of archived loops that match"),
     examples=(
         "holdfast loop new user-auth --outcome 'People can log in' --done-when 'tests pass'",
         "holdfast loop new survey --mode knowledge --domain research",
     ),
 )
 def new(keeper: Keeper, args: Arguments) -> Answer:
-    names = ("task", "domain", "outcome", "done_when", "constraints", "notes", "inherit", "id")
-    options = {name: args[name] for name in names}
-    receipt = Loops(keeper).new(args["slug"], args["mode"] or "development", **options)
+    options = {**own_values(args), "mode": args["mode"] or "development"}
+    receipt = Loops(keeper).new(**options, id=args["id"])
     verb = "goes on" if receipt.resumed else "opened"
     folder = receipt.state["record"].rpartition("/")[0]
     return _named_answer(keeper, args, receipt, f"loop {receipt.state['id']} {verb}: {folder}/")
@@ -77,26 +81,23 @@ def new(keeper: Keeper, args: Arguments) -> Answer:
     "loop plan",
     "plan a unit, or say anew what it is about",
     _SLUG,
-    option("--unit", "TEXT", "its id and title, such as 'T1: Add the model'", required=True),
-    option("--criteria", "TEXT", "when it is done, measurably"),
-    option("--files", "A,B", "the files it touches"),
-    option("--output", "PATH", "what it makes (knowledge mode)"),
-    option("--max", "N", "how many iterations it may take (default 5)", kind="count"),
-    option(
-        "--depends", "UNIT", "a unit that has to be done before, or none", many=True, values="unit"
-    ),
-    option("--model", "NAME", "the model that should do it"),
-    option("--verify", "COMMAND", "what verifies it; runs once a person approved it"),
+    Parameter("--unit TEXT", "its id and title, such as 'T1: Add the model'", required=True),
+    Parameter("--criteria TEXT", "when it is done, measurably"),
+    Parameter("--files A,B", "the files it touches"),
+    Parameter("--output PATH", "what it makes (knowledge mode)"),
+    Parameter("--max N", "how many iterations it may take (default 5)", kind="count"),
+    Parameter("--depends UNIT...", "a unit that has to be done before, or none", values="unit"),
+    Parameter("--model NAME", "the model that should do it"),
+    Parameter("--verify COMMAND", "what verifies it; runs once a person approved it"),
     examples=("holdfast loop plan user-auth --unit 'T2: Log in' --depends T1 --max 8",),
 )
 def plan(keeper: Keeper, args: Arguments) -> Answer:
-    names = ("criteria", "max", "model", "output", "verify", "id")
-    options: Fields = {name: args[name] for name in names}
+    options = own_values(args)
+    options["slug"] = _slug(args)
     options["files"] = _split([args["files"] or ""])
     depends = _split(args["depends"])
-    if depends:
-        options["depends"] = [] if depends == ["none"] else depends
-    receipt = Loops(keeper).plan(_slug(args), args["unit"], **options)
+    options["depends"] = [] if depends == ["none"] else depends or None
+    receipt = Loops(keeper).plan(**options, id=args["id"])
     return _named_answer(keeper, args, receipt, f"planned: {args['unit']}")
 
 
@@ -145,64 +146,57 @@ def _unit_turn(screen: Screen, turn: Fields) -> Iterator[str]:
         yield f"  choices: {clean(turn['choices'])}"
 
 
-@command(
+@on_loop(
     "loop iterate",
     "record an iteration; with the unit's signal it goes on to be confirmed",
     _UNIT,
-    option("--did", "TEXT", "what was done", required=True),
-    option("--remaining", "TEXT", "what is left"),
-    option("--blockers", "TEXT", "what is in the way"),
-    option("--commit", "SHA", "the commit that holds it"),
-    option("--signal", "SIGNAL", "T1_DONE, when every criterion is met"),
+    Parameter("--did TEXT", "what was done", required=True),
+    Parameter("--remaining TEXT", "what is left"),
+    Parameter("--blockers TEXT", "what is in the way"),
+    Parameter("--commit SHA", "the commit that holds it"),
+    Parameter("--signal SIGNAL", "T1_DONE, when every criterion is met"),
     examples=(
         "holdfast loop iterate T1 --did 'The model' --remaining 'Its tests'",
         "holdfast loop iterate T1 --did 'Its tests' --commit 4f5e6d7 --signal T1_DONE",
     ),
 )
-def iterate(keeper: Keeper, args: Arguments) -> Answer:
-    names = ("did", "remaining", "blockers", "commit", "signal")
-    options = {name: args[name] for name in names}
-    receipt = Loops(keeper).iterate(args["unit"], **options, **_aim(args))
-    return changed_answer(
-        args, receipt, f"iteration of {args['unit']} recorded{_now(receipt.state, args)}"
-    )
+def iterate(loops: Loops, values: Fields) -> Changed:
+    receipt = loops.iterate(**values)
+    return receipt, f"iteration of {values['unit']} recorded{_status(receipt, values['unit'])}"
 
 
-@command(
+@on_loop(
     "loop confirm",
     "record the pass that confirms a unit",
     _UNIT,
-    flag("--clean", "nothing was found"),
-    option("--issues", "TEXT", "what was found; it goes back to work"),
+    Parameter("--clean", "nothing was found"),
+    Parameter("--issues TEXT", "what was found; it goes back to work"),
     examples=(
         "holdfast loop confirm T1 --clean",
         "holdfast loop confirm T1 --issues 'No test for an empty name'",
     ),
 )
-def confirm(keeper: Keeper, args: Arguments) -> Answer:
-    if args["clean"] == (args["issues"] is not None):
+def confirm(loops: Loops, values: Fields) -> Changed:
+    if values.pop("clean") == (values["issues"] is not None):
         from holdfast.cli.usage_errors import neither_or_both
 
-        raise neither_or_both(args["command"], "--clean", "--issues TEXT")
-    receipt = Loops(keeper).confirm(args["unit"], issues=args["issues"], **_aim(args))
-    return changed_answer(
-        args, receipt, f"confirmation of {args['unit']}{_now(receipt.state, args)}"
-    )
+        raise neither_or_both("loop confirm", "--clean", "--issues TEXT")
+    receipt = loops.confirm(**values)
+    return receipt, f"confirmation of {values['unit']}{_status(receipt, values['unit'])}"
 
 
 @command(
     "loop verify",
     "record a unit's verification, or run it; only what passes is done",
     _UNIT,
-    argument(
-        "COMMAND",
+    Parameter(
+        "[COMMAND]...",
         "what verifies it, after -- (default with --run: the unit's own command)",
         into="words",
-        count="any",
     ),
-    flag("--passed", "it holds"),
-    option("--failed", "TEXT", "why it does not; it goes back to work"),
-    flag("--run", "run what verifies it; exit code 4 when it does not pass"),
+    Parameter("--passed", "it holds"),
+    Parameter("--failed TEXT", "why it does not; it goes back to work"),
+    Parameter("--run", "run what verifies it; exit code 4 when it does not pass"),
     _LIMIT,
     examples=(
         "holdfast loop verify T1 --passed",
@@ -217,10 +211,10 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
         raise neither_or_both(args["command"], "--passed, --failed TEXT", "--run -- COMMAND")
     loops, unit = Loops(keeper), args["unit"]
     if not args["run"]:
-        receipt = loops.verify(unit, failed=args["failed"], **_aim(args))
-        return changed_answer(args, receipt, f"verification of {unit}{_now(receipt.state, args)}")
-    receipt = loops.run_verification(unit, args["words"], timeout=args["timeout"], **_aim(args))
-    done = f"verification of {unit}{_now(receipt.state, args)}"
+        receipt = loops.verify(unit, failed=args["failed"], **_target(args))
+        return changed_answer(args, receipt, f"verification of {unit}{_status(receipt, unit)}")
+    receipt = loops.run_verification(unit, args["words"], timeout=args["timeout"], **_target(args))
+    done = f"verification of {unit}{_status(receipt, unit)}"
     task = next(task for task in receipt.state["tasks"] if str(task["id"]) == unit)
     if task["status"] == "completed":
         return changed_answer(args, receipt, done)
@@ -239,66 +233,59 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     )
 
 
-@command(
+@on_loop(
     "loop block",
     "say that a unit cannot go on; the next one is free",
     _UNIT,
-    option("--reason", "TEXT", "why", required=True),
+    Parameter("--reason TEXT", "why", required=True),
     examples=("holdfast loop block T3 --reason 'waits for access'",),
 )
-def block(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Loops(keeper).block(args["unit"], args["reason"], **_aim(args))
-    return changed_answer(args, receipt, f"{args['unit']} blocked")
+def block(loops: Loops, values: Fields) -> Changed:
+    return loops.block(**values), f"{values['unit']} blocked"
 
 
-@command("loop unblock", "let a blocked unit go on", _UNIT, examples=("holdfast loop unblock T3",))
-def unblock(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Loops(keeper).unblock(args["unit"], **_aim(args))
-    return changed_answer(args, receipt, f"{args['unit']} goes on{_now(receipt.state, args)}")
+@on_loop("loop unblock", "let a blocked unit go on", _UNIT, examples=("holdfast loop unblock T3",))
+def unblock(loops: Loops, values: Fields) -> Changed:
+    receipt = loops.unblock(**values)
+    return receipt, f"{values['unit']} goes on{_status(receipt, values['unit'])}"
 
 
-@command(
+@on_loop(
     "loop extend",
     "allow a unit more iterations",
     _UNIT,
-    option("--max", "N", "how many altogether", kind="count", required=True),
+    Parameter("--max N", "how many altogether", kind="count", required=True),
     examples=("holdfast loop extend T1 --max 10",),
 )
-def extend(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Loops(keeper).extend(args["unit"], args["max"], **_aim(args))
-    return changed_answer(args, receipt, f"{args['unit']} may take {args['max']} iterations")
+def extend(loops: Loops, values: Fields) -> Changed:
+    return loops.extend(**values), f"{values['unit']} may take {values['max']} iterations"
 
 
-@command(
+@on_loop(
     "loop guardrail add",
     "add a lesson that every later iteration is told",
-    option("--when", "TEXT", "when it applies", required=True),
-    option("--problem", "TEXT", "what went wrong", required=True),
-    option("--solution", "TEXT", "how to avoid it", required=True),
-    option("--name", "TEXT", "what to call it"),
-    option("--learned", "TEXT", "where, such as 'T1 iteration 2'"),
+    Parameter("--when TEXT", "when it applies", required=True),
+    Parameter("--problem TEXT", "what went wrong", required=True),
+    Parameter("--solution TEXT", "how to avoid it", required=True),
+    Parameter("--name TEXT", "what to call it"),
+    Parameter("--learned TEXT", "where, such as 'T1 iteration 2'"),
     examples=(
         "holdfast loop guardrail add --when 'dates' --problem 'local time' --solution 'UTC'",
     ),
 )
-def guardrail(keeper: Keeper, args: Arguments) -> Answer:
-    names = ("when", "problem", "solution", "name", "learned")
-    lesson = {name: args[name] for name in names}
-    receipt = Loops(keeper).guardrail(**lesson, **_aim(args))
-    return changed_answer(args, receipt, "guardrail added")
+def guardrail(loops: Loops, values: Fields) -> Changed:
+    return loops.guardrail(**values), "guardrail added"
 
 
-@command(
+@on_loop(
     "loop phase",
     "move the loop's own phase by hand; it follows its units by itself",
-    argument("NAME", "discover, plan, execute, verify or deliver", values="phase"),
+    Parameter("NAME", "discover, plan, execute, verify or deliver", values="phase"),
     examples=("holdfast loop phase verify",),
 )
-def phase(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Loops(keeper).phase(args["name"], **_aim(args))
-    return changed_answer(
-        args, receipt, f"{receipt.state['id']} is in phase {receipt.state['phase']}"
-    )
+def phase(loops: Loops, values: Fields) -> Changed:
+    receipt = loops.phase(**values)
+    return receipt, f"{receipt.state['id']} is in phase {receipt.state['phase']}"
 
 
 @command(
@@ -337,7 +324,7 @@ def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
         f"updated {screen.age(state['updated_at'])}",
     ]
     yield f"{screen.paint(clean(state['id']), 'strong')}  {clean(state['title'])}"
-    yield screen.paint(f"  {clean(screen.dot().join(facts))}", "dim")
+    yield screen.paint(f"  {clean(screen.dot.join(facts))}", "dim")
     for task in state["tasks"]:
         yield _unit_line(screen, task)
     yield from next_lines(screen, state, aimed=True)
@@ -357,7 +344,7 @@ def _unit_line(screen: Screen, task: Task) -> str:
         facts.append(str(task.get("reason")))
     if task.get("depends"):
         facts.append("after " + ", ".join(map(str, task["depends"])))
-    about = screen.paint(clean(screen.dot().join(facts)), "dim")
+    about = screen.paint(clean(screen.dot.join(facts)), "dim")
     return f"  {mark} {clean(task['id'])}  {clean(task['description'])}  {about}".rstrip()
 
 
@@ -386,16 +373,12 @@ def rebuild(keeper: Keeper, args: Arguments) -> Answer:
 @command(
     "loop run",
     "drive a loop without a person: a worker for each turn, until done or stuck",
-    argument("SLUG", "the loop's name", kind="id", values="loop"),
-    argument(
-        "COMMAND",
-        "the worker, after --; it gets the prompt on standard input",
-        into="words",
-        count="some",
+    Parameter("SLUG", "the loop's name", kind="id", values="loop"),
+    Parameter(
+        "COMMAND...", "the worker, after --; it gets the prompt on standard input", into="words"
     ),
-    option(
-        "--verify",
-        "COMMAND",
+    Parameter(
+        "--verify COMMAND",
         "what verifies a unit without a command of its own (default: one more run)",
     ),
     _LIMIT,
@@ -469,17 +452,13 @@ def _slug(args: Arguments) -> str | None:
     return slug
 
 
-def _aim(args: Arguments) -> Fields:
-    return {"slug": args["workflow"], "id": args["id"]}
-
-
 def _split(listed: list[str]) -> list[str]:
     return [name.strip() for names in listed for name in names.split(",") if name.strip()]
 
 
-def _now(state: Workflow, args: Arguments) -> str:
-    for task in state["tasks"]:
-        if str(task["id"]) == args["unit"]:
+def _status(receipt: Receipt, unit: str) -> str:
+    for task in receipt.state["tasks"]:
+        if str(task["id"]) == unit:
             status = task["status"].replace("_", " ").replace("completed", "done")
             return f": {status}"
     return ": ?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.answers import json
 from holdfast.answers.text import clean
 from holdfast.cli.answer import Answer, names_workflow, target_args
-from holdfast.cli.grammar import WORKFLOW, command
+from holdfast.cli.parser import WORKFLOW, command
 from holdfast.cli.screen import next_lines, note_lines
 from holdfast.core.next_step import current_task, inner_phase
 from holdfast.core.refusal import word
@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Phase, Task, Workflow
     from holdfast.keeper import Keeper, Receipt
 

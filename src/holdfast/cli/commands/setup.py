@@ -1,30 +1,32 @@
-"""Commands that set Holdfast up: ``init``, ``uninstall``, and ``doctor``, which checks it all."""
+"""Commands that set Holdfast up for a client, answer the client's events, and check it all."""
 
 from __future__ import annotations
 
+import os
+
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer
-from holdfast.cli.grammar import command, flag, option
-from holdfast.cli.parser import Usage
+from holdfast.cli.answer import Answer, Silence
+from holdfast.cli.parser import Parameter, Usage, command
 from holdfast.cli.screen import note_lines
+from holdfast.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen, Tone
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.install import Outcome
     from holdfast.keeper import Keeper
 
 _SCOPE = (
-    option("--agent", "NAME", "the client: claude, codex or gemini", values="agent"),
-    flag("--local", "your own settings in this project (.claude/settings.local.json)"),
-    flag("--user", "your own settings everywhere (~/.claude/settings.json and its like)"),
+    Parameter("--agent NAME", "the client: claude, codex or gemini", values="agent"),
+    Parameter("--local", "your own settings in this project (.claude/settings.local.json)"),
+    Parameter("--user", "your own settings everywhere (~/.claude/settings.json and its like)"),
 )
-_DRY_RUN = flag("--dry-run", "only show what would change")
+_DRY_RUN = Parameter("--dry-run", "only show what would change")
 _UNWELL = 1
 _CHECK_MARKS = {"good": "completed", "bad": "blocked", "unknown": "pending"}
 _DIFF_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
@@ -34,7 +36,7 @@ _DIFF_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
     "init",
     "put the hooks into a client's settings, the team's unless told otherwise",
     *_SCOPE,
-    flag("--enforce", "also the hooks that hold an agent back: before edits, at its end"),
+    Parameter("--enforce", "also the hooks that hold an agent back: before edits, at its end"),
     _DRY_RUN,
     examples=("holdfast init --dry-run", "holdfast init --agent codex --user"),
     workspace=False,
@@ -113,6 +115,52 @@ def _scope(args: Arguments) -> str | None:
         message = "--local and --user name two different files: give one of them"
         raise Usage(message, f"holdfast {args['command']} --local")
     return "local" if args["local"] else "user" if args["user"] else None
+
+
+@command(
+    "hook",
+    "answer an event of an agent's client, read from standard input",
+    Parameter("--explain EVENT", "tell what would be done here, such as SessionStart"),
+    examples=("holdfast hook --explain SessionStart",),
+    workspace=False,
+)
+def hook(args: Arguments) -> Answer:
+    if args["explain"] is not None:
+        return _explain(args["explain"], args["session"])
+    if os.isatty(0):
+        message = "hook: a client says on standard input what happened; this is a terminal"
+        raise Usage(message, "holdfast hook --explain SessionStart")
+    from holdfast.hooks.quick_check import main
+
+    main()
+    return Silence()
+
+
+def _explain(event: str, session: str | None) -> Answer:
+    from holdfast.hooks.handlers import EVENTS, HookCall, plan_for
+    from holdfast.hooks.quick_check import folder_of
+    from holdfast.workspace.location import find
+
+    if event not in EVENTS:
+        raise Refused(
+            "not_found",
+            f"hook: Holdfast has no part in {event[:60]!r}; it has in {', '.join(EVENTS)}",
+            "holdfast hook --explain SessionStart",
+        )
+    message = {"hook_event_name": event, "cwd": os.getcwd(), "stop_hook_active": False}
+    if session:
+        message["session_id"] = session
+    plan = plan_for(HookCall(message, find(folder_of(message)).root))
+    answer: Fields = plan.answer or {}
+    context = answer.get("hookSpecificOutput", {}).get("additionalContext", "")
+
+    def lines(screen: Screen) -> Iterator[str]:
+        yield f"{screen.mark('in_progress')} {clean(plan.summary)}"
+        if context:
+            yield ""
+            yield from [clean(line) for line in context.split("\n")]
+
+    return Answer(lambda: {"does": plan.summary, "answer": answer, "context": context}, lines)
 
 
 @command(

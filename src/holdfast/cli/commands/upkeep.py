@@ -1,4 +1,7 @@
-"""Commands that look after the workspace: clean, sync, verify, repair, export, import, demo."""
+"""Commands that look after the workspace: trust, clean, sync, verify, repair, export, import, demo.
+
+``trust`` is the one command that asks. It asks only on a terminal, and for exactly what it shows.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,21 @@ import sys
 from holdfast.answers import json
 from holdfast.answers.text import clean, clean_json
 from holdfast.cli.answer import Answer, Silence, done_page, page
-from holdfast.cli.grammar import argument, command, flag
+from holdfast.cli.parser import Parameter, command
 from holdfast.cli.screen import note_lines
+from holdfast.errors import Refused
+from holdfast.workspace.trust import NOT_COVERED, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
     from holdfast.keeper.audit.chain import Report
+    from holdfast.workspace.trust import Wish
 
 _DAMAGED, _UNDELIVERED = 1, 3
 _LEVEL_MARKS = {"repaired": "completed", "behind": "pending", "error": "blocked"}
@@ -27,9 +33,61 @@ _LAYER_WORDS = {"delivered": "brought up to date", "current": "up to date"}
 
 
 @command(
+    "trust",
+    "read and approve the commands that this repository wants to run",
+    Parameter("--list", "only list them, and which are approved"),
+    Parameter("--revoke", "forget every approval for this workspace"),
+    examples=("holdfast trust", "holdfast trust --list --json"),
+)
+def trust(keeper: Keeper, args: Arguments) -> Answer:
+    if args["revoke"]:
+        count = keeper.revoke_trust()
+        done = f"{count} approval{'s' if count != 1 else ''} forgotten"
+        return Answer(lambda: {"revoked": done}, lambda _screen: [done])
+    requests, notes = keeper.wishes()
+    pending = [request for request in requests if not request.approved]
+    if pending and not args["list"] and not args["json"]:
+        keeper.approve([request.command for request in pending if _ask(request)])
+        requests, _ = keeper.wishes()
+
+    def lines(screen: Screen) -> Iterator[str]:
+        yield from _request_lines(screen, requests)
+        yield from note_lines(screen, notes)
+
+    return Answer(lambda: json.trust_requests(requests, NOT_COVERED, notes), lines)
+
+
+def _request_lines(screen: Screen, requests: list[Wish]) -> Iterator[str]:
+    for request in requests:
+        status = "approved" if request.approved else "not approved"
+        mark = screen.mark("completed" if request.approved else "pending")
+        about = screen.paint(clean(f"{status}{screen.dot}{request.source}"), "dim")
+        yield f"{mark} {clean(f'{request.gate}: {request.command}')}  {about}"
+    if requests:
+        yield screen.paint(f"  note: {NOT_COVERED}", "warn")
+    else:
+        yield "This repository wants no command run."
+
+
+def _ask(request: Wish) -> bool:
+    """Ask the person on the terminal; raise ``Refused`` if there is none."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused(
+            "needs_terminal",
+            f"trust: only a person on a terminal can approve {request.command!r}"
+            f" ({request.source})",
+            "run holdfast trust in a terminal; holdfast trust --list shows all of them",
+        )
+    print(f"\n{clean(request.source)} wants {clean(named(request.gate))} to run:\n")
+    print(f"    {clean(request.command)}\n")
+    print("Approve exactly this command, for this workspace? [y/N] ", end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+@command(
     "clean",
     "let expired workflows and old ended records go; resume ID brings each back",
-    flag("--dry-run", "only say what would go"),
+    Parameter("--dry-run", "only say what would go"),
     examples=("holdfast clean --dry-run", "holdfast clean"),
 )
 def clean_up(keeper: Keeper, args: Arguments) -> Answer:
@@ -38,7 +96,7 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
     def lines(screen: Screen) -> Iterator[str]:
         verb = "would leave" if args["dry_run"] else "left"
         for row in rows:
-            about = screen.paint(clean(f"{row['why']}{screen.dot()}{row['record']}"), "dim")
+            about = screen.paint(clean(f"{row['why']}{screen.dot}{row['record']}"), "dim")
             yield f"{screen.mark('completed')} {clean(row['id'])} {verb} the folder  {about}"
         if not rows:
             yield "Nothing is old enough to go."
@@ -51,7 +109,7 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
 @command(
     "sync",
     "bring MEMORY.md and the memory graph up to date, and say what was delivered",
-    flag("--everything", "as if nothing had been delivered yet: for one that was emptied"),
+    Parameter("--everything", "as if nothing had been delivered yet: for one that was emptied"),
     examples=("holdfast sync", "holdfast sync --everything --json"),
 )
 def sync(keeper: Keeper, args: Arguments) -> Answer:
@@ -89,7 +147,7 @@ def _delivery(row: Fields) -> str:
 @command(
     "verify",
     "check the ledger, and every view against it; changes nothing",
-    flag("--everything", "check all events of a long ledger, not only the newest 50,000"),
+    Parameter("--everything", "check all events of a long ledger, not only the newest 50,000"),
     examples=("holdfast verify", "holdfast verify --everything"),
 )
 def verify(keeper: Keeper, args: Arguments) -> Answer:
@@ -115,7 +173,7 @@ def _report_answer(report: Report, following: str) -> Answer:
             yield f"{mark} {clean(line['what'])}  {about}"
         counts = [_counted(number, clean(name)) for name, number in report.counts.items()]
         verdict = screen.paint("sound", "good") if report.ok else screen.paint("damaged", "bad")
-        yield screen.dot().join([verdict, *counts])
+        yield screen.dot.join([verdict, *counts])
         if not report.ok:
             yield f"  next: {following}"
 
@@ -125,14 +183,7 @@ def _report_answer(report: Report, following: str) -> Answer:
 @command(
     "export",
     "print all events, or those of one workflow, as lines of JSON: a backup",
-    argument(
-        "ID",
-        "the workflow (default: all)",
-        into="workflow",
-        kind="id",
-        count="maybe",
-        values="workflow",
-    ),
+    Parameter("[ID]", "the workflow (default: all)", into="workflow", kind="id", values="workflow"),
     examples=("holdfast export > backup.jsonl", "holdfast export dev-1f2e3d4c"),
 )
 def export(keeper: Keeper, args: Arguments) -> Answer:
@@ -156,7 +207,7 @@ class RawLines(Answer):
 @command(
     "import",
     "take in what export printed; what another machine ran counts as a claim",
-    argument("FILE", "an export; - reads it from standard input", into="path", values="file"),
+    Parameter("FILE", "an export; - reads it from standard input", into="path", values="file"),
     examples=("holdfast import backup.jsonl", "holdfast import -"),
 )
 def import_file(keeper: Keeper, args: Arguments) -> Answer:

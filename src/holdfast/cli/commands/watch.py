@@ -1,8 +1,7 @@
-"""``holdfast watch``: the workspace as it changes.
+"""``holdfast log`` and ``holdfast watch``: what happened here, and what happens.
 
-It only reads. Between two looks it asks the file system whether anything was written since, and
-opens nothing if not. Without a terminal to draw on, it shows the workspace once.
-
+``watch`` only reads. Between two looks it asks the file system whether anything was written since,
+and opens nothing if not. Without a terminal to draw on, it shows the workspace once.
 ``frame_lines`` is pure: the same view, size and time give the same lines, never wider and never
 more than asked for.
 """
@@ -12,24 +11,26 @@ from __future__ import annotations
 import os
 import sys
 import time
+from itertools import chain, islice
 
 from holdfast.answers import json
+from holdfast.answers.failure import failure_fields
 from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer, Silence, Stream
-from holdfast.cli.commands.log import event_text
-from holdfast.cli.grammar import WORKFLOW, command, flag, option
-from holdfast.cli.screen import Screen, cells, padded, shortened
+from holdfast.cli.answer import Answer, Silence, Stream, encode
+from holdfast.cli.commands.workflow import gate_mark
+from holdfast.cli.parser import WORKFLOW, Parameter, command
+from holdfast.cli.screen import Screen, cells, padded, pairs, shortened
+from holdfast.core.diff import path_text
 from holdfast.core.time import iso
-from holdfast.core.workflow.state import is_passed
 from holdfast.errors import HoldfastError, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Tone
-    from holdfast.cli.types import Arguments
-    from holdfast.core.types import Event, Fields, Task, Workflow
+    from holdfast.core.types import Event, Fields, Json, Task, Workflow
     from holdfast.keeper import Keeper
 
     Key = tuple[str, ...]
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
     """Clean pieces of a line, each with its colour."""
     Line = tuple[Key, Spans]
 
+_FAULT = 3
+_STREAM_MAX, _TYPE_COLUMNS = 28, 18
+_FIRST_EVENTS = 200
+_COMMIT_CHARS = 12
+_GAP = "  "
+_NOT_SHOWN_OF_START = ("record", "ttl", "base")
 RECENT_MS = 10_000
 """How long a change is marked."""
 _MAX_EVENTS, _MAX_SHOWN_EVENTS = 20, 8
@@ -49,11 +56,131 @@ _OWN_FILES = ("lock", "-wal", "-shm", "-journal")
 
 
 @command(
+    "log",
+    "list events, oldest first; without an ID those of the whole workspace",
+    WORKFLOW,
+    Parameter("--limit N", "only the newest N", kind="count"),
+    Parameter("--follow", "go on with new events until Ctrl-C (JSON: one event a line)"),
+    examples=("holdfast log --limit 20", "holdfast log dev-1f2e3d4c --follow"),
+)
+def log(keeper: Keeper, args: Arguments) -> Answer:
+    events = keeper.events(workflow=args["workflow"], limit=args["limit"])
+    if not args["follow"]:
+        return EventLog(events)
+
+    def followed() -> Iterator[Event]:
+        seq = 0
+        for event in events:
+            seq = event["seq"]
+            yield event
+        yield from keeper.follow(workflow=args["workflow"], after=seq)
+
+    return Stream(followed(), _event_line)
+
+
+class EventLog(Answer):
+    """Events that are printed while the ledger is read, so ``ok`` comes last in the JSON."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        super().__init__(
+            lambda: {"events": list(events)}, lambda screen: _log_lines(screen, events)
+        )
+        self._events = events
+
+    def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
+        """Yield the object event by event. A fault on the way ends it as a failed answer."""
+        yield '{"events":['
+        separator = ""
+        end: Fields = {"ok": True}
+        try:
+            for event in self._events:
+                yield f"{separator}{encode(event, ascii_only=ascii_only)}"
+                separator = ","
+        except HoldfastError as error:
+            self.code = _FAULT
+            end = {"ok": False, "error": failure_fields(error)}
+        yield f"],{encode(end, ascii_only=ascii_only)[1:]}\n"
+
+
+def _log_lines(screen: Screen, events: Iterable[Event]) -> Iterator[str]:
+    """Yield a line for each event. The first ones decide how wide the column of streams is."""
+    coming = iter(events)
+    first = list(islice(coming, _FIRST_EVENTS))
+    width = max([cells(clean(event["stream"])) for event in first], default=0)
+    for event in chain(first, coming):
+        yield _event_line(screen, event, min(width, _STREAM_MAX))
+
+
+def _event_line(screen: Screen, event: Event, stream_width: int = 0) -> str:
+    """``12  2026-01-02 03:04:05Z  dev-1f2e3d4c  task_completed  task=3``."""
+    seq = screen.paint(f"{event['seq']:>5}", "dim")
+    at = clean(event["at"])[:19].replace("T", " ") + "Z"
+    stream = padded(clean(event["stream"]), stream_width)
+    kind = padded(clean(event["type"]), _TYPE_COLUMNS)
+    taken = 5 + cells(at) + cells(stream) + cells(kind) + 4 * len(_GAP)
+    about = screen.fitted(event_text(event), taken)
+    parts = [seq, screen.paint(at, "dim"), stream, screen.paint(kind, "active"), about]
+    return _GAP.join(parts).rstrip()
+
+
+def event_text(event: Event) -> str:
+    """Return what an event says, in a few clean words."""
+    return clean(" ".join(pairs(_summary_fields(event["data"]))))
+
+
+def _summary_fields(data: Fields) -> Fields:
+    """Return what people want to know of an event; the JSON has all of it."""
+    shown: Fields = {}
+    for name, value in data.items():
+        if name in ("fields", "values", "tests") and isinstance(value, dict):
+            shown.update(value)
+        elif name in _SUMMARIES and value:
+            shown |= _summary(name, value)
+        elif value not in (None, "", [], {}):
+            shown[name] = value
+    if "recipe" in data:
+        shown = {name: value for name, value in shown.items() if name not in _NOT_SHOWN_OF_START}
+        if shown.get("subject") == shown.get("title"):
+            shown.pop("subject", None)
+    return shown
+
+
+def _summary(name: str, value: Json) -> Fields:
+    """Return a large value in a few words, or as it is if it has another form than expected."""
+    try:
+        return _SUMMARIES[name](value)
+    except (LookupError, TypeError, AttributeError):
+        return {name: value}
+
+
+def _state(state: Json) -> Fields:
+    """Return a workflow, one initiative or all of them, in a few words."""
+    if "all" in state:
+        return {"initiatives": ", ".join(state["all"]), "current": state["current"]}
+    if "milestones" in state:
+        return {"status": state["status"], "milestone": state["current_milestone"]}
+    return {"recipe": state["recipe"]["name"], "title": state["title"]}
+
+
+def _edited(changes: list[Json]) -> Fields:
+    return {"changed": ", ".join([path_text(change[0]) for change in changes])}
+
+
+_SUMMARIES: dict[str, Callable[[Json], Fields]] = {
+    "recipe": lambda recipe: {"recipe": recipe["name"]},
+    "state": _state,
+    "session": lambda held: {"session": held["id"] if isinstance(held, dict) else held},
+    "commit": lambda commit: {"commit": str(commit)[:_COMMIT_CHARS]},
+    "changes": _edited,
+}
+
+
+@command(
     "watch",
     "see workflows, tasks, gates and layers move, until q or Ctrl-C; only reads",
     WORKFLOW,
-    option("--every", "SECONDS", "how often to look (default 1)", kind="count"),
-    flag("--once", "show it once and end, as without a terminal"),
+    Parameter("--every SECONDS", "how often to look (default 1)", kind="count"),
+    Parameter("--once", "show it once and end, as without a terminal"),
     examples=("holdfast watch", "holdfast watch dev-1f2e3d4c --every 5"),
 )
 def watch(keeper: Keeper, args: Arguments) -> Answer:
@@ -213,7 +340,7 @@ def view_items(view: Fields) -> dict[Key, object]:
     for name, state in view["states"].items():
         items[name,] = (state["status"], state["title"])
         items[name, "phases"] = [(p["name"], p["status"]) for p in state["phases"]]
-        items[name, "gates"] = {gate: _gate_mark(fields) for gate, fields in state["gates"].items()}
+        items[name, "gates"] = {gate: gate_mark(fields) for gate, fields in state["gates"].items()}
         for task in state["tasks"]:
             items[name, "task", str(task["id"])] = task
     if view["initiative"] is not None:
@@ -263,7 +390,7 @@ def _line_text(screen: Screen, line: Line, changed: set[Key]) -> str:
 
 def _header(screen: Screen, view: Fields) -> Line:
     count = len(view["states"]) + view["unopened"]
-    about = f"{count} workflow{'' if count == 1 else 's'}{screen.dot()}event {view['seq']}"
+    about = f"{count} workflow{'' if count == 1 else 's'}{screen.dot}event {view['seq']}"
     title = clean(view["title"])
     gap = 2
     if screen.width is not None:
@@ -289,7 +416,7 @@ def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
         facts.append("its record was edited: the next change takes that in")
     facts.append(screen.age(state["updated_at"]))
     title = clean(state["title"] or state["subject"] or "")
-    about = f"  {clean(screen.dot().join(facts))}"
+    about = f"  {clean(screen.dot.join(facts))}"
     head: Spans = [_marked(screen, state["status"]), (clean(name), "strong"), (f"  {title}", None)]
     block: list[Line] = [((name,), [*head, (about, "dim")])]
     if state["phases"]:
@@ -322,7 +449,7 @@ def _task(screen: Screen, task: Task) -> Spans:
         facts.append(str(task.get("reason")))
     name = clean(f"{task['id']}  {task['description']}")
     tone: Tone | None = "dim" if task["status"] == "completed" else None
-    about = clean(screen.dot().join(facts))
+    about = clean(screen.dot.join(facts))
     spans: Spans = [("    ", None), _marked(screen, task["status"]), (name, tone)]
     return [*spans, (f"  {about}", "dim")] if about else spans
 
@@ -330,14 +457,8 @@ def _task(screen: Screen, task: Task) -> Spans:
 def _gates(screen: Screen, gates: dict[str, Fields]) -> Spans:
     spans: Spans = [("  gates  ", "dim")]
     for name, gate in gates.items():
-        spans += [_marked(screen, _gate_mark(gate)), (clean(name) + "  ", None)]
+        spans += [_marked(screen, gate_mark(gate)), (clean(name) + "  ", None)]
     return spans
-
-
-def _gate_mark(gate: Fields) -> str:
-    status = str(gate.get("status", "pending"))
-    failed = status in ("failed", "blocked", "rejected", "error") or gate.get("passed") is False
-    return "blocked" if failed else "completed" if is_passed(gate) else "pending"
 
 
 def _initiative(screen: Screen, initiative: Fields | None) -> list[Line]:
@@ -349,7 +470,7 @@ def _initiative(screen: Screen, initiative: Fields | None) -> list[Line]:
     ]
     if initiative["current_milestone"]:
         facts.insert(0, f"at {initiative['current_milestone']}")
-    about = clean(screen.dot().join(facts))
+    about = clean(screen.dot.join(facts))
     name = clean(initiative["name"])
     return [(("initiative",), [("initiative  ", "dim"), (name, "strong"), (f"  {about}", "dim")])]
 

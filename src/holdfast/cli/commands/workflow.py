@@ -1,13 +1,20 @@
-"""Commands on whole workflows: open, list, show, end."""
+"""Commands on whole workflows: open one from a recipe, list, show, end."""
 
 from __future__ import annotations
 
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer, changed_answer, changed_lines, names_workflow, target_args
-from holdfast.cli.grammar import WORKFLOW, argument, command, flag, option
-from holdfast.cli.screen import cells, listing, next_lines, note_lines, pairs
-from holdfast.cli.tables import columns_that_fit, no_mark, table_lines
+from holdfast.cli.answer import Answer, changed_lines, names_workflow, on_workflow, target_args
+from holdfast.cli.parser import WORKFLOW, Parameter, command, own_values
+from holdfast.cli.screen import (
+    cells,
+    columns_that_fit,
+    listing,
+    next_lines,
+    note_lines,
+    pairs,
+    table_lines,
+)
 from holdfast.core.workflow import folder_mode
 from holdfast.core.workflow.lifecycle import listed, pending
 from holdfast.core.workflow.state import is_active, is_passed
@@ -16,15 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.cli.answer import Changed
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
-    from holdfast.core.types import Fields, Phase, Task, Workflow
+    from holdfast.core.types import Fields, Phase, Recipe, RecipePhase, Task, Workflow
     from holdfast.keeper import Keeper, Receipt
 
-_START_OPTIONS = (
-    "title", "tasks", "phases", "reading", "reminders", "branch", "ttl", "replace", "initiative",
-    "milestone",
-)  # fmt: skip
 _OPTIONAL_COLUMNS = ("recipe", "branch", "tasks", "updated")
 """What a narrow terminal does without, in this order."""
 _TITLE_MIN, _BRANCH_MAX = 16, 28
@@ -34,40 +38,43 @@ _GATE_FIELDS = (
     "status", "passed", "last_run", "evidence", "command", "timeout", "exit_code", "signal",
     "timed_out", "cancelled", "duration_ms", "output_tail", "commit", "tree",
 )  # fmt: skip
+_RECIPE_OPTIONAL_COLUMNS = ("title", "source", "format")
+_RECIPE_FACTS = {
+    "ttl": "ttl",
+    "mode": "mode",
+    "cycles_at": "cycles at",
+    "subject_key": "subject key",
+}
+_RECIPE_PHASES_MIN = 36
 _FAILED = ("failed", "blocked", "rejected", "error")
 
 
 @command(
     "start",
     "open a workflow, or resume the active one with this subject",
-    argument("RECIPE", "what to open it from, one of `holdfast recipes`", values="recipe"),
-    argument(
-        "SUBJECT",
+    Parameter("RECIPE", "what to open it from, one of `holdfast recipes`", values="recipe"),
+    Parameter(
+        "[SUBJECT]",
         "what it is about: a file, a ticket, a sentence; for dev also a folder of files",
-        count="maybe",
         values="file",
     ),
-    option("--title", "TEXT", "a title for people"),
-    option("--task", "TEXT", "a task to begin with", into="tasks", many=True),
-    option("--phase", "NAME", "a phase, in place of the recipe's own", into="phases", many=True),
-    option(
-        "--read",
-        "@PATH",
+    Parameter("--title TEXT", "a title for people"),
+    Parameter("--task TEXT...", "a task to begin with", into="tasks"),
+    Parameter("--phase NAME...", "a phase, in place of the recipe's own", into="phases"),
+    Parameter(
+        "--read @PATH...",
         "a file that every resuming session must read first",
         into="reading",
-        many=True,
         values="@file",
     ),
-    option(
-        "--remind", "TEXT", "a reminder for every resuming session", into="reminders", many=True
-    ),
-    option("--set", "KEY=VALUE", "a field of the context", into="context", kind="pair", many=True),
-    option("--branch", "NAME", "the branch it belongs to (default: the current one)"),
-    option("--ttl", "TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
-    flag("--replace", "abandon the one that has the only place for such a record"),
-    option("--initiative", "NAME", "the initiative it is for", values="initiative"),
-    option(
-        "--milestone", "ID", "and its milestone (alone: of the current one)", values="milestone"
+    Parameter("--remind TEXT...", "a reminder for every resuming session", into="reminders"),
+    Parameter("--set KEY=VALUE...", "a field of the context", into="context"),
+    Parameter("--branch NAME", "the branch it belongs to (default: the current one)"),
+    Parameter("--ttl TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
+    Parameter("--replace", "abandon the one that has the only place for such a record"),
+    Parameter("--initiative NAME", "the initiative it is for", values="initiative"),
+    Parameter(
+        "--milestone ID", "and its milestone (alone: of the current one)", values="milestone"
     ),
     examples=(
         "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
@@ -75,11 +82,7 @@ _FAILED = ("failed", "blocked", "rejected", "error")
     ),
 )
 def start(keeper: Keeper, args: Arguments) -> Answer:
-    options = {name: args[name] for name in _START_OPTIONS}
-    context = args["context"] or None
-    receipt = keeper.start(
-        args["recipe"], args["subject"], context=context, **options, **target_args(args)
-    )
+    receipt = keeper.start(**own_values(args), **target_args(args))
     aimed = names_workflow(args) or keeper.must_name(receipt.state)
     return Answer(
         lambda: {**json.change(receipt), "resumed": bool(receipt.resumed)},
@@ -99,9 +102,88 @@ def _started_lines(screen: Screen, receipt: Receipt, *, aimed: bool) -> Iterator
 
 
 @command(
+    "recipes",
+    "list the recipes there are, the shipped ones and this workspace's own",
+    examples=("holdfast recipes", "holdfast recipes --json"),
+)
+def list_recipes(keeper: Keeper, _args: Arguments) -> Answer:
+    rows = keeper.recipes()
+    return Answer(lambda: {"recipes": rows}, lambda screen: recipe_table(screen, rows))
+
+
+def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
+    """Yield a line for each recipe; a broken one shows its error in place of its phases."""
+    table = [_recipe_row(screen, row) for row in rows]
+    widest = {} if screen.width is None else {"name": screen.width // 2}
+    columns, widths = columns_that_fit(
+        screen, table, _RECIPE_OPTIONAL_COLUMNS, widest, _RECIPE_PHASES_MIN
+    )
+    marks = [screen.mark("blocked") if "bad" in row else screen.no_mark for row in rows]
+    yield from table_lines(screen, table, columns, widths, marks)
+
+
+def _recipe_row(screen: Screen, row: Fields) -> dict[str, str]:
+    bad = row.get("bad")
+    phases = f"{bad['key']}: {bad['why']}" if bad else screen.dot.join(row["phases"])
+    return {
+        **{name: clean(row[name] or "-") for name in ("name", "format", "title", "source")},
+        "phases": clean(phases),
+    }
+
+
+@command(
+    "recipes show",
+    "show one recipe: phases, gates, task phases, context",
+    Parameter("NAME", "the recipe", values="recipe"),
+    examples=("holdfast recipes show dev",),
+)
+def show_recipe(keeper: Keeper, args: Arguments) -> Answer:
+    recipe, source = keeper.recipe(args["name"])
+    return Answer(
+        lambda: {"recipe": recipe, "source": source},
+        lambda screen: recipe_lines(screen, recipe, source),
+    )
+
+
+def recipe_lines(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
+    """Yield everything that the recipe says."""
+    title = f"  {clean(recipe['title'])}" if "title" in recipe else ""
+    yield screen.paint(clean(recipe["name"]), "strong") + title
+    fields: Fields = {**recipe}
+    facts = [f"format {recipe['format']}"]
+    facts += [f"{label} {fields[key]}" for key, label in _RECIPE_FACTS.items() if key in fields]
+    yield screen.paint(f"  {clean(screen.dot.join([*facts, source]))}", "dim")
+    yield screen.paint("Phases", "strong")
+    for phase in recipe["phases"]:
+        about = screen.paint(clean(screen.dot.join(_recipe_phase_facts(phase))), "dim")
+        yield f"  {clean(phase['name'])}  {about}".rstrip()
+    gates = recipe.get("gates", {})
+    yield from listing(screen, "Gates", [_recipe_gate(screen, name, gates[name]) for name in gates])
+    yield from listing(screen, "Phases of a task", recipe.get("task_phases", []))
+    yield from listing(screen, "Context", pairs(recipe.get("context", {})))
+
+
+def _recipe_phase_facts(phase: RecipePhase) -> list[str]:
+    facts = []
+    if "steps" in phase:
+        facts.append(f"steps {', '.join(phase['steps'])}")
+    if phase.get("approval"):
+        facts.append("a person approves it")
+    if "next" in phase:
+        facts.append(f"then {' or '.join(phase['next'])}" if phase["next"] else "the last")
+    shown = ("name", "steps", "approval", "next")
+    return [*facts, *pairs({key: value for key, value in phase.items() if key not in shown})]
+
+
+def _recipe_gate(screen: Screen, name: str, fields: Fields) -> str:
+    facts = pairs({key: value for key, value in fields.items() if key != "status"})
+    return f"{name}  {screen.dot.join(facts)}".rstrip()
+
+
+@command(
     "status",
     "list the active workflows of this workspace",
-    flag("--all", "all of them, not only the 200 with the newest activity"),
+    Parameter("--all", "all of them, not only the 200 with the newest activity"),
     examples=("holdfast status", "holdfast status --all --json"),
 )
 def status(keeper: Keeper, args: Arguments) -> Answer:
@@ -135,7 +217,7 @@ def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
         columns.remove("title")
         widths["id"] = min(widths["id"], screen.width // 2)
         widths["phase"] = min(
-            widths["phase"], screen.width - widths["id"] - cells(no_mark(screen)) - 3
+            widths["phase"], screen.width - widths["id"] - cells(screen.no_mark) - 3
         )
     marks = [screen.mark(row["status"]) for row in rows]
     yield from table_lines(screen, table, columns, widths, marks)
@@ -198,7 +280,7 @@ def _show_lines(screen: Screen, receipt: Receipt, *, aimed: bool) -> Iterator[st
 
 def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
     status = state["status"].replace("_", " ")
-    yield f"{screen.paint(clean(state['id']), 'strong')}{screen.dot()}{clean(status)}"
+    yield f"{screen.paint(clean(state['id']), 'strong')}{screen.dot}{clean(status)}"
     if state["title"]:
         yield f"  {clean(state['title'])}"
     if state["subject"] and state["subject"] != state["title"]:
@@ -215,7 +297,7 @@ def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[st
         facts.append(f"cycle {state['cycle']}")
     facts.append(f"begun {screen.age(state['created_at'])}")
     facts.append(f"updated {screen.age(state['updated_at'])}")
-    yield screen.paint(f"  {clean(screen.dot().join(facts))}", "dim")
+    yield screen.paint(f"  {clean(screen.dot.join(facts))}", "dim")
     if record is not None:
         yield screen.paint(f"  record: {clean(record)}", "dim")
     for name in ("outcome", "reason"):
@@ -233,7 +315,7 @@ def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
     for phase in state["phases"]:
         current = phase["name"] == state["phase"]
         name = screen.paint(clean(phase["name"]), "strong") if current else clean(phase["name"])
-        facts = clean(screen.dot().join(_phase_facts(screen, state, phase, current=current)))
+        facts = clean(screen.dot.join(_phase_facts(screen, state, phase, current=current)))
         yield f"  {screen.mark(phase['status'])} {name}  {screen.paint(facts, 'dim')}".rstrip()
         if current:
             yield from _tasks(screen, state, "    ")
@@ -256,7 +338,7 @@ def _phase_facts(screen: Screen, state: Workflow, phase: Phase, *, current: bool
 def _tasks(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
     for task in state["tasks"]:
         name = clean(f"{task['id']}  {task['description']}")
-        facts = screen.paint(clean(screen.dot().join(_task_facts(task))), "dim")
+        facts = screen.paint(clean(screen.dot.join(_task_facts(task))), "dim")
         yield f"{indent}{screen.mark(task['status'])} {name}  {facts}".rstrip()
 
 
@@ -276,12 +358,17 @@ def _task_facts(task: Task) -> list[str]:
 def gate_lines(screen: Screen, gates: dict[str, Fields], indent: str) -> Iterator[str]:
     """Yield a line for each gate: its result, and what that rests on."""
     for name, fields in gates.items():
-        status = str(fields.get("status", "pending"))
-        failed = status in _FAILED or fields.get("passed") is False
-        mark = "blocked" if failed else "completed" if is_passed(fields) else "pending"
-        result = ["failed"] if failed else [] if status == mark else [status]
-        facts = clean(screen.dot().join([*result, *_gate_facts(screen, fields)]))
+        status, mark = fields.get("status", "pending"), gate_mark(fields)
+        result = ["failed"] if mark == "blocked" else [] if status == mark else [str(status)]
+        facts = clean(screen.dot.join([*result, *_gate_facts(screen, fields)]))
         yield f"{indent}{screen.mark(mark)} {clean(name)}  {screen.paint(facts, 'dim')}".rstrip()
+
+
+def gate_mark(gate: Fields) -> str:
+    """Return the status whose mark shows a gate's result."""
+    if gate.get("status") in _FAILED or gate.get("passed") is False:
+        return "blocked"
+    return "completed" if is_passed(gate) else "pending"
 
 
 def _gate_facts(screen: Screen, fields: Fields) -> list[str]:
@@ -315,18 +402,16 @@ def seconds(duration_ms: object) -> str:
 @command(
     "complete",
     "finish the workflow; refused while tasks, phases or gates are pending",
-    option("--outcome", "TEXT", "what came of it"),
-    flag("--force", "although something is pending; what was skipped is recorded"),
-    option("--reason", "TEXT", "why it was forced"),
+    Parameter("--outcome TEXT", "what came of it"),
+    Parameter("--force", "although something is pending; what was skipped is recorded"),
+    Parameter("--reason TEXT", "why it was forced"),
     examples=(
         "holdfast complete --outcome 'Merged'",
         "holdfast complete --force --reason 'the review moved to the next sprint'",
     ),
 )
 def complete(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.complete(
-        outcome=args["outcome"], force=args["force"], reason=args["reason"], **target_args(args)
-    )
+    receipt = keeper.complete(**own_values(args), **target_args(args))
     state = receipt.state
     done = f"workflow {state['id']} completed"
     if is_active(state):
@@ -345,12 +430,12 @@ def _completed_lines(screen: Screen, receipt: Receipt, done: str, *, aimed: bool
         yield clean(receipt.signal)
 
 
-@command(
+@on_workflow(
     "abandon",
     "give the workflow up; `holdfast resume ID` brings it back",
-    option("--reason", "TEXT", "why"),
+    Parameter("--reason TEXT", "why"),
     examples=("holdfast abandon --reason 'no longer needed'",),
 )
-def abandon(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.abandon(reason=args["reason"], **target_args(args))
-    return changed_answer(args, receipt, f"workflow {receipt.state['id']} abandoned")
+def abandon(keeper: Keeper, values: Fields) -> Changed:
+    receipt = keeper.abandon(**values)
+    return receipt, f"workflow {receipt.state['id']} abandoned"

@@ -1,13 +1,13 @@
-"""``holdfast memory``: the graph of ``holdfast mcp memory``, for people and for other programs."""
+"""``holdfast mcp``, servers for agents, and ``holdfast memory``, the graph that one of them has."""
 
 from __future__ import annotations
 
 import os
 
 from holdfast.answers.text import clean
-from holdfast.cli.answer import done_page, page
-from holdfast.cli.grammar import GROUPS, MEMORY_FILE, argument, command, option
-from holdfast.cli.main import wait_s
+from holdfast.cli.answer import Silence, done_page, page
+from holdfast.cli.main import open_keeper, wait_s
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.errors import Refused
 
 TYPE_CHECKING = False
@@ -15,22 +15,71 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.cli.answer import Answer
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
+    from holdfast.keeper import Keeper
     from holdfast.layers.graph.memory_graph import MemoryGraph
 
 GROUPS["memory"] = "search the graph of `holdfast mcp memory`, or write it as JSONL"
 
-_MAX_SHOWN = 10
+_MAX_ROWS = 10
+_MEMORY_FILE = Parameter(
+    "--file PATH",
+    "the memory's JSONL file (default: MEMORY_FILE_PATH, else the person's own)",
+    into="memory_file",
+    values="file",
+)
+
+
+@command(
+    "mcp",
+    "serve the workflows to an agent over MCP, on standard input and output",
+    examples=("holdfast mcp",),
+    workspace=False,
+)
+def workflows(args: Arguments) -> Answer:
+    _check_client(args)
+    from holdfast.mcp.server import serve
+    from holdfast.mcp.workflows import WorkflowApp, folder
+
+    def open_shared(share: Keeper | None) -> Keeper:
+        return open_keeper(args, folder(), by="mcp", client=os.getppid(), share=share)
+
+    serve(WorkflowApp(open_shared))
+    return Silence()
+
+
+@command(
+    "mcp memory",
+    "serve a memory graph over MCP, in place of the reference Memory server",
+    _MEMORY_FILE,
+    examples=("holdfast mcp memory", "holdfast mcp memory --file notes/memory.jsonl"),
+    workspace=False,
+)
+def memory(args: Arguments) -> Answer:
+    _check_client(args)
+    from holdfast.mcp.memory import MemoryApp
+    from holdfast.mcp.server import serve
+    from holdfast.mcp.workflows import folder
+
+    serve(MemoryApp(args["memory_file"], folder(), wait_s()))
+    return Silence()
+
+
+def _check_client(args: Arguments) -> None:
+    """Raise ``Usage`` if a person started the server on a terminal."""
+    if os.isatty(0):
+        message = f"{args['command']}: a client speaks on standard input; this is a terminal"
+        raise Usage(message, f"claude mcp add holdfast -- holdfast {args['command']}")
 
 
 @command(
     "memory search",
     "find entities of a memory graph by their words, the likeliest first",
-    argument("QUERY", "words; all of them are in what is found"),
-    MEMORY_FILE,
-    option("--limit", "N", "only the first N", kind="count"),
+    Parameter("QUERY", "words; all of them are in what is found"),
+    _MEMORY_FILE,
+    Parameter("--limit N", "only the first N", kind="count"),
     examples=("holdfast memory search 'login page' --limit 5",),
     workspace=False,
 )
@@ -49,14 +98,13 @@ def _search_lines(screen: Screen, fields: Fields) -> Iterator[str]:
     for entity in fields["entities"]:
         kind = screen.paint(clean(entity["entityType"]), "dim")
         yield f"{screen.paint(clean(entity['name']), 'strong')}  {kind}"
-        for text in entity["observations"][:_MAX_SHOWN]:
+        for text in entity["observations"][:_MAX_ROWS]:
             yield f"  {clean(text)}"
-        hidden = len(entity["observations"]) - _MAX_SHOWN
+        hidden = len(entity["observations"]) - _MAX_ROWS
         if hidden > 0:
             yield screen.paint(f"  and {hidden} more: --json", "dim")
-        arrow = "→" if screen.fancy else "->"
-        for text in relations.get(entity["name"], [])[:_MAX_SHOWN]:
-            yield screen.paint(f"  {arrow} {clean(text)}", "dim")
+        for text in relations.get(entity["name"], [])[:_MAX_ROWS]:
+            yield screen.paint(f"  {screen.arrow} {clean(text)}", "dim")
     if not fields["entities"]:
         yield f"Nothing in {clean(fields['path'])} has all of these words."
 
@@ -64,8 +112,8 @@ def _search_lines(screen: Screen, fields: Fields) -> Iterator[str]:
 @command(
     "memory export",
     "write a memory graph as JSONL, as the reference Memory server reads it",
-    argument("PATH", "where to (default: the file it came from)", count="maybe", values="file"),
-    MEMORY_FILE,
+    Parameter("[PATH]", "where to (default: the file it came from)", values="file"),
+    _MEMORY_FILE,
     examples=("holdfast memory export", "holdfast memory export /tmp/memory.jsonl"),
     workspace=False,
 )
