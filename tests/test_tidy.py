@@ -276,7 +276,7 @@ def test_every_module_is_reached_from_an_entry_point():
     assert not sorted(set(NAMES) - reached)
 
 
-DECLARING = ("command", "on_workflow", "on_loop", "on_initiative")
+DECLARING = ("command", "on_workflow", "on_loop", "on_initiative", "on_log")
 
 
 def is_command(node):

@@ -7,10 +7,11 @@ A command returns an ``Answer``. Most commands change a workflow: ``on_workflow`
 from __future__ import annotations
 
 import sys
+from itertools import chain
 
 from holdfast.answers import json
 from holdfast.answers.text import clean, clean_json
-from holdfast.cli.parser import command, own_values
+from holdfast.cli.parser import COMMANDS, Command, own_values
 from holdfast.cli.screen import Screen, cells, next_lines, note_lines, progress, shortened, wrapped
 from holdfast.core import json_text
 
@@ -48,11 +49,14 @@ class Answer:
         fields: Callable[[], Fields],
         lines: Callable[[Screen], Iterable[str]],
         *,
+        notes: list[str] | None = None,
         code: int = 0,
         is_wrapped: bool = True,
     ) -> None:
         self.fields = fields
         self.lines = lines
+        self.notes = notes or []
+        """What people read behind the lines; the fields have it already."""
         self.code = code
         self.is_wrapped = is_wrapped
 
@@ -64,7 +68,7 @@ class Answer:
     def text_lines(self, out: TextIO) -> Iterator[str]:
         """Yield the lines for people as the stream can show them."""
         screen = Screen.of(out)
-        for line in self.lines(screen):
+        for line in chain(self.lines(screen), note_lines(screen, self.notes)):
             if screen.width is None or not self.is_wrapped:
                 yield screen.encoded(line)
             else:
@@ -111,17 +115,12 @@ def page(
     fields: Fields, lines: Callable[[Screen], Iterable[str]], notes: list[str], *, code: int = 0
 ) -> Answer:
     """Answer with these fields or these lines, and the notes behind them."""
-
-    def with_notes(screen: Screen) -> Iterator[str]:
-        yield from lines(screen)
-        yield from note_lines(screen, notes)
-
-    return Answer(lambda: json.with_notes(fields, notes), with_notes, code=code)
+    return Answer(lambda: json.with_notes(fields, notes), lines, notes=notes, code=code)
 
 
 def done_page(done: str, fields: Fields, notes: list[str]) -> Answer:
     """Answer a command that did one thing outside of any workflow; ``done`` says what."""
-    return page(fields, lambda screen: [f"{screen.mark('completed')} {clean(done)}"], notes)
+    return page(fields, lambda screen: [screen.row("completed", done)], notes)
 
 
 def target_args(args: Arguments) -> Fields:
@@ -165,16 +164,14 @@ def declarer(
     parameters and of the target, as the subject's method takes them.
     """
 
-    def declare(
-        name: str, about: str, *parameters: Parameter, examples: tuple[str, ...]
-    ) -> Callable[[Change], Change]:
+    def declare(name: str, about: str, *items: Parameter | str) -> Callable[[Change], Change]:
         def declare_function(function: Change) -> Change:
-            @command(name, about, *parameters, examples=examples)
             def run(keeper: Keeper, args: Arguments) -> Answer:
                 values = {**own_values(args), **target(args)}
                 receipt, done = function(open_subject(keeper), values)
                 return answer(args, receipt, done)
 
+            COMMANDS[name] = Command(about, items, run)
             return function
 
         return declare_function

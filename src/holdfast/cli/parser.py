@@ -11,7 +11,7 @@ from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import ModuleType
     from typing import Any, Literal, TypeVar
 
@@ -130,40 +130,32 @@ class Parameter:
 
 
 class Command:
-    """A command, as ``command`` declares it; only its last argument may take several words."""
+    """A command: what it does, its parameters and examples of it, and the function that runs it.
+
+    Only the last argument may take several words.
+    """
 
     def __init__(
-        self,
-        about: str,
-        parameters: tuple[Parameter, ...],
-        examples: tuple[str, ...],
-        run: Callable[..., Any],
-        *,
-        workspace: bool,
-    ) -> None:
+        self, about: str, items: tuple[Parameter | str, ...], run: Callable[..., Any], *,
+        workspace: bool = True,
+    ) -> None:  # fmt: skip
         self.about = about
-        self.parameters = parameters
-        self.examples = examples
+        self.parameters = [item for item in items if not isinstance(item, str)]
+        self.arguments = [parameter for parameter in self.parameters if not parameter.is_option]
+        self.options = [parameter for parameter in self.parameters if parameter.is_option]
+        self.examples = [item for item in items if isinstance(item, str)]
         self.run = run
         self.has_workspace = workspace
         """Whether ``run`` takes a keeper of the current workspace before the arguments."""
 
-    @property
-    def arguments(self) -> list[Parameter]:
-        return [parameter for parameter in self.parameters if not parameter.is_option]
-
-    @property
-    def options(self) -> list[Parameter]:
-        return [parameter for parameter in self.parameters if parameter.is_option]
-
 
 def command(
-    name: str, about: str, *parameters: Parameter, examples: tuple[str, ...], workspace: bool = True
+    name: str, about: str, *items: Parameter | str, workspace: bool = True
 ) -> Callable[[Function], Function]:
-    """Declare the decorated function as a command."""
+    """Declare the decorated function as a command with these parameters, then its examples."""
 
     def declare(function: Function) -> Function:
-        COMMANDS[name] = Command(about, parameters, examples, function, workspace=workspace)
+        COMMANDS[name] = Command(about, items, function, workspace=workspace)
         return function
 
     return declare
@@ -252,12 +244,11 @@ class Reader:
         """The words that are neither options nor the command's name, with their positions."""
         self.values: Arguments = {}
 
-    def _add_options(self, parameters: tuple[Parameter, ...]) -> None:
-        for parameter in parameters:
-            if parameter.is_option:
-                self.options[parameter.name] = parameter
-                if parameter.short:
-                    self.options[parameter.short] = parameter
+    def _add_options(self, options: Iterable[Parameter]) -> None:
+        for option in options:
+            self.options[option.name] = option
+            if option.short:
+                self.options[option.short] = option
 
     def read(self) -> None:
         has_ended = False
@@ -297,7 +288,7 @@ class Reader:
         name = " ".join([*self.path, word])
         self.command = COMMANDS.get(name)
         if self.command is not None:
-            self._add_options(self.command.parameters)
+            self._add_options(self.command.options)
         elif name not in GROUPS:
             raise _errors().unknown_command(self.words, self.position, " ".join(self.path))
         self.path.append(word)

@@ -77,6 +77,14 @@ class Screen:
         """Return clean text in a colour."""
         return f"\x1b[{_TONES[tone]}m{text}\x1b[0m" if self.colour and text else text
 
+    def dim(self, *facts: str) -> str:
+        """Return the facts cleaned and dimmed, with dots between them."""
+        return self.paint(clean(self.dot.join(facts)), "dim")
+
+    def row(self, status: str, text: str, *facts: str) -> str:
+        """Return a line with the mark of a status, clean text, and facts behind it."""
+        return f"{self.mark(status)} {clean(text)}  {self.dim(*facts)}".rstrip()
+
     def mark(self, status: str) -> str:
         return self.paint(*self.glyph(status))
 

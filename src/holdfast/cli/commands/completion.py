@@ -49,7 +49,8 @@ _IN_DOUBLE_QUOTES = '$`"\\'
     "print a completion script for a shell",
     Parameter("SHELL", "bash, zsh or fish", values="shell"),
     Parameter("[WORD]...", "asked by the script: the command line so far, after --", into="words"),
-    examples=("holdfast completion bash", "holdfast completion zsh -- task ''"),
+    "holdfast completion bash",
+    "holdfast completion zsh -- task ''",
     workspace=False,
 )
 def answer(args: Arguments) -> Answer:

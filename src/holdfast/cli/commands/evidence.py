@@ -41,7 +41,8 @@ _LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (defaul
         into="words",
     ),
     _LIMIT,
-    examples=("holdfast gate run lint -- ruff check .", "holdfast gate run test"),
+    "holdfast gate run lint -- ruff check .",
+    "holdfast gate run test",
 )
 def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     name = args["gate"]
@@ -60,10 +61,8 @@ def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     Parameter("[KEY=VALUE]...", "a field to keep with it", into="fields"),
     Parameter("--passed", "it passed"),
     Parameter("--failed", "it did not"),
-    examples=(
-        "holdfast gate record security_review --passed findings=0",
-        "holdfast gate record pr_created --passed pr_number=12 pr_url=https://example.org/12",
-    ),
+    "holdfast gate record security_review --passed findings=0",
+    "holdfast gate record pr_created --passed pr_number=12 pr_url=https://example.org/12",
 )
 def gate_record(keeper: Keeper, values: Fields) -> Changed:
     if values["passed"] == values.pop("failed"):
@@ -77,17 +76,17 @@ def gate_record(keeper: Keeper, values: Fields) -> Changed:
 @command(
     "gate list",
     "list the gates and what each result rests on",
-    examples=("holdfast gate list", "holdfast gate list --json"),
+    "holdfast gate list",
+    "holdfast gate list --json",
 )
 def gate_list(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
-
-    def lines(screen: Screen) -> Iterator[str]:
-        gates = receipt.state["gates"]
-        yield from gate_lines(screen, gates, "") if gates else ["No gate is known."]
-        yield from note_lines(screen, receipt.notes)
-
-    return Answer(lambda: json.gate_list(receipt), lines)
+    gates = receipt.state["gates"]
+    return Answer(
+        lambda: json.gate_list(receipt),
+        lambda screen: gate_lines(screen, gates, "") if gates else ["No gate is known."],
+        notes=receipt.notes,
+    )
 
 
 @on_workflow(
@@ -96,7 +95,7 @@ def gate_list(keeper: Keeper, args: Arguments) -> Answer:
     Parameter("CODE", "its name, such as V-TEST-03"),
     Parameter("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", values="severity"),
     Parameter("DETAILS", "what is wrong"),
-    examples=("holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",),
+    "holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",
 )
 def violation_add(keeper: Keeper, values: Fields) -> Changed:
     done = f"violation {values['code']} recorded: {values['details']}"
@@ -107,7 +106,7 @@ def violation_add(keeper: Keeper, values: Fields) -> Changed:
     "violation clear",
     "say that a violation is mended",
     Parameter("CODE", "its name", values="violation"),
-    examples=("holdfast violation clear V-TEST-03",),
+    "holdfast violation clear V-TEST-03",
 )
 def violation_clear(keeper: Keeper, values: Fields) -> Changed:
     return keeper.clear_violation(**values), f"violation {values['code']} cleared"
@@ -116,7 +115,7 @@ def violation_clear(keeper: Keeper, values: Fields) -> Changed:
 @command(
     "violation list",
     "list the violations, and whether they hold anything back",
-    examples=("holdfast violation list",),
+    "holdfast violation list",
 )
 def violation_list(keeper: Keeper, args: Arguments) -> Answer:
     from holdfast.core.workflow.evidence import enforcement
@@ -132,9 +131,9 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
 
     def lines(screen: Screen) -> Iterator[str]:
         for violation in fields["violations"]:
-            mark = screen.mark("blocked" if violation["code"] in codes else "pending")
-            about = screen.paint(clean(violation["details"]), "dim")
-            yield f"{mark} {clean(violation['code'])} {clean(violation['severity'])}  {about}"
+            mark = "blocked" if violation["code"] in codes else "pending"
+            name = f"{violation['code']} {violation['severity']}"
+            yield screen.row(mark, name, violation["details"])
         if not fields["violations"]:
             yield "No violation is known."
         elif fields["blocking"]:
@@ -148,7 +147,7 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
     "run the tests and record which failed; exit code 4 when one did",
     Parameter("COMMAND...", "what to run, after --", into="words"),
     _LIMIT,
-    examples=("holdfast tests run -- pytest -q",),
+    "holdfast tests run -- pytest -q",
 )
 def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.run_tests(
@@ -166,7 +165,7 @@ def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     Parameter("--failing A,B", "the tests that failed, with commas between"),
     Parameter("--passing A,B", "the tests that passed"),
     Parameter("--error TEXT", "what went wrong"),
-    examples=("holdfast tests record --command 'cargo test' --failing login --passing a,b",),
+    "holdfast tests record --command 'cargo test' --failing login --passing a,b",
 )
 def tests_record(keeper: Keeper, values: Fields) -> Changed:
     for key in ("failing", "passing"):
@@ -183,7 +182,7 @@ def tests_record(keeper: Keeper, values: Fields) -> Changed:
         "--phase NAME", "the phase that touched it (default: the current one)", values="phase"
     ),
     Parameter("--lines N", "how many lines were added", kind="count"),
-    examples=("holdfast files add src/login.py --phase green --lines 12",),
+    "holdfast files add src/login.py --phase green --lines 12",
 )
 def files_add(keeper: Keeper, values: Fields) -> Changed:
     return keeper.add_file(**values), f"file recorded: {values['path']}"
@@ -192,7 +191,7 @@ def files_add(keeper: Keeper, values: Fields) -> Changed:
 @on_workflow(
     "files sync",
     "record the files that git says were touched since the workflow began",
-    examples=("holdfast files sync",),
+    "holdfast files sync",
 )
 def files_sync(keeper: Keeper, values: Fields) -> Changed:
     receipt = keeper.sync_files(**values)
@@ -210,8 +209,7 @@ def _run_answer(
         facts = [how_it_ended(result), seconds(result.get("duration_ms"))]
         facts += [f"{count} {name}" for name, count in result.get("counts", {}).items() if count]
         mark, became = ("completed", "passed") if passed else ("blocked", "failed")
-        about = screen.paint(clean(screen.dot.join(facts)), "dim")
-        yield f"{screen.mark(mark)} {clean(what)} {became}  {about}"
+        yield screen.row(mark, f"{what} {became}", *facts)
         for name in result.get("failing_tests", [])[:_MAX_TESTS]:
             yield f"  {screen.mark('blocked')} {clean(name)}"
         tail = str(result.get("output_tail") or result.get("last_error") or "")

@@ -25,7 +25,7 @@ _FOOTER = (
     "help",
     "show help for everything or for one command",
     Parameter("[COMMAND]...", "the command", into="topic", values="command"),
-    examples=("holdfast help task done",),
+    "holdfast help task done",
     workspace=False,
 )
 def answer(args: Arguments) -> Answer:

@@ -31,6 +31,10 @@ _MAYBE = Parameter("[NAME]", "another than the current one", values="initiative"
 _TITLE_MAX, _TITLE_MIN = 60, 12
 _BAR, _SHORT_BAR, _NARROW = 20, 10, 80
 _COUNT_COLUMNS = 7
+_MARKS = {
+    "created": "pending", "archived": "completed", "abandoned": "pending", "expired": "pending",
+}  # fmt: skip
+"""The status whose mark shows one that has none of its own."""
 
 
 def _answer(_args: Arguments, receipt: Receipt, done: str) -> Answer:
@@ -63,7 +67,7 @@ on_initiative = declarer(Initiatives, lambda args: {"id": args["id"]}, _answer)
         required=True,
     ),
     Parameter("--files", "write a page with its milestones, for people to read and tick"),
-    examples=("holdfast initiative create 'Tidy billing' --milestone 'M1: Map' --milestone M2",),
+    "holdfast initiative create 'Tidy billing' --milestone 'M1: Map' --milestone M2",
 )
 def create(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.create(**values), f"initiative {values['name']} created"
@@ -73,7 +77,7 @@ def create(initiatives: Initiatives, values: Fields) -> Changed:
     "initiative start",
     "start a milestone, or go back to one that is open",
     _MILESTONE,
-    examples=("holdfast initiative start M1",),
+    "holdfast initiative start M1",
 )
 def start(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.start(**values), f"milestone {values['milestone']} started"
@@ -85,7 +89,7 @@ def start(initiatives: Initiatives, values: Fields) -> Changed:
     _MILESTONE,
     Parameter("TEXT", "one line"),
     Parameter("--done", "it is done"),
-    examples=("holdfast initiative task M1 'List all readers' --done",),
+    "holdfast initiative task M1 'List all readers' --done",
 )
 def task(initiatives: Initiatives, values: Fields) -> Changed:
     became = "done" if values["done"] else "added"
@@ -97,7 +101,7 @@ def task(initiatives: Initiatives, values: Fields) -> Changed:
     "initiative complete",
     "complete a milestone; the next one is current",
     _MILESTONE,
-    examples=("holdfast initiative complete M1",),
+    "holdfast initiative complete M1",
 )
 def complete(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.complete(**values), f"milestone {values['milestone']} completed"
@@ -107,15 +111,13 @@ def complete(initiatives: Initiatives, values: Fields) -> Changed:
     "initiative block",
     "say that the initiative cannot go on",
     Parameter("--reason TEXT", "why", required=True),
-    examples=("holdfast initiative block --reason 'waits for the contract'",),
+    "holdfast initiative block --reason 'waits for the contract'",
 )
 def block(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.block(**values), f"blocked: {values['reason']}"
 
 
-@on_initiative(
-    "initiative unblock", "say that it goes on", examples=("holdfast initiative unblock",)
-)
+@on_initiative("initiative unblock", "say that it goes on", "holdfast initiative unblock")
 def unblock(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.unblock(**values), "it goes on"
 
@@ -125,16 +127,15 @@ def unblock(initiatives: Initiatives, values: Fields) -> Changed:
     "complete the initiative, for good",
     Parameter("--force", "although milestones are open"),
     Parameter("--reason TEXT", "why, with --force"),
-    examples=("holdfast initiative finish", "holdfast initiative finish --force --reason 'sold'"),
+    "holdfast initiative finish",
+    "holdfast initiative finish --force --reason 'sold'",
 )
 def finish(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.finish(**values), "initiative completed"
 
 
 @on_initiative(
-    "initiative archive",
-    "archive an initiative that is completed",
-    examples=("holdfast initiative archive",),
+    "initiative archive", "archive an initiative that is completed", "holdfast initiative archive"
 )
 def archive(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.archive(**values), "initiative archived"
@@ -144,7 +145,8 @@ def archive(initiatives: Initiatives, values: Fields) -> Changed:
     "initiative show",
     "show where it stands: milestones, tasks, files and workflows",
     _MAYBE,
-    examples=("holdfast initiative show", "holdfast initiative show 'Tidy billing' --json"),
+    "holdfast initiative show",
+    "holdfast initiative show 'Tidy billing' --json",
 )
 def show(keeper: Keeper, args: Arguments) -> Answer:
     fields, notes = Initiatives(keeper).show(args["name"])
@@ -155,7 +157,7 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
     "initiative use",
     "make another initiative the current one",
     _NAME,
-    examples=("holdfast initiative use tidy-billing",),
+    "holdfast initiative use tidy-billing",
 )
 def use(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.use(**values), f"{values['name']} is the current initiative"
@@ -165,7 +167,8 @@ def use(initiatives: Initiatives, values: Fields) -> Changed:
     "initiative sync",
     "compare all that tells where it stands, and mend what is stale",
     Parameter("--from files", "take what the milestone files say", into="source"),
-    examples=("holdfast initiative sync", "holdfast initiative sync --from files"),
+    "holdfast initiative sync",
+    "holdfast initiative sync --from files",
 )
 def sync(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.sync(**values), "all sources agree"
@@ -175,7 +178,8 @@ def sync(initiatives: Initiatives, values: Fields) -> Changed:
     "initiative recover",
     "make a checkpoint from milestone files, where nothing else is left",
     Parameter("[NAME]", "its folder, where there are several", values="initiative"),
-    examples=("holdfast initiative recover", "holdfast initiative recover tidy-billing"),
+    "holdfast initiative recover",
+    "holdfast initiative recover tidy-billing",
 )
 def recover(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.recover(**values), "recovered, and a fresh checkpoint written"
@@ -192,7 +196,8 @@ def initiative_page(screen: Screen, fields: Fields) -> Iterator[str]:
         return
     name = screen.paint(clean(initiative["name"]), "strong")
     position = screen.paint(_position(screen, initiative), "dim")
-    yield f"{_mark(screen, initiative['status'])} {name}  {position}"
+    mark = _MARKS.get(initiative["status"], initiative["status"])
+    yield f"{screen.mark(mark)} {name}  {position}"
     if initiative.get("reason"):
         yield "  " + screen.paint(f"blocked: {clean(initiative['reason'])}", "warn")
     yield ""
@@ -212,11 +217,6 @@ def _position(screen: Screen, initiative: Fields) -> str:
     if initiative["current_milestone"] and initiative["status"] not in ("completed", "archived"):
         facts.insert(1, f"current {initiative['current_milestone']}")
     return clean(screen.dot.join([*facts, screen.age(initiative["updated_at"])]))
-
-
-def _mark(screen: Screen, status: str) -> str:
-    known = {"created": "pending", "archived": "completed"}
-    return screen.mark(known.get(status, status))
 
 
 def _milestones(screen: Screen, initiative: Fields) -> Iterator[str]:
@@ -247,8 +247,8 @@ def _milestones(screen: Screen, initiative: Fields) -> Iterator[str]:
         ).rstrip()
         if is_current:
             for task in milestone["tasks"]:
-                mark = screen.mark("completed" if task["done"] else "pending")
-                yield f"      {mark} {clean(task['text'])}"
+                mark = "completed" if task["done"] else "pending"
+                yield " " * 6 + screen.row(mark, task["text"])
 
 
 def _workflows(screen: Screen, rows: list[Fields]) -> Iterator[str]:
@@ -256,13 +256,11 @@ def _workflows(screen: Screen, rows: list[Fields]) -> Iterator[str]:
         yield ""
         yield "  " + screen.paint("Workflows", "strong")
     for row in rows:
-        facts = [row["milestone"] or "", row["status"].replace("_", " ")]
-        if row["phase"] and row["status"] in ("in_progress", "blocked"):
+        status = str(row["status"])
+        facts = [*([row["milestone"]] if row["milestone"] else []), status.replace("_", " ")]
+        if row["phase"] and status in ("in_progress", "blocked"):
             facts.append(f"phase {row['phase_index']}/{row['phase_total']} {row['phase']}")
-        about = screen.paint(clean(screen.dot.join([fact for fact in facts if fact])), "dim")
-        known = {"abandoned": "pending", "expired": "pending"}
-        mark = screen.mark(known.get(str(row["status"])) or str(row["status"]))
-        yield f"  {mark} {clean(row['id'])}  {clean(row['title'])}  {about}"
+        yield "  " + screen.row(_MARKS.get(status, status), f"{row['id']}  {row['title']}", *facts)
 
 
 def _files(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -281,8 +279,9 @@ def _elsewhere(screen: Screen, fields: Fields) -> Iterator[str]:
         yield ""
         yield "  " + screen.paint("Other initiatives", "strong")
     for other in fields["others"]:
-        about = screen.paint(other["status"].replace("_", " "), "dim")
-        yield f"  {_mark(screen, other['status'])} {clean(other['name'])}  {about}"
+        status = other["status"]
+        mark = _MARKS.get(status, status)
+        yield "  " + screen.row(mark, other["name"], status.replace("_", " "))
     if fields["recoverable"]:
         yield ""
         yield "  " + screen.paint("Found in the milestone files", "strong")

@@ -6,8 +6,8 @@ These are learnings, the forge context, interviews and delegations.
 from __future__ import annotations
 
 from holdfast.answers.text import clean
-from holdfast.cli.answer import done_page, page
-from holdfast.cli.parser import GROUPS, Parameter, Usage, command
+from holdfast.cli.answer import declarer, done_page, page
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
 from holdfast.cli.screen import bar, cells, padded
 from holdfast.errors import HoldfastError
 
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.cli.answer import Answer
+    from holdfast.cli.answer import Answer, Changed
     from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
@@ -27,7 +27,21 @@ GROUPS["delegation"] = "record which agent was given what, and see what can be l
 
 _SUGGESTED = Parameter("--suggested NAME", "what was suggested", required=True)
 _CHOSEN = Parameter("--chosen NAME", "what the person chose", required=True)
-_MAX_SHOWN = 10
+_MAX_ROWS = 10
+
+
+def _answer(receipt: Receipt, done: str, key: str, entries: str) -> Answer:
+    """Answer with the newest entry; none if the list was emptied before a retry of the command."""
+    newest = receipt.state[entries][-1] if receipt.state[entries] else None
+    return done_page(done, {key: newest, "seqs": receipt.seqs}, receipt.notes)
+
+
+on_log = declarer(
+    lambda keeper: keeper,
+    lambda args: {"id": args["id"]},
+    lambda _args, receipt, done: _answer(receipt, done, "entry", "entries"),
+)
+"""Declare a command that adds an entry to a log."""
 
 
 @command(
@@ -36,45 +50,43 @@ _MAX_SHOWN = 10
     Parameter("TEXT", "one line"),
     Parameter("--kind KIND", "pattern, preference or insight", values="kind"),
     Parameter("--section NAME", "the heading it stands under (default: Learnings)"),
-    examples=("holdfast remember 'Ada wants short commits' --kind preference",),
+    "holdfast remember 'Ada wants short commits' --kind preference",
 )
 def remember(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.remember(
-        args["text"], kind=args["kind"], section=args["section"], id=args["id"]
-    )
+    receipt = keeper.remember(**own_values(args), id=args["id"])
     verb = "remembered" if receipt.seqs else "known already"
     try:
         path = keeper.memory().path
     except HoldfastError:
         path = None  # The settings cannot be read: a note says so, and the learning is kept.
-    return _answer(receipt, f"{verb}: {args['text']}", {"memory": path})
+    fields = {"memory": path, "seqs": receipt.seqs}
+    return done_page(f"{verb}: {args['text']}", fields, receipt.notes)
 
 
-@command(
+@on_log(
     "forge add",
     "add a line to the forge context",
     Parameter("KEY", "what it is about"),
     Parameter("TEXT", "what was found out"),
-    examples=("holdfast forge add build 'Uses make, not npm'",),
+    "holdfast forge add build 'Uses make, not npm'",
 )
-def forge_add(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.note_forge(args["key"], args["text"], id=args["id"])
-    return _entry(receipt, f"{args['key']}: {args['text']}")
+def forge_add(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.note_forge(**values), f"{values['key']}: {values['text']}"
 
 
 @command(
     "forge show",
     "show the forge context",
     Parameter("[KEY]", "only lines about this"),
-    examples=("holdfast forge show", "holdfast forge show build"),
+    "holdfast forge show",
+    "holdfast forge show build",
 )
 def forge_show(keeper: Keeper, args: Arguments) -> Answer:
     entries = keeper.forge(key=args["key"])
 
     def lines(screen: Screen) -> Iterator[str]:
         for entry in entries:
-            about = screen.paint(clean(entry.get("text", "")), "dim")
-            yield f"{screen.mark('completed')} {clean(entry['key'])}  {about}"
+            yield screen.row("completed", entry["key"], str(entry.get("text", "")))
         if not entries:
             yield "The forge context is empty."
 
@@ -92,7 +104,7 @@ def forge_show(keeper: Keeper, args: Arguments) -> Answer:
         into="dimensions",
     ),
     Parameter("--questions N", "how many questions were asked", kind="count"),
-    examples=("holdfast interview record --skill plan --confidence 0.82 --dimension clarity=0.9",),
+    "holdfast interview record --skill plan --confidence 0.82 --dimension clarity=0.9",
 )
 def interview_record(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.interviews().record(
@@ -102,8 +114,16 @@ def interview_record(keeper: Keeper, args: Arguments) -> Answer:
         questions=args["questions"] or 0,
         id=args["id"],
     )
-    newest = _newest(receipt, "interviews")
-    return _answer(receipt, f"interview of {args['skill']} recorded", {"interview": newest})
+    return _answer(receipt, f"interview of {args['skill']} recorded", "interview", "interviews")
+
+
+def _score(name: str, value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        message = f"{name} is a number from 0 to 1, not {str(value)[:40]!r}"
+        usage = "holdfast interview record --skill SKILL --confidence 0.8"
+        raise Usage(message, usage) from None
 
 
 @command(
@@ -111,19 +131,16 @@ def interview_record(keeper: Keeper, args: Arguments) -> Answer:
     "record that the user did not want to be asked",
     Parameter("SKILL", "the skill"),
     Parameter("--reason TEXT", "what the user said", required=True),
-    examples=("holdfast interview skip plan --reason 'just do it'",),
+    "holdfast interview skip plan --reason 'just do it'",
 )
 def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.interviews().skip(args["skill"], args["reason"], id=args["id"])
-    return _answer(
-        receipt, f"{args['skill']} went without an interview", {"skip": _newest(receipt, "skips")}
-    )
+    receipt = keeper.interviews().skip(**own_values(args), id=args["id"])
+    return _answer(receipt, f"{args['skill']} went without an interview", "skip", "skips")
 
 
-@command("interview show", "show the newest interviews", examples=("holdfast interview show",))
+@command("interview show", "show the newest interviews", "holdfast interview show")
 def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
-    state = keeper.interviews().show()
-    fields: Fields = {**state}
+    fields: Fields = {**keeper.interviews().show()}
     del fields["extra"]
     return page(fields, lambda screen: _interview_lines(screen, fields), keeper.noticed())
 
@@ -134,27 +151,22 @@ def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         yield "No interview was recorded."
         yield screen.paint("  next: holdfast interview record --skill S --confidence 0.8", "dim")
         return
-    for entry in interviews[-_MAX_SHOWN:]:
-        yield _interview_line(screen, entry)
-    for entry in skips[-_MAX_SHOWN:]:
-        reason = screen.paint(clean(entry.get("reason", "")), "dim")
-        yield f"{screen.mark('pending')} {clean(entry['skill'])} was not asked for  {reason}"
-    hidden = max(0, len(interviews) - _MAX_SHOWN) + fields["interviews_earlier"]
+    for entry in interviews[-_MAX_ROWS:]:
+        score, questions = entry.get("confidence"), entry.get("questions_asked")
+        drawn = "" if score is None else f"  {bar(screen, score)} {score:.2f}"
+        facts = [f"{questions} questions"] if questions else []
+        facts += [f"{name} {value}" for name, value in (entry.get("dimensions") or {}).items()]
+        skill = f"{screen.mark('completed')} {clean(entry['skill'])}"
+        yield f"{skill}{drawn}  {screen.dim(*facts)}".rstrip()
+    for entry in skips[-_MAX_ROWS:]:
+        skill = f"{entry['skill']} was not asked for"
+        yield screen.row("pending", skill, str(entry.get("reason", "")))
+    hidden = max(0, len(interviews) - _MAX_ROWS) + fields["interviews_earlier"]
     if hidden:
         yield screen.paint(f"  {hidden} earlier: holdfast log", "dim")
 
 
-def _interview_line(screen: Screen, entry: Fields) -> str:
-    score = entry.get("confidence")
-    drawn = "" if score is None else f"  {bar(screen, score)} {score:.2f}"
-    asked = entry.get("questions_asked")
-    facts = [f"{asked} questions"] if asked else []
-    facts += [f"{name} {value}" for name, value in (entry.get("dimensions") or {}).items()]
-    about = screen.paint(clean(screen.dot.join(facts)), "dim")
-    return f"{screen.mark('completed')} {clean(entry['skill'])}{drawn}  {about}".rstrip()
-
-
-@command(
+@on_log(
     "delegation record",
     "record what an agent was given, and how it ended",
     Parameter("--agent NAME", "the agent", required=True),
@@ -163,72 +175,63 @@ def _interview_line(screen: Screen, entry: Fields) -> str:
     Parameter("--task-type TEXT", "the kind of task"),
     Parameter("--complexity TEXT", "how hard it was"),
     Parameter("--duration-ms N", "how long it took", kind="count"),
-    examples=("holdfast delegation record --agent tester --task-type tests --outcome success",),
+    "holdfast delegation record --agent tester --task-type tests --outcome success",
 )
-def delegation_record(keeper: Keeper, args: Arguments) -> Answer:
-    options = {name: args[name] for name in ("model", "task_type", "complexity", "outcome")}
-    receipt = keeper.delegations().record(
-        args["agent"], **options, duration_ms=args["duration_ms"], id=args["id"]
-    )
-    return _entry(receipt, f"delegation to {args['agent']} recorded")
+def delegation_record(keeper: Keeper, values: Fields) -> Changed:
+    done = f"delegation to {values['agent']} recorded"
+    return keeper.delegations().record(**values), done
 
 
-@command(
+@on_log(
     "delegation escalate",
     "record that one agent handed over to another",
     Parameter("--from NAME", "who gave up", into="from_agent", required=True),
     Parameter("--to NAME", "who took over", into="to_agent", required=True),
     Parameter("--reason TEXT", "why", required=True),
     Parameter("--resolved yes|no", "whether that helped"),
-    examples=("holdfast delegation escalate --from tester --to architect --reason 'two failures'",),
+    "holdfast delegation escalate --from tester --to architect --reason 'two failures'",
 )
-def delegation_escalate(keeper: Keeper, args: Arguments) -> Answer:
-    resolved = args["resolved"]
+def delegation_escalate(keeper: Keeper, values: Fields) -> Changed:
+    resolved = values["resolved"]
     if resolved not in (None, "yes", "no"):
         usage = "holdfast delegation escalate --from A --to B --reason TEXT"
         raise Usage(f"--resolved is yes or no, not {resolved[:40]!r}", usage)
-    receipt = keeper.delegations().escalate(
-        args["from_agent"],
-        args["to_agent"],
-        args["reason"],
-        resolved=None if resolved is None else resolved == "yes",
-        id=args["id"],
-    )
-    return _entry(receipt, f"{args['from_agent']} handed over to {args['to_agent']}")
+    values["resolved"] = None if resolved is None else resolved == "yes"
+    done = f"{values['from_agent']} handed over to {values['to_agent']}"
+    return keeper.delegations().escalate(**values), done
 
 
-@command(
+@on_log(
     "delegation override",
     "record that a person chose another agent than the one suggested",
     _SUGGESTED,
     _CHOSEN,
-    examples=("holdfast delegation override --suggested tester --chosen reviewer",),
+    "holdfast delegation override --suggested tester --chosen reviewer",
 )
-def delegation_override(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.delegations().override(args["suggested"], args["chosen"], id=args["id"])
-    return _entry(receipt, f"{args['chosen']} was chosen instead of {args['suggested']}")
+def delegation_override(keeper: Keeper, values: Fields) -> Changed:
+    done = f"{values['chosen']} was chosen instead of {values['suggested']}"
+    return keeper.delegations().override(**values), done
 
 
-@command(
+@on_log(
     "delegation routing",
     "record that a person chose another workflow than the one suggested",
     _SUGGESTED,
     _CHOSEN,
     Parameter("--intent TEXT", "what the person wanted", required=True),
-    examples=("holdfast delegation routing --suggested oneshot --chosen apex --intent feature",),
+    "holdfast delegation routing --suggested oneshot --chosen apex --intent feature",
 )
-def delegation_routing(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.delegations().routing(
-        args["suggested"], args["chosen"], args["intent"], id=args["id"]
-    )
-    return _entry(receipt, f"{args['chosen']} was chosen instead of {args['suggested']}")
+def delegation_routing(keeper: Keeper, values: Fields) -> Changed:
+    done = f"{values['chosen']} was chosen instead of {values['suggested']}"
+    return keeper.delegations().routing(**values), done
 
 
 @command(
     "delegation list",
     "how each agent does, who takes over from whom, what people prefer",
     Parameter("--agent NAME", "only what this agent had part in"),
-    examples=("holdfast delegation list", "holdfast delegation list --agent tester"),
+    "holdfast delegation list",
+    "holdfast delegation list --agent tester",
 )
 def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
     fields = keeper.delegations().list(agent=args["agent"])
@@ -249,8 +252,7 @@ def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         if row["median_ms"] is not None:
             facts.append(f"half within {_duration(row['median_ms'])}")
         facts += [f"{count} {name}" for name, count in row["task_types"].items()]
-        about = screen.paint(clean(screen.dot.join(facts)), "dim")
-        yield f"{screen.mark('completed')} {padded(clean(row['agent']), widest)}  {about}"
+        yield screen.row("completed", padded(clean(row["agent"]), widest), *facts)
     yield from _choices(screen, summary["escalations"], "handed over", "from", "to")
     yield from _choices(screen, summary["overrides"], "people chose", "suggested", "chosen")
     yield from _choices(screen, summary["routings"], "people went", "suggested", "chosen")
@@ -265,34 +267,11 @@ def _choices(
         times = f"{row['count']} time{'s' if row['count'] != 1 else ''}"
         if "resolved" in row:
             times += f", {row['resolved']} resolved"
-        about = screen.paint(clean(times), "dim")
-        yield f"  {what}: {clean(row[first])} {screen.arrow} {clean(row[second])}  {about}"
+        choice = f"{clean(row[first])} {screen.arrow} {clean(row[second])}"
+        yield f"  {what}: {choice}  {screen.dim(times)}"
 
 
 def _duration(ms: int) -> str:
     if ms < 1_000:
         return f"{ms} ms"
     return f"{ms / 1_000:.1f} s" if ms < 60_000 else f"{ms / 60_000:.1f} min"
-
-
-def _newest(receipt: Receipt, name: str) -> Fields | None:
-    """Return the last entry; none if the list was emptied before a retry of the command."""
-    entries: list[Fields] = receipt.state[name]
-    return entries[-1] if entries else None
-
-
-def _entry(receipt: Receipt, done: str) -> Answer:
-    return _answer(receipt, done, {"entry": _newest(receipt, "entries")})
-
-
-def _answer(receipt: Receipt, done: str, fields: Fields) -> Answer:
-    return done_page(done, {**fields, "seqs": receipt.seqs}, receipt.notes)
-
-
-def _score(name: str, value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        message = f"{name} is a number from 0 to 1, not {str(value)[:40]!r}"
-        usage = "holdfast interview record --skill SKILL --confidence 0.8"
-        raise Usage(message, usage) from None

@@ -64,10 +64,8 @@ on_loop = declarer(Loops, _target, changed_answer)
     Parameter("--constraint TEXT...", "a limit to keep", into="constraints"),
     Parameter("--notes TEXT", "approach, open questions"),
     Parameter("--inherit", "take the lessons of archived loops that match"),
-    examples=(
-        "holdfast loop new user-auth --outcome 'People can log in' --done-when 'tests pass'",
-        "holdfast loop new survey --mode knowledge --domain research",
-    ),
+    "holdfast loop new user-auth --outcome 'People can log in' --done-when 'tests pass'",
+    "holdfast loop new survey --mode knowledge --domain research",
 )
 def new(keeper: Keeper, args: Arguments) -> Answer:
     options = {**own_values(args), "mode": args["mode"] or "development"}
@@ -89,7 +87,7 @@ def new(keeper: Keeper, args: Arguments) -> Answer:
     Parameter("--depends UNIT...", "a unit that has to be done before, or none", values="unit"),
     Parameter("--model NAME", "the model that should do it"),
     Parameter("--verify COMMAND", "what verifies it; runs once a person approved it"),
-    examples=("holdfast loop plan user-auth --unit 'T2: Log in' --depends T1 --max 8",),
+    "holdfast loop plan user-auth --unit 'T2: Log in' --depends T1 --max 8",
 )
 def plan(keeper: Keeper, args: Arguments) -> Answer:
     options = own_values(args)
@@ -105,7 +103,8 @@ def plan(keeper: Keeper, args: Arguments) -> Answer:
     "loop next",
     "what to do now: the unit, its criteria, what remains, the guardrails",
     _SLUG,
-    examples=("holdfast loop next", "holdfast loop next user-auth --json"),
+    "holdfast loop next",
+    "holdfast loop next user-auth --json",
 )
 def next_turn(keeper: Keeper, args: Arguments) -> Answer:
     turn, notes = Loops(keeper).next(_slug(args))
@@ -118,9 +117,9 @@ def next_turn(keeper: Keeper, args: Arguments) -> Answer:
 def _turn_lines(screen: Screen, turn: Fields, notes: list[str]) -> Iterator[str]:
     """Yield what to do now, with everything that an agent needs for it."""
     for name, why in turn["stuck"].items():
-        yield f"{screen.mark('blocked')} {clean(f'{name} {why}')}"
+        yield screen.row("blocked", f"{name} {why}")
     if "unit" not in turn:
-        yield f"{screen.mark('pending')} {_NO_UNIT[turn['turn']]}"
+        yield screen.row("pending", _NO_UNIT[turn["turn"]])
     else:
         yield from _unit_turn(screen, turn)
     yield from note_lines(screen, notes)
@@ -155,10 +154,8 @@ def _unit_turn(screen: Screen, turn: Fields) -> Iterator[str]:
     Parameter("--blockers TEXT", "what is in the way"),
     Parameter("--commit SHA", "the commit that holds it"),
     Parameter("--signal SIGNAL", "T1_DONE, when every criterion is met"),
-    examples=(
-        "holdfast loop iterate T1 --did 'The model' --remaining 'Its tests'",
-        "holdfast loop iterate T1 --did 'Its tests' --commit 4f5e6d7 --signal T1_DONE",
-    ),
+    "holdfast loop iterate T1 --did 'The model' --remaining 'Its tests'",
+    "holdfast loop iterate T1 --did 'Its tests' --commit 4f5e6d7 --signal T1_DONE",
 )
 def iterate(loops: Loops, values: Fields) -> Changed:
     receipt = loops.iterate(**values)
@@ -171,10 +168,8 @@ def iterate(loops: Loops, values: Fields) -> Changed:
     _UNIT,
     Parameter("--clean", "nothing was found"),
     Parameter("--issues TEXT", "what was found; it goes back to work"),
-    examples=(
-        "holdfast loop confirm T1 --clean",
-        "holdfast loop confirm T1 --issues 'No test for an empty name'",
-    ),
+    "holdfast loop confirm T1 --clean",
+    "holdfast loop confirm T1 --issues 'No test for an empty name'",
 )
 def confirm(loops: Loops, values: Fields) -> Changed:
     if values.pop("clean") == (values["issues"] is not None):
@@ -198,10 +193,8 @@ def confirm(loops: Loops, values: Fields) -> Changed:
     Parameter("--failed TEXT", "why it does not; it goes back to work"),
     Parameter("--run", "run what verifies it; exit code 4 when it does not pass"),
     _LIMIT,
-    examples=(
-        "holdfast loop verify T1 --passed",
-        "holdfast loop verify T1 --run -- pytest -q tests/auth",
-    ),
+    "holdfast loop verify T1 --passed",
+    "holdfast loop verify T1 --run -- pytest -q tests/auth",
 )
 def verify(keeper: Keeper, args: Arguments) -> Answer:
     ways = [args["passed"], args["failed"] is not None, args["run"]]
@@ -222,7 +215,7 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     why, following = str(task.get("remaining") or ""), f"holdfast loop next{aim}"
 
     def lines(screen: Screen) -> Iterator[str]:
-        yield f"{screen.mark('blocked')} {clean(done)}"
+        yield screen.row("blocked", done)
         for line in why.split("\n"):
             yield f"  {clean(line)}"
         yield from note_lines(screen, receipt.notes)
@@ -238,13 +231,13 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     "say that a unit cannot go on; the next one is free",
     _UNIT,
     Parameter("--reason TEXT", "why", required=True),
-    examples=("holdfast loop block T3 --reason 'waits for access'",),
+    "holdfast loop block T3 --reason 'waits for access'",
 )
 def block(loops: Loops, values: Fields) -> Changed:
     return loops.block(**values), f"{values['unit']} blocked"
 
 
-@on_loop("loop unblock", "let a blocked unit go on", _UNIT, examples=("holdfast loop unblock T3",))
+@on_loop("loop unblock", "let a blocked unit go on", _UNIT, "holdfast loop unblock T3")
 def unblock(loops: Loops, values: Fields) -> Changed:
     receipt = loops.unblock(**values)
     return receipt, f"{values['unit']} goes on{_status(receipt, values['unit'])}"
@@ -255,7 +248,7 @@ def unblock(loops: Loops, values: Fields) -> Changed:
     "allow a unit more iterations",
     _UNIT,
     Parameter("--max N", "how many altogether", kind="count", required=True),
-    examples=("holdfast loop extend T1 --max 10",),
+    "holdfast loop extend T1 --max 10",
 )
 def extend(loops: Loops, values: Fields) -> Changed:
     return loops.extend(**values), f"{values['unit']} may take {values['max']} iterations"
@@ -269,9 +262,7 @@ def extend(loops: Loops, values: Fields) -> Changed:
     Parameter("--solution TEXT", "how to avoid it", required=True),
     Parameter("--name TEXT", "what to call it"),
     Parameter("--learned TEXT", "where, such as 'T1 iteration 2'"),
-    examples=(
-        "holdfast loop guardrail add --when 'dates' --problem 'local time' --solution 'UTC'",
-    ),
+    "holdfast loop guardrail add --when 'dates' --problem 'local time' --solution 'UTC'",
 )
 def guardrail(loops: Loops, values: Fields) -> Changed:
     return loops.guardrail(**values), "guardrail added"
@@ -281,7 +272,7 @@ def guardrail(loops: Loops, values: Fields) -> Changed:
     "loop phase",
     "move the loop's own phase by hand; it follows its units by itself",
     Parameter("NAME", "discover, plan, execute, verify or deliver", values="phase"),
-    examples=("holdfast loop phase verify",),
+    "holdfast loop phase verify",
 )
 def phase(loops: Loops, values: Fields) -> Changed:
     receipt = loops.phase(**values)
@@ -292,7 +283,8 @@ def phase(loops: Loops, values: Fields) -> Changed:
     "loop status",
     "show one loop with its units, or list the active ones",
     _SLUG,
-    examples=("holdfast loop status", "holdfast loop status user-auth"),
+    "holdfast loop status",
+    "holdfast loop status user-auth",
 )
 def status(keeper: Keeper, args: Arguments) -> Answer:
     slug, loops = _slug(args), Loops(keeper)
@@ -309,9 +301,8 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
             yield screen.paint(f"  next: {clean(following)}", "dim")
         for state in states:
             yield from loop_lines(screen, state)
-        yield from note_lines(screen, notes)
 
-    return Answer(lambda: json.loops(states, notes), lines)
+    return Answer(lambda: json.loops(states, notes), lines, notes=notes)
 
 
 def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
@@ -324,14 +315,13 @@ def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
         f"updated {screen.age(state['updated_at'])}",
     ]
     yield f"{screen.paint(clean(state['id']), 'strong')}  {clean(state['title'])}"
-    yield screen.paint(f"  {clean(screen.dot.join(facts))}", "dim")
+    yield f"  {screen.dim(*facts)}"
     for task in state["tasks"]:
         yield _unit_line(screen, task)
     yield from next_lines(screen, state, aimed=True)
 
 
 def _unit_line(screen: Screen, task: Task) -> str:
-    mark = screen.mark(_MARKS.get(task["status"], task["status"]))
     facts: list[str] = []
     if task["status"] not in ("pending", "completed", "in_progress"):
         facts.append(task["status"])
@@ -344,15 +334,15 @@ def _unit_line(screen: Screen, task: Task) -> str:
         facts.append(str(task.get("reason")))
     if task.get("depends"):
         facts.append("after " + ", ".join(map(str, task["depends"])))
-    about = screen.paint(clean(screen.dot.join(facts)), "dim")
-    return f"  {mark} {clean(task['id'])}  {clean(task['description'])}  {about}".rstrip()
+    mark = _MARKS.get(task["status"], task["status"])
+    return "  " + screen.row(mark, f"{task['id']}  {task['description']}", *facts)
 
 
 @command(
     "loop archive",
     "move a loop's folder into the archive, finished or not",
     _SLUG,
-    examples=("holdfast loop archive user-auth",),
+    "holdfast loop archive user-auth",
 )
 def archive(keeper: Keeper, args: Arguments) -> Answer:
     receipt = Loops(keeper).archive(_slug(args), id=args["id"])
@@ -363,7 +353,7 @@ def archive(keeper: Keeper, args: Arguments) -> Answer:
     "loop rebuild",
     "make a loop's state anew from its log, its pages and git",
     _SLUG,
-    examples=("holdfast loop rebuild user-auth",),
+    "holdfast loop rebuild user-auth",
 )
 def rebuild(keeper: Keeper, args: Arguments) -> Answer:
     receipt = Loops(keeper).rebuild(_slug(args))
@@ -382,7 +372,7 @@ def rebuild(keeper: Keeper, args: Arguments) -> Answer:
         "what verifies a unit without a command of its own (default: one more run)",
     ),
     _LIMIT,
-    examples=("holdfast loop run user-auth --verify 'make test' -- claude -p",),
+    "holdfast loop run user-auth --verify 'make test' -- claude -p",
 )
 def run(keeper: Keeper, args: Arguments) -> Answer:
     options: Fields = {"verify": args["verify"], "timeout": args["timeout"]}
@@ -406,12 +396,12 @@ def run(keeper: Keeper, args: Arguments) -> Answer:
 
 def _run_lines(screen: Screen, result: Fields) -> Iterator[str]:
     """Yield how a run ended."""
-    mark = screen.mark("completed" if result["finished"] else "blocked")
+    mark = "completed" if result["finished"] else "blocked"
     done = ", ".join(result["done"]) or "none"
     count = f"{result['turns']} turn{'s' * (result['turns'] != 1)}"
-    yield f"{mark} {clean(result['loop'])}: {count}; done: {clean(done)}"
+    yield screen.row(mark, f"{result['loop']}: {count}; done: {done}")
     for name, why in result["stuck"].items():
-        yield f"  {screen.mark('blocked')} {clean(f'{name} {why}')}"
+        yield "  " + screen.row("blocked", f"{name} {why}")
     yield from note_lines(screen, result["notes"])
     yield f"  next: {clean(result['next'])}"
 

@@ -35,7 +35,7 @@ _MEMORY_FILE = Parameter(
 @command(
     "mcp",
     "serve the workflows to an agent over MCP, on standard input and output",
-    examples=("holdfast mcp",),
+    "holdfast mcp",
     workspace=False,
 )
 def workflows(args: Arguments) -> Answer:
@@ -54,7 +54,8 @@ def workflows(args: Arguments) -> Answer:
     "mcp memory",
     "serve a memory graph over MCP, in place of the reference Memory server",
     _MEMORY_FILE,
-    examples=("holdfast mcp memory", "holdfast mcp memory --file notes/memory.jsonl"),
+    "holdfast mcp memory",
+    "holdfast mcp memory --file notes/memory.jsonl",
     workspace=False,
 )
 def memory(args: Arguments) -> Answer:
@@ -80,7 +81,7 @@ def _check_client(args: Arguments) -> None:
     Parameter("QUERY", "words; all of them are in what is found"),
     _MEMORY_FILE,
     Parameter("--limit N", "only the first N", kind="count"),
-    examples=("holdfast memory search 'login page' --limit 5",),
+    "holdfast memory search 'login page' --limit 5",
     workspace=False,
 )
 def search(args: Arguments) -> Answer:
@@ -114,7 +115,8 @@ def _search_lines(screen: Screen, fields: Fields) -> Iterator[str]:
     "write a memory graph as JSONL, as the reference Memory server reads it",
     Parameter("[PATH]", "where to (default: the file it came from)", values="file"),
     _MEMORY_FILE,
-    examples=("holdfast memory export", "holdfast memory export /tmp/memory.jsonl"),
+    "holdfast memory export",
+    "holdfast memory export /tmp/memory.jsonl",
     workspace=False,
 )
 def export(args: Arguments) -> Answer:

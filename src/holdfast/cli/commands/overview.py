@@ -194,10 +194,10 @@ def _lines(screen: Screen, fields: Fields) -> Iterator[str]:
         if initiative["current_milestone"]:
             facts.append(f"current {initiative['current_milestone']}")
         facts.append(f"milestones {initiative['completed']}/{initiative['total']}")
-        mark = screen.mark("blocked" if initiative["status"] == "blocked" else "in_progress")
-        yield f"{mark} {clean(screen.dot.join(facts))}"
+        mark = "blocked" if initiative["status"] == "blocked" else "in_progress"
+        yield screen.row(mark, screen.dot.join(facts))
     for line in fields["damage"]:
-        yield f"{screen.mark('blocked')} {clean(line)}"
+        yield screen.row("blocked", line)
     yield ""
     yield from _command_lines(screen, fields["next"])
 
@@ -229,7 +229,8 @@ def _command_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
 @command(
     "context",
     "show all that is going on here, and which layers know of it",
-    examples=("holdfast context", "holdfast context --json"),
+    "holdfast context",
+    "holdfast context --json",
 )
 def context(keeper: Keeper, _args: Arguments) -> Answer:
     from holdfast.initiatives.initiatives import Initiatives
@@ -283,8 +284,7 @@ def _work(screen: Screen, rows: list[Fields]) -> Iterator[str]:
         facts.append(screen.age(row["updated_at"]))
         mark = screen.mark("blocked" if row["status"] == "blocked" else "in_progress")
         title = screen.paint(clean(row["title"] or row["id"]), "strong")
-        about = screen.paint(clean(screen.dot.join(facts)), "dim")
-        yield f"{mark} {clean(row['recipe']).upper()}  {title}  {about}"
+        yield f"{mark} {clean(row['recipe']).upper()}  {title}  {screen.dim(*facts)}"
     if not rows:
         yield "No workflow is active here."
     yield ""

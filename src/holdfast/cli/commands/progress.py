@@ -24,19 +24,14 @@ _FORCE = (Parameter("--force", "although a grave violation stands in the way"), 
 
 
 @on_workflow(
-    "advance",
-    "complete the current phase and start the next",
-    *_FORCE,
-    examples=("holdfast advance",),
+    "advance", "complete the current phase and start the next", *_FORCE, "holdfast advance"
 )
 def advance(keeper: Keeper, values: Fields) -> Changed:
     receipt = keeper.advance(**values)
     return receipt, "advanced" if receipt.state["phase"] else "no phase is left"
 
 
-@on_workflow(
-    "phase start", "start a phase", *_PHASE, *_FORCE, examples=("holdfast phase start review",)
-)
+@on_workflow("phase start", "start a phase", *_PHASE, *_FORCE, "holdfast phase start review")
 def phase_start(keeper: Keeper, values: Fields) -> Changed:
     return keeper.start_phase(**values), f"phase {values['name']} started"
 
@@ -46,7 +41,7 @@ def phase_start(keeper: Keeper, values: Fields) -> Changed:
     "complete a phase; on the current one the same as advance",
     *_PHASE,
     *_FORCE,
-    examples=("holdfast phase complete review findings=3",),
+    "holdfast phase complete review findings=3",
 )
 def phase_complete(keeper: Keeper, values: Fields) -> Changed:
     return keeper.complete_phase(**values), f"phase {values['name']} completed"
@@ -57,7 +52,7 @@ def phase_complete(keeper: Keeper, values: Fields) -> Changed:
     "say that a phase cannot go on",
     *_PHASE,
     _REASON,
-    examples=("holdfast phase block deploy --reason 'waiting for access'",),
+    "holdfast phase block deploy --reason 'waiting for access'",
 )
 def phase_block(keeper: Keeper, values: Fields) -> Changed:
     reason, fields = values.pop("reason"), values["fields"]
@@ -68,12 +63,7 @@ def phase_block(keeper: Keeper, values: Fields) -> Changed:
     return keeper.block_phase(**values), f"phase {values['name']} blocked"
 
 
-@on_workflow(
-    "phase unblock",
-    "let a blocked phase go on",
-    *_PHASE,
-    examples=("holdfast phase unblock deploy",),
-)
+@on_workflow("phase unblock", "let a blocked phase go on", *_PHASE, "holdfast phase unblock deploy")
 def phase_unblock(keeper: Keeper, values: Fields) -> Changed:
     return keeper.unblock_phase(**values), f"phase {values['name']} unblocked"
 
@@ -82,7 +72,7 @@ def phase_unblock(keeper: Keeper, values: Fields) -> Changed:
     "phase approve",
     "record a person's approval of a phase",
     *_PHASE,
-    examples=("holdfast phase approve plan approver=Ada",),
+    "holdfast phase approve plan approver=Ada",
 )
 def phase_approve(keeper: Keeper, values: Fields) -> Changed:
     return keeper.approve_phase(**values), f"phase {values['name']} approved"
@@ -92,7 +82,7 @@ def phase_approve(keeper: Keeper, values: Fields) -> Changed:
     "step",
     "start a step of the current phase",
     Parameter("NAME", "the step", values="step"),
-    examples=("holdfast step refactor",),
+    "holdfast step refactor",
 )
 def step(keeper: Keeper, values: Fields) -> Changed:
     return keeper.start_step(**values), f"step {values['name']} started"
@@ -102,7 +92,7 @@ def step(keeper: Keeper, values: Fields) -> Changed:
     "task add",
     "add a task",
     Parameter("TEXT", "what is to be done"),
-    examples=("holdfast task add 'Handle an empty file'",),
+    "holdfast task add 'Handle an empty file'",
 )
 def task_add(keeper: Keeper, values: Fields) -> Changed:
     receipt, text = keeper.add_task(**values), values["text"]
@@ -110,7 +100,7 @@ def task_add(keeper: Keeper, values: Fields) -> Changed:
     return receipt, f"task {numbers[-1]} added: {text}" if numbers else f"task added: {text}"
 
 
-@on_workflow("task start", "start a task", _TASK, examples=("holdfast task start 2",))
+@on_workflow("task start", "start a task", _TASK, "holdfast task start 2")
 def task_start(keeper: Keeper, values: Fields) -> Changed:
     return _task_became("started", keeper.start_task(**values), values)
 
@@ -120,7 +110,7 @@ def task_start(keeper: Keeper, values: Fields) -> Changed:
     "enter a phase of a task; the earlier ones are completed",
     _TASK,
     Parameter("PHASE", "red, green or refactor, as the recipe has them", values="task phase"),
-    examples=("holdfast task phase 2 green",),
+    "holdfast task phase 2 green",
 )
 def task_phase(keeper: Keeper, values: Fields) -> Changed:
     return keeper.start_task_phase(**values), f"task {values['task']} in {values['phase']}"
@@ -131,7 +121,7 @@ def task_phase(keeper: Keeper, values: Fields) -> Changed:
     "finish a task",
     _TASK,
     Parameter("--commit SHA", "the commit that did it: an id, HEAD, a branch"),
-    examples=("holdfast task done 2 --commit 4f5e6d7",),
+    "holdfast task done 2 --commit 4f5e6d7",
 )
 def task_done(keeper: Keeper, values: Fields) -> Changed:
     return _task_became("done", keeper.complete_task(**values), values)
@@ -142,7 +132,7 @@ def task_done(keeper: Keeper, values: Fields) -> Changed:
     "say that a task cannot go on",
     _TASK,
     Parameter("--reason TEXT", "why", required=True),
-    examples=("holdfast task block 2 --reason 'needs a decision on the format'",),
+    "holdfast task block 2 --reason 'needs a decision on the format'",
 )
 def task_block(keeper: Keeper, values: Fields) -> Changed:
     return _task_became("blocked", keeper.block_task(**values), values)
@@ -158,7 +148,7 @@ def _task_became(what: str, receipt: Receipt, values: Fields) -> Changed:
     "remind",
     "leave a reminder for every resuming session",
     Parameter("TEXT", "what to remember"),
-    examples=("holdfast remind 'Run the slow tests before the review'",),
+    "holdfast remind 'Run the slow tests before the review'",
 )
 def remind(keeper: Keeper, values: Fields) -> Changed:
     return keeper.remind(**values), f"reminder kept: {values['text']}"
@@ -168,7 +158,7 @@ def remind(keeper: Keeper, values: Fields) -> Changed:
     "read",
     "add a file to what every resuming session must read first",
     Parameter("@PATH", "the file, from the worktree's root", values="@file"),
-    examples=("holdfast read @docs/plan.md",),
+    "holdfast read @docs/plan.md",
 )
 def read(keeper: Keeper, values: Fields) -> Changed:
     return keeper.require_reading(**values), f"required reading added: {values['path']}"
@@ -182,7 +172,7 @@ def read(keeper: Keeper, values: Fields) -> Changed:
         "a field; a value that is JSON is kept as such, anything else as text",
         into="fields",
     ),
-    examples=('holdfast set ticket=ABC-12 retries=3 \'hosts=["a", "b"]\'',),
+    'holdfast set ticket=ABC-12 retries=3 \'hosts=["a", "b"]\'',
 )
 def set_context(keeper: Keeper, values: Fields) -> Changed:
     return keeper.set_context(**values), f"context set: {', '.join(values['fields'])}"

@@ -36,7 +36,8 @@ _INNER_PHASES = {
     "resume",
     "take a workflow up in this session and print its briefing",
     WORKFLOW,
-    examples=("holdfast resume", "holdfast resume dev-1f2e3d4c"),
+    "holdfast resume",
+    "holdfast resume dev-1f2e3d4c",
 )
 def resume(keeper: Keeper, args: Arguments) -> Answer:
     try:

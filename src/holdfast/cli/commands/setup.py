@@ -8,7 +8,6 @@ from holdfast.answers import json
 from holdfast.answers.text import clean
 from holdfast.cli.answer import Answer, Silence
 from holdfast.cli.parser import Parameter, Usage, command
-from holdfast.cli.screen import note_lines
 from holdfast.errors import Refused
 
 TYPE_CHECKING = False
@@ -38,7 +37,8 @@ _DIFF_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
     *_SCOPE,
     Parameter("--enforce", "also the hooks that hold an agent back: before edits, at its end"),
     _DRY_RUN,
-    examples=("holdfast init --dry-run", "holdfast init --agent codex --user"),
+    "holdfast init --dry-run",
+    "holdfast init --agent codex --user",
     workspace=False,
 )
 def init(args: Arguments) -> Answer:
@@ -54,7 +54,8 @@ def init(args: Arguments) -> Answer:
     "take the hooks out again: untouched files are restored byte for byte",
     *_SCOPE,
     _DRY_RUN,
-    examples=("holdfast uninstall --dry-run", "holdfast uninstall --user"),
+    "holdfast uninstall --dry-run",
+    "holdfast uninstall --user",
     workspace=False,
 )
 def uninstall(args: Arguments) -> Answer:
@@ -73,12 +74,12 @@ def _answer(outcome: Outcome, args: Arguments, agent: str | None, scope: str | N
         "dry_run": args["dry_run"],
     }
 
-    def lines(screen: Screen) -> Iterator[str]:
-        yield from settings_lines(screen, fields)
-        yield from note_lines(screen, outcome.notes)
-
-    # A line of a diff is one line, however long it is.
-    return Answer(lambda: json.with_notes(fields, outcome.notes), lines, is_wrapped=False)
+    return Answer(
+        lambda: json.with_notes(fields, outcome.notes),
+        lambda screen: settings_lines(screen, fields),
+        notes=outcome.notes,
+        is_wrapped=False,  # a line of a diff is one line, however long it is
+    )
 
 
 def settings_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -95,7 +96,7 @@ def settings_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         became = file["change"]
         if became != "unchanged":
             became = f"would be {became}" if fields["dry_run"] else f"was {became}"
-        yield f"{screen.mark('completed')} {clean(file['path'])} {became}"
+        yield screen.row("completed", f"{file['path']} {became}")
     if not fields["files"]:
         yield "Nothing of Holdfast's is in these settings."
 
@@ -121,7 +122,7 @@ def _scope(args: Arguments) -> str | None:
     "hook",
     "answer an event of an agent's client, read from standard input",
     Parameter("--explain EVENT", "tell what would be done here, such as SessionStart"),
-    examples=("holdfast hook --explain SessionStart",),
+    "holdfast hook --explain SessionStart",
     workspace=False,
 )
 def hook(args: Arguments) -> Answer:
@@ -166,7 +167,7 @@ def _explain(event: str, session: str | None) -> Answer:
 @command(
     "doctor",
     "see whether all works here; each trouble with the command that mends it",
-    examples=("holdfast doctor",),
+    "holdfast doctor",
 )
 def doctor(keeper: Keeper, _args: Arguments) -> Answer:
     from holdfast.install.doctor import examine
@@ -175,8 +176,7 @@ def doctor(keeper: Keeper, _args: Arguments) -> Answer:
 
     def lines(screen: Screen) -> Iterator[str]:
         for check in checks:
-            mark = screen.mark(_CHECK_MARKS[check["status"]])
-            yield f"{mark} {clean(check['what'])}  {screen.paint(clean(check['found']), 'dim')}"
+            yield screen.row(_CHECK_MARKS[check["status"]], check["what"], check["found"])
             if check["hint"]:
                 yield f"  next: {clean(check['hint'])}"
 

@@ -11,7 +11,6 @@ from holdfast.answers import json
 from holdfast.answers.text import clean, clean_json
 from holdfast.cli.answer import Answer, Silence, done_page, page
 from holdfast.cli.parser import Parameter, command
-from holdfast.cli.screen import note_lines
 from holdfast.errors import Refused
 from holdfast.workspace.trust import NOT_COVERED, named
 
@@ -37,7 +36,8 @@ _LAYER_WORDS = {"delivered": "brought up to date", "current": "up to date"}
     "read and approve the commands that this repository wants to run",
     Parameter("--list", "only list them, and which are approved"),
     Parameter("--revoke", "forget every approval for this workspace"),
-    examples=("holdfast trust", "holdfast trust --list --json"),
+    "holdfast trust",
+    "holdfast trust --list --json",
 )
 def trust(keeper: Keeper, args: Arguments) -> Answer:
     if args["revoke"]:
@@ -50,19 +50,18 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
         keeper.approve([request.command for request in pending if _ask(request)])
         requests, _ = keeper.wishes()
 
-    def lines(screen: Screen) -> Iterator[str]:
-        yield from _request_lines(screen, requests)
-        yield from note_lines(screen, notes)
-
-    return Answer(lambda: json.trust_requests(requests, NOT_COVERED, notes), lines)
+    return Answer(
+        lambda: json.trust_requests(requests, NOT_COVERED, notes),
+        lambda screen: _request_lines(screen, requests),
+        notes=notes,
+    )
 
 
 def _request_lines(screen: Screen, requests: list[Wish]) -> Iterator[str]:
     for request in requests:
         status = "approved" if request.approved else "not approved"
-        mark = screen.mark("completed" if request.approved else "pending")
-        about = screen.paint(clean(f"{status}{screen.dot}{request.source}"), "dim")
-        yield f"{mark} {clean(f'{request.gate}: {request.command}')}  {about}"
+        mark = "completed" if request.approved else "pending"
+        yield screen.row(mark, f"{request.gate}: {request.command}", status, request.source)
     if requests:
         yield screen.paint(f"  note: {NOT_COVERED}", "warn")
     else:
@@ -88,7 +87,8 @@ def _ask(request: Wish) -> bool:
     "clean",
     "let expired workflows and old ended records go; resume ID brings each back",
     Parameter("--dry-run", "only say what would go"),
-    examples=("holdfast clean --dry-run", "holdfast clean"),
+    "holdfast clean --dry-run",
+    "holdfast clean",
 )
 def clean_up(keeper: Keeper, args: Arguments) -> Answer:
     rows, notes = keeper.clean(dry_run=args["dry_run"])
@@ -96,8 +96,8 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
     def lines(screen: Screen) -> Iterator[str]:
         verb = "would leave" if args["dry_run"] else "left"
         for row in rows:
-            about = screen.paint(clean(f"{row['why']}{screen.dot}{row['record']}"), "dim")
-            yield f"{screen.mark('completed')} {clean(row['id'])} {verb} the folder  {about}"
+            text = f"{row['id']} {verb} the folder"
+            yield screen.row("completed", text, row["why"], str(row["record"]))
         if not rows:
             yield "Nothing is old enough to go."
         elif not args["dry_run"]:
@@ -110,24 +110,22 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
     "sync",
     "bring MEMORY.md and the memory graph up to date, and say what was delivered",
     Parameter("--everything", "as if nothing had been delivered yet: for one that was emptied"),
-    examples=("holdfast sync", "holdfast sync --everything --json"),
+    "holdfast sync",
+    "holdfast sync --everything --json",
 )
 def sync(keeper: Keeper, args: Arguments) -> Answer:
     rows, notes = keeper.sync(everything=args["everything"])
 
     def lines(screen: Screen) -> Iterator[str]:
         for row in rows:
-            mark = screen.mark(_LAYER_MARKS.get(row["status"], "pending"))
-            target = clean(str(row.get("target", "")))
-            about = screen.paint(clean(_delivery(row)), "dim")
-            yield f"{mark} {clean(row['layer'])} {target}  {about}".rstrip()
+            mark = _LAYER_MARKS.get(row["status"], "pending")
+            yield screen.row(mark, f"{row['layer']} {row.get('target', '')}", _delivery(row))
             if "error" in row:
                 yield f"  {clean(row['error']['message'])}"
                 yield f"  next: {clean(row['error']['hint'])}"
-        yield from note_lines(screen, notes)
 
     code = _UNDELIVERED if any("error" in row for row in rows) else 0
-    return Answer(lambda: json.layers(rows, notes), lines, code=code)
+    return Answer(lambda: json.layers(rows, notes), lines, notes=notes, code=code)
 
 
 def _delivery(row: Fields) -> str:
@@ -148,17 +146,14 @@ def _delivery(row: Fields) -> str:
     "verify",
     "check the ledger, and every view against it; changes nothing",
     Parameter("--everything", "check all events of a long ledger, not only the newest 50,000"),
-    examples=("holdfast verify", "holdfast verify --everything"),
+    "holdfast verify",
+    "holdfast verify --everything",
 )
 def verify(keeper: Keeper, args: Arguments) -> Answer:
     return _report_answer(keeper.verify(everything=args["everything"]), "holdfast repair")
 
 
-@command(
-    "repair",
-    "put what is damaged aside and rebuild it; deletes nothing",
-    examples=("holdfast repair",),
-)
+@command("repair", "put what is damaged aside and rebuild it; deletes nothing", "holdfast repair")
 def repair(keeper: Keeper, _args: Arguments) -> Answer:
     return _report_answer(keeper.repair(), "holdfast verify")
 
@@ -184,7 +179,8 @@ def _report_answer(report: Report, following: str) -> Answer:
     "export",
     "print all events, or those of one workflow, as lines of JSON: a backup",
     Parameter("[ID]", "the workflow (default: all)", into="workflow", kind="id", values="workflow"),
-    examples=("holdfast export > backup.jsonl", "holdfast export dev-1f2e3d4c"),
+    "holdfast export > backup.jsonl",
+    "holdfast export dev-1f2e3d4c",
 )
 def export(keeper: Keeper, args: Arguments) -> Answer:
     return RawLines(keeper.export(workflow=args["workflow"]))
@@ -208,7 +204,8 @@ class RawLines(Answer):
     "import",
     "take in what export printed; what another machine ran counts as a claim",
     Parameter("FILE", "an export; - reads it from standard input", into="path", values="file"),
-    examples=("holdfast import backup.jsonl", "holdfast import -"),
+    "holdfast import backup.jsonl",
+    "holdfast import -",
 )
 def import_file(keeper: Keeper, args: Arguments) -> Answer:
     imported = keeper.import_file(args["path"])
@@ -224,7 +221,7 @@ def import_file(keeper: Keeper, args: Arguments) -> Answer:
 @command(
     "demo",
     "watch a workflow survive a kill, an edit and a lost context",
-    examples=("holdfast demo",),
+    "holdfast demo",
     workspace=False,
 )
 def demo(args: Arguments) -> Answer:

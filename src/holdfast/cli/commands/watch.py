@@ -61,7 +61,8 @@ _OWN_FILES = ("lock", "-wal", "-shm", "-journal")
     WORKFLOW,
     Parameter("--limit N", "only the newest N", kind="count"),
     Parameter("--follow", "go on with new events until Ctrl-C (JSON: one event a line)"),
-    examples=("holdfast log --limit 20", "holdfast log dev-1f2e3d4c --follow"),
+    "holdfast log --limit 20",
+    "holdfast log dev-1f2e3d4c --follow",
 )
 def log(keeper: Keeper, args: Arguments) -> Answer:
     events = keeper.events(workflow=args["workflow"], limit=args["limit"])
@@ -181,7 +182,8 @@ _SUMMARIES: dict[str, Callable[[Json], Fields]] = {
     WORKFLOW,
     Parameter("--every SECONDS", "how often to look (default 1)", kind="count"),
     Parameter("--once", "show it once and end, as without a terminal"),
-    examples=("holdfast watch", "holdfast watch dev-1f2e3d4c --every 5"),
+    "holdfast watch",
+    "holdfast watch dev-1f2e3d4c --every 5",
 )
 def watch(keeper: Keeper, args: Arguments) -> Answer:
     poller = Poller(keeper, args["workflow"])

@@ -76,10 +76,8 @@ _FAILED = ("failed", "blocked", "rejected", "error")
     Parameter(
         "--milestone ID", "and its milestone (alone: of the current one)", values="milestone"
     ),
-    examples=(
-        "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
-        "holdfast start custom --title 'Move to v2' --phase prepare --phase migrate",
-    ),
+    "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
+    "holdfast start custom --title 'Move to v2' --phase prepare --phase migrate",
 )
 def start(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.start(**own_values(args), **target_args(args))
@@ -104,7 +102,8 @@ def _started_lines(screen: Screen, receipt: Receipt, *, aimed: bool) -> Iterator
 @command(
     "recipes",
     "list the recipes there are, the shipped ones and this workspace's own",
-    examples=("holdfast recipes", "holdfast recipes --json"),
+    "holdfast recipes",
+    "holdfast recipes --json",
 )
 def list_recipes(keeper: Keeper, _args: Arguments) -> Answer:
     rows = keeper.recipes()
@@ -135,7 +134,7 @@ def _recipe_row(screen: Screen, row: Fields) -> dict[str, str]:
     "recipes show",
     "show one recipe: phases, gates, task phases, context",
     Parameter("NAME", "the recipe", values="recipe"),
-    examples=("holdfast recipes show dev",),
+    "holdfast recipes show dev",
 )
 def show_recipe(keeper: Keeper, args: Arguments) -> Answer:
     recipe, source = keeper.recipe(args["name"])
@@ -152,11 +151,10 @@ def recipe_lines(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
     fields: Fields = {**recipe}
     facts = [f"format {recipe['format']}"]
     facts += [f"{label} {fields[key]}" for key, label in _RECIPE_FACTS.items() if key in fields]
-    yield screen.paint(f"  {clean(screen.dot.join([*facts, source]))}", "dim")
+    yield f"  {screen.dim(*facts, source)}"
     yield screen.paint("Phases", "strong")
     for phase in recipe["phases"]:
-        about = screen.paint(clean(screen.dot.join(_recipe_phase_facts(phase))), "dim")
-        yield f"  {clean(phase['name'])}  {about}".rstrip()
+        yield f"  {clean(phase['name'])}  {screen.dim(*_recipe_phase_facts(phase))}".rstrip()
     gates = recipe.get("gates", {})
     yield from listing(screen, "Gates", [_recipe_gate(screen, name, gates[name]) for name in gates])
     yield from listing(screen, "Phases of a task", recipe.get("task_phases", []))
@@ -184,7 +182,8 @@ def _recipe_gate(screen: Screen, name: str, fields: Fields) -> str:
     "status",
     "list the active workflows of this workspace",
     Parameter("--all", "all of them, not only the 200 with the newest activity"),
-    examples=("holdfast status", "holdfast status --all --json"),
+    "holdfast status",
+    "holdfast status --all --json",
 )
 def status(keeper: Keeper, args: Arguments) -> Answer:
     rows, notes = keeper.workflows(every=args["all"])
@@ -244,7 +243,8 @@ def _status_row(screen: Screen, row: Fields) -> dict[str, str]:
     "show",
     "show one workflow: phases, tasks, gates, reading, reminders",
     WORKFLOW,
-    examples=("holdfast show", "holdfast show dev-1f2e3d4c --json"),
+    "holdfast show",
+    "holdfast show dev-1f2e3d4c --json",
 )
 def show(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
@@ -268,8 +268,7 @@ def _show_lines(screen: Screen, receipt: Receipt, *, aimed: bool) -> Iterator[st
     if state["required_reading"]:
         yield screen.paint("Must be read", "strong")
     for path in state["required_reading"]:
-        mark = screen.mark("completed" if path in state["read"] else "pending")
-        yield f"  {mark} {clean(path)}"
+        yield "  " + screen.row("completed" if path in state["read"] else "pending", path)
     yield from listing(screen, "Reminders", state["reminders"])
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
     yield from listing(screen, "Violations", violations)
@@ -297,7 +296,7 @@ def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[st
         facts.append(f"cycle {state['cycle']}")
     facts.append(f"begun {screen.age(state['created_at'])}")
     facts.append(f"updated {screen.age(state['updated_at'])}")
-    yield screen.paint(f"  {clean(screen.dot.join(facts))}", "dim")
+    yield f"  {screen.dim(*facts)}"
     if record is not None:
         yield screen.paint(f"  record: {clean(record)}", "dim")
     for name in ("outcome", "reason"):
@@ -315,8 +314,8 @@ def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
     for phase in state["phases"]:
         current = phase["name"] == state["phase"]
         name = screen.paint(clean(phase["name"]), "strong") if current else clean(phase["name"])
-        facts = clean(screen.dot.join(_phase_facts(screen, state, phase, current=current)))
-        yield f"  {screen.mark(phase['status'])} {name}  {screen.paint(facts, 'dim')}".rstrip()
+        facts = screen.dim(*_phase_facts(screen, state, phase, current=current))
+        yield f"  {screen.mark(phase['status'])} {name}  {facts}".rstrip()
         if current:
             yield from _tasks(screen, state, "    ")
 
@@ -337,9 +336,8 @@ def _phase_facts(screen: Screen, state: Workflow, phase: Phase, *, current: bool
 
 def _tasks(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
     for task in state["tasks"]:
-        name = clean(f"{task['id']}  {task['description']}")
-        facts = screen.paint(clean(screen.dot.join(_task_facts(task))), "dim")
-        yield f"{indent}{screen.mark(task['status'])} {name}  {facts}".rstrip()
+        text = f"{task['id']}  {task['description']}"
+        yield indent + screen.row(task["status"], text, *_task_facts(task))
 
 
 def _task_facts(task: Task) -> list[str]:
@@ -360,8 +358,7 @@ def gate_lines(screen: Screen, gates: dict[str, Fields], indent: str) -> Iterato
     for name, fields in gates.items():
         status, mark = fields.get("status", "pending"), gate_mark(fields)
         result = ["failed"] if mark == "blocked" else [] if status == mark else [str(status)]
-        facts = clean(screen.dot.join([*result, *_gate_facts(screen, fields)]))
-        yield f"{indent}{screen.mark(mark)} {clean(name)}  {screen.paint(facts, 'dim')}".rstrip()
+        yield indent + screen.row(mark, name, *result, *_gate_facts(screen, fields))
 
 
 def gate_mark(gate: Fields) -> str:
@@ -405,10 +402,8 @@ def seconds(duration_ms: object) -> str:
     Parameter("--outcome TEXT", "what came of it"),
     Parameter("--force", "although something is pending; what was skipped is recorded"),
     Parameter("--reason TEXT", "why it was forced"),
-    examples=(
-        "holdfast complete --outcome 'Merged'",
-        "holdfast complete --force --reason 'the review moved to the next sprint'",
-    ),
+    "holdfast complete --outcome 'Merged'",
+    "holdfast complete --force --reason 'the review moved to the next sprint'",
 )
 def complete(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.complete(**own_values(args), **target_args(args))
@@ -434,7 +429,7 @@ def _completed_lines(screen: Screen, receipt: Receipt, done: str, *, aimed: bool
     "abandon",
     "give the workflow up; `holdfast resume ID` brings it back",
     Parameter("--reason TEXT", "why"),
-    examples=("holdfast abandon --reason 'no longer needed'",),
+    "holdfast abandon --reason 'no longer needed'",
 )
 def abandon(keeper: Keeper, values: Fields) -> Changed:
     receipt = keeper.abandon(**values)
