@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cli.parser import GROUPS, Usage, json_or_text, load_all, parse
-from holdfast.cli.usage_errors import nearest
+from holdfast.cli.suggestions import nearest
 
 COMMANDS = load_all()
 

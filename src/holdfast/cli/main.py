@@ -153,7 +153,7 @@ def failure(
 
     fields = failure_fields(error, workflow)
     if words and fields["code"] in _UNKNOWN_NAME:
-        from holdfast.cli.usage_errors import correct
+        from holdfast.cli.suggestions import correct
 
         meant = correct(words, only_fixed=isinstance(error, Usage))
         if meant is not None:

@@ -1,18 +1,19 @@
 """The grammar of the command line, and the parser that reads the words of a line by it.
 
 A module of ``commands`` declares a command with ``@command`` above its function. ``load`` imports
-the one module that a line needs; help, completion and usage errors use ``load_all``. A line that is
-not understood raises ``Usage``; ``usage_errors`` words it, and is imported only then.
+the one module that a line needs; help, completion and suggestions use ``load_all``. A line that is
+not understood raises ``Usage``: the message says what was given, where, and why it cannot be, and
+the hint is a command to run. Only then ``suggestions`` is imported, for what was probably meant.
 """
 
 from __future__ import annotations
 
+from holdfast.cli.screen import in_quotes
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import ModuleType
     from typing import Any, Literal, TypeVar
 
     from holdfast.core.types import Json
@@ -218,12 +219,15 @@ def parse(words: list[str]) -> Arguments:
     Raise ``Usage`` if the words do not fit the grammar, or cannot be kept: those that are not UTF-8
     arrive with half surrogates, which no record can hold, and neither can it hold a NUL.
     """
-    try:
-        is_text = b"\0" not in "".join(words).encode()
-    except UnicodeEncodeError:
-        is_text = False
-    if not is_text:
-        raise _errors().undecodable(words)
+    for position, word in enumerate(words, 1):
+        why = "has a NUL in it" if "\0" in word else ""
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            why = why or "is not UTF-8 text"
+        if why:
+            message = f"argument {position}, {in_quotes(word)}, {why}, so it cannot be kept"
+            raise Usage(message, "holdfast help")
     reader = Reader(words)
     reader.read()
     return reader.result()
@@ -277,7 +281,9 @@ class Reader:
         elif self.command is not None:
             self._bind(self.command)
         elif self.path:
-            raise _errors().missing_command(name)
+            below = [member[len(name) + 1 :].partition(" ")[0] for member in members(name)]
+            listed = ", ".join(dict.fromkeys(below))
+            raise self._usage(f"`holdfast {name}` needs one of: {listed}")
         parameters = (*COMMON, *(self.command.parameters if self.command else ()))
         empty = {parameter.into: parameter.empty_value() for parameter in parameters}
         return {**empty, **self.values, "command": name}
@@ -290,7 +296,9 @@ class Reader:
         if self.command is not None:
             self._add_options(self.command.options)
         elif name not in GROUPS:
-            raise _errors().unknown_command(self.words, self.position, " ".join(self.path))
+            from holdfast.cli.suggestions import unknown_command
+
+            raise unknown_command(self.words, self.position, " ".join(self.path))
         self.path.append(word)
 
     def _read_option(self, word: str) -> None:
@@ -298,17 +306,23 @@ class Reader:
         name, attached, value = word.partition("=")
         option = self.options.get(name)
         if option is None:
-            raise _errors().unknown_option(self.words, position, self.path, self.options)
+            from holdfast.cli.suggestions import unknown_option
+
+            raise unknown_option(self)
         if option.kind == "flag":
             if attached:
-                raise _errors().flag_with_value(self.path, position, option.name, value)
+                but = f"takes no value, but was given {in_quotes(value)}"
+                raise self._usage(f"{option.name} (argument {position}) {but}")
             self.values[option.into] = True
             return
         if not attached:
-            following = self.words[position : position + 1]
-            value = following[0] if following else "--"
+            message = f"{name} (argument {position}) needs a value, {option.value}, but"
+            if position == len(self.words):
+                raise self._usage(f"{message} nothing follows it")
+            value = self.words[position]
             if value == "--" or value.partition("=")[0] in self.options:
-                raise _errors().missing_value(self.path, position, option, name, following)
+                way = f"a value like that is written {option.name}=VALUE"
+                raise self._usage(f"{message} {in_quotes(value)} follows it; {way}")
             self.position += 1
         self._store(option, value, position)
 
@@ -317,37 +331,38 @@ class Reader:
 
         Raise ``Usage`` if words are missing or too many, or a required option is missing.
         """
+        needs = f"`holdfast {' '.join(self.path)}` needs"
         rest = self.positionals
-        for parameter in command.arguments:
-            number = len(rest) if parameter.is_many else 1
-            taken, rest = rest[:number], rest[number:]
-            if not taken and parameter.is_required:
-                raise _errors().missing_argument(self.path, command.arguments, parameter)
+        for number, argument in enumerate(command.arguments, 1):
+            count = len(rest) if argument.is_many else 1
+            taken, rest = rest[:count], rest[count:]
+            if not taken and argument.is_required:
+                what = f"{argument.name}, {argument.about}, as its argument {number}"
+                raise self._usage(f"{needs} {what}, and it was not given")
             for position, word in taken:
-                self._store(parameter, word, position)
+                self._store(argument, word, position)
         if rest:
-            raise _errors().too_many(self.words, self.path, command.arguments, self.positionals)
+            from holdfast.cli.suggestions import too_many
+
+            raise too_many(self, command.arguments)
         for option in command.options:
             if option.is_required and option.into not in self.values:
-                raise _errors().missing_option(self.path, option)
+                what = f"{option.name} {option.value} ({option.about})"
+                raise self._usage(f"{needs} {what}, and it was not given")
 
     def _store(self, parameter: Parameter, word: str, position: int) -> None:
         name, into, kind = parameter.name, parameter.into, parameter.kind
         value: Json = word
         if kind == "pair":
-            key, equals, text = word.partition("=")
-            if not equals or not key:
-                raise _errors().not_a_pair(self.path, position, name, word)
-            pairs = self.values.setdefault(into, {})
-            if key in pairs:
-                raise _errors().given_twice(self.path, position, key, str(pairs[key]), text)
-            pairs[key] = json_or_text(text)
+            self._store_pair(parameter, word, position)
             return
         if kind == "id" and not word:
-            raise _errors().empty_value(position, name)
+            why = "is empty, so it names nothing; was a variable not set?"
+            raise Usage(f"{name} (argument {position}) {why}", "holdfast status")
         if kind == "count":
             if not (word.isascii() and word.isdigit() and len(word) < 10 and int(word)):
-                raise _errors().not_a_count(self.path, position, name, word)
+                why = f"needs a whole number from 1, not {in_quotes(word)}"
+                raise self._usage(f"{name} (argument {position}) {why}")
             value = int(word)
         elif kind == "task":
             number = json_or_text(word)
@@ -355,7 +370,26 @@ class Reader:
         if parameter.is_many:
             self.values.setdefault(into, []).append(value)
         elif self.values.setdefault(into, value) != value:
-            raise _errors().given_twice(self.path, position, name, str(self.values[into]), word)
+            raise self._twice(name, self.values[into], word, position)
+
+    def _store_pair(self, parameter: Parameter, word: str, position: int) -> None:
+        key, equals, text = word.partition("=")
+        if not equals or not key:
+            where = f"{parameter.name}, " if parameter.is_option else ""
+            why = "the key before the `=` is empty" if equals else "it has no `=`"
+            message = f"{in_quotes(word)} ({where}argument {position}) is not KEY=VALUE: {why}"
+            raise self._usage(message)
+        pairs = self.values.setdefault(parameter.into, {})
+        if key in pairs:
+            raise self._twice(in_quotes(key)[1:-1], pairs[key], text, position)
+        pairs[key] = json_or_text(text)
+
+    def _twice(self, name: str, first: Json, second: str, position: int) -> Usage:
+        values = f"{in_quotes(str(first))} and {in_quotes(second)} (argument {position})"
+        return self._usage(f"{name} was given twice: {values}")
+
+    def _usage(self, message: str) -> Usage:
+        return Usage(message, " ".join(["holdfast", "help", *self.path]))
 
 
 def own_values(args: Arguments) -> Arguments:
@@ -393,9 +427,3 @@ def json_or_text(text: str) -> Json:
 def _is_option(word: str) -> bool:
     """Return whether the word is an option; ``-``, ``-5`` and ``- an item`` are text."""
     return word[:1] == "-" and len(word) > 1 and not (word[1].isspace() or word[1].isdigit())
-
-
-def _errors() -> ModuleType:
-    from holdfast.cli import usage_errors
-
-    return usage_errors

@@ -31,6 +31,7 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
 _MIN_COLUMNS, _USUAL_COLUMNS = 20, 80
 _AS_PICTURE = "\ufe0f"
 _BAR_COLUMNS = 20
+_MAX_WORD_COLUMNS = 60
 _GAP = "  "
 
 
@@ -238,6 +239,11 @@ def shortened(line: str, width: int) -> str:
             break
         kept += char
     return kept + "…"
+
+
+def in_quotes(word: str) -> str:
+    """Return a word of the user as messages show it, clean and not too long."""
+    return f"'{clean(shortened(word, _MAX_WORD_COLUMNS))}'"
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ from holdfast.answers import json
 from holdfast.answers.text import clean
 from holdfast.cli.answer import FAILED, Answer, names_workflow, on_workflow, page, target_args
 from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
-from holdfast.cli.parser import GROUPS, Parameter, command
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import next_lines, note_lines
 
 TYPE_CHECKING = False
@@ -66,9 +66,8 @@ def gate_run(keeper: Keeper, args: Arguments) -> Answer:
 )
 def gate_record(keeper: Keeper, values: Fields) -> Changed:
     if values["passed"] == values.pop("failed"):
-        from holdfast.cli.usage_errors import neither_or_both
-
-        raise neither_or_both("gate record", "--passed", "--failed")
+        message = "`holdfast gate record` takes either --passed or --failed"
+        raise Usage(message, "holdfast help gate record")
     result = "passed" if values["passed"] else "failed"
     return keeper.record_gate(**values), f"claimed: gate {values['gate']} {result}"
 

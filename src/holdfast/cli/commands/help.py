@@ -42,7 +42,7 @@ def help_text(topic: list[str]) -> str:
         return command_help(name)
     if name in GROUPS:
         return "\n".join([f"holdfast {name}: {GROUPS[name]}", *_below(name)])
-    from holdfast.cli.usage_errors import unknown_command
+    from holdfast.cli.suggestions import unknown_command
 
     inner = topic[0] if members(topic[0]) else ""
     raise unknown_command(["help", *topic], 3 if inner else 2, inner)

@@ -9,7 +9,7 @@ import sys
 from holdfast.answers import json
 from holdfast.answers.text import clean
 from holdfast.cli.answer import FAILED, Answer, changed_answer, declarer
-from holdfast.cli.parser import GROUPS, Parameter, command, own_values
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
 from holdfast.cli.screen import Screen, next_lines, note_lines
 from holdfast.core.refusal import word
 from holdfast.loops.loops import Loops
@@ -173,9 +173,8 @@ def iterate(loops: Loops, values: Fields) -> Changed:
 )
 def confirm(loops: Loops, values: Fields) -> Changed:
     if values.pop("clean") == (values["issues"] is not None):
-        from holdfast.cli.usage_errors import neither_or_both
-
-        raise neither_or_both("loop confirm", "--clean", "--issues TEXT")
+        message = "`holdfast loop confirm` takes either --clean or --issues TEXT"
+        raise Usage(message, "holdfast help loop confirm")
     receipt = loops.confirm(**values)
     return receipt, f"confirmation of {values['unit']}{_status(receipt, values['unit'])}"
 
@@ -199,9 +198,8 @@ def confirm(loops: Loops, values: Fields) -> Changed:
 def verify(keeper: Keeper, args: Arguments) -> Answer:
     ways = [args["passed"], args["failed"] is not None, args["run"]]
     if sum(ways) != 1 or (args["words"] and not args["run"]):
-        from holdfast.cli.usage_errors import neither_or_both
-
-        raise neither_or_both(args["command"], "--passed, --failed TEXT", "--run -- COMMAND")
+        either = "either --passed, --failed TEXT or --run -- COMMAND"
+        raise Usage(f"`holdfast loop verify` takes {either}", "holdfast help loop verify")
     loops, unit = Loops(keeper), args["unit"]
     if not args["run"]:
         receipt = loops.verify(unit, failed=args["failed"], **_target(args))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.answer import on_workflow
-from holdfast.cli.parser import GROUPS, Parameter
+from holdfast.cli.parser import GROUPS, Parameter, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,9 +57,8 @@ def phase_complete(keeper: Keeper, values: Fields) -> Changed:
 def phase_block(keeper: Keeper, values: Fields) -> Changed:
     reason, fields = values.pop("reason"), values["fields"]
     if reason is not None and fields.setdefault("reason", reason) != reason:
-        from holdfast.cli.usage_errors import reason_given_twice
-
-        raise reason_given_twice("phase block")
+        message = "`holdfast phase block` was given two reasons, by --reason and by reason=…"
+        raise Usage(message, "holdfast help phase block")
     return keeper.block_phase(**values), f"phase {values['name']} blocked"
 
 
