@@ -68,8 +68,8 @@ class Terminal:
     def __exit__(self, *_error: object) -> None:
         self._is_ending = True
         self._leave_screen()
-        for number, before in self._handlers.items():
-            signal.signal(number, before)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
         signal.set_wakeup_fd(-1)
         for end in self._wake:
             os.close(end)

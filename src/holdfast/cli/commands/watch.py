@@ -125,55 +125,42 @@ def _event_line(screen: Screen, event: Event, stream_width: int = 0) -> str:
 
 
 def event_text(event: Event) -> str:
-    """Return what an event says, in a few clean words."""
-    return clean(" ".join(pairs(_summary_fields(event["data"]))))
-
-
-def _summary_fields(data: Fields) -> Fields:
-    """Return what people want to know of an event; the JSON has all of it."""
-    shown: Fields = {}
+    """Return what people want to know of an event, cleaned; the JSON has all of it."""
+    data: Fields = event["data"]
+    fields: Fields = {}
     for name, value in data.items():
         if name in ("fields", "values", "tests") and isinstance(value, dict):
-            shown.update(value)
-        elif name in _SUMMARIES and value:
-            shown |= _summary(name, value)
+            fields |= value
         elif value not in (None, "", [], {}):
-            shown[name] = value
+            fields |= _summary(name, value)
     if "recipe" in data:
-        shown = {name: value for name, value in shown.items() if name not in _NOT_SHOWN_OF_START}
-        if shown.get("subject") == shown.get("title"):
-            shown.pop("subject", None)
-    return shown
+        fields = {name: value for name, value in fields.items() if name not in _NOT_SHOWN_OF_START}
+        if fields.get("subject") == fields.get("title"):
+            fields.pop("subject", None)
+    return clean(" ".join(pairs(fields)))
 
 
 def _summary(name: str, value: Json) -> Fields:
     """Return a large value in a few words, or as it is if it has another form than expected."""
     try:
-        return _SUMMARIES[name](value)
+        match name:
+            case "recipe":
+                return {"recipe": value["name"]}
+            case "session" if isinstance(value, dict):
+                return {"session": value["id"]}
+            case "commit":
+                return {"commit": str(value)[:_COMMIT_CHARS]}
+            case "changes":
+                return {"changed": ", ".join([path_text(change[0]) for change in value])}
+            case "state" if "all" in value:
+                return {"initiatives": ", ".join(value["all"]), "current": value["current"]}
+            case "state" if "milestones" in value:
+                return {"status": value["status"], "milestone": value["current_milestone"]}
+            case "state":
+                return {"recipe": value["recipe"]["name"], "title": value["title"]}
     except (LookupError, TypeError, AttributeError):
-        return {name: value}
-
-
-def _state(state: Json) -> Fields:
-    """Return a workflow, one initiative or all of them, in a few words."""
-    if "all" in state:
-        return {"initiatives": ", ".join(state["all"]), "current": state["current"]}
-    if "milestones" in state:
-        return {"status": state["status"], "milestone": state["current_milestone"]}
-    return {"recipe": state["recipe"]["name"], "title": state["title"]}
-
-
-def _edited(changes: list[Json]) -> Fields:
-    return {"changed": ", ".join([path_text(change[0]) for change in changes])}
-
-
-_SUMMARIES: dict[str, Callable[[Json], Fields]] = {
-    "recipe": lambda recipe: {"recipe": recipe["name"]},
-    "state": _state,
-    "session": lambda held: {"session": held["id"] if isinstance(held, dict) else held},
-    "commit": lambda commit: {"commit": str(commit)[:_COMMIT_CHARS]},
-    "changes": _edited,
-}
+        pass
+    return {name: value}
 
 
 @command(
@@ -354,7 +341,9 @@ def view_items(view: Fields) -> dict[Key, object]:
 
 def frame_lines(screen: Screen, view: Fields, height: int | None, changed: set[Key]) -> list[str]:
     """Return the view as lines; ``height`` is ``None`` where everything has room."""
-    head = [_header(screen, view), *[_trouble(screen, text) for text in view["damage"][:2]]]
+    head = [_header(screen, view)]
+    blocked = _marked(screen, "blocked")
+    head += [(_NO_KEY, [blocked, (clean(text), "bad")]) for text in view["damage"][:2]]
     foot: list[Line] = []
     if height is None or height >= _MIN_FOOT_LINES:
         foot += [*_initiative(screen, view["initiative"]), _layers(screen, view["layers"])]
@@ -400,10 +389,6 @@ def _header(screen: Screen, view: Fields) -> Line:
     return _NO_KEY, [(title, "strong"), (" " * gap, None), (about, "dim")]
 
 
-def _trouble(screen: Screen, text: str) -> Line:
-    return _NO_KEY, [_marked(screen, "blocked"), (clean(text), "bad")]
-
-
 def _marked(screen: Screen, status: str) -> tuple[str, Tone]:
     glyph, tone = screen.glyph(status)
     return f"{glyph} ", tone
@@ -425,7 +410,10 @@ def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
         block.append(((name, "phases"), _phases(screen, state)))
     block += [((name, "task", str(task["id"])), _task(screen, task)) for task in state["tasks"]]
     if state["gates"]:
-        block.append(((name, "gates"), _gates(screen, state["gates"])))
+        spans: Spans = [("  gates  ", "dim")]
+        for gate, fields in state["gates"].items():
+            spans += [_marked(screen, gate_mark(fields)), (clean(gate) + "  ", None)]
+        block.append(((name, "gates"), spans))
     return block
 
 
@@ -454,13 +442,6 @@ def _task(screen: Screen, task: Task) -> Spans:
     about = clean(screen.dot.join(facts))
     spans: Spans = [("    ", None), _marked(screen, task["status"]), (name, tone)]
     return [*spans, (f"  {about}", "dim")] if about else spans
-
-
-def _gates(screen: Screen, gates: dict[str, Fields]) -> Spans:
-    spans: Spans = [("  gates  ", "dim")]
-    for name, gate in gates.items():
-        spans += [_marked(screen, gate_mark(gate)), (clean(name) + "  ", None)]
-    return spans
 
 
 def _initiative(screen: Screen, initiative: Fields | None) -> list[Line]:
@@ -533,15 +514,11 @@ def _choose(details: list[Line], room: int) -> list[Line]:
         return details
     if room < 1:
         return []
-    ranked = sorted(range(len(details)), key=lambda number: (_is_done(details[number]), number))
+    # A task that is done is known by its mark.
+    is_done = [key[1:2] == ("task",) and spans[1][1] == "good" for key, spans in details]
+    ranked = sorted(range(len(details)), key=lambda number: (is_done[number], number))
     if room == 1:
         return [details[ranked[0]]]
     kept = sorted(ranked[: room - 1])
     more: Line = (_NO_KEY, [(f"    … and {len(details) - len(kept)} more", "dim")])
     return [*[details[number] for number in kept], more]
-
-
-def _is_done(line: Line) -> bool:
-    """Return whether it is a task that is done, by its mark."""
-    key, spans = line
-    return key[1:2] == ("task",) and spans[1][1] == "good"
