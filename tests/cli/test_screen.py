@@ -217,7 +217,7 @@ def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
 def test_colour_is_the_only_escape_on_a_terminal():
     terminal = Screen(colour=True, width=80, now=NOW)
     receipt = receipt_of(workflow_of(HOSTILE), HOSTILE)
-    for line in workflow._show_lines(terminal, receipt, aimed=True):
+    for line in tree_lines(receipt, terminal):
         assert harmless(COLOUR.sub("", line))
 
 
@@ -322,8 +322,13 @@ def test_every_answer_fits_the_terminal(kind, width):
     assert [line for line in lines if cells(line) > width] == []
 
 
+def tree_lines(receipt, screen):
+    keeper = SimpleNamespace(show=lambda **_target: receipt)
+    return workflow.show(keeper, ARGS).all_lines(screen)
+
+
 def tree(state):
-    return list(workflow._show_lines(Screen(now=NOW), receipt_of(state), aimed=False))
+    return list(tree_lines(receipt_of(state), Screen(now=NOW)))
 
 
 def test_a_gate_that_ran_and_failed_is_not_ticked():

@@ -7,7 +7,6 @@ A command returns an ``Answer``. Most commands change a workflow: ``on_workflow`
 from __future__ import annotations
 
 import sys
-from itertools import chain
 
 from holdfast.answers import json
 from holdfast.answers.text import clean, clean_json
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
     from holdfast.cli.parser import Arguments, Parameter
-    from holdfast.core.types import Fields, Json
+    from holdfast.core.types import Fields, Json, Workflow
     from holdfast.keeper import Keeper, Receipt
 
     Changed = tuple[Receipt, str]
@@ -50,13 +49,18 @@ class Answer:
         lines: Callable[[Screen], Iterable[str]],
         *,
         notes: list[str] | None = None,
+        state: Workflow | None = None,
+        aimed: bool = False,
         code: int = 0,
         is_wrapped: bool = True,
     ) -> None:
         self.fields = fields
         self.lines = lines
-        self.notes = notes or []
+        self._notes = notes or []
         """What people read behind the lines; the fields have it already."""
+        self._state = state
+        """The workflow whose next command people read last; ``aimed``: the command names it."""
+        self._aimed = aimed
         self.code = code
         self.is_wrapped = is_wrapped
 
@@ -68,11 +72,18 @@ class Answer:
     def text_lines(self, out: TextIO) -> Iterator[str]:
         """Yield the lines for people as the stream can show them."""
         screen = Screen.of(out)
-        for line in chain(self.lines(screen), note_lines(screen, self.notes)):
+        for line in self.all_lines(screen):
             if screen.width is None or not self.is_wrapped:
                 yield screen.encoded(line)
             else:
                 yield from wrapped(screen.encoded(line), screen.width)
+
+    def all_lines(self, screen: Screen) -> Iterator[str]:
+        """Yield the lines, the notes, and the next command."""
+        yield from self.lines(screen)
+        yield from note_lines(screen, self._notes)
+        if self._state is not None:
+            yield from next_lines(screen, self._state, aimed=self._aimed)
 
 
 class Silence(Answer):
@@ -134,23 +145,22 @@ def names_workflow(args: Arguments) -> bool:
 
 
 def changed_answer(args: Arguments, receipt: Receipt, done: str, *, aimed: bool = False) -> Answer:
-    """Answer a command that changed a workflow; ``done`` says what it did."""
-    aimed = aimed or names_workflow(args)
+    """Answer a command that changed a workflow: what it did, and where the workflow is now."""
     return Answer(
         lambda: json.change(receipt),
-        lambda screen: changed_lines(screen, receipt, done, aimed=aimed),
+        lambda screen: [_changed_line(screen, receipt.state, done)],
+        notes=receipt.notes,
+        state=receipt.state,
+        aimed=aimed or names_workflow(args),
     )
 
 
-def changed_lines(screen: Screen, receipt: Receipt, done: str, *, aimed: bool) -> Iterator[str]:
-    """Yield what was done and where the workflow is now, the notes, and the next step."""
-    position = clean(screen.dot.join(progress(receipt.state)))
+def _changed_line(screen: Screen, state: Workflow, done: str) -> str:
+    position = clean(screen.dot.join(progress(state)))
     done = shortened(clean(done), screen.width or _MAX_COLUMNS)
     if screen.width and cells(done) + cells(position) + 4 > screen.width:
         done = shortened(done, max(screen.width - cells(position) - 4, screen.width // 2))
-    yield f"{screen.mark('completed')} {done}  {screen.paint(position, 'dim')}".rstrip()
-    yield from note_lines(screen, receipt.notes)
-    yield from next_lines(screen, receipt.state, aimed=aimed)
+    return f"{screen.mark('completed')} {done}  {screen.paint(position, 'dim')}".rstrip()
 
 
 def declarer(

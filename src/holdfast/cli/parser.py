@@ -33,45 +33,32 @@ if TYPE_CHECKING:
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Workflows": {
-        "start": "workflow",
-        "recipes": "workflow",
-        "status": "workflow",
-        "show": "workflow",
-        "resume": "resume",
-        "log": "watch",
-        "watch": "watch",
-        "complete": "workflow",
+        "start": "workflow", "recipes": "workflow", "status": "workflow", "show": "workflow",
+        "resume": "resume", "log": "watch", "watch": "watch", "complete": "workflow",
         "abandon": "workflow",
     },
-    "Progress": dict.fromkeys(
-        ("advance", "phase", "step", "task", "remind", "read", "set"), "progress"
-    ),
-    "Evidence": dict.fromkeys(("gate", "violation", "tests", "files"), "evidence"),
+    "Progress": {
+        "advance": "progress", "phase": "progress", "step": "progress", "task": "progress",
+        "remind": "progress", "read": "progress", "set": "progress",
+    },
+    "Evidence": {
+        "gate": "evidence", "violation": "evidence", "tests": "evidence", "files": "evidence",
+    },
     "Loops": {"loop": "loop"},
     "Initiatives": {"initiative": "initiative"},
     "Beside workflows": {
-        "context": "overview",
-        "remember": "logs",
-        "memory": "mcp",
-        "forge": "logs",
-        "interview": "logs",
-        "delegation": "logs",
+        "context": "overview", "remember": "logs", "memory": "mcp", "forge": "logs",
+        "interview": "logs", "delegation": "logs",
     },
     "Setting up": {
-        "init": "setup",
-        "uninstall": "setup",
-        "hook": "setup",
-        "mcp": "mcp",
-        "doctor": "setup",
+        "init": "setup", "uninstall": "setup", "hook": "setup", "mcp": "mcp", "doctor": "setup",
     },
     "Upkeep": {
-        **dict.fromkeys(("trust", "clean", "sync", "verify", "repair", "export"), "upkeep"),
-        "import": "upkeep",
-        "completion": "completion",
-        "demo": "upkeep",
-        "help": "help",
+        "trust": "upkeep", "clean": "upkeep", "sync": "upkeep", "verify": "upkeep",
+        "repair": "upkeep", "export": "upkeep", "import": "upkeep", "completion": "completion",
+        "demo": "upkeep", "help": "help",
     },
-}
+}  # fmt: skip
 """The first word of every command and the module that declares it, by section of the help."""
 COMMANDS: dict[str, Command] = {}
 """The commands of the modules that have been imported."""

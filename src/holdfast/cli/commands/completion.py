@@ -19,6 +19,7 @@ from holdfast.core.refusal import Refusal
 from holdfast.core.selection import ACTIVE
 from holdfast.core.workflow.evidence import SEVERITIES
 from holdfast.errors import HoldfastError
+from holdfast.install.agents import AGENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def answer(args: Arguments) -> Answer:
         message = f"there is a completion for {', '.join(SHELLS)}, not for {clean(shell)!r}"
         raise Usage(message, "holdfast completion bash")
     if not args["words"]:
-        script = _script(shell)
+        with open(os.path.join(_SCRIPTS, shell), encoding="utf-8") as file:
+            script = file.read().rstrip("\n")
         return Answer(
             lambda: {"script": script}, lambda _screen: script.split("\n"), is_wrapped=False
         )
@@ -70,21 +72,12 @@ def answer(args: Arguments) -> Answer:
         fitting = [value for value, _ in pairs if value.startswith(words[-1])]
         lines = [quote(value[len(kept) :], open_quote) for value in fitting]
     else:
-        lines = _described(shell, pairs)
+        # A value, a tab, and what the shell shows of it.
+        width = max([cells(value) for value, _ in pairs], default=0)
+        texts = {v: f"{padded(v, width)}  -- " if shell == "zsh" else "" for v, _ in pairs}
+        lines = [f"{v}\t{texts[v]}{about}" if about else v for v, about in pairs]
     rows = [{"value": value, "about": about} for value, about in pairs]
     return Answer(lambda: {"candidates": rows}, lambda _screen: lines, is_wrapped=False)
-
-
-def _script(shell: str) -> str:
-    with open(os.path.join(_SCRIPTS, shell), encoding="utf-8") as file:
-        return file.read().rstrip("\n")
-
-
-def _described(shell: str, pairs: Candidates) -> list[str]:
-    """Return a line for each value: the value, a tab and what the shell shows of it."""
-    width = max([cells(value) for value, _ in pairs], default=0)
-    lead = {value: f"{padded(value, width)}  -- " if shell == "zsh" else "" for value, _ in pairs}
-    return [f"{value}\t{lead[value]}{about}" if about else value for value, about in pairs]
 
 
 def _unquote_words(shell: str, words: list[str]) -> tuple[list[str], str, str]:
@@ -246,18 +239,6 @@ def _listed(rows: list[Fields]) -> Candidates:
     ]
 
 
-def _steps(reader: Reader, _current: str) -> Candidates:
-    state = _state(reader)
-    current = [phase for phase in state["phases"] if phase["name"] == state["phase"]]
-    return [(step, "") for phase in current for step in phase.get("steps", [])]
-
-
-def _tasks(reader: Reader, _current: str) -> Candidates:
-    """Return the tasks that are not done."""
-    tasks = [task for task in _state(reader)["tasks"] if task["status"] != "completed"]
-    return [(str(task["id"]), _short(task["description"])) for task in tasks]
-
-
 def _initiatives(reader: Reader) -> Initiatives:
     from holdfast.initiatives.initiatives import Initiatives
 
@@ -283,12 +264,6 @@ def _files(reader: Reader, current: str) -> Candidates:
         names = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
     has_hidden = begun.startswith(".")
     return [(folder + slash + name, "") for name in sorted(names) if has_hidden or name[0] != "."]
-
-
-def _agents(_reader: Reader, _current: str) -> Candidates:
-    from holdfast.install.agents import AGENTS
-
-    return [(agent, "") for agent in AGENTS]
 
 
 def _state(reader: Reader) -> Workflow:
@@ -317,8 +292,18 @@ _FINDERS: dict[str, Callable[[Reader, str], Candidates]] = {
     "phase": lambda reader, _: [
         (phase["name"], phase["status"].replace("_", " ")) for phase in _state(reader)["phases"]
     ],
-    "step": _steps,
-    "task": _tasks,
+    "step": lambda reader, _: [
+        (step, "")
+        for state in [_state(reader)]
+        for phase in state["phases"]
+        if phase["name"] == state["phase"]
+        for step in phase.get("steps", [])
+    ],
+    "task": lambda reader, _: [
+        (str(task["id"]), _short(task["description"]))
+        for task in _state(reader)["tasks"]
+        if task["status"] != "completed"
+    ],
     "task phase": lambda reader, _: [
         (name, "") for name in _state(reader)["recipe"].get("task_phases", [])
     ],
@@ -338,7 +323,7 @@ _FINDERS: dict[str, Callable[[Reader, str], Candidates]] = {
     ],
     "command": lambda reader, _: _names([word for _, word in reader.positionals]),
     "shell": lambda _reader, _: [(shell, "") for shell in SHELLS],
-    "agent": _agents,
+    "agent": lambda _reader, _: [(agent, "") for agent in AGENTS],
     "severity": lambda _reader, _: [(severity, "") for severity in SEVERITIES],
     "violation": lambda reader, _: [
         (violation["code"], _short(violation["details"]))

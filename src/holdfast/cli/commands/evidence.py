@@ -9,7 +9,6 @@ from holdfast.answers.text import clean
 from holdfast.cli.answer import FAILED, Answer, names_workflow, on_workflow, page, target_args
 from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
-from holdfast.cli.screen import next_lines, note_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -215,11 +214,14 @@ def _run_answer(
         if tail and not passed:
             for line in tail.split("\n")[-_MAX_OUTPUT_LINES:]:
                 yield screen.paint(f"  | {clean(line)}", "dim")
-        yield from note_lines(screen, receipt.notes)
-        yield from next_lines(screen, receipt.state, aimed=names_workflow(args))
 
     return Answer(
-        lambda: json.run(receipt, what, result, passed=passed), lines, code=0 if passed else FAILED
+        lambda: json.run(receipt, what, result, passed=passed),
+        lines,
+        notes=receipt.notes,
+        state=receipt.state,
+        aimed=names_workflow(args),
+        code=0 if passed else FAILED,
     )
 
 

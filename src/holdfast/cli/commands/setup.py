@@ -89,9 +89,8 @@ def settings_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         if is_whole and str(file["path"]).endswith("SKILL.md"):
             continue  # a page of ours: the line about it says enough
         for line in file["diff"].split("\n")[:-1]:
-            shown = clean(line.removesuffix("\r"))
-            tone = _DIFF_TONES.get(line[:1])
-            yield screen.paint(shown, tone) if tone else shown
+            text, tone = clean(line.removesuffix("\r")), _DIFF_TONES.get(line[:1])
+            yield screen.paint(text, tone) if tone else text
     for file in fields["files"]:
         became = file["change"]
         if became != "unchanged":

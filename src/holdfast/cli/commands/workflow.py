@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer, changed_lines, names_workflow, on_workflow, target_args
+from holdfast.cli.answer import Answer, changed_answer, names_workflow, on_workflow, target_args
 from holdfast.cli.parser import WORKFLOW, Parameter, command, own_values
 from holdfast.cli.screen import (
     cells,
     columns_that_fit,
     listing,
-    next_lines,
-    note_lines,
     pairs,
     table_lines,
 )
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields, Phase, Recipe, RecipePhase, Task, Workflow
-    from holdfast.keeper import Keeper, Receipt
+    from holdfast.keeper import Keeper
 
 _OPTIONAL_COLUMNS = ("recipe", "branch", "tasks", "updated")
 """What a narrow terminal does without, in this order."""
@@ -81,22 +79,22 @@ _FAILED = ("failed", "blocked", "rejected", "error")
 )
 def start(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.start(**own_values(args), **target_args(args))
-    aimed = names_workflow(args) or keeper.must_name(receipt.state)
+    state, is_resumed = receipt.state, bool(receipt.resumed)
+
+    def lines(screen: Screen) -> Iterator[str]:
+        title = clean(state["title"] or state["subject"])
+        started = clean(f"{'resumed' if is_resumed else 'started'} {state['id']}")
+        name = screen.paint(started, "strong")
+        yield f"{screen.mark('in_progress')} {name}" + (f"  {title}" if title else "")
+        yield screen.paint(f"  record: {clean(state['record'])}", "dim")
+
     return Answer(
-        lambda: {**json.change(receipt), "resumed": bool(receipt.resumed)},
-        lambda screen: _started_lines(screen, receipt, aimed=aimed),
+        lambda: {**json.change(receipt), "resumed": is_resumed},
+        lines,
+        notes=receipt.notes,
+        state=state,
+        aimed=names_workflow(args) or keeper.must_name(state),
     )
-
-
-def _started_lines(screen: Screen, receipt: Receipt, *, aimed: bool) -> Iterator[str]:
-    state = receipt.state
-    verb = "resumed" if receipt.resumed else "started"
-    title = clean(state["title"] or state["subject"])
-    started = screen.paint(clean(f"{verb} {state['id']}"), "strong")
-    yield f"{screen.mark('in_progress')} {started}" + (f"  {title}" if title else "")
-    yield screen.paint(f"  record: {clean(state['record'])}", "dim")
-    yield from note_lines(screen, receipt.notes)
-    yield from next_lines(screen, state, aimed=aimed)
 
 
 @command(
@@ -112,22 +110,19 @@ def list_recipes(keeper: Keeper, _args: Arguments) -> Answer:
 
 def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     """Yield a line for each recipe; a broken one shows its error in place of its phases."""
-    table = [_recipe_row(screen, row) for row in rows]
+    table = []
+    for row in rows:
+        bad = row.get("bad")
+        phases = f"{bad['key']}: {bad['why']}" if bad else screen.dot.join(row["phases"])
+        names = ("name", "format", "title", "source")
+        cleaned = {name: clean(row[name] or "-") for name in names}
+        table.append({**cleaned, "phases": clean(phases)})
     widest = {} if screen.width is None else {"name": screen.width // 2}
     columns, widths = columns_that_fit(
         screen, table, _RECIPE_OPTIONAL_COLUMNS, widest, _RECIPE_PHASES_MIN
     )
     marks = [screen.mark("blocked") if "bad" in row else screen.no_mark for row in rows]
     yield from table_lines(screen, table, columns, widths, marks)
-
-
-def _recipe_row(screen: Screen, row: Fields) -> dict[str, str]:
-    bad = row.get("bad")
-    phases = f"{bad['key']}: {bad['why']}" if bad else screen.dot.join(row["phases"])
-    return {
-        **{name: clean(row[name] or "-") for name in ("name", "format", "title", "source")},
-        "phases": clean(phases),
-    }
 
 
 @command(
@@ -155,8 +150,11 @@ def recipe_lines(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
     yield screen.paint("Phases", "strong")
     for phase in recipe["phases"]:
         yield f"  {clean(phase['name'])}  {screen.dim(*_recipe_phase_facts(phase))}".rstrip()
-    gates = recipe.get("gates", {})
-    yield from listing(screen, "Gates", [_recipe_gate(screen, name, gates[name]) for name in gates])
+    gates = []
+    for name, gate in recipe.get("gates", {}).items():
+        about = pairs({key: value for key, value in gate.items() if key != "status"})
+        gates.append(f"{name}  {screen.dot.join(about)}".rstrip())
+    yield from listing(screen, "Gates", gates)
     yield from listing(screen, "Phases of a task", recipe.get("task_phases", []))
     yield from listing(screen, "Context", pairs(recipe.get("context", {})))
 
@@ -169,13 +167,8 @@ def _recipe_phase_facts(phase: RecipePhase) -> list[str]:
         facts.append("a person approves it")
     if "next" in phase:
         facts.append(f"then {' or '.join(phase['next'])}" if phase["next"] else "the last")
-    shown = ("name", "steps", "approval", "next")
-    return [*facts, *pairs({key: value for key, value in phase.items() if key not in shown})]
-
-
-def _recipe_gate(screen: Screen, name: str, fields: Fields) -> str:
-    facts = pairs({key: value for key, value in fields.items() if key != "status"})
-    return f"{name}  {screen.dot.join(facts)}".rstrip()
+    known = ("name", "steps", "approval", "next")
+    return [*facts, *pairs({key: value for key, value in phase.items() if key not in known})]
 
 
 @command(
@@ -192,18 +185,15 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
         rows = [row for row in rows if row["id"] == workflow]
         if not rows:
             notes += keeper.show(workflow=workflow).notes
-    return Answer(
-        lambda: json.workflows(rows, notes), lambda screen: _status_lines(screen, rows, notes)
-    )
 
+    def lines(screen: Screen) -> Iterator[str]:
+        if rows:
+            yield from status_table(screen, rows)
+        else:
+            yield "No workflow is active here."
+            yield screen.paint("  next: holdfast start RECIPE SUBJECT", "dim")
 
-def _status_lines(screen: Screen, rows: list[Fields], notes: list[str]) -> Iterator[str]:
-    if rows:
-        yield from status_table(screen, rows)
-    else:
-        yield "No workflow is active here."
-        yield screen.paint("  next: holdfast start RECIPE SUBJECT", "dim")
-    yield from note_lines(screen, notes)
+    return Answer(lambda: json.workflows(rows, notes), lines, notes=notes)
 
 
 def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
@@ -250,14 +240,16 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
     return Answer(
         lambda: json.workflow(receipt),
-        lambda screen: _show_lines(screen, receipt, aimed=names_workflow(args)),
+        lambda screen: _show_lines(screen, receipt.state, receipt.record),
+        notes=receipt.notes,
+        state=receipt.state,
+        aimed=names_workflow(args),
     )
 
 
-def _show_lines(screen: Screen, receipt: Receipt, *, aimed: bool) -> Iterator[str]:
+def _show_lines(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
     """Yield everything about one workflow, as a tree."""
-    state = receipt.state
-    yield from _heading(screen, state, receipt.record)
+    yield from _heading(screen, state, record)
     yield from _phases(screen, state)
     if state["tasks"] and state["phase"] is None:
         yield screen.paint("Tasks", "strong")
@@ -273,8 +265,6 @@ def _show_lines(screen: Screen, receipt: Receipt, *, aimed: bool) -> Iterator[st
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
     yield from listing(screen, "Violations", violations)
     yield from listing(screen, "Context", pairs(folder_mode.other_context(state)))
-    yield from note_lines(screen, receipt.notes)
-    yield from next_lines(screen, state, aimed=aimed)
 
 
 def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
@@ -413,16 +403,13 @@ def complete(keeper: Keeper, args: Arguments) -> Answer:
         number, total = folder_mode.place_of(state)
         file = state["context"].get("feature_file")
         done = f"feature {number - 1}/{total} completed; next: {file}"
-    return Answer(
-        lambda: {**json.change(receipt), "signal": receipt.signal},
-        lambda screen: _completed_lines(screen, receipt, done, aimed=names_workflow(args)),
-    )
 
+    def lines(screen: Screen) -> Iterator[str]:
+        yield from changed_answer(args, receipt, done).all_lines(screen)
+        if receipt.signal:
+            yield clean(receipt.signal)
 
-def _completed_lines(screen: Screen, receipt: Receipt, done: str, *, aimed: bool) -> Iterator[str]:
-    yield from changed_lines(screen, receipt, done, aimed=aimed)
-    if receipt.signal:
-        yield clean(receipt.signal)
+    return Answer(lambda: {**json.change(receipt), "signal": receipt.signal}, lines)
 
 
 @on_workflow(
