@@ -79,8 +79,8 @@ class Screen:
         return f"\x1b[{_TONES[tone]}m{text}\x1b[0m" if self.colour and text else text
 
     def dim(self, *facts: str) -> str:
-        """Return the facts cleaned and dimmed, with dots between them."""
-        return self.paint(clean(self.dot.join(facts)), "dim")
+        """Return the facts that are not empty, cleaned and dimmed, with dots between them."""
+        return self.paint(clean(self.dot.join([fact for fact in facts if fact])), "dim")
 
     def row(self, status: str, text: str, *facts: str) -> str:
         """Return a line with the mark of a status, clean text, and facts behind it."""

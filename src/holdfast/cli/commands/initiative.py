@@ -257,7 +257,7 @@ def _workflows(screen: Screen, rows: list[Fields]) -> Iterator[str]:
         yield "  " + screen.paint("Workflows", "strong")
     for row in rows:
         status = str(row["status"])
-        facts = [*([row["milestone"]] if row["milestone"] else []), status.replace("_", " ")]
+        facts = [row["milestone"] or "", status.replace("_", " ")]
         if row["phase"] and status in ("in_progress", "blocked"):
             facts.append(f"phase {row['phase_index']}/{row['phase_total']} {row['phase']}")
         yield "  " + screen.row(_MARKS.get(status, status), f"{row['id']}  {row['title']}", *facts)

@@ -320,20 +320,21 @@ def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
 
 
 def _unit_line(screen: Screen, task: Task) -> str:
-    facts: list[str] = []
-    if task["status"] not in ("pending", "completed", "in_progress"):
-        facts.append(task["status"])
-    if task.get("iterations_used"):
-        facts.append(f"iteration {task.get('iterations_used')} of {task.get('max_iterations', 5)}")
-    passes = task.get("confirmations_used", 0)
-    if passes:
-        facts.append(f"{passes} confirmation{'s' * (passes != 1)}")
-    if task.get("reason"):
-        facts.append(str(task.get("reason")))
-    if task.get("depends"):
-        facts.append("after " + ", ".join(map(str, task["depends"])))
-    mark = _MARKS.get(task["status"], task["status"])
-    return "  " + screen.row(mark, f"{task['id']}  {task['description']}", *facts)
+    status, used, passes = (
+        task["status"],
+        task.get("iterations_used"),
+        task.get("confirmations_used"),
+    )
+    depends = ", ".join(map(str, task.get("depends") or []))
+    return "  " + screen.row(
+        _MARKS.get(status, status),
+        f"{task['id']}  {task['description']}",
+        "" if status in ("pending", "completed", "in_progress") else status,
+        f"iteration {used} of {task.get('max_iterations', 5)}" if used else "",
+        f"{passes} confirmation{'s' * (passes != 1)}" if passes else "",
+        str(task.get("reason") or ""),
+        f"after {depends}" if depends else "",
+    )
 
 
 @command(

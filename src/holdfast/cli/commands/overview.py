@@ -215,14 +215,16 @@ def context(keeper: Keeper, _args: Arguments) -> Answer:
 def _context_lines(screen: Screen, fields: Fields) -> Iterator[str]:
     """Yield the work first, then what was learned, then the layers."""
     for row in fields["workflows"]:
-        facts = [screen.age(row["updated_at"])]
-        if row["tasks_total"]:
-            facts.insert(0, f"tasks {row['tasks_done']}/{row['tasks_total']}")
-        if row["phase"]:
-            facts.insert(0, f"phase {row['phase_index']}/{row['phase_total']} {row['phase']}")
+        phase = f"phase {row['phase_index']}/{row['phase_total']} {row['phase']}"
+        tasks = f"tasks {row['tasks_done']}/{row['tasks_total']}"
+        about = screen.dim(
+            phase if row["phase"] else "",
+            tasks if row["tasks_total"] else "",
+            screen.age(row["updated_at"]),
+        )
         mark = screen.mark("blocked" if row["status"] == "blocked" else "in_progress")
         title = screen.paint(clean(row["title"] or row["id"]), "strong")
-        yield f"{mark} {clean(row['recipe']).upper()}  {title}  {screen.dim(*facts)}"
+        yield f"{mark} {clean(row['recipe']).upper()}  {title}  {about}"
     if not fields["workflows"]:
         yield "No workflow is active here."
     yield ""
@@ -248,22 +250,25 @@ def _context_lines(screen: Screen, fields: Fields) -> Iterator[str]:
 def _initiative_facts(screen: Screen, initiative: Fields | None) -> list[str]:
     if initiative is None:
         return []
-    facts = [initiative["name"], initiative["status"].replace("_", " ")]
-    if initiative["current_milestone"] and initiative["status"] not in ("completed", "archived"):
-        facts.append(initiative["current_milestone"])
-    facts.append(f"milestones {initiative['completed']}/{initiative['total']}")
-    return [*facts, screen.age(initiative["updated_at"])]
+    is_over = initiative["status"] in ("completed", "archived")
+    return [
+        initiative["name"],
+        initiative["status"].replace("_", " "),
+        "" if is_over else initiative["current_milestone"] or "",
+        f"milestones {initiative['completed']}/{initiative['total']}",
+        screen.age(initiative["updated_at"]),
+    ]
 
 
 def _interview_facts(screen: Screen, interview: Fields | None) -> list[str]:
     if interview is None:
         return []
-    facts = [str(interview["skill"])]
-    if interview.get("confidence") is not None:
-        facts.append(f"confidence {interview['confidence']}")
-    if interview.get("timestamp"):
-        facts.append(screen.age(interview["timestamp"]))
-    return facts
+    confidence, at = interview.get("confidence"), interview.get("timestamp")
+    return [
+        str(interview["skill"]),
+        "" if confidence is None else f"confidence {confidence}",
+        screen.age(at) if at else "",
+    ]
 
 
 def _delegation_facts(summary: Fields | None) -> list[str]:
@@ -283,7 +288,7 @@ def _layer_line(screen: Screen, layer: Fields) -> str:
     if not layer["available"]:
         missing = "off" if layer["target"] is None else "nothing of ours is in it"
         if layer["layer"] == "L3":
-            reason = "(degraded mode)" + (screen.dim("", why) if why else "")
+            reason = "(degraded mode)" + (screen.dim(screen.dot + why) if why else "")
         else:
             missing = "no record of an active workflow" if layer["layer"] == "L1" else missing
             reason = f"({clean(why or missing)})"
@@ -293,5 +298,5 @@ def _layer_line(screen: Screen, layer: Fields) -> str:
         keys = ("type", "phase_index", "phase")
         named = " ".join(position[key] for key in keys if position[key])
         position = screen.dot.join([named, screen.age(position["updated"] or "")])
-    about = screen.dim(*[text for text in (position, layer["target"]) if text])
+    about = screen.dim(position or "", layer["target"] or "")
     return f"  {name}: {screen.paint(yes, 'good')} {about}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.cli.answer import Changed
     from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.core.types import Fields, Phase, Recipe, RecipePhase, Task, Workflow
+    from holdfast.core.types import Fields, Recipe, Workflow
     from holdfast.keeper import Keeper
 
 _OPTIONAL_COLUMNS = ("recipe", "branch", "tasks", "updated")
@@ -143,32 +143,27 @@ def recipe_lines(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
     """Yield everything that the recipe says."""
     title = f"  {clean(recipe['title'])}" if "title" in recipe else ""
     yield screen.paint(clean(recipe["name"]), "strong") + title
-    fields: Fields = {**recipe}
     facts = [f"format {recipe['format']}"]
-    facts += [f"{label} {fields[key]}" for key, label in _RECIPE_FACTS.items() if key in fields]
+    facts += [f"{label} {recipe.get(key)}" for key, label in _RECIPE_FACTS.items() if key in recipe]
     yield f"  {screen.dim(*facts, source)}"
     yield screen.paint("Phases", "strong")
     for phase in recipe["phases"]:
-        yield f"  {clean(phase['name'])}  {screen.dim(*_recipe_phase_facts(phase))}".rstrip()
+        after = f"then {' or '.join(phase.get('next', []))}" if phase.get("next") else "the last"
+        known = ("name", "steps", "approval", "next")
+        about = screen.dim(
+            f"steps {', '.join(phase['steps'])}" if "steps" in phase else "",
+            "a person approves it" if phase.get("approval") else "",
+            after if "next" in phase else "",
+            *pairs({key: value for key, value in phase.items() if key not in known}),
+        )
+        yield f"  {clean(phase['name'])}  {about}".rstrip()
     gates = []
     for name, gate in recipe.get("gates", {}).items():
-        about = pairs({key: value for key, value in gate.items() if key != "status"})
-        gates.append(f"{name}  {screen.dot.join(about)}".rstrip())
+        fields = pairs({key: value for key, value in gate.items() if key != "status"})
+        gates.append(f"{name}  {screen.dot.join(fields)}".rstrip())
     yield from listing(screen, "Gates", gates)
     yield from listing(screen, "Phases of a task", recipe.get("task_phases", []))
     yield from listing(screen, "Context", pairs(recipe.get("context", {})))
-
-
-def _recipe_phase_facts(phase: RecipePhase) -> list[str]:
-    facts = []
-    if "steps" in phase:
-        facts.append(f"steps {', '.join(phase['steps'])}")
-    if phase.get("approval"):
-        facts.append("a person approves it")
-    if "next" in phase:
-        facts.append(f"then {' or '.join(phase['next'])}" if phase["next"] else "the last")
-    known = ("name", "steps", "approval", "next")
-    return [*facts, *pairs({key: value for key, value in phase.items() if key not in known})]
 
 
 @command(
@@ -277,15 +272,14 @@ def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[st
     number, total = folder_mode.place_of(state)
     if total:
         yield clean(f"  feature {number} of {total}: {state['context'].get('feature_file')}")
-    facts = [f"{state['recipe']['name']} ({state['recipe']['format']})"]
-    if state["branch"]:
-        facts.append(f"branch {state['branch']}")
-    if state["worktree"] != ".":
-        facts.append(f"worktree {state['worktree']}")
-    if state["cycle"] > 1:
-        facts.append(f"cycle {state['cycle']}")
-    facts.append(f"begun {screen.age(state['created_at'])}")
-    facts.append(f"updated {screen.age(state['updated_at'])}")
+    facts = (
+        f"{state['recipe']['name']} ({state['recipe']['format']})",
+        f"branch {state['branch']}" if state["branch"] else "",
+        f"worktree {state['worktree']}" if state["worktree"] != "." else "",
+        f"cycle {state['cycle']}" if state["cycle"] > 1 else "",
+        f"begun {screen.age(state['created_at'])}",
+        f"updated {screen.age(state['updated_at'])}",
+    )
     yield f"  {screen.dim(*facts)}"
     if record is not None:
         yield screen.paint(f"  record: {clean(record)}", "dim")
@@ -302,45 +296,32 @@ def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
         return
     yield screen.paint("Phases", "strong")
     for phase in state["phases"]:
-        current = phase["name"] == state["phase"]
-        name = screen.paint(clean(phase["name"]), "strong") if current else clean(phase["name"])
-        facts = screen.dim(*_phase_facts(screen, state, phase, current=current))
+        is_current = phase["name"] == state["phase"]
+        name = screen.paint(clean(phase["name"]), "strong") if is_current else clean(phase["name"])
+        facts = screen.dim(
+            f"step {state['step']}" if is_current and state["step"] else "",
+            "approved" if phase.get("approved") else "",
+            str(phase.get("reason") or ""),
+            screen.age(phase["completed_at"]) if phase.get("completed_at") else "",
+            *pairs({key: value for key, value in phase.items() if key not in _PHASE_FIELDS}),
+        )
         yield f"  {screen.mark(phase['status'])} {name}  {facts}".rstrip()
-        if current:
+        if is_current:
             yield from _tasks(screen, state, "    ")
-
-
-def _phase_facts(screen: Screen, state: Workflow, phase: Phase, *, current: bool) -> list[str]:
-    facts = []
-    if current and state["step"]:
-        facts.append(f"step {state['step']}")
-    if phase.get("approved"):
-        facts.append("approved")
-    if phase.get("reason"):
-        facts.append(str(phase.get("reason")))
-    if phase.get("completed_at"):
-        facts.append(screen.age(phase["completed_at"]))
-    free = {key: value for key, value in phase.items() if key not in _PHASE_FIELDS}
-    return [*facts, *pairs(free)]
 
 
 def _tasks(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
     for task in state["tasks"]:
-        text = f"{task['id']}  {task['description']}"
-        yield indent + screen.row(task["status"], text, *_task_facts(task))
-
-
-def _task_facts(task: Task) -> list[str]:
-    facts = []
-    if task.get("commit"):
-        facts.append(f"commit {str(task.get('commit'))[:_COMMIT_CHARS]}")
-    if task.get("reason"):
-        facts.append(str(task.get("reason")))
-    if task["status"] not in ("completed", "pending"):
-        facts += [f"{name} {status}" for name, status in task.get("phases", {}).items()]
-    if task.get("depends") and task["status"] == "pending":
-        facts.append("after " + ", ".join([str(other) for other in task["depends"]]))
-    return facts
+        status, commit, depends = task["status"], task.get("commit"), task.get("depends")
+        phases = {} if status in ("completed", "pending") else task.get("phases", {})
+        yield indent + screen.row(
+            status,
+            f"{task['id']}  {task['description']}",
+            f"commit {str(commit)[:_COMMIT_CHARS]}" if commit else "",
+            str(task.get("reason") or ""),
+            *[f"{name} {became}" for name, became in phases.items()],
+            f"after {', '.join(map(str, depends))}" if depends and status == "pending" else "",
+        )
 
 
 def gate_lines(screen: Screen, gates: dict[str, Fields], indent: str) -> Iterator[str]:
@@ -359,14 +340,15 @@ def gate_mark(gate: Fields) -> str:
 
 
 def _gate_facts(screen: Screen, fields: Fields) -> list[str]:
-    facts = []
+    facts = ["claimed"] if fields.get("evidence") == "claim" else []
     if fields.get("evidence") == "run":
-        ran = f"ran {fields.get('command')}"
-        facts += [ran, how_it_ended(fields), seconds(fields.get("duration_ms"))]
-        if fields.get("commit"):
-            facts.append(f"at {str(fields['commit'])[:_COMMIT_CHARS]}")
-    elif fields.get("evidence") == "claim":
-        facts.append("claimed")
+        commit = str(fields.get("commit") or "")[:_COMMIT_CHARS]
+        facts = [
+            f"ran {fields.get('command')}",
+            how_it_ended(fields),
+            seconds(fields.get("duration_ms")),
+            f"at {commit}" if commit else "",
+        ]
     if fields.get("last_run"):
         facts.append(screen.age(str(fields["last_run"])))
     free = {key: value for key, value in fields.items() if key not in _GATE_FIELDS}
