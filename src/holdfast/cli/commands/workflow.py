@@ -13,8 +13,7 @@ from holdfast.cli.screen import (
     pairs,
     table_lines,
 )
-from holdfast.core.workflow import folder_mode
-from holdfast.core.workflow.lifecycle import listed, pending
+from holdfast.core.workflow.lifecycle import feature_position, listed, other_context, pending
 from holdfast.core.workflow.state import is_active, is_passed
 
 TYPE_CHECKING = False
@@ -259,7 +258,7 @@ def _show_lines(screen: Screen, state: Workflow, record: str | None) -> Iterator
     yield from listing(screen, "Reminders", state["reminders"])
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
     yield from listing(screen, "Violations", violations)
-    yield from listing(screen, "Context", pairs(folder_mode.other_context(state)))
+    yield from listing(screen, "Context", pairs(other_context(state)))
 
 
 def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
@@ -269,7 +268,7 @@ def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[st
         yield f"  {clean(state['title'])}"
     if state["subject"] and state["subject"] != state["title"]:
         yield f"  {clean(state['subject'])}"
-    number, total = folder_mode.place_of(state)
+    number, total = feature_position(state)
     if total:
         yield clean(f"  feature {number} of {total}: {state['context'].get('feature_file')}")
     facts = (
@@ -382,7 +381,7 @@ def complete(keeper: Keeper, args: Arguments) -> Answer:
     state = receipt.state
     done = f"workflow {state['id']} completed"
     if is_active(state):
-        number, total = folder_mode.place_of(state)
+        number, total = feature_position(state)
         file = state["context"].get("feature_file")
         done = f"feature {number - 1}/{total} completed; next: {file}"
 
