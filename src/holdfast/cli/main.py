@@ -24,7 +24,6 @@ _REFUSED, _USAGE, _FAULT, INTERRUPTED = 1, 2, 3, 130
 """Exit codes."""
 _UNKNOWN_NAME = ("not_found", "no_recipe", "no_command", "invalid", "usage")
 """Codes of the errors that an unknown name leads to."""
-_VERSION_WORDS = ("--version", "--json")
 _LONG_RUNNING = ("--follow", "export", "import", "log", "mcp", "repair", "run", "verify", "watch")
 """Words of commands that run until they are ended, or read the whole ledger."""
 
@@ -64,14 +63,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from holdfast.cli.answer import print_answer
+    from holdfast.cli.answer import Answer, print_answer
     from holdfast.cli.parser import parse
 
     as_json = "--json" in words
     workflow = None
     try:
-        if "--version" in words and all(word in _VERSION_WORDS for word in words):
-            answer = _version()
+        if "--version" in words and all(word in ("--version", "--json") for word in words):
+            from holdfast import __version__ as version
+
+            answer = Answer(lambda: {"version": version}, lambda _screen: [version])
         else:
             args = parse(words)
             as_json, workflow = args["json"], args["workflow"]
@@ -133,13 +134,6 @@ def _integer(name: str) -> int | None:
     """Read an integer variable; return ``None`` if it is unset or not a number."""
     text = os.environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-def _version() -> Answer:
-    from holdfast import __version__
-    from holdfast.cli.answer import Answer
-
-    return Answer(lambda: {"version": __version__}, lambda _screen: [__version__])
 
 
 def failure(

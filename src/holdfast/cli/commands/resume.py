@@ -95,13 +95,13 @@ def resume_panel(screen: Screen, state: Workflow, branch: str | None) -> Iterato
 
 
 def _mismatch(screen: Screen, state: Workflow, branch: str | None) -> Iterator[str]:
-    wanted = state["branch"]
-    if branch is None or wanted in (None, branch) or is_floating(state):
+    expected = state["branch"]
+    if branch is None or expected in (None, branch) or is_floating(state):
         return
     yield screen.paint(
-        f"The workflow is for branch {clean(wanted)}, checked out is {clean(branch)}.", "warn"
+        f"The workflow is for branch {clean(expected)}, checked out is {clean(branch)}.", "warn"
     )
-    yield f"  1) git switch {clean(word(wanted))}"
+    yield f"  1) git switch {clean(word(expected))}"
     yield f"  2) holdfast abandon -w {clean(state['id'])}, and start anew"
     yield ""
 
