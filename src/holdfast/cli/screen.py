@@ -86,13 +86,17 @@ class Screen:
         """Return a line with the mark of a status, clean text, and facts behind it."""
         return f"{self.mark(status)} {clean(text)}  {self.dim(*facts)}".rstrip()
 
-    def mark(self, status: str) -> str:
-        return self.paint(*self.glyph(status))
+    def mark(self, status: str, tone: Tone | None = None) -> str:
+        """Return the mark of a status, in its own colour or this one."""
+        glyph, spelled, own_tone = _MARKS.get(status, _MARKS["in_progress"])
+        return self.paint(glyph if self.fancy else spelled, tone or own_tone)
 
-    def glyph(self, status: str) -> tuple[str, Tone]:
-        """Return the mark of a status, not painted yet, and its colour."""
-        glyph, spelled, tone = _MARKS.get(status, _MARKS["in_progress"])
-        return glyph if self.fancy else spelled, tone
+    def highlight(self, line: str) -> str:
+        """Return a painted line with all in it that is dim or has no colour in a warning's."""
+        if not self.colour:
+            return line
+        dim, warn = f"\x1b[{_TONES['dim']}m", f"\x1b[{_TONES['warn']}m"
+        return warn + line.replace(dim, warn).replace("\x1b[0m", f"\x1b[0m{warn}") + "\x1b[0m"
 
     def age(self, then: str) -> str:
         from holdfast.core.time import age, iso
@@ -244,6 +248,13 @@ def shortened(line: str, width: int) -> str:
 def in_quotes(word: str) -> str:
     """Return a word of the user as messages show it, clean and not too long."""
     return f"'{clean(shortened(word, _MAX_WORD_COLUMNS))}'"
+
+
+def clipped(line: str, width: int) -> str:
+    """Return a painted line, cut with an ellipsis if it is wider."""
+    if painted_cells(line) <= width:
+        return line
+    return _folded(line, width - 1, "")[0] + "…" + ("\x1b[0m" if "\x1b" in line else "")
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:

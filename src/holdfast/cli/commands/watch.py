@@ -19,7 +19,7 @@ from holdfast.answers.text import clean
 from holdfast.cli.answer import Answer, Silence, Stream, encode
 from holdfast.cli.commands.workflow import gate_mark
 from holdfast.cli.parser import WORKFLOW, Parameter, command
-from holdfast.cli.screen import Screen, cells, padded, pairs, shortened
+from holdfast.cli.screen import Screen, cells, clipped, padded, pairs
 from holdfast.core.diff import path_text
 from holdfast.core.time import iso
 from holdfast.errors import HoldfastError, Refused
@@ -29,14 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Tone
-    from holdfast.core.types import Event, Fields, Json, Task, Workflow
+    from holdfast.core.types import Event, Fields, Json, Workflow
     from holdfast.keeper import Keeper
 
     Key = tuple[str, ...]
-    Spans = list[tuple[str, Tone | None]]
-    """Clean pieces of a line, each with its colour."""
-    Line = tuple[Key, Spans]
 
 _FAULT = 3
 _STREAM_MAX, _TYPE_COLUMNS = 28, 18
@@ -49,7 +45,6 @@ RECENT_MS = 10_000
 _MAX_EVENTS, _MAX_SHOWN_EVENTS = 20, 8
 _MIN_FOOT_LINES, _MIN_EVENT_LINES = 6, 10
 """Lines from which on the window has room for the foot, and for events."""
-_NO_KEY: Key = ()
 _LAYER_MARKS = {"current": "completed", "behind": "pending", "unavailable": "blocked"}
 _OWN_FILES = ("lock", "-wal", "-shm", "-journal")
 """Ends of names in the ledger's folder that say nothing: reading touches them too."""
@@ -315,7 +310,7 @@ class RecentChanges:
         items = view_items(view)
         if self._known is not None:
             for key, value in items.items():
-                if self._known.get(key, _NO_KEY) != value:
+                if key not in self._known or self._known[key] != value:
                     self._since_ms[key] = now_ms
         self._known = items
 
@@ -342,183 +337,170 @@ def view_items(view: Fields) -> dict[Key, object]:
 def frame_lines(screen: Screen, view: Fields, height: int | None, changed: set[Key]) -> list[str]:
     """Return the view as lines; ``height`` is ``None`` where everything has room."""
     head = [_header(screen, view)]
-    blocked = _marked(screen, "blocked")
-    head += [(_NO_KEY, [blocked, (clean(text), "bad")]) for text in view["damage"][:2]]
+    head += [
+        Line(screen.mark("blocked") + " " + screen.paint(clean(text), "bad"))
+        for text in view["damage"][:2]
+    ]
     foot: list[Line] = []
     if height is None or height >= _MIN_FOOT_LINES:
         foot += [*_initiative(screen, view["initiative"]), _layers(screen, view["layers"])]
     if height is None or height >= _MIN_EVENT_LINES:
-        foot += _events(view["events"], _MAX_SHOWN_EVENTS if height is None else height // 4)
+        room = _MAX_SHOWN_EVENTS if height is None else height // 4
+        foot += _events(screen, view["events"][-room:] if room else [])
     blocks = [_block(screen, view, state) for state in view["states"].values()]
-    blocks = blocks or [[(_NO_KEY, [("No workflow is active here.", None)])]]
+    blocks = blocks or [[Line("No workflow is active here.")]]
     if height is None:
-        body = [line for block in blocks for line in block] + _more(view["unopened"])
+        body = [line for block in blocks for line in block] + _more(screen, view["unopened"])
     else:
         if height > len(head) + len(foot):
-            foot.append((_NO_KEY, [(view["keys"], "dim")]))
-        body = _fitted(blocks, height - len(head) - len(foot), view["unopened"])
-        body += [(_NO_KEY, [])] * (height - len(head) - len(foot) - len(body))
-    lines = [*head, *body, *foot]
-    return [_line_text(screen, line, changed) for line in lines[:height]]
+            foot.append(Line(screen.dim(view["keys"])))
+        body = _fitted(screen, blocks, height - len(head) - len(foot), view["unopened"])
+        body += [Line("")] * (height - len(head) - len(foot) - len(body))
+    return [line.show(screen, changed) for line in [*head, *body, *foot][:height]]
 
 
-def _line_text(screen: Screen, line: Line, changed: set[Key]) -> str:
-    """Return the line within the width, behind a mark if it changed."""
-    key, spans = line
-    is_changed = key in changed
-    bullet = ("•" if screen.fancy else "*") if is_changed else " "
-    free = screen.width
-    text = ""
-    for span, tone in [(bullet, "warn"), *spans]:
-        piece = screen.encoded(span)
-        if free is not None:
-            piece = screen.encoded(shortened(piece, free)) if free > 0 else ""
-            free -= cells(piece)
-        strong: Tone | None = "warn" if is_changed and tone in (None, "dim") else tone
-        text += piece if strong is None else screen.paint(piece, strong)
-    return text.rstrip(" ")
+class Line:
+    """A painted line; ``key`` is what it is about, ``is_done`` that it can be left out first."""
+
+    def __init__(self, text: str, key: Key = (), *, is_done: bool = False) -> None:
+        self.key = key
+        self.text = text
+        self.is_done = is_done
+
+    def show(self, screen: Screen, changed: set[Key]) -> str:
+        """Return the text within the width, behind a mark and highlighted if it changed."""
+        text = screen.encoded(self.text.rstrip(" "))
+        if self.key in changed:
+            text = screen.highlight(("•" if screen.fancy else "*") + text)
+        else:
+            text = f" {text}"
+        if screen.width is not None:
+            text = screen.encoded(clipped(text, screen.width))
+        return text.rstrip(" ")
 
 
 def _header(screen: Screen, view: Fields) -> Line:
     count = len(view["states"]) + view["unopened"]
     about = f"{count} workflow{'' if count == 1 else 's'}{screen.dot}event {view['seq']}"
-    title = clean(view["title"])
-    gap = 2
+    title, gap = clean(view["title"]), 2
     if screen.width is not None:
         gap = max(2, screen.width - 1 - cells(title) - cells(about))
-    return _NO_KEY, [(title, "strong"), (" " * gap, None), (about, "dim")]
-
-
-def _marked(screen: Screen, status: str) -> tuple[str, Tone]:
-    glyph, tone = screen.glyph(status)
-    return f"{glyph} ", tone
+    return Line(screen.paint(title, "strong") + " " * gap + screen.dim(about))
 
 
 def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
     """Return one workflow: its name first, then its phases, tasks and gates."""
     name = state["id"]
     done = sum(task["status"] == "completed" for task in state["tasks"])
-    facts = [f"tasks {done}/{len(state['tasks'])}"] if state["tasks"] else []
-    if name in view["unsettled"]:
-        facts.append("its record was edited: the next change takes that in")
-    facts.append(screen.age(state["updated_at"]))
+    about = screen.dim(
+        f"tasks {done}/{len(state['tasks'])}" if state["tasks"] else "",
+        "its record was edited: the next change takes that in" if name in view["unsettled"] else "",
+        screen.age(state["updated_at"]),
+    )
+    strong = screen.paint(clean(name), "strong")
     title = clean(state["title"] or state["subject"] or "")
-    about = f"  {clean(screen.dot.join(facts))}"
-    head: Spans = [_marked(screen, state["status"]), (clean(name), "strong"), (f"  {title}", None)]
-    block: list[Line] = [((name,), [*head, (about, "dim")])]
+    block = [Line(f"{screen.mark(state['status'])} {strong}  {title}  {about}", (name,))]
     if state["phases"]:
-        block.append(((name, "phases"), _phases(screen, state)))
-    block += [((name, "task", str(task["id"])), _task(screen, task)) for task in state["tasks"]]
+        block.append(Line(_phases(screen, state), (name, "phases")))
+    for task in state["tasks"]:
+        used, is_done = task.get("iterations_used"), task["status"] == "completed"
+        text = clean(f"{task['id']}  {task['description']}")
+        facts = screen.dim(
+            *[phase for phase, became in task.get("phases", {}).items() if became == "in_progress"],
+            f"iteration {used}" if used else "",
+            str(task.get("reason") or ""),
+        )
+        text = f"{screen.paint(text, 'dim') if is_done else text}  {facts}"
+        key = (name, "task", str(task["id"]))
+        block.append(Line(f"    {screen.mark(task['status'])} {text}", key, is_done=is_done))
     if state["gates"]:
-        spans: Spans = [("  gates  ", "dim")]
-        for gate, fields in state["gates"].items():
-            spans += [_marked(screen, gate_mark(fields)), (clean(gate) + "  ", None)]
-        block.append(((name, "gates"), spans))
+        gates = [f"{screen.mark(gate_mark(g))} {clean(gate)}" for gate, g in state["gates"].items()]
+        text = screen.paint("  gates  ", "dim") + "  ".join(gates)
+        block.append(Line(text, (name, "gates")))
     return block
 
 
-def _phases(screen: Screen, state: Workflow) -> Spans:
+def _phases(screen: Screen, state: Workflow) -> str:
     """Return the phases in one line, from the one before the current."""
     names = [phase["name"] for phase in state["phases"]]
     current = names.index(state["phase"]) if state["phase"] in names else 0
     first = max(0, current - 1)
-    spans: Spans = [("  ", None)]
-    if first:
-        spans.append((f"{screen.glyph('completed')[0]} {first} before  ", "dim"))
+    parts = [f"{screen.mark('completed', 'dim')} {screen.dim(f'{first} before')}"] if first else []
     for number, phase in enumerate(state["phases"][first:], first):
-        spans.append(_marked(screen, phase["status"]))
-        spans.append((clean(phase["name"]) + "  ", "strong" if number == current else "dim"))
-    return spans
-
-
-def _task(screen: Screen, task: Task) -> Spans:
-    facts = [name for name, status in task.get("phases", {}).items() if status == "in_progress"]
-    if task.get("iterations_used"):
-        facts.append(f"iteration {task.get('iterations_used')}")
-    if task.get("reason"):
-        facts.append(str(task.get("reason")))
-    name = clean(f"{task['id']}  {task['description']}")
-    tone: Tone | None = "dim" if task["status"] == "completed" else None
-    about = clean(screen.dot.join(facts))
-    spans: Spans = [("    ", None), _marked(screen, task["status"]), (name, tone)]
-    return [*spans, (f"  {about}", "dim")] if about else spans
+        name = screen.paint(clean(phase["name"]), "strong" if number == current else "dim")
+        parts.append(f"{screen.mark(phase['status'])} {name}")
+    return "  " + "  ".join(parts)
 
 
 def _initiative(screen: Screen, initiative: Fields | None) -> list[Line]:
     if initiative is None:
         return []
-    facts = [
+    milestone = initiative["current_milestone"]
+    about = screen.dim(
+        f"at {milestone}" if milestone else "",
         initiative["status"].replace("_", " "),
         f"milestones {initiative['completed']}/{initiative['total']}",
-    ]
-    if initiative["current_milestone"]:
-        facts.insert(0, f"at {initiative['current_milestone']}")
-    about = clean(screen.dot.join(facts))
-    name = clean(initiative["name"])
-    return [(("initiative",), [("initiative  ", "dim"), (name, "strong"), (f"  {about}", "dim")])]
+    )
+    name = screen.paint(clean(initiative["name"]), "strong")
+    return [Line(f"{screen.paint('initiative  ', 'dim')}{name}  {about}", ("initiative",))]
 
 
 def _layers(screen: Screen, layers: list[Fields]) -> Line:
-    spans: Spans = [("layers  ", "dim")]
+    parts = []
     for layer in layers:
-        about = layer["target"]
-        if layer["status"] == "behind" and "seq" in layer:
+        about, status = layer["target"], layer["status"]
+        if status == "behind" and "seq" in layer:
             about += f" at event {layer['seq']}"
-        elif layer["status"] not in ("current", "behind"):
-            about += f" ({layer['status']})"
-        mark = _marked(screen, _LAYER_MARKS.get(layer["status"], "pending"))
-        spans += [mark, (clean(about) + "  ", None)]
-    return _NO_KEY, spans
+        elif status not in ("current", "behind"):
+            about += f" ({status})"
+        parts.append(screen.row(_LAYER_MARKS.get(status, "pending"), about))
+    return Line(screen.paint("layers  ", "dim") + "  ".join(parts))
 
 
-def _events(events: list[Event], room: int) -> list[Line]:
-    shown = events[-room:] if room else []
-    widest = max([cells(clean(event["stream"])) for event in shown], default=0)
-    lines: list[Line] = [(_NO_KEY, [])] if shown else []
-    for event in shown:
-        spans: Spans = [(f"{event['seq']:>5}  {clean(event['at'])[11:19]}  ", "dim")]
-        stream = padded(clean(event["stream"]), min(widest, 28))
-        spans += [(f"{stream}  ", None), (clean(event["type"]), "active")]
-        spans.append((f"  {event_text(event)}", "dim"))
-        lines.append((("event", str(event["seq"])), spans))
+def _events(screen: Screen, events: list[Event]) -> list[Line]:
+    widest = max([cells(clean(event["stream"])) for event in events], default=0)
+    lines = [Line("")] if events else []
+    for event in events:
+        at = screen.paint(f"{event['seq']:>5}  {clean(event['at'])[11:19]}", "dim")
+        stream = padded(clean(event["stream"]), min(widest, _STREAM_MAX))
+        kind = screen.paint(clean(event["type"]), "active")
+        text = f"{at}  {stream}  {kind}  {screen.dim(event_text(event))}"
+        lines.append(Line(text, ("event", str(event["seq"]))))
     return lines
 
 
-def _fitted(blocks: list[list[Line]], room: int, unopened: int) -> list[Line]:
+def _fitted(screen: Screen, blocks: list[list[Line]], room: int, unopened: int) -> list[Line]:
     """Return the first lines of as many workflows as fit, then details from the top."""
     if room <= 0:
         return []
     last: list[Line] = []
     if unopened or len(blocks) > room:
         room -= 1
-        last = _more(unopened + max(0, len(blocks) - room))
+        last = _more(screen, unopened + max(0, len(blocks) - room))
         blocks = blocks[:room]
     free = room - len(blocks)
     lines: list[Line] = []
     for first, *details in blocks:
-        chosen = _choose(details, free)
+        chosen = _choose(screen, details, free)
         free -= len(chosen)
         lines += [first, *chosen]
     return lines + last
 
 
-def _more(count: int) -> list[Line]:
+def _more(screen: Screen, count: int) -> list[Line]:
     """Return a line about the workflows that are not shown."""
     what = "workflow" if count == 1 else "workflows"
-    return [(_NO_KEY, [(f"… and {count} more {what}", "dim")])] if count else []
+    return [Line(screen.dim(f"… and {count} more {what}"))] if count else []
 
 
-def _choose(details: list[Line], room: int) -> list[Line]:
+def _choose(screen: Screen, details: list[Line], room: int) -> list[Line]:
     """Return as many lines as there is room for, those about open work first."""
     if len(details) <= room:
         return details
     if room < 1:
         return []
-    # A task that is done is known by its mark.
-    is_done = [key[1:2] == ("task",) and spans[1][1] == "good" for key, spans in details]
-    ranked = sorted(range(len(details)), key=lambda number: (is_done[number], number))
+    ranked = sorted(range(len(details)), key=lambda number: (details[number].is_done, number))
     if room == 1:
         return [details[ranked[0]]]
-    kept = sorted(ranked[: room - 1])
-    more: Line = (_NO_KEY, [(f"    … and {len(details) - len(kept)} more", "dim")])
-    return [*[details[number] for number in kept], more]
+    kept = [details[number] for number in sorted(ranked[: room - 1])]
+    return [*kept, Line(screen.dim(f"    … and {len(details) - len(kept)} more"))]
