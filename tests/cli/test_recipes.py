@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.cli import screen
 from holdfast.cli.commands import workflow
-from holdfast.cli.screen import Screen, cells
+from holdfast.cli.screen import Screen, count_cells
 from promises.hostile import each_hostile, is_allowed
 
 WORDS = ["short", "a much longer one, " * 5, "日本語のタイトル" * 4]
@@ -59,7 +59,7 @@ def test_the_table_of_recipes_fits_the_terminal(width, word):
     rows = [row("dev", format="skill"), row(word, bad={"key": word, "why": word})]
     for fancy in (True, False):
         for line in workflow.recipe_table(Screen(width=width, fancy=fancy), rows):
-            assert cells(line) <= width
+            assert count_cells(line) <= width
 
 
 class Terminal(io.TextIOWrapper):
@@ -73,7 +73,7 @@ def test_a_recipe_fits_the_terminal(monkeypatch, width):
     monkeypatch.setenv("NO_COLOR", "1")
     for answer in answers("some words that take room, " * 6):
         found = lines(answer, Terminal)
-        assert [line for line in found if cells(line) > width] == []
+        assert [line for line in found if count_cells(line) > width] == []
 
 
 def test_where_a_recipe_comes_from_is_shown_on_a_usual_terminal():

@@ -12,10 +12,10 @@ from holdfast.answers import json as answers_json
 from holdfast.answers.text import clean, clean_json
 from holdfast.cli import answer as cli_answer
 from holdfast.cli import screen
-from holdfast.cli.answer import Answer, Failure, changed_answer, page
+from holdfast.cli.answer import Answer, Failure, answer_change, make_page
 from holdfast.cli.commands import overview, resume, upkeep, watch, workflow
 from holdfast.cli.parser import parse
-from holdfast.cli.screen import Screen, cells, padded, shortened
+from holdfast.cli.screen import Screen, count_cells, pad, shorten
 from holdfast.core import json_text
 from holdfast.core.workflow.state import blank
 
@@ -109,7 +109,7 @@ def answers(word="word"):
     fields, view = a_place(word), a_view(word, an_event(word))
     error = {"code": word, "message": word, "hint": word, "details": {word: [word, 1]}}
     return {
-        "change": changed_answer(ARGS, receipt_of(workflow_of(word), word), word),
+        "change": answer_change(ARGS, receipt_of(workflow_of(word), word), word),
         "started": workflow.start(keeper, ARGS),
         "workflow": workflow.show(keeper, ARGS),
         "briefing": resume.resume(keeper, ARGS),
@@ -118,7 +118,7 @@ def answers(word="word"):
         "stream": watch.log(keeper, {**ARGS, "follow": True}),
         "report": upkeep.verify(keeper, ARGS),
         "failure": Failure(error, 1),
-        "here": page(fields, lambda screen: overview._lines(screen, fields), [word]),
+        "here": make_page(fields, lambda screen: overview._lines(screen, fields), [word]),
         "watch": Answer(
             lambda: answers_json.watched(view),
             lambda screen: watch.frame_lines(screen, view, None, set()),
@@ -243,14 +243,16 @@ def test_ordinary_text_stays_as_it_is(line):
 def test_the_table_of_workflows_fits_the_terminal(width, word):
     rows = [row(title=word, id="dev-1f2e3d4c", branch=word, worktree="."), row(id="dev-2")]
     for line in workflow.status_table(Screen(width=width, now=NOW), rows):
-        assert cells(line) <= width
+        assert count_cells(line) <= width
     for line in workflow.status_table(Screen(fancy=False, width=width, now=NOW), rows):
-        assert cells(line) <= width
+        assert count_cells(line) <= width
 
 
 def test_the_table_fits_even_with_a_long_id():
     rows = [row(id="x" * 70, phase="y" * 70)]
-    assert all(cells(line) <= 40 for line in workflow.status_table(Screen(width=40, now=NOW), rows))
+    assert all(
+        count_cells(line) <= 40 for line in workflow.status_table(Screen(width=40, now=NOW), rows)
+    )
 
 
 def test_without_a_terminal_nothing_is_cut_and_there_is_no_heading():
@@ -268,7 +270,7 @@ def test_events_take_one_line_each():
     }
     whole = watch._event_line(Screen(now=NOW), event)
     assert whole == "    7  2026-01-02 03:04:05Z  dev-1  task_added          text=" + "a" * 99
-    assert cells(watch._event_line(Screen(width=80, now=NOW), event)) <= 80
+    assert count_cells(watch._event_line(Screen(width=80, now=NOW), event)) <= 80
 
 
 def events(*pairs):
@@ -319,7 +321,7 @@ def on_terminal(answer, width):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "briefing"])
 def test_every_answer_fits_the_terminal(kind, width):
     lines = on_terminal(answers("some words that take room, " * 6)[kind], width)
-    assert [line for line in lines if cells(line) > width] == []
+    assert [line for line in lines if count_cells(line) > width] == []
 
 
 def tree_lines(receipt, screen):
@@ -338,9 +340,9 @@ def test_a_gate_that_ran_and_failed_is_not_ticked():
 
 @given(st.text(), st.integers(2, 40))
 def test_shortened_text_is_no_wider_than_asked(anything, width):
-    line = shortened(clean(anything), width)
-    assert cells(line) <= width
-    assert cells(padded(line, width)) == width
+    line = shorten(clean(anything), width)
+    assert count_cells(line) <= width
+    assert count_cells(pad(line, width)) == width
 
 
 # It is what the stream can show

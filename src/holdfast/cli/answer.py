@@ -1,7 +1,7 @@
 """What a command answers, and how that is printed: one JSON object, or lines for people.
 
 A command returns an ``Answer``. Most commands change a workflow: ``on_workflow`` declares them, and
-``changed_answer`` says what they did, where the workflow is now, and the next step.
+``answer_change`` says what they did, where the workflow is now, and the next step.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from holdfast.answers import json
 from holdfast.answers.text import clean, clean_json
 from holdfast.cli.parser import COMMANDS, Command, own_values
-from holdfast.cli.screen import Screen, cells, next_lines, note_lines, progress, shortened, wrapped
+from holdfast.cli.screen import Screen, count_cells, next_lines, note_lines, progress, shorten, wrap
 from holdfast.core import json_text
 
 TYPE_CHECKING = False
@@ -76,7 +76,7 @@ class Answer:
             if screen.width is None or not self.is_wrapped:
                 yield screen.encoded(line)
             else:
-                yield from wrapped(screen.encoded(line), screen.width)
+                yield from wrap(screen.encoded(line), screen.width)
 
     def all_lines(self, screen: Screen) -> Iterator[str]:
         """Yield the lines, the notes, and the next command."""
@@ -122,16 +122,16 @@ def encode(value: Json, *, ascii_only: bool) -> str:
     return clean_json(json_text.dumps(value), ascii_only=ascii_only)
 
 
-def page(
+def make_page(
     fields: Fields, lines: Callable[[Screen], Iterable[str]], notes: list[str], *, code: int = 0
 ) -> Answer:
     """Answer with these fields or these lines, and the notes behind them."""
     return Answer(lambda: json.with_notes(fields, notes), lines, notes=notes, code=code)
 
 
-def done_page(done: str, fields: Fields, notes: list[str]) -> Answer:
+def make_done_page(done: str, fields: Fields, notes: list[str]) -> Answer:
     """Answer a command that did one thing outside of any workflow; ``done`` says what."""
-    return page(fields, lambda screen: [screen.row("completed", done)], notes)
+    return make_page(fields, lambda screen: [screen.row("completed", done)], notes)
 
 
 def target_args(args: Arguments) -> Fields:
@@ -144,7 +144,7 @@ def names_workflow(args: Arguments) -> bool:
     return args["workflow"] is not None or args["session"] is not None
 
 
-def changed_answer(args: Arguments, receipt: Receipt, done: str, *, aimed: bool = False) -> Answer:
+def answer_change(args: Arguments, receipt: Receipt, done: str, *, aimed: bool = False) -> Answer:
     """Answer a command that changed a workflow: what it did, and where the workflow is now."""
     return Answer(
         lambda: json.change(receipt),
@@ -157,13 +157,13 @@ def changed_answer(args: Arguments, receipt: Receipt, done: str, *, aimed: bool 
 
 def _changed_line(screen: Screen, state: Workflow, done: str) -> str:
     position = clean(screen.dot.join(progress(state)))
-    done = shortened(clean(done), screen.width or _MAX_COLUMNS)
-    if screen.width and cells(done) + cells(position) + 4 > screen.width:
-        done = shortened(done, max(screen.width - cells(position) - 4, screen.width // 2))
+    done = shorten(clean(done), screen.width or _MAX_COLUMNS)
+    if screen.width and count_cells(done) + count_cells(position) + 4 > screen.width:
+        done = shorten(done, max(screen.width - count_cells(position) - 4, screen.width // 2))
     return f"{screen.mark('completed')} {done}  {screen.paint(position, 'dim')}".rstrip()
 
 
-def declarer(
+def make_declarer(
     open_subject: Callable[[Keeper], Any],
     target: Callable[[Arguments], Fields],
     answer: Callable[[Arguments, Receipt, str], Answer],
@@ -189,7 +189,7 @@ def declarer(
     return declare
 
 
-on_workflow = declarer(lambda keeper: keeper, target_args, changed_answer)
+on_workflow = make_declarer(lambda keeper: keeper, target_args, answer_change)
 """Declare a command that changes a workflow."""
 
 

@@ -18,7 +18,7 @@ import time
 
 from holdfast.answers.text import clean
 from holdfast.cli.answer import FAILED
-from holdfast.cli.screen import Screen, shortened, wrapped
+from holdfast.cli.screen import Screen, shorten, wrap
 from holdfast.core import json_text
 from holdfast.core.refusal import word as quote
 from holdfast.errors import Fault, Refused
@@ -73,7 +73,7 @@ def run(out: TextIO) -> int:
     except CheckFailed as failure:
         story.say(f"{story.screen.mark('blocked')} {failure}")
         for label, value in failure.values:
-            story.say(f"{label} {shortened(clean(value), _MAX_VALUE_COLUMNS)}", margin=_MARGIN * 2)
+            story.say(f"{label} {shorten(clean(value), _MAX_VALUE_COLUMNS)}", margin=_MARGIN * 2)
         story.print()
         story.say(f"This did not go as promised. {_KEEP}=1 holdfast demo keeps its folder.", "bad")
         return FAILED
@@ -296,7 +296,7 @@ class Story:
             ("-", before, "bad"), ("+", lines[numbers[0]], "good"),
         )  # fmt: skip
         for sign, line, tone in changes:
-            text = f"{sign} {shortened(clean(line.strip()), columns)}"
+            text = f"{sign} {shorten(clean(line.strip()), columns)}"
             self.print(_MARGIN + self.screen.paint(text, tone))
         return numbers[0] + 1
 
@@ -366,7 +366,7 @@ class Story:
             self.say(f"{self.screen.mark('completed')} {fact}")
 
     def say(self, text: str, tone: Tone | None = None, margin: str = _MARGIN) -> None:
-        for line in wrapped(text, self._width - len(margin)):
+        for line in wrap(text, self._width - len(margin)):
             self.print(margin + (self.screen.paint(line, tone) if tone else line))
 
     def heading(self, title: str) -> None:
@@ -395,7 +395,7 @@ class Story:
         """Show a line of a command's answer, with a bar at its side; its colour may go on below."""
         bar = self.screen.paint("│ " if self.screen.fancy else "| ", "dim")
         colour = ""
-        for piece in wrapped(line, self._width - len(_MARGIN) - 2):
+        for piece in wrap(line, self._width - len(_MARGIN) - 2):
             text = colour + piece
             _, escape, last = piece.rpartition("\x1b[")
             if escape:

@@ -8,7 +8,7 @@ the hint is a command to run. Only then ``suggestions`` is imported, for what wa
 
 from __future__ import annotations
 
-from holdfast.cli.screen import in_quotes
+from holdfast.cli.screen import quote_word
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
@@ -188,7 +188,7 @@ def load_all() -> dict[str, Command]:
     return {name: COMMANDS[name] for name in names}
 
 
-def members(group: str) -> list[str]:
+def find_members(group: str) -> list[str]:
     """Return the full names of the commands that begin with these words."""
     return [name for name in load_all() if name.startswith(f"{group} ")]
 
@@ -213,7 +213,7 @@ def parse(words: list[str]) -> Arguments:
         except UnicodeEncodeError:
             why = why or "is not UTF-8 text"
         if why:
-            message = f"argument {position}, {in_quotes(word)}, {why}, so it cannot be kept"
+            message = f"argument {position}, {quote_word(word)}, {why}, so it cannot be kept"
             raise Usage(message, "holdfast help")
     reader = Reader(words)
     reader.read()
@@ -268,7 +268,7 @@ class Reader:
         elif self.command is not None:
             self._bind(self.command)
         elif self.path:
-            below = [member[len(name) + 1 :].partition(" ")[0] for member in members(name)]
+            below = [member[len(name) + 1 :].partition(" ")[0] for member in find_members(name)]
             listed = ", ".join(dict.fromkeys(below))
             raise self._usage(f"`holdfast {name}` needs one of: {listed}")
         parameters = (*COMMON, *(self.command.parameters if self.command else ()))
@@ -298,7 +298,7 @@ class Reader:
             raise unknown_option(self)
         if option.kind == "flag":
             if attached:
-                but = f"takes no value, but was given {in_quotes(value)}"
+                but = f"takes no value, but was given {quote_word(value)}"
                 raise self._usage(f"{option.name} (argument {position}) {but}")
             self.values[option.into] = True
             return
@@ -309,7 +309,7 @@ class Reader:
             value = self.words[position]
             if value == "--" or value.partition("=")[0] in self.options:
                 way = f"a value like that is written {option.name}=VALUE"
-                raise self._usage(f"{message} {in_quotes(value)} follows it; {way}")
+                raise self._usage(f"{message} {quote_word(value)} follows it; {way}")
             self.position += 1
         self._store(option, value, position)
 
@@ -348,7 +348,7 @@ class Reader:
             raise Usage(f"{name} (argument {position}) {why}", "holdfast status")
         if kind == "count":
             if not (word.isascii() and word.isdigit() and len(word) < 10 and int(word)):
-                why = f"needs a whole number from 1, not {in_quotes(word)}"
+                why = f"needs a whole number from 1, not {quote_word(word)}"
                 raise self._usage(f"{name} (argument {position}) {why}")
             value = int(word)
         elif kind == "task":
@@ -364,15 +364,15 @@ class Reader:
         if not equals or not key:
             where = f"{parameter.name}, " if parameter.is_option else ""
             why = "the key before the `=` is empty" if equals else "it has no `=`"
-            message = f"{in_quotes(word)} ({where}argument {position}) is not KEY=VALUE: {why}"
+            message = f"{quote_word(word)} ({where}argument {position}) is not KEY=VALUE: {why}"
             raise self._usage(message)
         pairs = self.values.setdefault(parameter.into, {})
         if key in pairs:
-            raise self._twice(in_quotes(key)[1:-1], pairs[key], text, position)
+            raise self._twice(quote_word(key)[1:-1], pairs[key], text, position)
         pairs[key] = json_or_text(text)
 
     def _twice(self, name: str, first: Json, second: str, position: int) -> Usage:
-        values = f"{in_quotes(str(first))} and {in_quotes(second)} (argument {position})"
+        values = f"{quote_word(str(first))} and {quote_word(second)} (argument {position})"
         return self._usage(f"{name} was given twice: {values}")
 
     def _usage(self, message: str) -> Usage:

@@ -109,7 +109,7 @@ class Screen:
 
     def fitted(self, line: str, taken: int = 0) -> str:
         """Return clean, unpainted text cut to the columns that are free behind ``taken`` ones."""
-        return line if self.width is None else shortened(line, max(10, self.width - taken))
+        return line if self.width is None else shorten(line, max(10, self.width - taken))
 
     def encoded(self, line: str) -> str:
         """Return the line with what the stream's encoding lacks shown as an escape."""
@@ -150,7 +150,7 @@ def progress(state: Workflow) -> list[str]:
     return parts
 
 
-def listing(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
+def list_lines(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
     """Yield the items below their title; nothing if there are none."""
     if items:
         yield screen.paint(title, "strong")
@@ -158,20 +158,20 @@ def listing(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
         yield f"  {clean(item)}"
 
 
-def pairs(fields: Fields) -> list[str]:
+def format_pairs(fields: Fields) -> list[str]:
     """Return ``key=value`` for each field."""
     texts = {k: v if isinstance(v, str) else json_text.dumps(v) for k, v in fields.items()}
     return [f"{key}={text}" for key, text in texts.items()]
 
 
-def bar(screen: Screen, share: float, width: int = _BAR_COLUMNS) -> str:
+def draw_bar(screen: Screen, share: float, width: int = _BAR_COLUMNS) -> str:
     """Return a bar of which this share, from 0 to 1, is filled."""
     full = round(max(0.0, min(1.0, share)) * width)
     on, off = ("█", "░") if screen.fancy else ("#", "-")
     return screen.paint(on * full, "good") + screen.paint(off * (width - full), "dim")
 
 
-def columns_that_fit(
+def fit_columns(
     screen: Screen, table: list[dict[str, str]], optional: Iterable[str], widest: dict[str, int],
     last_min: int,
 ) -> tuple[list[str], dict[str, int]]:  # fmt: skip
@@ -182,13 +182,13 @@ def columns_that_fit(
     """
     columns = list(table[0])
     last = columns[-1]
-    widths = {name: max([cells(row[name]) for row in table]) for name in columns}
+    widths = {name: max([count_cells(row[name]) for row in table]) for name in columns}
     if screen.width is None:
         return columns, widths
-    widths = {name: max(cells(name), width) for name, width in widths.items()}
+    widths = {name: max(count_cells(name), width) for name, width in widths.items()}
     for name, width in widest.items():
         widths[name] = min(widths[name], width)
-    space = screen.width - cells(screen.no_mark) - 1
+    space = screen.width - count_cells(screen.no_mark) - 1
     space -= sum([widths[name] + len(_GAP) for name in columns[:-1]])
     for name in optional:
         if space >= min(last_min, widths[last]):
@@ -206,58 +206,58 @@ def table_lines(
     """Yield a line for each row, behind its mark; on a terminal the heading first."""
     if screen.width is not None:
         heading = _GAP.join(
-            [padded(shortened(column, widths[column]), widths[column]) for column in columns]
+            [pad(shorten(column, widths[column]), widths[column]) for column in columns]
         )
         yield screen.paint(f"{screen.no_mark} {heading}".rstrip(), "dim")
     for mark, row in zip(marks, table, strict=True):
-        parts = [padded(shortened(row[name], widths[name]), widths[name]) for name in columns]
+        parts = [pad(shorten(row[name], widths[name]), widths[name]) for name in columns]
         parts[0] = screen.paint(parts[0], "strong")
         yield f"{mark} {_GAP.join(parts)}".rstrip()
 
 
-def cells(line: str) -> int:
+def count_cells(line: str) -> int:
     """Return how many columns of a terminal the clean line takes."""
     if line.isascii():
         return len(line)
-    return sum([_cells_of(char) for char in line])
+    return sum([_count_char_cells(char) for char in line])
 
 
-def painted_cells(line: str) -> int:
+def count_painted_cells(line: str) -> int:
     """Return how many columns a line takes that has colours in it."""
     plain, *painted = line.split("\x1b[")
-    return cells(plain) + sum([cells(part.partition("m")[2]) for part in painted])
+    return count_cells(plain) + sum([count_cells(part.partition("m")[2]) for part in painted])
 
 
-def padded(line: str, width: int) -> str:
-    return line + " " * (width - cells(line))
+def pad(line: str, width: int) -> str:
+    return line + " " * (width - count_cells(line))
 
 
-def shortened(line: str, width: int) -> str:
+def shorten(line: str, width: int) -> str:
     """Return the line, cut with an ellipsis if it is wider."""
-    if cells(line) <= width:
+    if count_cells(line) <= width:
         return line
     kept, free = "", width - 1
     for char in line:
-        free -= _cells_of(char)
+        free -= _count_char_cells(char)
         if free < 0:
             break
         kept += char
     return kept + "…"
 
 
-def in_quotes(word: str) -> str:
+def quote_word(word: str) -> str:
     """Return a word of the user as messages show it, clean and not too long."""
-    return f"'{clean(shortened(word, _MAX_WORD_COLUMNS))}'"
+    return f"'{clean(shorten(word, _MAX_WORD_COLUMNS))}'"
 
 
-def clipped(line: str, width: int) -> str:
+def clip(line: str, width: int) -> str:
     """Return a painted line, cut with an ellipsis if it is wider."""
-    if painted_cells(line) <= width:
+    if count_painted_cells(line) <= width:
         return line
-    return _folded(line, width - 1, "")[0] + "…" + ("\x1b[0m" if "\x1b" in line else "")
+    return _fold(line, width - 1, "")[0] + "…" + ("\x1b[0m" if "\x1b" in line else "")
 
 
-def wrapped(text: str, width: int) -> Iterator[str]:
+def wrap(text: str, width: int) -> Iterator[str]:
     """Break a clean line, painted or not, at its spaces; indent the later pieces.
 
     A word that is wider than the line stays whole, so that a path or an address can be copied: the
@@ -268,10 +268,10 @@ def wrapped(text: str, width: int) -> Iterator[str]:
     indent, begun = line + "    ", False
     for word in bare.split(" "):
         longer = f"{line} {word}" if begun else line + word
-        if painted_cells(longer) > width:
-            is_wide = any(_cells_of(char) > 1 for char in word)
-            if is_wide and painted_cells(word) > width - len(indent):
-                *full, longer = _folded(longer, width, indent)
+        if count_painted_cells(longer) > width:
+            is_wide = any(_count_char_cells(char) > 1 for char in word)
+            if is_wide and count_painted_cells(word) > width - len(indent):
+                *full, longer = _fold(longer, width, indent)
                 yield from full
             elif begun:
                 yield line.rstrip(" ")
@@ -280,12 +280,12 @@ def wrapped(text: str, width: int) -> Iterator[str]:
     yield line
 
 
-def _folded(line: str, width: int, indent: str) -> list[str]:
+def _fold(line: str, width: int, indent: str) -> list[str]:
     """Cut the line after ``width`` columns, wherever that is; colours take none."""
     pieces, taken, start = [""], 0, 0
     while start < len(line):
         end = line.index("m", start) + 1 if line[start] == "\x1b" else start + 1
-        columns = 0 if end > start + 1 else _cells_of(line[start])
+        columns = 0 if end > start + 1 else _count_char_cells(line[start])
         if taken + columns > width:
             pieces.append(indent)
             taken = len(indent)
@@ -295,7 +295,7 @@ def _folded(line: str, width: int, indent: str) -> list[str]:
     return pieces
 
 
-def _cells_of(char: str) -> int:
+def _count_char_cells(char: str) -> int:
     if char.isascii():
         return 1
     from unicodedata import category, east_asian_width

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from holdfast.cli.parser import GROUPS, Reader, Usage, load_all, members
-from holdfast.cli.screen import in_quotes
+from holdfast.cli.parser import GROUPS, Reader, Usage, find_members, load_all
+from holdfast.cli.screen import quote_word
 from holdfast.core.refusal import word as quote
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ def unknown_command(words: list[str], position: int, group: str) -> Usage:
     word = words[position - 1]
     if group:
         meant = nearest(word, _next_words(group))
-        message = f"`holdfast {group}` has no {in_quotes(word)} (argument {position})"
+        message = f"`holdfast {group}` has no {quote_word(word)} (argument {position})"
         fallback = f"holdfast help {group}"
     else:
         commands = load_all()
@@ -54,7 +54,7 @@ def unknown_command(words: list[str], position: int, group: str) -> Usage:
         called = [_OTHER_PROGRAMS_WORDS[word]] if word in _OTHER_PROGRAMS_WORDS else inner
         first_words = [name for name in commands if " " not in name]
         meant = called[0] if called else nearest(word, [*first_words, *GROUPS])
-        message = f"there is no command {in_quotes(word)} (argument {position})"
+        message = f"there is no command {quote_word(word)} (argument {position})"
         fallback = "holdfast help"
     if meant is None:
         return Usage(message, fallback)
@@ -66,7 +66,7 @@ def unknown_command(words: list[str], position: int, group: str) -> Usage:
 
 def _next_words(group: str) -> list[str]:
     """Return the words that can follow the group's name."""
-    below = [name[len(group) + 1 :].partition(" ")[0] for name in members(group)]
+    below = [name[len(group) + 1 :].partition(" ")[0] for name in find_members(group)]
     return list(dict.fromkeys(below))
 
 
@@ -78,7 +78,7 @@ def unknown_option(reader: Reader) -> Usage:
     if word == _VERSION:
         return Usage(f"{_VERSION} (argument {position}) stands alone", f"holdfast {_VERSION}")
     command = f"`holdfast {' '.join(path)}`" if path else "holdfast"
-    message = f"{command} has no option {in_quotes(name)} (argument {position})"
+    message = f"{command} has no option {quote_word(name)} (argument {position})"
     if path:
         meant = nearest(name, reader.options)
     else:
@@ -104,10 +104,10 @@ def too_many(reader: Reader, arguments: list[Parameter]) -> Usage:
     words, positionals = reader.words, reader.positionals
     name = " ".join(reader.path)
     position, word = positionals[len(arguments)]
-    if not arguments and members(name):
+    if not arguments and find_members(name):
         return unknown_command(words, position, name)
     names = " ".join(argument.name for argument in arguments) or "no arguments"
-    too_much = f"{in_quotes(word)} (argument {position}) is too many"
+    too_much = f"{quote_word(word)} (argument {position}) is too many"
     message = f"`holdfast {name}` takes {names}; {too_much}"
     if not arguments or arguments[-1].kind != "text":
         return Usage(message, _help(reader.path))

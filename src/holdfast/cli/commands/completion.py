@@ -13,7 +13,7 @@ from holdfast.answers.text import clean
 from holdfast.cli.answer import Answer
 from holdfast.cli.main import open_keeper
 from holdfast.cli.parser import GROUPS, Parameter, Reader, Usage, command, load_all
-from holdfast.cli.screen import cells, padded, shortened
+from holdfast.cli.screen import count_cells, pad, shorten
 from holdfast.core.logs import LEARNING_KINDS
 from holdfast.core.refusal import Refusal
 from holdfast.core.selection import ACTIVE
@@ -73,8 +73,8 @@ def answer(args: Arguments) -> Answer:
         lines = [quote(value[len(kept) :], open_quote) for value in fitting]
     else:
         # A value, a tab, and what the shell shows of it.
-        width = max([cells(value) for value, _ in pairs], default=0)
-        texts = {v: f"{padded(v, width)}  -- " if shell == "zsh" else "" for v, _ in pairs}
+        width = max([count_cells(value) for value, _ in pairs], default=0)
+        texts = {v: f"{pad(v, width)}  -- " if shell == "zsh" else "" for v, _ in pairs}
         lines = [f"{v}\t{texts[v]}{about}" if about else v for v, about in pairs]
     rows = [{"value": value, "about": about} for value, about in pairs]
     return Answer(lambda: {"candidates": rows}, lambda _screen: lines, is_wrapped=False)
@@ -279,7 +279,7 @@ def _keeper(reader: Reader) -> Keeper:
 
 
 def _short(about: object) -> str:
-    return shortened(clean(about), _MAX_ABOUT_COLUMNS)
+    return shorten(clean(about), _MAX_ABOUT_COLUMNS)
 
 
 _FINDERS: dict[str, Callable[[Reader, str], Candidates]] = {

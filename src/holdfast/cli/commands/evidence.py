@@ -6,7 +6,7 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import FAILED, Answer, names_workflow, on_workflow, page, target_args
+from holdfast.cli.answer import FAILED, Answer, make_page, names_workflow, on_workflow, target_args
 from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 
@@ -137,7 +137,7 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
         elif fields["blocking"]:
             yield screen.paint(f"  {clean(fields['summary'])}: the work is not handed over", "warn")
 
-    return page(fields, lines, receipt.notes)
+    return make_page(fields, lines, receipt.notes)
 
 
 @command(

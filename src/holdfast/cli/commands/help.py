@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.answer import Answer
-from holdfast.cli.parser import COMMON, GROUPS, SECTIONS, Parameter, command, load_all, members
+from holdfast.cli.parser import COMMON, GROUPS, SECTIONS, Parameter, command, find_members, load_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def help_text(topic: list[str]) -> str:
         return "\n".join([f"holdfast {name}: {GROUPS[name]}", *_below(name)])
     from holdfast.cli.suggestions import unknown_command
 
-    inner = topic[0] if members(topic[0]) else ""
+    inner = topic[0] if find_members(topic[0]) else ""
     raise unknown_command(["help", *topic], 3 if inner else 2, inner)
 
 
@@ -78,7 +78,7 @@ def _below(name: str) -> list[str]:
     """Return the usage of the commands whose names begin with this one."""
     commands = load_all()
     lines = []
-    for full in members(name):
+    for full in find_members(name):
         lines += ["", *usage(full, "  "), f"      {commands[full].about}"]
     return lines
 

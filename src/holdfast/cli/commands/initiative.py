@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from holdfast.answers.text import clean
-from holdfast.cli.answer import declarer, page
+from holdfast.cli.answer import make_declarer, make_page
 from holdfast.cli.parser import GROUPS, Parameter, command
-from holdfast.cli.screen import bar, cells, padded, shortened
+from holdfast.cli.screen import count_cells, draw_bar, pad, shorten
 from holdfast.core.initiatives import CREATE, current_of
 from holdfast.core.refusal import word
 from holdfast.initiatives.initiatives import Initiatives
@@ -48,10 +48,10 @@ def _answer(_args: Arguments, receipt: Receipt, done: str) -> Answer:
         if initiative:
             yield f"  next: {clean(initiative['next'])}"
 
-    return page({"initiative": initiative, "seqs": receipt.seqs}, lines, receipt.notes)
+    return make_page({"initiative": initiative, "seqs": receipt.seqs}, lines, receipt.notes)
 
 
-on_initiative = declarer(Initiatives, lambda args: {"id": args["id"]}, _answer)
+on_initiative = make_declarer(Initiatives, lambda args: {"id": args["id"]}, _answer)
 """Declare a command that changes an initiative."""
 
 
@@ -149,7 +149,7 @@ def archive(initiatives: Initiatives, values: Fields) -> Changed:
 )
 def show(keeper: Keeper, args: Arguments) -> Answer:
     fields, notes = Initiatives(keeper).show(args["name"])
-    return page(fields, lambda screen: initiative_page(screen, fields), notes)
+    return make_page(fields, lambda screen: initiative_page(screen, fields), notes)
 
 
 @on_initiative(
@@ -220,17 +220,15 @@ def _position(screen: Screen, initiative: Fields) -> str:
 
 def _milestones(screen: Screen, initiative: Fields) -> Iterator[str]:
     widest = max(
-        [cells(clean(milestone["id"])) for milestone in initiative["milestones"]], default=0
+        [count_cells(clean(milestone["id"])) for milestone in initiative["milestones"]], default=0
     )
     length = _BAR if (screen.width or _NARROW) >= _NARROW else _SHORT_BAR
     longest = _TITLE_MAX
     if screen.width is not None:
         free = screen.width - (widest + length + _COUNT_COLUMNS + 8)
         longest = max(_TITLE_MIN, min(_TITLE_MAX, free))
-    titles = [
-        shortened(clean(milestone["title"]), longest) for milestone in initiative["milestones"]
-    ]
-    room = max([cells(title) for title in titles], default=0)
+    titles = [shorten(clean(milestone["title"]), longest) for milestone in initiative["milestones"]]
+    room = max([count_cells(title) for title in titles], default=0)
     for milestone, title in zip(initiative["milestones"], titles, strict=True):
         done = sum(task["done"] for task in milestone["tasks"])
         total = len(milestone["tasks"])
@@ -238,11 +236,11 @@ def _milestones(screen: Screen, initiative: Fields) -> Iterator[str]:
         share = 1.0 if is_completed else (done / total if total else 0.0)
         counted = f"{done}/{total}" if total else ("done" if is_completed else "")
         is_current = milestone["id"] == initiative["current_milestone"] and not is_completed
-        name = padded(clean(milestone["id"]), widest)
+        name = pad(clean(milestone["id"]), widest)
         yield (
             f"  {screen.mark(milestone['status'])} "
-            f"{screen.paint(name, 'strong') if is_current else name}  {padded(title, room)}  "
-            f"{bar(screen, share, length)} {counted}"
+            f"{screen.paint(name, 'strong') if is_current else name}  {pad(title, room)}  "
+            f"{draw_bar(screen, share, length)} {counted}"
         ).rstrip()
         if is_current:
             for task in milestone["tasks"]:

@@ -6,9 +6,9 @@ These are learnings, the forge context, interviews and delegations.
 from __future__ import annotations
 
 from holdfast.answers.text import clean
-from holdfast.cli.answer import declarer, done_page, page
+from holdfast.cli.answer import make_declarer, make_done_page, make_page
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
-from holdfast.cli.screen import bar, cells, padded
+from holdfast.cli.screen import count_cells, draw_bar, pad
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
@@ -33,10 +33,10 @@ _MAX_ROWS = 10
 def _answer(receipt: Receipt, done: str, key: str, entries: str) -> Answer:
     """Answer with the newest entry; none if the list was emptied before a retry of the command."""
     newest = receipt.state[entries][-1] if receipt.state[entries] else None
-    return done_page(done, {key: newest, "seqs": receipt.seqs}, receipt.notes)
+    return make_done_page(done, {key: newest, "seqs": receipt.seqs}, receipt.notes)
 
 
-on_log = declarer(
+on_log = make_declarer(
     lambda keeper: keeper,
     lambda args: {"id": args["id"]},
     lambda _args, receipt, done: _answer(receipt, done, "entry", "entries"),
@@ -60,7 +60,7 @@ def remember(keeper: Keeper, args: Arguments) -> Answer:
     except HoldfastError:
         path = None  # The settings cannot be read: a note says so, and the learning is kept.
     fields = {"memory": path, "seqs": receipt.seqs}
-    return done_page(f"{verb}: {args['text']}", fields, receipt.notes)
+    return make_done_page(f"{verb}: {args['text']}", fields, receipt.notes)
 
 
 @on_log(
@@ -90,7 +90,7 @@ def forge_show(keeper: Keeper, args: Arguments) -> Answer:
         if not entries:
             yield "The forge context is empty."
 
-    return page({"entries": entries}, lines, keeper.noticed())
+    return make_page({"entries": entries}, lines, keeper.noticed())
 
 
 @command(
@@ -142,7 +142,7 @@ def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
 def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
     fields: Fields = {**keeper.interviews().show()}
     del fields["extra"]
-    return page(fields, lambda screen: _interview_lines(screen, fields), keeper.noticed())
+    return make_page(fields, lambda screen: _interview_lines(screen, fields), keeper.noticed())
 
 
 def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -153,7 +153,7 @@ def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         return
     for entry in interviews[-_MAX_ROWS:]:
         score, questions = entry.get("confidence"), entry.get("questions_asked")
-        drawn = "" if score is None else f"  {bar(screen, score)} {score:.2f}"
+        drawn = "" if score is None else f"  {draw_bar(screen, score)} {score:.2f}"
         facts = [f"{questions} questions"] if questions else []
         facts += [f"{name} {value}" for name, value in (entry.get("dimensions") or {}).items()]
         skill = f"{screen.mark('completed')} {clean(entry['skill'])}"
@@ -235,7 +235,7 @@ def delegation_routing(keeper: Keeper, values: Fields) -> Changed:
 )
 def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
     fields = keeper.delegations().list(agent=args["agent"])
-    return page(fields, lambda screen: _delegation_lines(screen, fields), keeper.noticed())
+    return make_page(fields, lambda screen: _delegation_lines(screen, fields), keeper.noticed())
 
 
 def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -245,14 +245,14 @@ def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         yield "No delegation was recorded."
         yield screen.paint("  next: holdfast delegation record --agent A --outcome O", "dim")
         return
-    widest = max([cells(clean(row["agent"])) for row in summary["agents"]], default=0)
+    widest = max([count_cells(clean(row["agent"])) for row in summary["agents"]], default=0)
     for row in summary["agents"]:
         facts = [f"{row['count']} given"]
         facts += [f"{count} {name}" for name, count in row["outcomes"].items()]
         if row["median_ms"] is not None:
             facts.append(f"half within {_duration(row['median_ms'])}")
         facts += [f"{count} {name}" for name, count in row["task_types"].items()]
-        yield screen.row("completed", padded(clean(row["agent"]), widest), *facts)
+        yield screen.row("completed", pad(clean(row["agent"]), widest), *facts)
     yield from _choices(screen, summary["escalations"], "handed over", "from", "to")
     yield from _choices(screen, summary["overrides"], "people chose", "suggested", "chosen")
     yield from _choices(screen, summary["routings"], "people went", "suggested", "chosen")

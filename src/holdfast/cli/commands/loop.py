@@ -8,7 +8,7 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import FAILED, Answer, changed_answer, declarer
+from holdfast.cli.answer import FAILED, Answer, answer_change, make_declarer
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
 from holdfast.cli.screen import Screen, next_lines, note_lines
 from holdfast.core.refusal import word
@@ -48,7 +48,7 @@ def _target(args: Arguments) -> Fields:
     return {"slug": args["workflow"], "id": args["id"]}
 
 
-on_loop = declarer(Loops, _target, changed_answer)
+on_loop = make_declarer(Loops, _target, answer_change)
 """Declare a command that changes the loop of ``-w``, or the active one."""
 
 
@@ -203,12 +203,12 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     loops, unit = Loops(keeper), args["unit"]
     if not args["run"]:
         receipt = loops.verify(unit, failed=args["failed"], **_target(args))
-        return changed_answer(args, receipt, f"verification of {unit}{_status(receipt, unit)}")
+        return answer_change(args, receipt, f"verification of {unit}{_status(receipt, unit)}")
     receipt = loops.run_verification(unit, args["words"], timeout=args["timeout"], **_target(args))
     done = f"verification of {unit}{_status(receipt, unit)}"
     task = next(task for task in receipt.state["tasks"] if str(task["id"]) == unit)
     if task["status"] == "completed":
-        return changed_answer(args, receipt, done)
+        return answer_change(args, receipt, done)
     aim = f" -w {word(args['workflow'])}" if args["workflow"] else ""
     why, following = str(task.get("remaining") or ""), f"holdfast loop next{aim}"
 
@@ -345,7 +345,7 @@ def _unit_line(screen: Screen, task: Task) -> str:
 )
 def archive(keeper: Keeper, args: Arguments) -> Answer:
     receipt = Loops(keeper).archive(_slug(args), id=args["id"])
-    return changed_answer(args, receipt, f"archived: {receipt.state['record'].rpartition('/')[0]}/")
+    return answer_change(args, receipt, f"archived: {receipt.state['record'].rpartition('/')[0]}/")
 
 
 @command(
@@ -433,7 +433,7 @@ def _line_start() -> str:
 
 def _named_answer(keeper: Keeper, args: Arguments, receipt: Receipt, done: str) -> Answer:
     """Answer about a loop that was named by its slug; the next command may have to name it too."""
-    return changed_answer(args, receipt, done, aimed=Loops(keeper).must_name(receipt.state))
+    return answer_change(args, receipt, done, aimed=Loops(keeper).must_name(receipt.state))
 
 
 def _slug(args: Arguments) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.answers.text import clean
-from holdfast.cli.answer import Silence, done_page, page
+from holdfast.cli.answer import Silence, make_done_page, make_page
 from holdfast.cli.main import open_keeper, wait_s
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.errors import Refused
@@ -88,7 +88,7 @@ def search(args: Arguments) -> Answer:
     with _open_graph(args) as graph:
         nodes = graph.store().search_nodes(args["query"], ranked=True, limit=args["limit"])
         fields = {"path": graph.path, "query": args["query"], **nodes}
-        return page(fields, lambda screen: _search_lines(screen, fields), graph.notes)
+        return make_page(fields, lambda screen: _search_lines(screen, fields), graph.notes)
 
 
 def _search_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -125,7 +125,7 @@ def export(args: Arguments) -> Answer:
         notes = graph.notes
     counts = f"{fields['entities']} entities and {fields['relations']} relations"
     kept = f"; what stood there is {fields['kept']}" if fields["kept"] else ""
-    return done_page(f"{counts} written to {fields['path']}{kept}", fields, notes)
+    return make_done_page(f"{counts} written to {fields['path']}{kept}", fields, notes)
 
 
 def _open_graph(args: Arguments) -> MemoryGraph:

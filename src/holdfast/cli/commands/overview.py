@@ -11,10 +11,10 @@ import os
 from holdfast.adopt.unknown_records import announcement
 from holdfast.answers.json import row_view
 from holdfast.answers.text import clean
-from holdfast.cli.answer import page
+from holdfast.cli.answer import make_page
 from holdfast.cli.commands.workflow import status_table
 from holdfast.cli.parser import command
-from holdfast.cli.screen import cells, padded
+from holdfast.cli.screen import count_cells, pad
 from holdfast.core.next_step import next_step
 from holdfast.core.refusal import word
 from holdfast.errors import ways_to_write
@@ -77,7 +77,7 @@ def overview(keeper: Keeper, args: Arguments) -> Answer:
         if seen.unwritable == workspace.home:
             way = ways_to_write(workspace.home)
         notes.append(f"nothing can be written here: {way}")
-    return page(fields, lambda screen: _lines(screen, fields), [*notes, *keeper.noticed()])
+    return make_page(fields, lambda screen: _lines(screen, fields), [*notes, *keeper.noticed()])
 
 
 def _likely_commands(seen: Overview, workspace: Workspace, *, is_named: bool) -> list[Next]:
@@ -170,13 +170,13 @@ def _lines(screen: Screen, fields: Fields) -> Iterator[str]:
 
 def _command_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     """Yield each command with what it is for, beside it or, on a narrow terminal, below it."""
-    widest = max([cells(clean(row["command"])) for row in rows])
+    widest = max([count_cells(clean(row["command"])) for row in rows])
     is_wide = screen.width is None or screen.width - widest >= _ABOUT_MIN_COLUMNS
     for row in rows:
         command, about = clean(row["command"]), clean(row["about"])
         if is_wide:
             about = screen.fitted(about, widest + 5)
-            yield f"  {padded(command, widest)}   {screen.paint(about, 'dim')}".rstrip()
+            yield f"  {pad(command, widest)}   {screen.paint(about, 'dim')}".rstrip()
         else:
             yield f"  {command}"
             yield screen.paint(f"      {screen.fitted(about, 6)}", "dim")
@@ -209,7 +209,7 @@ def context(keeper: Keeper, _args: Arguments) -> Answer:
         "learnings": list(reversed(learnings))[:_MAX_LEARNINGS],
     }
     notes = [*notes, *more_notes, *keeper.noticed()]
-    return page(fields, lambda screen: _context_lines(screen, fields), notes)
+    return make_page(fields, lambda screen: _context_lines(screen, fields), notes)
 
 
 def _context_lines(screen: Screen, fields: Fields) -> Iterator[str]:

@@ -9,7 +9,7 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean, clean_json
-from holdfast.cli.answer import Answer, Silence, done_page, page
+from holdfast.cli.answer import Answer, Silence, make_done_page, make_page
 from holdfast.cli.parser import Parameter, command
 from holdfast.errors import Refused
 from holdfast.workspace.trust import NOT_COVERED, named
@@ -103,7 +103,7 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
         elif not args["dry_run"]:
             yield screen.paint("  holdfast resume ID brings each of them back", "dim")
 
-    return page({"cleaned": rows, "dry_run": args["dry_run"]}, lines, notes)
+    return make_page({"cleaned": rows, "dry_run": args["dry_run"]}, lines, notes)
 
 
 @command(
@@ -215,7 +215,7 @@ def import_file(keeper: Keeper, args: Arguments) -> Answer:
     else:
         done = f"nothing is new in it: all {imported.known} events are here already"
     fields = {"events": imported.events, "known": imported.known, "streams": imported.streams}
-    return done_page(done, fields, keeper.noticed())
+    return make_done_page(done, fields, keeper.noticed())
 
 
 @command(

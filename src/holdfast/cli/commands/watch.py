@@ -19,7 +19,7 @@ from holdfast.answers.text import clean
 from holdfast.cli.answer import Answer, Silence, Stream, encode
 from holdfast.cli.commands.workflow import gate_mark
 from holdfast.cli.parser import WORKFLOW, Parameter, command
-from holdfast.cli.screen import Screen, cells, clipped, padded, pairs
+from holdfast.cli.screen import Screen, clip, count_cells, format_pairs, pad
 from holdfast.core.diff import path_text
 from holdfast.core.time import iso
 from holdfast.errors import HoldfastError, Refused
@@ -102,7 +102,7 @@ def _log_lines(screen: Screen, events: Iterable[Event]) -> Iterator[str]:
     """Yield a line for each event. The first ones decide how wide the column of streams is."""
     coming = iter(events)
     first = list(islice(coming, _FIRST_EVENTS))
-    width = max([cells(clean(event["stream"])) for event in first], default=0)
+    width = max([count_cells(clean(event["stream"])) for event in first], default=0)
     for event in chain(first, coming):
         yield _event_line(screen, event, min(width, _STREAM_MAX))
 
@@ -111,9 +111,9 @@ def _event_line(screen: Screen, event: Event, stream_width: int = 0) -> str:
     """``12  2026-01-02 03:04:05Z  dev-1f2e3d4c  task_completed  task=3``."""
     seq = screen.paint(f"{event['seq']:>5}", "dim")
     at = clean(event["at"])[:19].replace("T", " ") + "Z"
-    stream = padded(clean(event["stream"]), stream_width)
-    kind = padded(clean(event["type"]), _TYPE_COLUMNS)
-    taken = 5 + cells(at) + cells(stream) + cells(kind) + 4 * len(_GAP)
+    stream = pad(clean(event["stream"]), stream_width)
+    kind = pad(clean(event["type"]), _TYPE_COLUMNS)
+    taken = 5 + count_cells(at) + count_cells(stream) + count_cells(kind) + 4 * len(_GAP)
     about = screen.fitted(event_text(event), taken)
     parts = [seq, screen.paint(at, "dim"), stream, screen.paint(kind, "active"), about]
     return _GAP.join(parts).rstrip()
@@ -132,7 +132,7 @@ def event_text(event: Event) -> str:
         fields = {name: value for name, value in fields.items() if name not in _NOT_SHOWN_OF_START}
         if fields.get("subject") == fields.get("title"):
             fields.pop("subject", None)
-    return clean(" ".join(pairs(fields)))
+    return clean(" ".join(format_pairs(fields)))
 
 
 def _summary(name: str, value: Json) -> Fields:
@@ -375,7 +375,7 @@ class Line:
         else:
             text = f" {text}"
         if screen.width is not None:
-            text = screen.encoded(clipped(text, screen.width))
+            text = screen.encoded(clip(text, screen.width))
         return text.rstrip(" ")
 
 
@@ -384,7 +384,7 @@ def _header(screen: Screen, view: Fields) -> Line:
     about = f"{count} workflow{'' if count == 1 else 's'}{screen.dot}event {view['seq']}"
     title, gap = clean(view["title"]), 2
     if screen.width is not None:
-        gap = max(2, screen.width - 1 - cells(title) - cells(about))
+        gap = max(2, screen.width - 1 - count_cells(title) - count_cells(about))
     return Line(screen.paint(title, "strong") + " " * gap + screen.dim(about))
 
 
@@ -458,11 +458,11 @@ def _layers(screen: Screen, layers: list[Fields]) -> Line:
 
 
 def _events(screen: Screen, events: list[Event]) -> list[Line]:
-    widest = max([cells(clean(event["stream"])) for event in events], default=0)
+    widest = max([count_cells(clean(event["stream"])) for event in events], default=0)
     lines = [Line("")] if events else []
     for event in events:
         at = screen.paint(f"{event['seq']:>5}  {clean(event['at'])[11:19]}", "dim")
-        stream = padded(clean(event["stream"]), min(widest, _STREAM_MAX))
+        stream = pad(clean(event["stream"]), min(widest, _STREAM_MAX))
         kind = screen.paint(clean(event["type"]), "active")
         text = f"{at}  {stream}  {kind}  {screen.dim(event_text(event))}"
         lines.append(Line(text, ("event", str(event["seq"]))))

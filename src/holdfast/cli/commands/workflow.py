@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer, changed_answer, names_workflow, on_workflow, target_args
+from holdfast.cli.answer import Answer, answer_change, names_workflow, on_workflow, target_args
 from holdfast.cli.parser import WORKFLOW, Parameter, command, own_values
 from holdfast.cli.screen import (
-    cells,
-    columns_that_fit,
-    listing,
-    pairs,
+    count_cells,
+    fit_columns,
+    format_pairs,
+    list_lines,
     table_lines,
 )
 from holdfast.core.workflow.lifecycle import feature_position, listed, other_context, pending
@@ -117,7 +117,7 @@ def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
         cleaned = {name: clean(row[name] or "-") for name in names}
         table.append({**cleaned, "phases": clean(phases)})
     widest = {} if screen.width is None else {"name": screen.width // 2}
-    columns, widths = columns_that_fit(
+    columns, widths = fit_columns(
         screen, table, _RECIPE_OPTIONAL_COLUMNS, widest, _RECIPE_PHASES_MIN
     )
     marks = [screen.mark("blocked") if "bad" in row else screen.no_mark for row in rows]
@@ -153,16 +153,16 @@ def recipe_lines(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
             f"steps {', '.join(phase['steps'])}" if "steps" in phase else "",
             "a person approves it" if phase.get("approval") else "",
             after if "next" in phase else "",
-            *pairs({key: value for key, value in phase.items() if key not in known}),
+            *format_pairs({key: value for key, value in phase.items() if key not in known}),
         )
         yield f"  {clean(phase['name'])}  {about}".rstrip()
     gates = []
     for name, gate in recipe.get("gates", {}).items():
-        fields = pairs({key: value for key, value in gate.items() if key != "status"})
+        fields = format_pairs({key: value for key, value in gate.items() if key != "status"})
         gates.append(f"{name}  {screen.dot.join(fields)}".rstrip())
-    yield from listing(screen, "Gates", gates)
-    yield from listing(screen, "Phases of a task", recipe.get("task_phases", []))
-    yield from listing(screen, "Context", pairs(recipe.get("context", {})))
+    yield from list_lines(screen, "Gates", gates)
+    yield from list_lines(screen, "Phases of a task", recipe.get("task_phases", []))
+    yield from list_lines(screen, "Context", format_pairs(recipe.get("context", {})))
 
 
 @command(
@@ -193,14 +193,14 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
 def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     """Yield a line for each workflow, within the terminal's width."""
     table = [_status_row(screen, row) for row in rows]
-    columns, widths = columns_that_fit(
+    columns, widths = fit_columns(
         screen, table, _OPTIONAL_COLUMNS, {"branch": _BRANCH_MAX}, _TITLE_MIN
     )
-    if screen.width is not None and widths["title"] < cells("title"):
+    if screen.width is not None and widths["title"] < count_cells("title"):
         columns.remove("title")
         widths["id"] = min(widths["id"], screen.width // 2)
         widths["phase"] = min(
-            widths["phase"], screen.width - widths["id"] - cells(screen.no_mark) - 3
+            widths["phase"], screen.width - widths["id"] - count_cells(screen.no_mark) - 3
         )
     marks = [screen.mark(row["status"]) for row in rows]
     yield from table_lines(screen, table, columns, widths, marks)
@@ -255,10 +255,10 @@ def _show_lines(screen: Screen, state: Workflow, record: str | None) -> Iterator
         yield screen.paint("Must be read", "strong")
     for path in state["required_reading"]:
         yield "  " + screen.row("completed" if path in state["read"] else "pending", path)
-    yield from listing(screen, "Reminders", state["reminders"])
+    yield from list_lines(screen, "Reminders", state["reminders"])
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
-    yield from listing(screen, "Violations", violations)
-    yield from listing(screen, "Context", pairs(other_context(state)))
+    yield from list_lines(screen, "Violations", violations)
+    yield from list_lines(screen, "Context", format_pairs(other_context(state)))
 
 
 def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
@@ -302,7 +302,7 @@ def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
             "approved" if phase.get("approved") else "",
             str(phase.get("reason") or ""),
             screen.age(phase["completed_at"]) if phase.get("completed_at") else "",
-            *pairs({key: value for key, value in phase.items() if key not in _PHASE_FIELDS}),
+            *format_pairs({key: value for key, value in phase.items() if key not in _PHASE_FIELDS}),
         )
         yield f"  {screen.mark(phase['status'])} {name}  {facts}".rstrip()
         if is_current:
@@ -351,7 +351,7 @@ def _gate_facts(screen: Screen, fields: Fields) -> list[str]:
     if fields.get("last_run"):
         facts.append(screen.age(str(fields["last_run"])))
     free = {key: value for key, value in fields.items() if key not in _GATE_FIELDS}
-    return [*facts, *pairs({key: value for key, value in free.items() if value is not None})]
+    return [*facts, *format_pairs({key: value for key, value in free.items() if value is not None})]
 
 
 def how_it_ended(fields: Fields) -> str:
@@ -386,7 +386,7 @@ def complete(keeper: Keeper, args: Arguments) -> Answer:
         done = f"feature {number - 1}/{total} completed; next: {file}"
 
     def lines(screen: Screen) -> Iterator[str]:
-        yield from changed_answer(args, receipt, done).all_lines(screen)
+        yield from answer_change(args, receipt, done).all_lines(screen)
         if receipt.signal:
             yield clean(receipt.signal)
 
