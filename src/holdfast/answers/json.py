@@ -25,7 +25,7 @@ _ROW = (
     "phase_index", "phase_total", "tasks_done", "tasks_total", "branch", "floating", "worktree",
     "record", "session", "ttl", "created_at", "updated_at",
 )  # fmt: skip
-"""What a listing shows of a workflow's row; the other columns are for the ledger."""
+"""Columns of a workflow's row that a listing shows; the others are for the ledger."""
 _WATCHED = ("unopened", "seq", "mine", "initiative", "layers", "events", "damage")
 
 

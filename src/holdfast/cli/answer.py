@@ -1,4 +1,4 @@
-"""What a command answers, and how that is printed: one JSON object, or lines for people.
+"""Make the answer of a command, and print it: one JSON object, or lines for people.
 
 A command returns an ``Answer``. Most commands change a workflow: ``on_workflow`` declares them, and
 ``answer_change`` says what they did, where the workflow is now, and the next step.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper, Receipt
 
     Changed = tuple[Receipt, str]
-    """What a command returns that changes something: the receipt, and what was done."""
+    """The receipt of a change, and what was done."""
     Change = Callable[[Any, Fields], Changed]
 
 FAILED = 4
@@ -37,11 +37,11 @@ class Answer:
     """The fields for ``--json`` and the lines for people, made only when they are printed."""
 
     is_live = False
-    """Whether each line is flushed, because the next one may come much later."""
+    """True if each line is flushed, because the next one may come much later."""
     is_failure = False
-    """Whether the lines go to standard error."""
+    """True if the lines go to standard error."""
     is_json_only = False
-    """Whether people get the JSON too."""
+    """True if people get the JSON too."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Answer:
         self.fields = fields
         self.lines = lines
         self._notes = notes or []
-        """What people read behind the lines; the fields have it already."""
+        """Lines behind the others, for people; the fields have the notes already."""
         self._state = state
         """The workflow whose next command people read last; ``aimed``: the command names it."""
         self._aimed = aimed
@@ -233,11 +233,11 @@ def _error_lines(screen: Screen, error: Fields) -> Iterator[str]:
     from holdfast.core.selection import MAX_NAMED, listed
 
     yield f"{screen.paint('holdfast:', 'bad')} {clean(error['message'])}"
-    shown = f"{error['message']} {error['hint']}"
+    text = f"{error['message']} {error['hint']}"
     for name, value in error.get("details", {}).items():
         items = [str(item) for item in _leaves(value)]
         most = MAX_NAMED if name == "candidates" else len(items)
-        if not all(item in shown for item in items[:most]):
+        if not all(item in text for item in items[:most]):
             yield f"  {clean(name)}: {clean(listed(items, most))}"
     if error["hint"]:
         yield f"  next: {clean(error['hint'])}"

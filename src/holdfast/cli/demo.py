@@ -201,8 +201,8 @@ class Story:
         kept = [self.read(name) for name in names]
         self.check("the file is kept aside as it was saved", True, bad in kept)
         good = ["completed"] * 3 + ["in_progress"]
-        shown = [task["status"] for task in json_text.loads(self.read(self.record))["tasks"]]
-        self.check("the record shows the last good state again", good, shown)
+        statuses = [task["status"] for task in json_text.loads(self.read(self.record))["tasks"]]
+        self.check("the record shows the last good state again", good, statuses)
         self.why("An editor is as good as a command, and a slip is answered with its line.")
 
     def lose_context(self) -> None:
@@ -292,12 +292,11 @@ class Story:
             file.write("".join(lines))
         self.typed(f"vi {self.record}")
         columns = self._width - len(_MARGIN) - 2
-        changes: tuple[tuple[str, str, Tone], ...] = (
-            ("-", before, "bad"), ("+", lines[numbers[0]], "good"),
-        )  # fmt: skip
-        for sign, line, tone in changes:
-            text = f"{sign} {shorten(clean(line.strip()), columns)}"
-            self.print(_MARGIN + self.screen.paint(text, tone))
+        removed, added = [
+            shorten(clean(line.strip()), columns) for line in (before, lines[numbers[0]])
+        ]
+        self.print(_MARGIN + self.screen.paint(f"- {removed}", "bad"))
+        self.print(_MARGIN + self.screen.paint(f"+ {added}", "good"))
         return numbers[0] + 1
 
     # What the scenes run
@@ -306,8 +305,7 @@ class Story:
         """Run a command as a user would, and show it with ``lines`` of its answer, or all."""
         self.typed(" ".join(["holdfast", *map(quote, words)]))
         ended, answer = self._run([sys.executable, "-m", "holdfast", *words])
-        shown = answer.splitlines()
-        for line in shown if ended != code else shown[:lines]:
+        for line in answer.splitlines()[: lines if ended == code else None]:
             self.answered(line)
         self.check(f"holdfast {words[0]} ends with {code}", code, ended, is_shown=False)
         return answer

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         "initiative", "milestone", "gate", "file", "@file", "command", "shell", "agent", "severity",
         "violation", "kind",
     ]  # fmt: skip
-    """What a value names, so that it can be completed; empty for free text."""
+    """The kind of thing that a value names, so that it can be completed; empty for free text."""
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Workflows": {
@@ -134,7 +134,7 @@ class Command:
         self.examples = [item for item in items if isinstance(item, str)]
         self.run = run
         self.has_workspace = workspace
-        """Whether ``run`` takes a keeper of the current workspace before the arguments."""
+        """True if ``run`` takes a keeper of the current workspace before the arguments."""
 
 
 def command(

@@ -1,4 +1,4 @@
-"""What a terminal can show, and the lines and tables that several commands share.
+"""Fit text to a terminal, and make the lines and tables that several commands share.
 
 Stored text reaches the screen through ``answers.text.clean`` alone. Widths are columns of a
 terminal: a Chinese character takes two, a combining accent none.
@@ -36,7 +36,7 @@ _GAP = "  "
 
 
 class Screen:
-    """What a stream can show. ``width`` is ``None`` where lines may have any length."""
+    """A stream and what it can show. ``width`` is ``None`` where lines may have any length."""
 
     __slots__ = ("arrow", "colour", "dot", "encoding", "fancy", "no_mark", "now", "width")
 

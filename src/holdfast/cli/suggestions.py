@@ -21,7 +21,7 @@ _VERSION = "--version"
 _OTHER_PROGRAMS_WORDS = {
     "list": "status", "ls": "status", "version": _VERSION, "-V": _VERSION, "-v": _VERSION,
 }  # fmt: skip
-"""What other programs call a command or an option."""
+"""Other programs' names of a command or an option."""
 _NOT_NAMES = ("", "file", "@file", "command")
 _SAME_EVERYWHERE = ("agent", "shell")
 _NUMBERED = ("task", "unit", "milestone")

@@ -47,7 +47,7 @@ class Terminal:
         self._wake = (-1, -1)
         """A pipe into which every signal writes, so that it ends the wait for a key."""
         self._frame = ""
-        """What is drawn; empty if the window may show something else."""
+        """The text that is drawn; empty if the window may show something else."""
         self._is_to_stop = False
         self._is_ending = False
 

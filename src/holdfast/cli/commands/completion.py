@@ -38,11 +38,11 @@ _SCRIPTS = os.path.join(os.path.dirname(__file__), os.pardir, "completions")
 _MAX_WORKFLOWS = 200
 _MAX_ABOUT_COLUMNS = 60
 _BASH_PLAIN = "@%+=:,./-_"
-"""What bash leaves alone, besides letters and digits."""
+"""Characters that bash leaves alone, besides letters and digits."""
 _BASH_BREAKS = "=:@"
-"""Where bash breaks a word, besides spaces and quotes (its ``COMP_WORDBREAKS``)."""
+"""Characters at which bash breaks a word, besides spaces and quotes: ``COMP_WORDBREAKS``."""
 _IN_DOUBLE_QUOTES = '$`"\\'
-"""Before which a backslash counts inside double quotes."""
+"""Characters before which a backslash counts inside double quotes."""
 
 
 @command(

@@ -41,7 +41,7 @@ _COMMIT_CHARS = 12
 _GAP = "  "
 _NOT_SHOWN_OF_START = ("record", "ttl", "base")
 RECENT_MS = 10_000
-"""How long a change is marked."""
+"""The time for which a change is marked."""
 _MAX_EVENTS, _MAX_SHOWN_EVENTS = 20, 8
 _MIN_FOOT_LINES, _MIN_EVENT_LINES = 6, 10
 """Lines from which on the window has room for the foot, and for events."""
@@ -272,7 +272,7 @@ class Poller:
 
 
 class Frame:
-    """What the terminal should show now."""
+    """Makes the lines that the terminal should show now."""
 
     def __init__(self, poller: Poller, clock_ms: Callable[[], int], every_s: float) -> None:
         self._poller = poller
@@ -299,7 +299,7 @@ class Frame:
 
 
 class RecentChanges:
-    """What changed from one view to the next, and when."""
+    """Remembers what changed from one view to the next, and when."""
 
     def __init__(self) -> None:
         self._known: dict[Key, object] | None = None

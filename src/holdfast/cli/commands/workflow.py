@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper
 
 _OPTIONAL_COLUMNS = ("recipe", "branch", "tasks", "updated")
-"""What a narrow terminal does without, in this order."""
+"""Columns that a narrow terminal does without, in this order."""
 _TITLE_MIN, _BRANCH_MAX = 16, 28
 _COMMIT_CHARS = 12
 _PHASE_FIELDS = ("name", "status", "started_at", "completed_at", "approved", "reason", "steps")
