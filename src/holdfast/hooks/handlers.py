@@ -103,7 +103,7 @@ def handle(event: Fields, root: str) -> Fields | None:
 def _name_worktree(keeper: Keeper) -> None:
     """Name a new linked worktree: a sandboxed agent's commands cannot write git's folder."""
     if keeper.workspace.is_unnamed and keeper.store.ledger.exists():
-        with keeper.store.transaction():
+        with keeper.access.transaction():
             pass
 
 
