@@ -23,7 +23,7 @@ def test_the_reference_is_what_the_table_says():
 @each_command
 def test_every_command_has_its_function(name):
     spec = COMMANDS[name]
-    takes = ["keeper", "args"] if spec.has_workspace else ["args"]
+    takes = ["keeper", "args"] if spec.takes_keeper else ["args"]
     parameters = inspect.signature(spec.run).parameters
     assert [parameter.strip("_") for parameter in parameters] == takes
 

@@ -10,7 +10,7 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean, clean_json
-from holdfast.cli.parser import COMMANDS, Command, own_values
+from holdfast.cli.parser import declare, own_values
 from holdfast.cli.screen import Screen, count_cells, next_lines, note_lines, progress, shorten, wrap
 from holdfast.core import json_text
 
@@ -174,19 +174,19 @@ def make_declarer(
     parameters and of the target, as the subject's method takes them.
     """
 
-    def declare(name: str, about: str, *items: Parameter | str) -> Callable[[Change], Change]:
+    def declare_change(title: str, *items: Parameter | str) -> Callable[[Change], Change]:
         def declare_function(function: Change) -> Change:
             def run(keeper: Keeper, args: Arguments) -> Answer:
                 values = {**own_values(args), **target(args)}
                 receipt, done = function(open_subject(keeper), values)
                 return answer(args, receipt, done)
 
-            COMMANDS[name] = Command(about, items, run)
+            declare(title, items, run)
             return function
 
         return declare_function
 
-    return declare
+    return declare_change
 
 
 on_workflow = make_declarer(lambda keeper: keeper, target_args, answer_change)

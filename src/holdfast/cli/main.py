@@ -99,7 +99,7 @@ def _call(args: Arguments) -> Answer:
 
     command = COMMANDS[name]
     answer: Answer = (
-        command.run(open_keeper(args), args) if command.has_workspace else command.run(args)
+        command.run(open_keeper(args), args) if command.takes_keeper else command.run(args)
     )
     return answer
 

@@ -118,14 +118,14 @@ class Parameter:
 
 
 class Command:
-    """A command: what it does, its parameters and examples of it, and the function that runs it.
+    """A command: what it does, its parameters, examples of it, and the function that runs it.
 
     Only the last argument may take several words.
     """
 
     def __init__(
         self, about: str, items: tuple[Parameter | str, ...], run: Callable[..., Any], *,
-        workspace: bool = True,
+        takes_keeper: bool,
     ) -> None:  # fmt: skip
         self.about = about
         self.parameters = [item for item in items if not isinstance(item, str)]
@@ -133,20 +133,32 @@ class Command:
         self.options = [parameter for parameter in self.parameters if parameter.is_option]
         self.examples = [item for item in items if isinstance(item, str)]
         self.run = run
-        self.has_workspace = workspace
+        self.takes_keeper = takes_keeper
         """True if ``run`` takes a keeper of the current workspace before the arguments."""
 
 
-def command(
-    name: str, about: str, *items: Parameter | str, workspace: bool = True
-) -> Callable[[Function], Function]:
-    """Declare the decorated function as a command with these parameters, then its examples."""
+def declare(
+    title: str, items: tuple[Parameter | str, ...], run: Callable[..., Any], *,
+    takes_keeper: bool = True,
+) -> None:  # fmt: skip
+    """Add a command to the grammar: its parameters, and then examples of it.
 
-    def declare(function: Function) -> Function:
-        COMMANDS[name] = Command(about, items, function, workspace=workspace)
+    ``title`` is its name and what it does, as the help shows them: ``step: start a step``.
+    """
+    name, _, about = title.partition(": ")
+    COMMANDS[name] = Command(about, items, run, takes_keeper=takes_keeper)
+
+
+def command(
+    title: str, *items: Parameter | str, workspace: bool = True
+) -> Callable[[Function], Function]:
+    """Declare the decorated function as a command; without a ``workspace`` it takes no keeper."""
+
+    def declare_function(function: Function) -> Function:
+        declare(title, items, function, takes_keeper=workspace)
         return function
 
-    return declare
+    return declare_function
 
 
 COMMON: tuple[Parameter, ...] = (

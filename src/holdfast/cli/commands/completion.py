@@ -46,8 +46,7 @@ _IN_DOUBLE_QUOTES = '$`"\\'
 
 
 @command(
-    "completion",
-    "print a completion script for a shell",
+    "completion: print a completion script for a shell",
     Parameter("SHELL", "bash, zsh or fish", values="shell"),
     Parameter("[WORD]...", "asked by the script: the command line so far, after --", into="words"),
     "holdfast completion bash",

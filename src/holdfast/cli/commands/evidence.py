@@ -31,8 +31,7 @@ _LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (defaul
 
 
 @command(
-    "gate run",
-    "run a gate's command and record what came of it; exit code 4 if it failed",
+    "gate run: run a gate's command and record what came of it; exit code 4 if it failed",
     _GATE,
     Parameter(
         "[COMMAND]...",
@@ -54,8 +53,7 @@ def gate_run(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @on_workflow(
-    "gate record",
-    "record what you know about a gate; it is shown as a claim",
+    "gate record: record what you know about a gate; it is shown as a claim",
     _GATE,
     Parameter("[KEY=VALUE]...", "a field to keep with it", into="fields"),
     Parameter("--passed", "it passed"),
@@ -72,8 +70,7 @@ def gate_record(keeper: Keeper, values: Fields) -> Changed:
 
 
 @command(
-    "gate list",
-    "list the gates and what each result rests on",
+    "gate list: list the gates and what each result rests on",
     "holdfast gate list",
     "holdfast gate list --json",
 )
@@ -88,8 +85,7 @@ def gate_list(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @on_workflow(
-    "violation add",
-    "record what a review found; CRITICAL and HIGH hold back the handing over",
+    "violation add: record what a review found; CRITICAL and HIGH hold back the handing over",
     Parameter("CODE", "its name, such as V-TEST-03"),
     Parameter("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", values="severity"),
     Parameter("DETAILS", "what is wrong"),
@@ -101,8 +97,7 @@ def violation_add(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_workflow(
-    "violation clear",
-    "say that a violation is mended",
+    "violation clear: say that a violation is mended",
     Parameter("CODE", "its name", values="violation"),
     "holdfast violation clear V-TEST-03",
 )
@@ -111,8 +106,7 @@ def violation_clear(keeper: Keeper, values: Fields) -> Changed:
 
 
 @command(
-    "violation list",
-    "list the violations, and whether they hold anything back",
+    "violation list: list the violations, and whether they hold anything back",
     "holdfast violation list",
 )
 def violation_list(keeper: Keeper, args: Arguments) -> Answer:
@@ -141,8 +135,7 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @command(
-    "tests run",
-    "run the tests and record which failed; exit code 4 when one did",
+    "tests run: run the tests and record which failed; exit code 4 when one did",
     Parameter("COMMAND...", "what to run, after --", into="words"),
     _LIMIT,
     "holdfast tests run -- pytest -q",
@@ -157,8 +150,7 @@ def tests_run(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @on_workflow(
-    "tests record",
-    "record a test run that you made yourself",
+    "tests record: record a test run that you made yourself",
     Parameter("--command TEXT", "what was run", into="ran", required=True),
     Parameter("--failing A,B", "the tests that failed, with commas between"),
     Parameter("--passing A,B", "the tests that passed"),
@@ -173,8 +165,7 @@ def tests_record(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_workflow(
-    "files add",
-    "record a file that was touched",
+    "files add: record a file that was touched",
     Parameter("PATH", "the file", values="file"),
     Parameter(
         "--phase NAME", "the phase that touched it (default: the current one)", values="phase"
@@ -187,8 +178,7 @@ def files_add(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_workflow(
-    "files sync",
-    "record the files that git says were touched since the workflow began",
+    "files sync: record the files that git says were touched since the workflow began",
     "holdfast files sync",
 )
 def files_sync(keeper: Keeper, values: Fields) -> Changed:

@@ -22,8 +22,7 @@ _FOOTER = (
 
 
 @command(
-    "help",
-    "show help for everything or for one command",
+    "help: show help for everything or for one command",
     Parameter("[COMMAND]...", "the command", into="topic", values="command"),
     "holdfast help task done",
     workspace=False,

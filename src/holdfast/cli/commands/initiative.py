@@ -56,8 +56,7 @@ on_initiative = make_declarer(Initiatives, lambda args: {"id": args["id"]}, _ans
 
 
 @on_initiative(
-    "initiative create",
-    "begin an initiative; it is the current one",
+    "initiative create: begin an initiative; it is the current one",
     Parameter("TITLE", "what it is called", into="name"),
     Parameter(
         "--milestone ID: TITLE...",
@@ -73,8 +72,7 @@ def create(initiatives: Initiatives, values: Fields) -> Changed:
 
 
 @on_initiative(
-    "initiative start",
-    "start a milestone, or go back to one that is open",
+    "initiative start: start a milestone, or go back to one that is open",
     _MILESTONE,
     "holdfast initiative start M1",
 )
@@ -83,8 +81,7 @@ def start(initiatives: Initiatives, values: Fields) -> Changed:
 
 
 @on_initiative(
-    "initiative task",
-    "add a task to a milestone, or tick it",
+    "initiative task: add a task to a milestone, or tick it",
     _MILESTONE,
     Parameter("TEXT", "one line"),
     Parameter("--done", "it is done"),
@@ -97,8 +94,7 @@ def task(initiatives: Initiatives, values: Fields) -> Changed:
 
 
 @on_initiative(
-    "initiative complete",
-    "complete a milestone; the next one is current",
+    "initiative complete: complete a milestone; the next one is current",
     _MILESTONE,
     "holdfast initiative complete M1",
 )
@@ -107,8 +103,7 @@ def complete(initiatives: Initiatives, values: Fields) -> Changed:
 
 
 @on_initiative(
-    "initiative block",
-    "say that the initiative cannot go on",
+    "initiative block: say that the initiative cannot go on",
     Parameter("--reason TEXT", "why", required=True),
     "holdfast initiative block --reason 'waits for the contract'",
 )
@@ -116,14 +111,13 @@ def block(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.block(**values), f"blocked: {values['reason']}"
 
 
-@on_initiative("initiative unblock", "say that it goes on", "holdfast initiative unblock")
+@on_initiative("initiative unblock: say that it goes on", "holdfast initiative unblock")
 def unblock(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.unblock(**values), "it goes on"
 
 
 @on_initiative(
-    "initiative finish",
-    "complete the initiative, for good",
+    "initiative finish: complete the initiative, for good",
     Parameter("--force", "although milestones are open"),
     Parameter("--reason TEXT", "why, with --force"),
     "holdfast initiative finish",
@@ -134,15 +128,14 @@ def finish(initiatives: Initiatives, values: Fields) -> Changed:
 
 
 @on_initiative(
-    "initiative archive", "archive an initiative that is completed", "holdfast initiative archive"
+    "initiative archive: archive an initiative that is completed", "holdfast initiative archive"
 )
 def archive(initiatives: Initiatives, values: Fields) -> Changed:
     return initiatives.archive(**values), "initiative archived"
 
 
 @command(
-    "initiative show",
-    "show where it stands: milestones, tasks, files and workflows",
+    "initiative show: show where it stands: milestones, tasks, files and workflows",
     _MAYBE,
     "holdfast initiative show",
     "holdfast initiative show 'Tidy billing' --json",
@@ -153,8 +146,7 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @on_initiative(
-    "initiative use",
-    "make another initiative the current one",
+    "initiative use: make another initiative the current one",
     _NAME,
     "holdfast initiative use tidy-billing",
 )
@@ -163,8 +155,7 @@ def use(initiatives: Initiatives, values: Fields) -> Changed:
 
 
 @on_initiative(
-    "initiative sync",
-    "compare all that tells where it stands, and mend what is stale",
+    "initiative sync: compare all that tells where it stands, and mend what is stale",
     Parameter("--from files", "take what the milestone files say", into="source"),
     "holdfast initiative sync",
     "holdfast initiative sync --from files",
@@ -174,8 +165,7 @@ def sync(initiatives: Initiatives, values: Fields) -> Changed:
 
 
 @on_initiative(
-    "initiative recover",
-    "make a checkpoint from milestone files, where nothing else is left",
+    "initiative recover: make a checkpoint from milestone files, where nothing else is left",
     Parameter("[NAME]", "its folder, where there are several", values="initiative"),
     "holdfast initiative recover",
     "holdfast initiative recover tidy-billing",

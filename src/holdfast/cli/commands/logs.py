@@ -45,8 +45,7 @@ on_log = make_declarer(
 
 
 @command(
-    "remember",
-    "keep a pattern, a preference or an insight for all later sessions",
+    "remember: keep a pattern, a preference or an insight for all later sessions",
     Parameter("TEXT", "one line"),
     Parameter("--kind KIND", "pattern, preference or insight", values="kind"),
     Parameter("--section NAME", "the heading it stands under (default: Learnings)"),
@@ -64,8 +63,7 @@ def remember(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @on_log(
-    "forge add",
-    "add a line to the forge context",
+    "forge add: add a line to the forge context",
     Parameter("KEY", "what it is about"),
     Parameter("TEXT", "what was found out"),
     "holdfast forge add build 'Uses make, not npm'",
@@ -75,8 +73,7 @@ def forge_add(keeper: Keeper, values: Fields) -> Changed:
 
 
 @command(
-    "forge show",
-    "show the forge context",
+    "forge show: show the forge context",
     Parameter("[KEY]", "only lines about this"),
     "holdfast forge show",
     "holdfast forge show build",
@@ -94,8 +91,7 @@ def forge_show(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @command(
-    "interview record",
-    "record how sure a skill was of what it was asked to do",
+    "interview record: record how sure a skill was of what it was asked to do",
     Parameter("--skill NAME", "the skill", required=True),
     Parameter("--confidence N", "from 0 to 1", required=True),
     Parameter(
@@ -127,8 +123,7 @@ def _score(name: str, value: object) -> float:
 
 
 @command(
-    "interview skip",
-    "record that the user did not want to be asked",
+    "interview skip: record that the user did not want to be asked",
     Parameter("SKILL", "the skill"),
     Parameter("--reason TEXT", "what the user said", required=True),
     "holdfast interview skip plan --reason 'just do it'",
@@ -138,7 +133,7 @@ def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
     return _answer(receipt, f"{args['skill']} went without an interview", "skip", "skips")
 
 
-@command("interview show", "show the newest interviews", "holdfast interview show")
+@command("interview show: show the newest interviews", "holdfast interview show")
 def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
     fields: Fields = {**keeper.interviews().show()}
     del fields["extra"]
@@ -167,8 +162,7 @@ def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
 
 
 @on_log(
-    "delegation record",
-    "record what an agent was given, and how it ended",
+    "delegation record: record what an agent was given, and how it ended",
     Parameter("--agent NAME", "the agent", required=True),
     Parameter("--outcome TEXT", "how it ended, in a word of your own", required=True),
     Parameter("--model NAME", "its model"),
@@ -183,8 +177,7 @@ def delegation_record(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_log(
-    "delegation escalate",
-    "record that one agent handed over to another",
+    "delegation escalate: record that one agent handed over to another",
     Parameter("--from NAME", "who gave up", into="from_agent", required=True),
     Parameter("--to NAME", "who took over", into="to_agent", required=True),
     Parameter("--reason TEXT", "why", required=True),
@@ -202,8 +195,7 @@ def delegation_escalate(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_log(
-    "delegation override",
-    "record that a person chose another agent than the one suggested",
+    "delegation override: record that a person chose another agent than the one suggested",
     _SUGGESTED,
     _CHOSEN,
     "holdfast delegation override --suggested tester --chosen reviewer",
@@ -214,8 +206,7 @@ def delegation_override(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_log(
-    "delegation routing",
-    "record that a person chose another workflow than the one suggested",
+    "delegation routing: record that a person chose another workflow than the one suggested",
     _SUGGESTED,
     _CHOSEN,
     Parameter("--intent TEXT", "what the person wanted", required=True),
@@ -227,8 +218,7 @@ def delegation_routing(keeper: Keeper, values: Fields) -> Changed:
 
 
 @command(
-    "delegation list",
-    "how each agent does, who takes over from whom, what people prefer",
+    "delegation list: how each agent does, who takes over from whom, what people prefer",
     Parameter("--agent NAME", "only what this agent had part in"),
     "holdfast delegation list",
     "holdfast delegation list --agent tester",

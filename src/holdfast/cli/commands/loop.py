@@ -53,8 +53,7 @@ on_loop = make_declarer(Loops, _target, answer_change)
 
 
 @command(
-    "loop new",
-    "open a loop with its pages, or go on with the active one of this name",
+    "loop new: open a loop with its pages, or go on with the active one of this name",
     _NEW,
     Parameter("--mode MODE", "development (tasks T1…, the default) or knowledge (phases R1…)"),
     Parameter("--task NAME", "what it is called"),
@@ -76,8 +75,7 @@ def new(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @command(
-    "loop plan",
-    "plan a unit, or say anew what it is about",
+    "loop plan: plan a unit, or say anew what it is about",
     _SLUG,
     Parameter("--unit TEXT", "its id and title, such as 'T1: Add the model'", required=True),
     Parameter("--criteria TEXT", "when it is done, measurably"),
@@ -100,8 +98,7 @@ def plan(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @command(
-    "loop next",
-    "what to do now: the unit, its criteria, what remains, the guardrails",
+    "loop next: what to do now: the unit, its criteria, what remains, the guardrails",
     _SLUG,
     "holdfast loop next",
     "holdfast loop next user-auth --json",
@@ -146,8 +143,7 @@ def _unit_turn(screen: Screen, turn: Fields) -> Iterator[str]:
 
 
 @on_loop(
-    "loop iterate",
-    "record an iteration; with the unit's signal it goes on to be confirmed",
+    "loop iterate: record an iteration; with the unit's signal it goes on to be confirmed",
     _UNIT,
     Parameter("--did TEXT", "what was done", required=True),
     Parameter("--remaining TEXT", "what is left"),
@@ -163,8 +159,7 @@ def iterate(loops: Loops, values: Fields) -> Changed:
 
 
 @on_loop(
-    "loop confirm",
-    "record the pass that confirms a unit",
+    "loop confirm: record the pass that confirms a unit",
     _UNIT,
     Parameter("--clean", "nothing was found"),
     Parameter("--issues TEXT", "what was found; it goes back to work"),
@@ -180,8 +175,7 @@ def confirm(loops: Loops, values: Fields) -> Changed:
 
 
 @command(
-    "loop verify",
-    "record a unit's verification, or run it; only what passes is done",
+    "loop verify: record a unit's verification, or run it; only what passes is done",
     _UNIT,
     Parameter(
         "[COMMAND]...",
@@ -225,8 +219,7 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @on_loop(
-    "loop block",
-    "say that a unit cannot go on; the next one is free",
+    "loop block: say that a unit cannot go on; the next one is free",
     _UNIT,
     Parameter("--reason TEXT", "why", required=True),
     "holdfast loop block T3 --reason 'waits for access'",
@@ -235,15 +228,14 @@ def block(loops: Loops, values: Fields) -> Changed:
     return loops.block(**values), f"{values['unit']} blocked"
 
 
-@on_loop("loop unblock", "let a blocked unit go on", _UNIT, "holdfast loop unblock T3")
+@on_loop("loop unblock: let a blocked unit go on", _UNIT, "holdfast loop unblock T3")
 def unblock(loops: Loops, values: Fields) -> Changed:
     receipt = loops.unblock(**values)
     return receipt, f"{values['unit']} goes on{_status(receipt, values['unit'])}"
 
 
 @on_loop(
-    "loop extend",
-    "allow a unit more iterations",
+    "loop extend: allow a unit more iterations",
     _UNIT,
     Parameter("--max N", "how many altogether", kind="count", required=True),
     "holdfast loop extend T1 --max 10",
@@ -253,8 +245,7 @@ def extend(loops: Loops, values: Fields) -> Changed:
 
 
 @on_loop(
-    "loop guardrail add",
-    "add a lesson that every later iteration is told",
+    "loop guardrail add: add a lesson that every later iteration is told",
     Parameter("--when TEXT", "when it applies", required=True),
     Parameter("--problem TEXT", "what went wrong", required=True),
     Parameter("--solution TEXT", "how to avoid it", required=True),
@@ -267,8 +258,7 @@ def guardrail(loops: Loops, values: Fields) -> Changed:
 
 
 @on_loop(
-    "loop phase",
-    "move the loop's own phase by hand; it follows its units by itself",
+    "loop phase: move the loop's own phase by hand; it follows its units by itself",
     Parameter("NAME", "discover, plan, execute, verify or deliver", values="phase"),
     "holdfast loop phase verify",
 )
@@ -278,8 +268,7 @@ def phase(loops: Loops, values: Fields) -> Changed:
 
 
 @command(
-    "loop status",
-    "show one loop with its units, or list the active ones",
+    "loop status: show one loop with its units, or list the active ones",
     _SLUG,
     "holdfast loop status",
     "holdfast loop status user-auth",
@@ -338,8 +327,7 @@ def _unit_line(screen: Screen, task: Task) -> str:
 
 
 @command(
-    "loop archive",
-    "move a loop's folder into the archive, finished or not",
+    "loop archive: move a loop's folder into the archive, finished or not",
     _SLUG,
     "holdfast loop archive user-auth",
 )
@@ -349,8 +337,7 @@ def archive(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @command(
-    "loop rebuild",
-    "make a loop's state anew from its log, its pages and git",
+    "loop rebuild: make a loop's state anew from its log, its pages and git",
     _SLUG,
     "holdfast loop rebuild user-auth",
 )
@@ -360,8 +347,7 @@ def rebuild(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @command(
-    "loop run",
-    "drive a loop without a person: a worker for each turn, until done or stuck",
+    "loop run: drive a loop without a person: a worker for each turn, until done or stuck",
     Parameter("SLUG", "the loop's name", kind="id", values="loop"),
     Parameter(
         "COMMAND...", "the worker, after --; it gets the prompt on standard input", into="words"

@@ -33,8 +33,7 @@ _MEMORY_FILE = Parameter(
 
 
 @command(
-    "mcp",
-    "serve the workflows to an agent over MCP, on standard input and output",
+    "mcp: serve the workflows to an agent over MCP, on standard input and output",
     "holdfast mcp",
     workspace=False,
 )
@@ -51,8 +50,7 @@ def workflows(args: Arguments) -> Answer:
 
 
 @command(
-    "mcp memory",
-    "serve a memory graph over MCP, in place of the reference Memory server",
+    "mcp memory: serve a memory graph over MCP, in place of the reference Memory server",
     _MEMORY_FILE,
     "holdfast mcp memory",
     "holdfast mcp memory --file notes/memory.jsonl",
@@ -75,8 +73,7 @@ def _check_client(args: Arguments) -> None:
 
 
 @command(
-    "memory search",
-    "find entities of a memory graph by their words, the likeliest first",
+    "memory search: find entities of a memory graph by their words, the likeliest first",
     Parameter("QUERY", "words; all of them are in what is found"),
     _MEMORY_FILE,
     Parameter("--limit N", "only the first N", kind="count"),
@@ -110,8 +107,7 @@ def _search_lines(screen: Screen, fields: Fields) -> Iterator[str]:
 
 
 @command(
-    "memory export",
-    "write a memory graph as JSONL, as the reference Memory server reads it",
+    "memory export: write a memory graph as JSONL, as the reference Memory server reads it",
     Parameter("[PATH]", "where to (default: the file it came from)", values="file"),
     _MEMORY_FILE,
     "holdfast memory export",

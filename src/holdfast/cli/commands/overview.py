@@ -183,8 +183,7 @@ def _command_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
 
 
 @command(
-    "context",
-    "show all that is going on here, and which layers know of it",
+    "context: show all that is going on here, and which layers know of it",
     "holdfast context",
     "holdfast context --json",
 )

@@ -23,22 +23,19 @@ _REASON = Parameter("--reason TEXT", "why")
 _FORCE = (Parameter("--force", "although a grave violation stands in the way"), _REASON)
 
 
-@on_workflow(
-    "advance", "complete the current phase and start the next", *_FORCE, "holdfast advance"
-)
+@on_workflow("advance: complete the current phase and start the next", *_FORCE, "holdfast advance")
 def advance(keeper: Keeper, values: Fields) -> Changed:
     receipt = keeper.advance(**values)
     return receipt, "advanced" if receipt.state["phase"] else "no phase is left"
 
 
-@on_workflow("phase start", "start a phase", *_PHASE, *_FORCE, "holdfast phase start review")
+@on_workflow("phase start: start a phase", *_PHASE, *_FORCE, "holdfast phase start review")
 def phase_start(keeper: Keeper, values: Fields) -> Changed:
     return keeper.start_phase(**values), f"phase {values['name']} started"
 
 
 @on_workflow(
-    "phase complete",
-    "complete a phase; on the current one the same as advance",
+    "phase complete: complete a phase; on the current one the same as advance",
     *_PHASE,
     *_FORCE,
     "holdfast phase complete review findings=3",
@@ -48,8 +45,7 @@ def phase_complete(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_workflow(
-    "phase block",
-    "say that a phase cannot go on",
+    "phase block: say that a phase cannot go on",
     *_PHASE,
     _REASON,
     "holdfast phase block deploy --reason 'waiting for access'",
@@ -62,14 +58,13 @@ def phase_block(keeper: Keeper, values: Fields) -> Changed:
     return keeper.block_phase(**values), f"phase {values['name']} blocked"
 
 
-@on_workflow("phase unblock", "let a blocked phase go on", *_PHASE, "holdfast phase unblock deploy")
+@on_workflow("phase unblock: let a blocked phase go on", *_PHASE, "holdfast phase unblock deploy")
 def phase_unblock(keeper: Keeper, values: Fields) -> Changed:
     return keeper.unblock_phase(**values), f"phase {values['name']} unblocked"
 
 
 @on_workflow(
-    "phase approve",
-    "record a person's approval of a phase",
+    "phase approve: record a person's approval of a phase",
     *_PHASE,
     "holdfast phase approve plan approver=Ada",
 )
@@ -78,8 +73,7 @@ def phase_approve(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_workflow(
-    "step",
-    "start a step of the current phase",
+    "step: start a step of the current phase",
     Parameter("NAME", "the step", values="step"),
     "holdfast step refactor",
 )
@@ -88,8 +82,7 @@ def step(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_workflow(
-    "task add",
-    "add a task",
+    "task add: add a task",
     Parameter("TEXT", "what is to be done"),
     "holdfast task add 'Handle an empty file'",
 )
@@ -99,14 +92,13 @@ def task_add(keeper: Keeper, values: Fields) -> Changed:
     return receipt, f"task {numbers[-1]} added: {text}" if numbers else f"task added: {text}"
 
 
-@on_workflow("task start", "start a task", _TASK, "holdfast task start 2")
+@on_workflow("task start: start a task", _TASK, "holdfast task start 2")
 def task_start(keeper: Keeper, values: Fields) -> Changed:
     return _task_became("started", keeper.start_task(**values), values)
 
 
 @on_workflow(
-    "task phase",
-    "enter a phase of a task; the earlier ones are completed",
+    "task phase: enter a phase of a task; the earlier ones are completed",
     _TASK,
     Parameter("PHASE", "red, green or refactor, as the recipe has them", values="task phase"),
     "holdfast task phase 2 green",
@@ -116,8 +108,7 @@ def task_phase(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_workflow(
-    "task done",
-    "finish a task",
+    "task done: finish a task",
     _TASK,
     Parameter("--commit SHA", "the commit that did it: an id, HEAD, a branch"),
     "holdfast task done 2 --commit 4f5e6d7",
@@ -127,8 +118,7 @@ def task_done(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_workflow(
-    "task block",
-    "say that a task cannot go on",
+    "task block: say that a task cannot go on",
     _TASK,
     Parameter("--reason TEXT", "why", required=True),
     "holdfast task block 2 --reason 'needs a decision on the format'",
@@ -144,8 +134,7 @@ def _task_became(what: str, receipt: Receipt, values: Fields) -> Changed:
 
 
 @on_workflow(
-    "remind",
-    "leave a reminder for every resuming session",
+    "remind: leave a reminder for every resuming session",
     Parameter("TEXT", "what to remember"),
     "holdfast remind 'Run the slow tests before the review'",
 )
@@ -154,8 +143,7 @@ def remind(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_workflow(
-    "read",
-    "add a file to what every resuming session must read first",
+    "read: add a file to what every resuming session must read first",
     Parameter("@PATH", "the file, from the worktree's root", values="@file"),
     "holdfast read @docs/plan.md",
 )
@@ -164,8 +152,7 @@ def read(keeper: Keeper, values: Fields) -> Changed:
 
 
 @on_workflow(
-    "set",
-    "set fields of the workflow's context",
+    "set: set fields of the workflow's context",
     Parameter(
         "KEY=VALUE...",
         "a field; a value that is JSON is kept as such, anything else as text",

@@ -33,8 +33,7 @@ _INNER_PHASES = {
 
 
 @command(
-    "resume",
-    "take a workflow up in this session and print its briefing",
+    "resume: take a workflow up in this session and print its briefing",
     WORKFLOW,
     "holdfast resume",
     "holdfast resume dev-1f2e3d4c",

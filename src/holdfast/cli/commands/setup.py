@@ -32,8 +32,7 @@ _DIFF_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
 
 
 @command(
-    "init",
-    "put the hooks into a client's settings, the team's unless told otherwise",
+    "init: put the hooks into a client's settings, the team's unless told otherwise",
     *_SCOPE,
     Parameter("--enforce", "also the hooks that hold an agent back: before edits, at its end"),
     _DRY_RUN,
@@ -50,8 +49,7 @@ def init(args: Arguments) -> Answer:
 
 
 @command(
-    "uninstall",
-    "take the hooks out again: untouched files are restored byte for byte",
+    "uninstall: take the hooks out again: untouched files are restored byte for byte",
     *_SCOPE,
     _DRY_RUN,
     "holdfast uninstall --dry-run",
@@ -118,8 +116,7 @@ def _scope(args: Arguments) -> str | None:
 
 
 @command(
-    "hook",
-    "answer an event of an agent's client, read from standard input",
+    "hook: answer an event of an agent's client, read from standard input",
     Parameter("--explain EVENT", "tell what would be done here, such as SessionStart"),
     "holdfast hook --explain SessionStart",
     workspace=False,
@@ -164,8 +161,7 @@ def _explain(event: str, session: str | None) -> Answer:
 
 
 @command(
-    "doctor",
-    "see whether all works here; each trouble with the command that mends it",
+    "doctor: see whether all works here; each trouble with the command that mends it",
     "holdfast doctor",
 )
 def doctor(keeper: Keeper, _args: Arguments) -> Answer:

@@ -32,8 +32,7 @@ _LAYER_WORDS = {"delivered": "brought up to date", "current": "up to date"}
 
 
 @command(
-    "trust",
-    "read and approve the commands that this repository wants to run",
+    "trust: read and approve the commands that this repository wants to run",
     Parameter("--list", "only list them, and which are approved"),
     Parameter("--revoke", "forget every approval for this workspace"),
     "holdfast trust",
@@ -84,8 +83,7 @@ def _ask(request: Wish) -> bool:
 
 
 @command(
-    "clean",
-    "let expired workflows and old ended records go; resume ID brings each back",
+    "clean: let expired workflows and old ended records go; resume ID brings each back",
     Parameter("--dry-run", "only say what would go"),
     "holdfast clean --dry-run",
     "holdfast clean",
@@ -107,8 +105,7 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @command(
-    "sync",
-    "bring MEMORY.md and the memory graph up to date, and say what was delivered",
+    "sync: bring MEMORY.md and the memory graph up to date, and say what was delivered",
     Parameter("--everything", "as if nothing had been delivered yet: for one that was emptied"),
     "holdfast sync",
     "holdfast sync --everything --json",
@@ -143,8 +140,7 @@ def _delivery(row: Fields) -> str:
 
 
 @command(
-    "verify",
-    "check the ledger, and every view against it; changes nothing",
+    "verify: check the ledger, and every view against it; changes nothing",
     Parameter("--everything", "check all events of a long ledger, not only the newest 50,000"),
     "holdfast verify",
     "holdfast verify --everything",
@@ -153,7 +149,7 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     return _report_answer(keeper.verify(everything=args["everything"]), "holdfast repair")
 
 
-@command("repair", "put what is damaged aside and rebuild it; deletes nothing", "holdfast repair")
+@command("repair: put what is damaged aside and rebuild it; deletes nothing", "holdfast repair")
 def repair(keeper: Keeper, _args: Arguments) -> Answer:
     return _report_answer(keeper.repair(), "holdfast verify")
 
@@ -176,8 +172,7 @@ def _report_answer(report: Report, following: str) -> Answer:
 
 
 @command(
-    "export",
-    "print all events, or those of one workflow, as lines of JSON: a backup",
+    "export: print all events, or those of one workflow, as lines of JSON: a backup",
     Parameter("[ID]", "the workflow (default: all)", into="workflow", kind="id", values="workflow"),
     "holdfast export > backup.jsonl",
     "holdfast export dev-1f2e3d4c",
@@ -201,8 +196,7 @@ class RawLines(Answer):
 
 
 @command(
-    "import",
-    "take in what export printed; what another machine ran counts as a claim",
+    "import: take in what export printed; what another machine ran counts as a claim",
     Parameter("FILE", "an export; - reads it from standard input", into="path", values="file"),
     "holdfast import backup.jsonl",
     "holdfast import -",
@@ -219,8 +213,7 @@ def import_file(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @command(
-    "demo",
-    "watch a workflow survive a kill, an edit and a lost context",
+    "demo: watch a workflow survive a kill, an edit and a lost context",
     "holdfast demo",
     workspace=False,
 )

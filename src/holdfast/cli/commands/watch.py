@@ -51,8 +51,7 @@ _OWN_FILES = ("lock", "-wal", "-shm", "-journal")
 
 
 @command(
-    "log",
-    "list events, oldest first; without an ID those of the whole workspace",
+    "log: list events, oldest first; without an ID those of the whole workspace",
     WORKFLOW,
     Parameter("--limit N", "only the newest N", kind="count"),
     Parameter("--follow", "go on with new events until Ctrl-C (JSON: one event a line)"),
@@ -159,8 +158,7 @@ def _summary(name: str, value: Json) -> Fields:
 
 
 @command(
-    "watch",
-    "see workflows, tasks, gates and layers move, until q or Ctrl-C; only reads",
+    "watch: see workflows, tasks, gates and layers move, until q or Ctrl-C; only reads",
     WORKFLOW,
     Parameter("--every SECONDS", "how often to look (default 1)", kind="count"),
     Parameter("--once", "show it once and end, as without a terminal"),

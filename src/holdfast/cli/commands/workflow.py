@@ -6,13 +6,7 @@ from holdfast.answers import json
 from holdfast.answers.text import clean
 from holdfast.cli.answer import Answer, answer_change, names_workflow, on_workflow, target_args
 from holdfast.cli.parser import WORKFLOW, Parameter, command, own_values
-from holdfast.cli.screen import (
-    count_cells,
-    fit_columns,
-    format_pairs,
-    list_lines,
-    table_lines,
-)
+from holdfast.cli.screen import count_cells, fit_columns, format_pairs, list_lines, table_lines
 from holdfast.core.workflow.lifecycle import feature_position, listed, other_context, pending
 from holdfast.core.workflow.state import is_active, is_passed
 
@@ -47,8 +41,7 @@ _FAILED = ("failed", "blocked", "rejected", "error")
 
 
 @command(
-    "start",
-    "open a workflow, or resume the active one with this subject",
+    "start: open a workflow, or resume the active one with this subject",
     Parameter("RECIPE", "what to open it from, one of `holdfast recipes`", values="recipe"),
     Parameter(
         "[SUBJECT]",
@@ -97,8 +90,7 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @command(
-    "recipes",
-    "list the recipes there are, the shipped ones and this workspace's own",
+    "recipes: list the recipes there are, the shipped ones and this workspace's own",
     "holdfast recipes",
     "holdfast recipes --json",
 )
@@ -125,8 +117,7 @@ def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
 
 
 @command(
-    "recipes show",
-    "show one recipe: phases, gates, task phases, context",
+    "recipes show: show one recipe: phases, gates, task phases, context",
     Parameter("NAME", "the recipe", values="recipe"),
     "holdfast recipes show dev",
 )
@@ -166,8 +157,7 @@ def recipe_lines(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
 
 
 @command(
-    "status",
-    "list the active workflows of this workspace",
+    "status: list the active workflows of this workspace",
     Parameter("--all", "all of them, not only the 200 with the newest activity"),
     "holdfast status",
     "holdfast status --all --json",
@@ -224,8 +214,7 @@ def _status_row(screen: Screen, row: Fields) -> dict[str, str]:
 
 
 @command(
-    "show",
-    "show one workflow: phases, tasks, gates, reading, reminders",
+    "show: show one workflow: phases, tasks, gates, reading, reminders",
     WORKFLOW,
     "holdfast show",
     "holdfast show dev-1f2e3d4c --json",
@@ -368,8 +357,7 @@ def seconds(duration_ms: object) -> str:
 
 
 @command(
-    "complete",
-    "finish the workflow; refused while tasks, phases or gates are pending",
+    "complete: finish the workflow; refused while tasks, phases or gates are pending",
     Parameter("--outcome TEXT", "what came of it"),
     Parameter("--force", "although something is pending; what was skipped is recorded"),
     Parameter("--reason TEXT", "why it was forced"),
@@ -394,8 +382,7 @@ def complete(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @on_workflow(
-    "abandon",
-    "give the workflow up; `holdfast resume ID` brings it back",
+    "abandon: give the workflow up; `holdfast resume ID` brings it back",
     Parameter("--reason TEXT", "why"),
     "holdfast abandon --reason 'no longer needed'",
 )
