@@ -67,8 +67,8 @@ def test_every_option_of_a_command_is_offered(name):
 def test_every_argument_names_something_or_is_free(name):
     """A new argument says what its values are (``values`` in the table), or is listed in FREE."""
     for positional in COMMANDS[name].arguments:
-        assert positional.values or positional.name in FREE
-    kinds = {parameter.values for parameter in (*COMMON, *COMMANDS[name].parameters)}
+        assert positional.names or positional.name in FREE
+    kinds = {parameter.names for parameter in (*COMMON, *COMMANDS[name].parameters)}
     assert kinds <= {"", *completion._FINDERS}
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Kind = Literal["flag", "text", "id", "count", "task", "pair"]
     """An ``id`` is not empty, a ``count`` is a whole number from 1, a ``task`` is a number where it
     looks like one, a ``pair`` is ``key=value``."""
-    Values = Literal[
+    Named = Literal[
         "", "workflow", "recipe", "phase", "step", "task", "task phase", "loop", "unit",
         "initiative", "milestone", "gate", "file", "@file", "command", "shell", "agent", "severity",
         "violation", "kind",
@@ -78,8 +78,8 @@ class Parameter:
     """
 
     __slots__ = (
-        "about", "into", "is_many", "is_option", "is_required", "kind", "name", "short",
-        "value", "values",
+        "about", "into", "is_many", "is_option", "is_required", "kind", "name", "names",
+        "short", "value",
     )  # fmt: skip
 
     def __init__(
@@ -89,7 +89,7 @@ class Parameter:
         *,
         into: str = "",
         kind: Kind | None = None,
-        values: Values = "",
+        names: Named = "",
         required: bool = False,
         short: str = "",
     ) -> None:
@@ -106,7 +106,7 @@ class Parameter:
             is_flag = self.is_option and not self.value
             kind = "flag" if is_flag else "pair" if "=" in spelling else "text"
         self.kind: Kind = kind
-        self.values = values
+        self.names = names
 
     def empty_value(self) -> Json:
         """Return the value if the line has none."""
@@ -168,7 +168,7 @@ COMMON: tuple[Parameter, ...] = (
         "the workflow that is meant (default: this session's, else this branch's)",
         short="-w",
         kind="id",
-        values="workflow",
+        names="workflow",
     ),
     Parameter(
         "--id ID", "names this request: a retry with the same one is applied once", kind="id"
@@ -180,7 +180,7 @@ COMMON: tuple[Parameter, ...] = (
 )
 """The options that every command has."""
 WORKFLOW = Parameter(
-    "[ID]", "the workflow, the same as -w ID", into="workflow", kind="id", values="workflow"
+    "[ID]", "the workflow, the same as -w ID", into="workflow", kind="id", names="workflow"
 )
 
 

@@ -146,13 +146,13 @@ def correct(words: list[str], *, only_fixed: bool) -> tuple[str, str] | None:
     except Usage:
         return None
     for position, name, parameter in _names_in(reader):
-        if only_fixed and parameter.values not in _SAME_EVERYWHERE:
+        if only_fixed and parameter.names not in _SAME_EVERYWHERE:
             continue
-        known = [value for value, _ in completion.values(parameter, reader, name)]
+        known = [value for value, _ in completion.find_values(parameter, reader, name)]
         meant = None if name in known else nearest(name, known)
         if meant is None:
             continue
-        is_numbered = parameter.values in _NUMBERED
+        is_numbered = parameter.names in _NUMBERED
         if is_numbered and name.translate(_WITHOUT_DIGITS) == meant.translate(_WITHOUT_DIGITS):
             continue  # another task's number is no slip of the keyboard
         word = words[position - 1]
@@ -166,11 +166,11 @@ def _names_in(reader: Reader) -> Iterator[tuple[int, str, Parameter]]:
     """Yield every word that names something, with its position."""
     arguments = reader.command.arguments if reader.command else []
     for argument, (position, word) in zip(arguments, reader.positionals, strict=False):
-        if argument.values not in _NOT_NAMES:
+        if argument.names not in _NOT_NAMES:
             yield position, word, argument
     for name, option in reader.options.items():
         value = reader.values.get(option.into)
-        if name == option.short or option.values in _NOT_NAMES or not isinstance(value, str):
+        if name == option.short or option.names in _NOT_NAMES or not isinstance(value, str):
             continue
         for position, word in enumerate(reader.words, 1):
             is_value = word in (f"{option.name}={value}", value)

@@ -47,7 +47,7 @@ _IN_DOUBLE_QUOTES = '$`"\\'
 
 @command(
     "completion: print a completion script for a shell",
-    Parameter("SHELL", "bash, zsh or fish", values="shell"),
+    Parameter("SHELL", "bash, zsh or fish", names="shell"),
     Parameter("[WORD]...", "asked by the script: the command line so far, after --", into="words"),
     "holdfast completion bash",
     "holdfast completion zsh -- task ''",
@@ -156,7 +156,7 @@ def candidates(words: list[str]) -> Candidates:
     if awaiting is None and name.startswith("-") and not has_ended:
         option = reader.options.get(name)
         if equals and option is not None:
-            return [(f"{name}={v}", about) for v, about in values(option, reader, value)]
+            return [(f"{name}={v}", about) for v, about in find_values(option, reader, value)]
         return _options(reader)
     names: Candidates = []
     if awaiting is None:
@@ -166,7 +166,7 @@ def candidates(words: list[str]) -> Candidates:
         if arguments and arguments[-1].is_many:
             index = min(index, len(arguments) - 1)
         awaiting = arguments[index] if index < len(arguments) else None
-    known = [] if awaiting is None else values(awaiting, reader, current)
+    known = [] if awaiting is None else find_values(awaiting, reader, current)
     # A name that begins with a dash would be read as an option.
     return [*names, *[pair for pair in known if has_ended or not pair[0].startswith("-")]]
 
@@ -209,9 +209,9 @@ def _options(reader: Reader) -> Candidates:
     ]
 
 
-def values(parameter: Parameter, reader: Reader, current: str) -> Candidates:
+def find_values(parameter: Parameter, reader: Reader, current: str) -> Candidates:
     """Return the values that a parameter can have here."""
-    find = _FINDERS.get(parameter.values)
+    find = _FINDERS.get(parameter.names)
     try:
         return find(reader, current) if find is not None else []
     except (HoldfastError, OSError):

@@ -26,7 +26,7 @@ GROUPS["files"] = "record the files that were touched"
 GROUPS["violation"] = "record what a review found, clear it, or list what is there"
 
 _MAX_TESTS, _MAX_OUTPUT_LINES = 20, 20
-_GATE = Parameter("NAME", "the gate", into="gate", values="gate")
+_GATE = Parameter("NAME", "the gate", into="gate", names="gate")
 _LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (default 10m)")
 
 
@@ -87,7 +87,7 @@ def gate_list(keeper: Keeper, args: Arguments) -> Answer:
 @on_workflow(
     "violation add: record what a review found; CRITICAL and HIGH hold back the handing over",
     Parameter("CODE", "its name, such as V-TEST-03"),
-    Parameter("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", values="severity"),
+    Parameter("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", names="severity"),
     Parameter("DETAILS", "what is wrong"),
     "holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",
 )
@@ -98,7 +98,7 @@ def violation_add(keeper: Keeper, values: Fields) -> Changed:
 
 @on_workflow(
     "violation clear: say that a violation is mended",
-    Parameter("CODE", "its name", values="violation"),
+    Parameter("CODE", "its name", names="violation"),
     "holdfast violation clear V-TEST-03",
 )
 def violation_clear(keeper: Keeper, values: Fields) -> Changed:
@@ -166,9 +166,9 @@ def tests_record(keeper: Keeper, values: Fields) -> Changed:
 
 @on_workflow(
     "files add: record a file that was touched",
-    Parameter("PATH", "the file", values="file"),
+    Parameter("PATH", "the file", names="file"),
     Parameter(
-        "--phase NAME", "the phase that touched it (default: the current one)", values="phase"
+        "--phase NAME", "the phase that touched it (default: the current one)", names="phase"
     ),
     Parameter("--lines N", "how many lines were added", kind="count"),
     "holdfast files add src/login.py --phase green --lines 12",

@@ -23,7 +23,7 @@ _FOOTER = (
 
 @command(
     "help: show help for everything or for one command",
-    Parameter("[COMMAND]...", "the command", into="topic", values="command"),
+    Parameter("[COMMAND]...", "the command", into="topic", names="command"),
     "holdfast help task done",
     workspace=False,
 )

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 GROUPS["initiative"] = "goals that last for months, milestone by milestone"
 
-_MILESTONE = Parameter("MILESTONE", "its id, such as M1", values="milestone")
-_NAME = Parameter("NAME", "its name, or that of its folder", values="initiative")
-_MAYBE = Parameter("[NAME]", "another than the current one", values="initiative")
+_MILESTONE = Parameter("MILESTONE", "its id, such as M1", names="milestone")
+_NAME = Parameter("NAME", "its name, or that of its folder", names="initiative")
+_MAYBE = Parameter("[NAME]", "another than the current one", names="initiative")
 
 _TITLE_MAX, _TITLE_MIN = 60, 12
 _BAR, _SHORT_BAR, _NARROW = 20, 10, 80
@@ -166,7 +166,7 @@ def sync(initiatives: Initiatives, values: Fields) -> Changed:
 
 @on_initiative(
     "initiative recover: make a checkpoint from milestone files, where nothing else is left",
-    Parameter("[NAME]", "its folder, where there are several", values="initiative"),
+    Parameter("[NAME]", "its folder, where there are several", names="initiative"),
     "holdfast initiative recover",
     "holdfast initiative recover tidy-billing",
 )

@@ -47,7 +47,7 @@ on_log = make_declarer(
 @command(
     "remember: keep a pattern, a preference or an insight for all later sessions",
     Parameter("TEXT", "one line"),
-    Parameter("--kind KIND", "pattern, preference or insight", values="kind"),
+    Parameter("--kind KIND", "pattern, preference or insight", names="kind"),
     Parameter("--section NAME", "the heading it stands under (default: Learnings)"),
     "holdfast remember 'Ada wants short commits' --kind preference",
 )

@@ -27,12 +27,12 @@ GROUPS["loop"] = "units of work in bounded iterations, confirmed and verified"
 GROUPS["loop guardrail"] = "lessons that every iteration is told"
 
 _SLUG = Parameter(
-    "[SLUG]", "the loop's name (default: the one that is active)", kind="id", values="loop"
+    "[SLUG]", "the loop's name (default: the one that is active)", kind="id", names="loop"
 )
 _NEW = Parameter(
-    "SLUG", "the loop's name: lower case letters, digits and -", kind="id", values="loop"
+    "SLUG", "the loop's name: lower case letters, digits and -", kind="id", names="loop"
 )
-_UNIT = Parameter("UNIT", "the unit: T1, or R1 in knowledge mode", values="unit")
+_UNIT = Parameter("UNIT", "the unit: T1, or R1 in knowledge mode", names="unit")
 _LIMIT = Parameter("--timeout TIME", "how long one run may take: 90s, 10m, 2h (default 30m)")
 
 _MARKS = {"confirming": "in_progress", "verifying": "in_progress", "timeout": "blocked"}
@@ -82,7 +82,7 @@ def new(keeper: Keeper, args: Arguments) -> Answer:
     Parameter("--files A,B", "the files it touches"),
     Parameter("--output PATH", "what it makes (knowledge mode)"),
     Parameter("--max N", "how many iterations it may take (default 5)", kind="count"),
-    Parameter("--depends UNIT...", "a unit that has to be done before, or none", values="unit"),
+    Parameter("--depends UNIT...", "a unit that has to be done before, or none", names="unit"),
     Parameter("--model NAME", "the model that should do it"),
     Parameter("--verify COMMAND", "what verifies it; runs once a person approved it"),
     "holdfast loop plan user-auth --unit 'T2: Log in' --depends T1 --max 8",
@@ -259,7 +259,7 @@ def guardrail(loops: Loops, values: Fields) -> Changed:
 
 @on_loop(
     "loop phase: move the loop's own phase by hand; it follows its units by itself",
-    Parameter("NAME", "discover, plan, execute, verify or deliver", values="phase"),
+    Parameter("NAME", "discover, plan, execute, verify or deliver", names="phase"),
     "holdfast loop phase verify",
 )
 def phase(loops: Loops, values: Fields) -> Changed:
@@ -348,7 +348,7 @@ def rebuild(keeper: Keeper, args: Arguments) -> Answer:
 
 @command(
     "loop run: drive a loop without a person: a worker for each turn, until done or stuck",
-    Parameter("SLUG", "the loop's name", kind="id", values="loop"),
+    Parameter("SLUG", "the loop's name", kind="id", names="loop"),
     Parameter(
         "COMMAND...", "the worker, after --; it gets the prompt on standard input", into="words"
     ),

@@ -28,7 +28,7 @@ _MEMORY_FILE = Parameter(
     "--file PATH",
     "the memory's JSONL file (default: MEMORY_FILE_PATH, else the person's own)",
     into="memory_file",
-    values="file",
+    names="file",
 )
 
 
@@ -108,7 +108,7 @@ def _search_lines(screen: Screen, fields: Fields) -> Iterator[str]:
 
 @command(
     "memory export: write a memory graph as JSONL, as the reference Memory server reads it",
-    Parameter("[PATH]", "where to (default: the file it came from)", values="file"),
+    Parameter("[PATH]", "where to (default: the file it came from)", names="file"),
     _MEMORY_FILE,
     "holdfast memory export",
     "holdfast memory export /tmp/memory.jsonl",

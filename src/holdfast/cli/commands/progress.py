@@ -15,10 +15,10 @@ GROUPS["phase"] = "start, complete, block, unblock or approve a phase"
 GROUPS["task"] = "add, start, finish or block a task"
 
 _PHASE = (
-    Parameter("NAME", "the phase", values="phase"),
+    Parameter("NAME", "the phase", names="phase"),
     Parameter("[KEY=VALUE]...", "a field to keep with the phase", into="fields"),
 )
-_TASK = Parameter("N", "the task's id", into="task", kind="task", values="task")
+_TASK = Parameter("N", "the task's id", into="task", kind="task", names="task")
 _REASON = Parameter("--reason TEXT", "why")
 _FORCE = (Parameter("--force", "although a grave violation stands in the way"), _REASON)
 
@@ -74,7 +74,7 @@ def phase_approve(keeper: Keeper, values: Fields) -> Changed:
 
 @on_workflow(
     "step: start a step of the current phase",
-    Parameter("NAME", "the step", values="step"),
+    Parameter("NAME", "the step", names="step"),
     "holdfast step refactor",
 )
 def step(keeper: Keeper, values: Fields) -> Changed:
@@ -100,7 +100,7 @@ def task_start(keeper: Keeper, values: Fields) -> Changed:
 @on_workflow(
     "task phase: enter a phase of a task; the earlier ones are completed",
     _TASK,
-    Parameter("PHASE", "red, green or refactor, as the recipe has them", values="task phase"),
+    Parameter("PHASE", "red, green or refactor, as the recipe has them", names="task phase"),
     "holdfast task phase 2 green",
 )
 def task_phase(keeper: Keeper, values: Fields) -> Changed:
@@ -144,7 +144,7 @@ def remind(keeper: Keeper, values: Fields) -> Changed:
 
 @on_workflow(
     "read: add a file to what every resuming session must read first",
-    Parameter("@PATH", "the file, from the worktree's root", values="@file"),
+    Parameter("@PATH", "the file, from the worktree's root", names="@file"),
     "holdfast read @docs/plan.md",
 )
 def read(keeper: Keeper, values: Fields) -> Changed:

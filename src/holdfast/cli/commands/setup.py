@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper
 
 _SCOPE = (
-    Parameter("--agent NAME", "the client: claude, codex or gemini", values="agent"),
+    Parameter("--agent NAME", "the client: claude, codex or gemini", names="agent"),
     Parameter("--local", "your own settings in this project (.claude/settings.local.json)"),
     Parameter("--user", "your own settings everywhere (~/.claude/settings.json and its like)"),
 )

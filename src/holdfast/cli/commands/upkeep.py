@@ -173,7 +173,7 @@ def _report_answer(report: Report, following: str) -> Answer:
 
 @command(
     "export: print all events, or those of one workflow, as lines of JSON: a backup",
-    Parameter("[ID]", "the workflow (default: all)", into="workflow", kind="id", values="workflow"),
+    Parameter("[ID]", "the workflow (default: all)", into="workflow", kind="id", names="workflow"),
     "holdfast export > backup.jsonl",
     "holdfast export dev-1f2e3d4c",
 )
@@ -197,7 +197,7 @@ class RawLines(Answer):
 
 @command(
     "import: take in what export printed; what another machine ran counts as a claim",
-    Parameter("FILE", "an export; - reads it from standard input", into="path", values="file"),
+    Parameter("FILE", "an export; - reads it from standard input", into="path", names="file"),
     "holdfast import backup.jsonl",
     "holdfast import -",
 )

@@ -42,11 +42,11 @@ _FAILED = ("failed", "blocked", "rejected", "error")
 
 @command(
     "start: open a workflow, or resume the active one with this subject",
-    Parameter("RECIPE", "what to open it from, one of `holdfast recipes`", values="recipe"),
+    Parameter("RECIPE", "what to open it from, one of `holdfast recipes`", names="recipe"),
     Parameter(
         "[SUBJECT]",
         "what it is about: a file, a ticket, a sentence; for dev also a folder of files",
-        values="file",
+        names="file",
     ),
     Parameter("--title TEXT", "a title for people"),
     Parameter("--task TEXT...", "a task to begin with", into="tasks"),
@@ -55,17 +55,15 @@ _FAILED = ("failed", "blocked", "rejected", "error")
         "--read @PATH...",
         "a file that every resuming session must read first",
         into="reading",
-        values="@file",
+        names="@file",
     ),
     Parameter("--remind TEXT...", "a reminder for every resuming session", into="reminders"),
     Parameter("--set KEY=VALUE...", "a field of the context", into="context"),
     Parameter("--branch NAME", "the branch it belongs to (default: the current one)"),
     Parameter("--ttl TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
     Parameter("--replace", "abandon the one that has the only place for such a record"),
-    Parameter("--initiative NAME", "the initiative it is for", values="initiative"),
-    Parameter(
-        "--milestone ID", "and its milestone (alone: of the current one)", values="milestone"
-    ),
+    Parameter("--initiative NAME", "the initiative it is for", names="initiative"),
+    Parameter("--milestone ID", "and its milestone (alone: of the current one)", names="milestone"),
     "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
     "holdfast start custom --title 'Move to v2' --phase prepare --phase migrate",
 )
@@ -118,7 +116,7 @@ def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
 
 @command(
     "recipes show: show one recipe: phases, gates, task phases, context",
-    Parameter("NAME", "the recipe", values="recipe"),
+    Parameter("NAME", "the recipe", names="recipe"),
     "holdfast recipes show dev",
 )
 def show_recipe(keeper: Keeper, args: Arguments) -> Answer:
