@@ -156,14 +156,7 @@ class Story:
         self.typed(f"holdfast {' '.join(words)}")
         codes, statuses, sound = [], [], []
         for number in range(_KILLS):
-            writer = subprocess.Popen(  # noqa: S603 - the words are the story's own
-                [sys.executable, "-m", "holdfast", *words],
-                cwd=self.root,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+            writer = self._start([sys.executable, "-m", "holdfast", *words], subprocess.DEVNULL)
             time.sleep(number * 0.015)
             writer.kill()
             codes.append(writer.wait())
@@ -323,16 +316,19 @@ class Story:
         return answer.strip()
 
     def _run(self, words: list[str]) -> tuple[int, str]:
-        done = subprocess.run(  # noqa: S603 - the words are the story's own
+        process = self._start(words, subprocess.PIPE)
+        answer = process.communicate()[0]
+        return process.returncode, answer.decode(self._encoding, "replace")
+
+    def _start(self, words: list[str], output: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - the words are the story's own
             words,
             cwd=self.root,
             env=self._environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
-            check=False,
         )
-        return done.returncode, done.stdout.decode(self._encoding, "replace")
 
     def _clean_environment(self) -> dict[str, str]:
         """Return the user's environment, without what would lead a command somewhere else."""
@@ -373,7 +369,7 @@ class Story:
         self.print(self.screen.paint(f"{self._scenes:>2}  {title}", "strong"))
 
     def why(self, text: str) -> None:
-        self.say(("→ " if self.screen.fancy else "-> ") + text, "dim")
+        self.say(f"{self.screen.arrow} {text}", "dim")
 
     def typed(self, line: str) -> None:
         """Show what a user would type, a long line broken before options."""
