@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from handbook.pages import ROOT
 from holdfast import formats as records
-from holdfast.cli.grammar import COMMON, GROUPS, load_all
+from holdfast.cli.parser import COMMON, GROUPS, load_all
 from holdfast.core import initiatives, logs, workflow
 from holdfast.formats import LOGS
 from holdfast.hooks import handlers
@@ -42,12 +42,12 @@ def groups() -> list[str]:
 
 def options(command: str) -> list[str]:
     """The options of a command, its own first, with their short forms."""
-    every = (*load_all()[command]["options"], *COMMON)
-    return [name for option in every for name in (option["name"], option["short"]) if name]
+    every = (*load_all()[command].options, *COMMON)
+    return [name for option in every for name in (option.name, option.short) if name]
 
 
 def own_options(command: str) -> list[str]:
-    return [option["name"] for option in load_all()[command]["options"]]
+    return [option.name for option in load_all()[command].options]
 
 
 def event_types() -> list[str]:
