@@ -19,7 +19,7 @@ from holdfast.evidence import testlogs
 from holdfast.formats import initiatives, replay_check, signature
 from holdfast.formats.logs import RECORDS
 from holdfast.formats.schema import Invalid
-from holdfast.hooks import client_protocol
+from holdfast.hooks import handlers
 from holdfast.layers.graph import memory_graph
 from holdfast.layers.memory.section import ACTIVE, Section, merge
 from holdfast.storage import event_codec, skill_index
@@ -297,7 +297,7 @@ def notes(data):
 
 
 def transcript(data):
-    said = client_protocol.compacted_at(ground.written("transcript.jsonl", data), "id some-file ")
+    said = handlers.compacted_at(ground.written("transcript.jsonl", data), "id some-file ")
     assert said == "" or times.epoch_ms(said) is not None
 
 

@@ -116,9 +116,8 @@ def _raising(_original):
 
     def main():
         event = quick_check._event(quick_check._read())
-        quick_check._print(
-            quick_check._answer(event, quick_check.folder_of(event) if event else "")
-        )
+        folder = quick_check.folder_of(event)
+        quick_check._print(quick_check._answer(event, quick_check.find(folder)) if folder else None)
         return 0
 
     return main

@@ -4,8 +4,8 @@ import os
 import subprocess
 
 import pytest
-from git_template import ADA, make_repository
 
+from git_template import ADA, make_repository
 from holdfast import Keeper
 from holdfast.workspace.location import MAIN, find
 
