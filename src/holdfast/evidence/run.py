@@ -44,18 +44,6 @@ _NOT_EXECUTABLE = (errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.EISDIR)
 class Outcome:
     """How a command ended, and its output."""
 
-    __slots__ = (
-        "cancelled",
-        "duration_ms",
-        "exit_code",
-        "output",
-        "signal",
-        "started",
-        "tail",
-        "timed_out",
-        "why",
-    )
-
     def __init__(
         self,
         *,
