@@ -10,6 +10,13 @@ import os
 
 from holdfast.core.time import duration_s
 from holdfast.errors import Fault, Refused
+from holdfast.workspace.settings import (
+    MAX_COMMAND,
+    BadFile,
+    parse_toml,
+    read_file,
+    unreadable,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +33,7 @@ MAX_PHASES = 200
 MAX_ITEMS = 200
 MAX_NAME = 100
 MAX_TEXT = 10_000
-MAX_COMMAND = 1_000
 MAX_DEPTH = 20
-MAX_FILE_BYTES = 262_144
 _SHIPPED_FOLDER = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recipes"
 )
@@ -81,8 +86,13 @@ def path_of(name: str, folder: str | None) -> str:
 
 def load_file(name: str, path: str, folder: str | None) -> Recipe:
     """Return the recipe in a file from ``paths``; raise ``BadRecipe`` if it cannot be used."""
+    if not os.path.isfile(path):
+        raise BadRecipe("file", "is not an ordinary file", name, path)
+    within = None if is_shipped(path) else folder
     try:
-        return check(_parse(path, folder), name)
+        return check(parse_toml(read_file(path, path, within)), name)
+    except BadFile as bad:
+        raise BadRecipe("file", bad.why, name, path) from None
     except BadRecipe as bad:
         raise BadRecipe(bad.key, bad.why, name, path) from None
 
@@ -121,77 +131,29 @@ def unsafe_name(name: str) -> str | None:
 
 def paths(folder: str | None) -> dict[str, str]:
     """Return the path of each recipe by its name. Leave out files whose names are not safe."""
-    own = _files(os.path.join(folder, FOLDER)) if folder else {}
-    files = {**_files(_SHIPPED_FOLDER), **own}
+    files = _files_by_name(folder)
     return {stem: path for stem, path in files.items() if unsafe_name(stem) is None}
-
-
-def unnamed(folder: str) -> dict[str, str]:
-    """Return the paths, by name, of the workspace's recipe files whose names are not safe."""
-    files = _files(os.path.join(folder, FOLDER))
-    return {stem: path for stem, path in files.items() if unsafe_name(stem) is not None}
 
 
 def is_shipped(path: str) -> bool:
     return os.path.dirname(path) == _SHIPPED_FOLDER
 
 
-def _files(folder: str) -> dict[str, str]:
-    """Return the paths of a folder's TOML files by stem; raise ``Fault`` if it cannot be read."""
-    try:
-        names = os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        raise _unreadable(folder, error) from error
-    return {
-        name.removesuffix(_SUFFIX): os.path.join(folder, name)
-        for name in names
-        if os.path.splitext(name)[1] == _SUFFIX
-    }
-
-
-def _unreadable(path: str, error: OSError) -> Fault:
-    why = f"{path} cannot be read ({error.strerror})"
-    return Fault("not_read", why, "make it readable, then run the command again")
-
-
-def _parse(path: str, folder: str | None) -> Fields:
-    """Return the keys of a recipe file; raise ``BadRecipe`` or ``Fault`` if it cannot be read."""
-    import tomllib
-
-    if folder is not None and not is_shipped(path):
-        _must_lie_inside(path, folder)
-    try:
-        return tomllib.loads(_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise BadRecipe("file", f"is not TOML: {error}") from None
-    except (RecursionError, ValueError):
-        raise BadRecipe("file", "holds a value that is nested too deeply or too large") from None
-
-
-def _must_lie_inside(path: str, folder: str) -> None:
-    """Raise ``BadRecipe`` if the file is a link to a file outside the workspace."""
-    root = os.path.realpath(folder)
-    if os.path.commonpath((root, os.path.realpath(path))) != root:
-        raise BadRecipe("file", "is a link that leads out of the workspace")
-
-
-def _text(path: str) -> str:
-    # Opening a pipe would block until another process writes to it.
-    if not os.path.isfile(path):
-        raise BadRecipe("file", "is not an ordinary file")
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    if len(data) > MAX_FILE_BYTES:
-        raise BadRecipe("file", f"is larger than {MAX_FILE_BYTES:,} bytes")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadRecipe("file", f"is not UTF-8 at byte {error.start}") from None
+def _files_by_name(root: str | None) -> dict[str, str]:
+    """Return the paths of all TOML files by stem; raise ``Fault`` if a folder cannot be read."""
+    files = {}
+    for folder in [_SHIPPED_FOLDER, *([os.path.join(root, FOLDER)] if root else [])]:
+        try:
+            names = os.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise unreadable(folder, error) from error
+        for name in names:
+            stem, suffix = os.path.splitext(name)
+            if suffix == _SUFFIX:
+                files[stem] = os.path.join(folder, name)
+    return files
 
 
 def _check_whole(recipe: Recipe) -> None:
@@ -409,7 +371,7 @@ SHIPPED = "shipped"
 
 def list_rows(root: str) -> list[Fields]:
     """Return a row for each recipe file. The row of an unusable file says what is wrong with it."""
-    files = {**paths(root), **unnamed(root)}
+    files = _files_by_name(root)
     return [_row(name, files[name], root) for name in sorted(files)]
 
 

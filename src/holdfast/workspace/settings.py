@@ -10,10 +10,17 @@ import os
 
 from holdfast.core.time import duration_s
 from holdfast.errors import Fault, Refused
-from holdfast.workspace.location import PERSON_SETTINGS, TEAM_SETTINGS, person_folder
+from holdfast.workspace.location import (
+    PERSON_SETTINGS,
+    TEAM_SETTINGS,
+    is_inside,
+    person_folder,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.core.types import Fields, Json
 
 TEAM = TEAM_SETTINGS
@@ -59,38 +66,30 @@ class Settings:
 
     def ttl(self, recipe: str) -> str | None:
         """Return how long workflows of this recipe may be inactive; ``None`` if it is not set."""
-        for settings in (self._person, self._team):
-            if recipe in settings.get("ttl", {}):
-                ttl: str = settings["ttl"][recipe]
-                return ttl
-        return None
+        ttl: str | None = self._value("ttl", recipe)
+        return ttl
 
     def enforced(self) -> list[str]:
         """Return the rules that hooks enforce. The person's list replaces the team's."""
-        for settings in (self._person, self._team):
-            if "enforce" in settings:
-                enforced: list[str] = settings["enforce"]
-                return enforced
-        return []
+        return self._value("enforce") or []
 
     def memory(self) -> str | None:
         """Return the path of the project's memory, ``off``, or ``None`` if it is not set."""
-        path = self._value("memory")
-        return path if path is None else str(path)
+        path: str | None = self._value("memory")
+        return path
 
     def milestones(self) -> str:
         """Return the folder, relative to the root, with one folder for each initiative."""
-        return str(self._value("milestones") or MILESTONES)
+        return self._value("milestones") or MILESTONES
 
     def workflow_status(self) -> str | None:
         """Return the path of ``WORKFLOW-STATUS.yaml`` from the root; ``None`` if it is not set."""
-        path = self._value("workflow_status")
-        return path if path is None else str(path)
+        path: str | None = self._value("workflow_status")
+        return path
 
     def memory_lines(self) -> int:
         """Return how many lines Holdfast may use in a project's memory."""
-        lines = self._value("memory_lines")
-        return MEMORY_LINES if lines is None else int(lines)
+        return self._value("memory_lines") or MEMORY_LINES
 
     def graph(self) -> str:
         """Return which server keeps the memory graph: ``embedded``, ``off`` or ``mcp:NAME``.
@@ -101,19 +100,19 @@ class Settings:
         if server:
             _check_graph(server, "the environment", GRAPH_VARIABLE)
             return server
-        return str(self._value("graph") or EMBEDDED)
-
-    def _value(self, key: str) -> Json:
-        """Return a single value. The person's overrides the team's."""
-        return self._person.get(key, self._team.get(key))
+        return self._value("graph") or EMBEDDED
 
     def completed_kept(self) -> str:
         """Return how long the records of ended workflows are kept in their folder."""
+        return self._value("clean", "completed") or COMPLETED_KEPT
+
+    def _value(self, key: str, entry: str | None = None) -> Any:
+        """Return a value, or an entry of a table: the person's, else the team's, else ``None``."""
         for settings in (self._person, self._team):
-            if "completed" in settings.get("clean", {}):
-                kept: str = settings["clean"]["completed"]
-                return kept
-        return COMPLETED_KEPT
+            value = settings.get(key) if entry is None else settings.get(key, {}).get(entry)
+            if value is not None:
+                return value
+        return None
 
 
 def load(root: str) -> Settings:
@@ -121,72 +120,92 @@ def load(root: str) -> Settings:
 
     Raise ``BadSettings`` if a file has a wrong value, or ``Fault`` if it cannot be read.
     """
-    team = _read(os.path.join(root, TEAM), TEAM, within=root)
-    person_file = os.path.join(person_folder(), PERSON_SETTINGS)
-    person = _read(person_file, person_file)
+    team, person = [_parse(*file) for file in _files(root)]
     _check(team, TEAM, _TABLES, _VALUES)
-    _check(person, person_file, (*_TABLES, "trust"), _VALUES)
-    _check_within(team, root)
+    _check(person, _person_file(), (*_TABLES, "trust"), _VALUES)
+    for key in ("memory", *_PATHS):
+        path = team.get(key, "off")
+        full = os.path.join(root, path)
+        if path != "off" and (path.startswith("~") or not is_inside(full, root)):
+            raise BadSettings(TEAM, key, "leads out of the workspace")
     return Settings(team, person)
 
 
 def may_enforce(root: str) -> bool:
     """Return True if a settings file mentions enforcement. It is not parsed, so this is fast."""
-    for path, within in (
-        (os.path.join(root, TEAM), root),
-        (os.path.join(person_folder(), PERSON_SETTINGS), None),
-    ):
+    for file in _files(root):
         try:
-            if b"enforce" in _bytes(path, path, within):
+            if b"enforce" in read_file(*file):
                 return True
-        except (BadSettings, Fault):
+        except (BadFile, Fault):
             continue
     return False
 
 
-def _check_within(team: Fields, root: str) -> None:
-    """Raise ``BadSettings`` if a path in the team's file is outside the workspace."""
-    top = os.path.realpath(root)
-    for key in ("memory", *_PATHS):
-        path = team.get(key, "off")
-        full = os.path.realpath(os.path.join(top, path))
-        if path != "off" and (path.startswith("~") or os.path.commonpath((top, full)) != top):
-            raise BadSettings(TEAM, key, "leads out of the workspace")
+def _files(root: str) -> tuple[tuple[str, str, str | None], ...]:
+    """Return path and name of the team's and the person's file, and the folder it must be in."""
+    return (os.path.join(root, TEAM), TEAM, root), (_person_file(), _person_file(), None)
 
 
-def _bytes(path: str, label: str, within: str | None = None) -> bytes:
-    """Return the content of a settings file, or ``b""`` if it is missing or not an ordinary file.
+def _person_file() -> str:
+    return os.path.join(person_folder(), PERSON_SETTINGS)
 
-    Raise ``BadSettings`` if it is a link out of ``within`` or too large, ``Fault`` if unreadable.
+
+def _parse(path: str, label: str, within: str | None) -> Fields:
+    try:
+        return parse_toml(read_file(path, label, within))
+    except BadFile as bad:
+        raise BadSettings(label, "file", bad.why) from None
+
+
+class BadFile(Exception):
+    """A file that people write cannot be used; ``why`` explains it."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+def read_file(path: str, label: str, within: str | None) -> bytes:
+    """Return the content of a file that people write; empty if there is no ordinary file.
+
+    Raise ``BadFile`` if it is a link out of ``within`` or too large, ``Fault`` if unreadable.
     """
+    # Opening a pipe would block until another process writes to it.
     if not os.path.isfile(path):
         return b""
-    if within is not None:
-        root = os.path.realpath(within)
-        if os.path.commonpath((root, os.path.realpath(path))) != root:
-            raise BadSettings(label, "file", "is a link that leads out of the workspace")
+    if within is not None and not is_inside(path, within):
+        raise BadFile("is a link that leads out of the workspace")
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise Fault("not_read", f"{label} cannot be read ({error.strerror})", "") from error
+        raise unreadable(label, error) from error
     if len(data) > MAX_BYTES:
-        raise BadSettings(label, "file", f"is larger than {MAX_BYTES:,} bytes")
+        raise BadFile(f"is larger than {MAX_BYTES:,} bytes")
     return data
 
 
-def _read(path: str, label: str, within: str | None = None) -> Fields:
-    data = _bytes(path, label, within)
+def unreadable(label: str, error: OSError) -> Fault:
+    """Return the fault of a file or folder of people that cannot be read."""
+    why = f"{label} cannot be read ({error.strerror})"
+    return Fault("not_read", why, "make it readable, then run the command again")
+
+
+def parse_toml(data: bytes) -> Fields:
+    """Return the value of a TOML file; raise ``BadFile`` if it is not one."""
     if not data:
         return {}
     import tomllib
 
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings(label, "file", f"is not TOML: {error}") from None
+    except UnicodeDecodeError as error:
+        raise BadFile(f"is not UTF-8 at byte {error.start}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadFile(f"is not TOML: {error}") from None
     except (RecursionError, ValueError):
-        raise BadSettings(label, "file", "holds a value that is nested too deeply") from None
+        raise BadFile("holds a value that is nested too deeply or too large") from None
 
 
 _TABLES = ("gates", "ttl", "clean")

@@ -15,7 +15,7 @@ from holdfast.core import time as times
 from holdfast.core.digest import digest
 from holdfast.errors import Fault
 from holdfast.layers.graph import apply, mcp_client, pending_events, projection
-from holdfast.workspace import mcp_servers, trust
+from holdfast.workspace import trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields
     from holdfast.layers.interfaces import LayerSource
-    from holdfast.workspace.mcp_servers import ConfiguredServer
+    from holdfast.workspace.trust import ConfiguredServer
 
     Work = Callable[[mcp_client.RemoteGraph], Any]
     Reach = Callable[[ConfiguredServer, str, float, Work], Any]
@@ -206,8 +206,8 @@ def _save_failure(
 
 
 def _approved_server(source: LayerSource, name: str) -> ConfiguredServer:
-    server = mcp_servers.find(source.workspace, name)
-    trust.check(source.workspace, f"mcp:{name}", server.text, mcp_servers.FILE)
+    server = trust.find_server(source.workspace, name)
+    trust.check(source.workspace, f"mcp:{name}", server.text, trust.SERVERS_FILE)
     return server
 
 
