@@ -231,7 +231,7 @@ MUTATIONS = [
         "::test_history_stays_in_the_order_in_which_it_was_recorded[skill-a year back]",
     ),
     Mutation(
-        13, "doctor runs what a project names", "holdfast.install.installed:InstalledHook.program",
+        13, "doctor runs what a project names", "holdfast.install.doctor:InstalledHook.program",
         value(lambda self: self.words),
         "tests/install/test_doctor.py::test_nothing_that_a_project_brings_is_run",
     ),

@@ -12,7 +12,6 @@ import sys
 from holdfast.core.json_text import is_encodable
 from holdfast.core.refusal import word
 from holdfast.errors import Refused
-from holdfast.install.hooks import ENTRY, Hook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 TEAM, LOCAL, USER = "team", "local", "user"
 SCOPES = (TEAM, LOCAL, USER)
 COMMAND = "holdfast hook"
+ENTRY = ("holdfast", "hooks", "entry.py")
+HOOKS = "hooks"
 _SHARED_SKILLS = os.path.join(".agents", "skills")
 """The folder for skills that Codex and Gemini CLI share."""
 _TRUST = "Codex runs a hook only after you trust it: it asks when it starts, or see /hooks"
@@ -74,15 +75,15 @@ class Agent:
         above = os.path.expanduser("~") if self.name == "codex" else self.own_folder()
         return os.path.abspath(os.path.join(above, folder))
 
-    def hooks(self, scope: str, *, enforce: bool) -> list[Hook]:
-        """Return the hooks for the settings of a scope."""
-        handler = {"type": "command", **self._command(scope), **self.extra}
-        events = (*self.events, *(self.enforcing if enforce else ()))
-        last = {**handler, **self.session_end}
-        return [
-            Hook(event, matcher, last if event == "SessionEnd" else handler)
-            for event, matcher in events
-        ]
+    def hooks(self, scope: str, *, enforce: bool) -> dict[str, Fields]:
+        """Return the group with our hook for each event, for the settings of a scope."""
+        groups: dict[str, Fields] = {}
+        for event, matcher in (*self.events, *(self.enforcing if enforce else ())):
+            handler = {"type": "command", **self._command(scope), **self.extra}
+            if event == "SessionEnd":
+                handler |= self.session_end
+            groups[event] = {**({"matcher": matcher} if matcher else {}), HOOKS: [handler]}
+        return groups
 
     def enforceable(self) -> list[str]:
         """Return what can be enforced: reading only if the client reports what it reads."""
@@ -90,12 +91,10 @@ class Agent:
 
     def _command(self, scope: str) -> Fields:
         words = fastest_command() if scope != TEAM else []
-        if not words:
-            return {"command": COMMAND}
-        if self.name == "claude":
+        if words and self.name == "claude":
             # Without a shell the hook starts faster, and nothing needs quoting.
             return {"command": words[0], "args": words[1:]}
-        return {"command": " ".join([word(part) for part in words])}
+        return {"command": " ".join([word(part) for part in words]) or COMMAND}
 
 
 def fastest_command() -> list[str]:
