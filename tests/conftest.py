@@ -58,7 +58,7 @@ settings.load_profile("holdfast")
 def _close_ledger(store):
     """Close the ledger of a keeper that nobody has any more, unless a transaction goes on."""
     database = store.ledger.database
-    if database._connection is not None and not database.is_locked:
+    if database._connection is not None and not database.lock.is_held:
         database._forget()
 
 

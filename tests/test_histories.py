@@ -12,7 +12,8 @@ import pytest
 
 from histories import record
 from holdfast import Keeper
-from holdfast.core import initiative, initiatives, workflow
+from holdfast.core import initiatives, workflow
+from holdfast.core.initiatives import EVOLVE
 
 OLD = "ledger.ndjson"
 """The ledger of 0.1, which the first command takes in; later versions have an export."""
@@ -83,7 +84,7 @@ def test_taking_in_the_ledger_of_0_1_leaves_its_bytes_alone(tmp_path):
 def test_the_histories_hold_every_event_type():
     seen = {event["type"] for version in HISTORIES for event in events_of(version)}
     assert set(workflow.EVOLVE) | {"record_adopted"} <= seen
-    assert {*initiatives.EVOLVE, *initiative.EVOLVE} <= seen
+    assert {*initiatives.EVOLVE, *EVOLVE} <= seen
 
 
 def test_the_recorder_still_runs_and_never_writes_over_a_release(tmp_path):

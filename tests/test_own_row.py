@@ -97,9 +97,9 @@ class Reader(Disk):
         super().__init__()
         self.paths = []
 
-    def read_own(self, path, most=None):
+    def read_own(self, path, most=None, **options):
         self.paths.append(path)
-        return super().read_own(path, most)
+        return super().read_own(path, most, **options)
 
 
 def test_other_records_are_not_even_opened(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from histories import record
 from holdfast import Keeper
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.errors import Fault
 from holdfast.storage import event_codec, ledger
 from holdfast.storage.database import SCHEMA_VERSION
@@ -66,8 +66,8 @@ def add_event(connection):
         (seq, version, row[11], stream),
     )
     held = connection.execute(f"{ledger.STREAMS} WHERE stream = ?", (stream,)).fetchone()
-    own = (ledger._digest_of(held[:-1]), stream)
-    connection.execute("UPDATE states SET digest = ? WHERE stream = ?", own)
+    own = (ledger._checksum(held[:-1]), stream)
+    connection.execute("UPDATE states SET checksum = ? WHERE stream = ?", own)
 
 
 MESSAGES = {

@@ -13,7 +13,7 @@ import pytest
 from holdfast import Initiatives
 from holdfast.adopt import findings
 from holdfast.core.record_formats import FORMATS
-from holdfast.formats.aggregates import LOGS, log_of, stream_of
+from holdfast.formats import LOGS, log_of, stream_of
 from workshop import YEAR_MS, Place, Workshop, edited, types, worked_on
 
 CHANGES = {

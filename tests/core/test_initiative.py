@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from holdfast.core import initiative
+from holdfast.core.initiatives import decide_initiative, evolve_initiative, next_command
 from holdfast.core.refusal import Refusal
 from holdfast.formats.initiatives import parse_initiative, render_initiative
 from holdfast.formats.schema import Invalid
@@ -28,13 +28,13 @@ def run(state, *commands):
     events, refusals = [], []
     for second, each in enumerate(commands):
         at = f"2026-04-01T08:00:{second:02}.000Z"
-        answer = initiative.decide(state, {**each, "at": at})
+        answer = decide_initiative(state, {**each, "at": at})
         if isinstance(answer, Refusal):
             refusals.append(answer)
             continue
         for draft in answer:
             events.append({**draft, "at": at})
-            state = initiative.evolve(state, events[-1])
+            state = evolve_initiative(state, events[-1])
     return state, events, refusals
 
 
@@ -55,10 +55,10 @@ def test_completing_a_milestone_moves_to_the_next_and_after_the_last_finish_is_o
     progress = render_initiative(state)[0]["progress"]
     assert progress == {"M1": "completed", "M2": "in_progress", "M3": "pending"}
     assert state["current_milestone"] == "M2"
-    assert initiative.next_command(state) == "holdfast initiative complete M2"
+    assert next_command(state) == "holdfast initiative complete M2"
     work += [asked("complete_milestone", milestone=each) for each in ("M3", "M2")]
     state = through(*work)[0]
-    assert initiative.next_command(state) == "holdfast initiative finish"
+    assert next_command(state) == "holdfast initiative finish"
     assert through(*work, asked("finish_initiative"))[0]["status"] == "completed"
 
 
@@ -158,7 +158,7 @@ def test_without_an_initiative_the_hint_creates_one():
 
 def test_an_event_without_its_beginning_is_an_error():
     with pytest.raises(ValueError, match="first event"):
-        initiative.evolve(None, {"type": "milestone_started", "at": NOON, "data": {}})
+        evolve_initiative(None, {"type": "milestone_started", "at": NOON, "data": {}})
 
 
 # The initiative's record

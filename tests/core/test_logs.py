@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import diff, initiative, initiatives
+from holdfast.core import diff, initiatives
 from holdfast.core.logs import LOGS
 from holdfast.core.refusal import Refusal
 from holdfast.formats import initiatives as initiatives_record
@@ -37,6 +37,13 @@ anything = st.recursive(
     max_leaves=8,
 )
 unknown = st.dictionaries(st.text("xyz", min_size=1), anything, max_size=3)
+
+
+class initiative:  # noqa: N801
+    """One initiative, which commands and events reach through all of them."""
+
+    decide = staticmethod(initiatives.decide_initiative)
+    evolve = staticmethod(initiatives.evolve_initiative)
 
 
 COMMANDS = {

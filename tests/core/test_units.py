@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from holdfast.core import workflow
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import units
 from holdfast.core.workflow.state import find_task
+from holdfast.core.workflow.tasks import TIMEOUT_CHOICES, limit_of
 from holdfast.workspace import recipes
 
 AT = "2026-02-17T12:00:00.000Z"
@@ -88,7 +88,7 @@ def test_the_iteration_after_the_last_runs_out_of_time():
     loop.do("record_iteration", task="T1", did="some", remaining="more")
     assert (loop.unit()["status"], loop.unit()["iterations_used"]) == ("timeout", 2)
     refusal = loop.do("record_iteration", task="T1", did="x", signal="T1_DONE")
-    assert units.CHOICES in refusal.message
+    assert TIMEOUT_CHOICES in refusal.message
     assert loop.do("extend_unit", task="T1", max_iterations=2).code == "invalid"
     assert loop.do("extend_unit", task="T1", max_iterations=3) is None
     assert loop.unit()["status"] == "in_progress"
@@ -201,7 +201,7 @@ def test_there_is_no_way_to_done_but_through_confirmation_and_verification(steps
             for event in loop.events
             if event["data"].get("task") == task["id"]
         ]
-        assert task.get("iterations_used", 0) <= units.limit_of(task)
+        assert task.get("iterations_used", 0) <= limit_of(task)
         if task["status"] == "completed":
             kinds = [one for one in told if one[0] not in ("unit_planned", "task_extended")]
             assert kinds[-1] == ("verification_recorded", True, None)

@@ -14,7 +14,7 @@ from holdfast.adopt.note_parser import from_notes, from_plan
 from holdfast.core import json_positions
 from holdfast.core import json_text as core_json
 from holdfast.core import time as times
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.evidence import testlogs
 from holdfast.formats import initiatives, replay_check, signature
 from holdfast.formats.logs import RECORDS

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 from holdfast import Initiatives, Loops
-from holdfast.formats.aggregates import aggregate_of, is_log, is_workflow
+from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.keeper import Keeper
 
 HERE = os.path.dirname(os.path.abspath(__file__))

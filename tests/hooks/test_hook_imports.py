@@ -28,7 +28,7 @@ IDLE = {
 }
 STORAGE = {f"holdfast.storage.{name}" for name in ("database", "event_codec", "ledger")}
 SYSTEM = {"holdfast.system", *(f"holdfast.system.{name}" for name in ("disk", "kernel", "lock"))}
-ASKING = {*IDLE, *STORAGE, *SYSTEM, "holdfast.core.digest", "holdfast.storage"}
+ASKING = {*IDLE, *STORAGE, *SYSTEM, "holdfast.storage"}
 """Whether a file is required reading is asked of the ledger."""
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.core.source_of_truth import Source, weigh
+from holdfast.core.initiative_sources import Source, weigh
 
 NOW = "2026-04-01T12:00:00Z"
 

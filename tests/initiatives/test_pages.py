@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.milestones import apply_pages, disagreements, initiative_from_pages
+from holdfast.core.initiative_sources import apply_pages, disagreements, initiative_from_pages
 from holdfast.initiatives.pages import BadPage, MilestonePage, merge_pages, new_page
 
 AT = "2026-04-01T10:00:00.000Z"

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from holdfast.core import initiative
+from holdfast.core.initiatives import decide_initiative, evolve_initiative
 from holdfast.core.refusal import Refusal
 
 words = st.text("abcdefg -/é\n", min_size=1, max_size=12)
@@ -35,7 +35,7 @@ def begun():
 def granted(state, wishes):
     """The initiative after these; what is refused changes nothing."""
     for each in wishes:
-        answer = initiative.decide(state, {**each, "at": "2026-04-01T00:00:00.000Z"})
+        answer = decide_initiative(state, {**each, "at": "2026-04-01T00:00:00.000Z"})
         for draft in [] if isinstance(answer, Refusal) else answer:
-            state = initiative.evolve(state, {**draft, "at": "2026-04-01T00:00:00.000Z"})
+            state = evolve_initiative(state, {**draft, "at": "2026-04-01T00:00:00.000Z"})
     return state

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.workflow.units import limit_of
+from holdfast.core.workflow.tasks import limit_of
 from holdfast.formats import loop as record
 from holdfast.loops import pages, progress_log
 from holdfast.loops.rebuild import rebuild_record

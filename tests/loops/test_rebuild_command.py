@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from holdfast import Loops, Refused
-from holdfast.core.loop_turn import turn_of
+from holdfast.core.next_step import turn_of
 from workshop import Workshop
 
 HOME = ".claude/iterative"

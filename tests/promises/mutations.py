@@ -193,7 +193,7 @@ MUTATIONS = [
         "tests/keeper/test_repeat.py::test_another_request_with_the_same_id_is_refused",
     ),
     Mutation(
-        8, "view keeps own state", "holdfast.formats.aggregates:WorkflowAggregate.render",
+        8, "view keeps own state", "holdfast.formats:WorkflowAggregate.render",
         _own_moment,
         "tests/promises/test_p08_rebuild.py::test_deleted_views_come_back_byte_for_byte[0-removed]",
     ),

@@ -83,13 +83,13 @@ def _checkpoint_after_release(original):
 
 def _reading_under_the_lock(original):
     def open_to_read(self):
-        if self._lock.is_held:
+        if self.lock.is_held:
             return original(self)
-        self._lock.acquire(self._wait_s)
+        self.lock.acquire(self._wait_s)
         try:
             return original(self)
         finally:
-            self._lock.release()
+            self.lock.release()
 
     return open_to_read
 

@@ -15,7 +15,7 @@ import pytest
 from holdfast import Fault, Keeper
 from holdfast.adopt import findings
 from holdfast.cli import main as cli
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.storage import event_codec
 from workshop import SEED, Workshop, many
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from holdfast import Fault, Refused
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.storage import event_codec
 from workshop import FORMATS, RECIPES, Workshop, open_workflow, worked_on
 

@@ -75,7 +75,7 @@ def test_a_lock_whose_file_was_replaced_while_waiting_is_taken_again(shop):
     lock = os.path.join(folder_of(shop), "lock")
     ours = Ledger(folder_of(shop), Disk(), 5.0)
     opened = os.open(lock, os.O_RDWR)
-    ours.database._lock._disk = _ReplacesOnce(lock)
+    ours.database.lock._disk = _ReplacesOnce(lock)
     ours.acquire()
     fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # The old file protects nothing.
     with pytest.raises(Fault, match="locked"):
@@ -278,7 +278,7 @@ def test_checkpoints_run_under_the_lock_alone(shop):
     database_ = keeper.store.ledger.database
     statements = []
     database_._connection.set_trace_callback(
-        lambda statement: statements.append((statement, database_.is_locked))
+        lambda statement: statements.append((statement, database_.lock.is_held))
     )
     for number in range(40):
         keeper.set_context({"n": number})

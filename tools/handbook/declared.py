@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from handbook.pages import ROOT
 from holdfast import formats as records
 from holdfast.cli.grammar import COMMON, GROUPS, load_all
-from holdfast.core import initiative, initiatives, logs, workflow
-from holdfast.formats.aggregates import LOGS
+from holdfast.core import initiatives, logs, workflow
+from holdfast.formats import LOGS
 from holdfast.hooks import handlers
 from holdfast.install.agents import AGENTS
 from holdfast.keeper.audit.chain import REPAIRED
@@ -52,8 +52,8 @@ def own_options(command: str) -> list[str]:
 
 def event_types() -> list[str]:
     """Every type that a line of the ledger can have."""
-    found = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE, *initiative.EVOLVE}
-    found |= set(initiatives.EVOLVE)
+    found = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE}
+    found |= {*initiatives.EVOLVE, *initiatives.EVOLVE_INITIATIVE}
     return sorted(found.union(*(log.event_types for log in logs.LOGS.values())))
 
 

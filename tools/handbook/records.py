@@ -18,8 +18,8 @@ from handbook.schemas import (
     of,
     words,
 )
-from holdfast.core import initiative as goal
 from holdfast.core import types as core_types
+from holdfast.core.initiatives import STATUSES
 from holdfast.core.logs import DELEGATION_FIELDS
 from holdfast.formats import formal as formal_code
 from holdfast.formats import loop as loop_code
@@ -180,7 +180,7 @@ def initiatives() -> Schema:
         declared.record_places()["initiatives"],
         {
             "name": TEXT,
-            "status": words(goal.STATUSES),
+            "status": words(STATUSES),
             "currentMilestone": nullable(TEXT),
             "lastUpdated": TIME,
             "progress": {**OBJECT, "additionalProperties": milestone},

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from holdfast.adopt.interfaces import Store
     from holdfast.core.types import Change, Fields
-    from holdfast.formats.aggregates import LogAggregate, WorkflowAggregate
+    from holdfast.formats import LogAggregate, WorkflowAggregate
     from holdfast.formats.signature import SignedRecord
 
 STALE, FOREIGN, REPLACED, EDITED = "stale", "foreign", "replaced", "edited"

@@ -10,8 +10,7 @@ from __future__ import annotations
 from holdfast.core import time as times
 from holdfast.core.next_step import PULL_REQUEST, current_task, inner_phase, next_step
 from holdfast.core.refusal import word
-from holdfast.core.workflow import folder_mode
-from holdfast.core.workflow.lifecycle import pending
+from holdfast.core.workflow.lifecycle import feature_position, other_context, pending
 from holdfast.core.workflow.state import find_phase, is_active, is_floating, unread
 
 TYPE_CHECKING = False
@@ -49,7 +48,7 @@ def briefing(
         ("reading", [*_reading(state), *_outside(state, outside)]),
         ("guardrails", _guardrails(state)),
         ("reminders", _listed("KEY REMINDERS", state["reminders"])),
-        ("context", _listed("CONTEXT", _pairs(folder_mode.other_context(state)))),
+        ("context", _listed("CONTEXT", _pairs(other_context(state)))),
         ("action", _action(state)),
     ]
     return _fitted(state, dict(parts))
@@ -141,7 +140,7 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
             f"TASK {ids.index(task['id']) + 1}/{len(ids)} ({quoted(task['id'])}): "
             f"{quoted(task['description'])} ({task['status'].replace('_', ' ')}{where})"
         )
-    number, total = folder_mode.place_of(state)
+    number, total = feature_position(state)
     if total:
         feature = quoted(state["context"].get("feature_file"))
         lines.append(f"FEATURE {number}/{total}: {feature}")
@@ -185,7 +184,7 @@ def _unit(state: Workflow) -> list[str]:
     """Return the lines about a loop's unit: its iteration, what remains, what is in the way."""
     if state["recipe"]["format"] != "loop" or not is_active(state):
         return []
-    from holdfast.core.loop_turn import unit_lines
+    from holdfast.core.next_step import unit_lines
 
     return [quoted(line) for line in unit_lines(state)]
 
@@ -193,7 +192,7 @@ def _unit(state: Workflow) -> list[str]:
 def _guardrails(state: Workflow) -> list[str]:
     if not state.get("guardrails"):
         return []
-    from holdfast.core.loop_turn import lessons
+    from holdfast.core.next_step import lessons
 
     return _listed("GUARDRAILS", lessons(state))
 

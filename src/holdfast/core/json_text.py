@@ -1,8 +1,9 @@
-"""JSON as Holdfast reads and writes it, over the interpreter's own C scanner and encoder.
+"""JSON as Holdfast reads and writes it, over the interpreter's own C scanner and encoder; digests.
 
 The ``json`` package spends most of its import on regular expressions that these two do not need; it
 is imported only to explain a syntax error. Numbers are normalised while they are read (``2.0`` is
-``2``), so that another tool's way to print them is not an edit.
+``2``), so that another tool's way to print them is not an edit. The hashes are built-in as well:
+``hashlib`` has the same functions, but loads OpenSSL at every start.
 """
 
 from __future__ import annotations
@@ -307,3 +308,23 @@ def _field(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return f"[{','.join(_dumps.of_all(value))}]"
     return dumps(value)
+
+
+HEX_DIGITS = 32
+
+
+def digest(data: bytes) -> str:
+    """Return 32 hexadecimal digits: enough to detect accidents, not forgery."""
+    from _blake2 import blake2b  # most hooks need no digest, and do not load it
+
+    return blake2b(data, digest_size=HEX_DIGITS // 2).hexdigest()
+
+
+def md5_of(text: str) -> str:
+    """Return the MD5 of a text in hexadecimal, for record names that are defined by it."""
+    try:
+        from _md5 import md5  # type: ignore[import-not-found]
+    except ImportError:  # an interpreter that has it only behind hashlib
+        from hashlib import md5
+    digits: str = md5(text.encode(errors="replace"), usedforsecurity=False).hexdigest()
+    return digits

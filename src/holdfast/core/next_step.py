@@ -1,4 +1,8 @@
-"""The next step of a workflow: what it is about, and the command."""
+"""The next step of a workflow: what it is about, and the command. In a loop, whose turn it is.
+
+A loop finishes work before it begins more: units that are nearly done come first. Units that are
+blocked or out of iterations wait for a person, and the next unit is due.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,20 @@ from holdfast.core.workflow.state import (
     is_active,
     next_phases,
     pending_gates,
+    unit_mark,
+)
+from holdfast.core.workflow.tasks import (
+    MAX_ITERATIONS,
+    TIMEOUT_CHOICES,
+    iterations_allowed,
+    limit_of,
+    signal_of,
+    waits_for,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Json, Phase, Task, Workflow
+    from holdfast.core.types import Fields, Json, Phase, Task, Workflow
 
 Next = tuple[str, list[str]]
 """A text about the step, and the words of its command after ``holdfast``."""
@@ -43,8 +56,6 @@ def _next_step(state: Workflow) -> Next | None:
             return None
         return "it can be brought back", ["resume", state["id"]]
     if state["recipe"]["format"] == "loop":
-        from holdfast.core.loop_turn import next_words
-
         return _unblocking(state) or next_words(state)
     return (
         _unblocking(state)
@@ -65,8 +76,6 @@ def _unblocking(state: Workflow) -> Next | None:
 def current_task(state: Workflow) -> Task | None:
     """Return the task in progress, else the first that can start, else one that is blocked."""
     if state["recipe"]["format"] == "loop":
-        from holdfast.core.loop_turn import current_unit
-
         return current_unit(state)
     current = find_task(state, state.get("current_task"))
     if current is not None and current["status"] not in _WAITING:
@@ -162,3 +171,158 @@ def _phase_ahead(state: Workflow) -> Next | None:
     if due is not None:
         return due
     return f"phase {name} is in progress", ["advance"] if following else ["complete"]
+
+
+STUCK = ("blocked", "timeout")
+_ORDER = ("verifying", "confirming", "in_progress", "pending")
+_TURNS = {"confirming": "confirm", "verifying": "verify"}
+_UNIT_FIELDS = ("criteria", "files", "output", "remaining", "blockers", "verify", "model")
+
+
+def turn_of(state: Workflow) -> tuple[Task | None, str]:
+    """Return the unit that is due and its turn: iterate, confirm, verify or timeout."""
+    for status in _ORDER:
+        for task in state["tasks"]:
+            if task["status"] != status or waits_for(state, task):
+                continue
+            if status in _TURNS:
+                return task, _TURNS[status]
+            has_room = task.get("iterations_used", 0) < limit_of(task)
+            return task, "iterate" if has_room else "timeout"
+    return None, ""
+
+
+def current_unit(state: Workflow) -> Task | None:
+    """Return the unit that is due, else the first that waits for a person."""
+    held = [task for task in state["tasks"] if task["status"] in STUCK]
+    return turn_of(state)[0] or next(iter(held), None)
+
+
+def stuck_units(state: Workflow) -> dict[str, str]:
+    """Return the units that wait for a person, and why."""
+    return {str(task["id"]): _why(task) for task in state["tasks"] if task["status"] in STUCK}
+
+
+def _why(task: Task) -> str:
+    if task["status"] == "blocked":
+        reason = task.get("reason")
+        return f"blocked: {reason}" if reason else "blocked"
+    return f"timeout: it has used {iterations_allowed(task)}"
+
+
+def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
+    """Return what to do now and everything needed to do it.
+
+    ``is_named``: the commands name the loop.
+    """
+    task, turn = turn_of(state)
+    aim = f" -w {word(state['id'])}" if is_named else ""
+    answer: Fields = {"loop": state["id"], "phase": state["phase"], "stuck": stuck_units(state)}
+    if task is None:
+        answer["turn"] = _turn_without(state)
+        words = map(word, _without_unit(state, answer["turn"])[1])
+        answer["command"] = " ".join(["holdfast", *words]) + aim
+        return answer
+    used = task.get("iterations_used", 0)
+    answer |= {
+        "turn": turn,
+        "unit": task["id"],
+        "title": task["description"],
+        "status": task["status"],
+        "iteration": used + 1 if turn == "iterate" else used,
+        "max_iterations": limit_of(task),
+        "signal": signal_of(task),
+        "guardrails": state.get("guardrails", []),
+    }
+    answer["command"], *others = _commands(task, turn, aim)
+    if others:
+        answer["or"] = others
+    answer |= {key: task.get(key) for key in _UNIT_FIELDS if task.get(key)}
+    if turn == "timeout":
+        answer["choices"] = TIMEOUT_CHOICES
+    return answer
+
+
+def _commands(task: Task, turn: str, aim: str) -> list[str]:
+    """Return the commands that can end the turn, ready to paste."""
+    verb, ways = {
+        "confirm": ("confirm", ["--clean", "--issues TEXT"]),
+        "verify": ("verify", ["--passed", "--failed TEXT", "--run -- COMMAND"]),
+        "timeout": ("extend", [f"--max {limit_of(task) + MAX_ITERATIONS}"]),
+        "iterate": (
+            "iterate",
+            ["--did TEXT --remaining TEXT", f"--did TEXT --signal {word(signal_of(task))}"],
+        ),
+    }[turn]
+    return [f"holdfast loop {verb} {word(task['id'])}{aim} {way}" for way in ways]
+
+
+def next_words(state: Workflow) -> tuple[str, list[str]]:
+    """Return what the next step is about, and the words of its command after ``holdfast``."""
+    task, turn = turn_of(state)
+    if task is None:
+        return _without_unit(state, _turn_without(state))
+    name = str(task["id"])
+    title = f"{name} ({task['description']})"
+    if turn == "confirm":
+        return f"{title} was declared done; go over it once more", [
+            "loop",
+            "confirm",
+            name,
+            "--clean",
+        ]
+    if turn == "verify":
+        return f"{title} was confirmed; verify it", ["loop", "verify", name, "--passed"]
+    if turn == "timeout":
+        most = str(limit_of(task) + MAX_ITERATIONS)
+        about = f"{title} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}"
+        return about, ["loop", "extend", name, "--max", most]
+    return f"{title}: what to do, and with what", ["loop", "next"]
+
+
+def _turn_without(state: Workflow) -> str:
+    """Return what is due if no unit is."""
+    if not state["tasks"]:
+        return "plan"
+    return "archive" if all(task["status"] == "completed" for task in state["tasks"]) else "wait"
+
+
+def _without_unit(state: Workflow, turn: str) -> tuple[str, list[str]]:
+    if turn == "plan":
+        return "no unit is planned", [
+            "loop",
+            "plan",
+            "--unit",
+            f"{unit_mark(state['recipe'])}1: TITLE",
+        ]
+    if turn == "archive":
+        return "every unit is done", ["loop", "archive"]
+    held = [task for task in state["tasks"] if task["status"] in STUCK]
+    if not held:
+        return "no unit is ready", ["loop", "status"]
+    name = str(held[0]["id"])
+    if held[0]["status"] == "blocked":
+        return f"no unit is ready; {name} is {_why(held[0])}", ["loop", "unblock", name]
+    most = str(limit_of(held[0]) + MAX_ITERATIONS)
+    about = f"no unit is ready; {name}: {TIMEOUT_CHOICES}"
+    return about, ["loop", "extend", name, "--max", most]
+
+
+def unit_lines(state: Workflow) -> list[str]:
+    """Return the lines of a briefing about the unit that is due, not yet quoted."""
+    task, turn = turn_of(state)
+    if task is None:
+        return []
+    used, most = task.get("iterations_used", 0), limit_of(task)
+    number = used + 1 if turn == "iterate" else used
+    lines = [f"ITERATION {number} of {most}: {task['id']} is {task['status'].replace('_', ' ')}"]
+    keys = ("criteria", "remaining", "blockers")
+    return [*lines, *(f"{key.upper()}: {task.get(key)}" for key in keys if task.get(key))]
+
+
+def lessons(state: Workflow) -> list[str]:
+    """Return the guardrails, one line each."""
+    return [
+        f"when {rule.get('when')}: {rule.get('problem')}; instead: {rule.get('solution')}"
+        for rule in state.get("guardrails", [])
+    ]

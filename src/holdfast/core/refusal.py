@@ -68,6 +68,19 @@ def first_bad_text(**texts: str | list[str]) -> Refusal | None:
     return None
 
 
+def bad_reading(path: str) -> Refusal | None:
+    """Return a refusal if a path of required reading is not ``@`` and a name."""
+    if path.startswith("@") and path[1:].strip():
+        return None
+    if path.startswith("@"):
+        return Refusal("invalid", f"required reading {path!r} names no file", "name it as @PATH")
+    return Refusal(
+        "invalid",
+        f"required reading {path!r} does not start with @",
+        f"holdfast read {word('@' + path.lstrip('@'))}",
+    )
+
+
 def word(text: object) -> str:
     """Return a text as one word of a shell command.
 

@@ -11,7 +11,7 @@ import os
 import stat
 from functools import lru_cache
 
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.evidence import git
 
 TYPE_CHECKING = False

@@ -7,26 +7,24 @@ the number, name, status or total is interpreted against what the document showe
 from __future__ import annotations
 
 from holdfast.core.time import epoch_ms, iso
-from holdfast.formats.leftover_state import (
+from holdfast.formats.document import (
     EVERYWHERE,
+    complete_until,
     compose,
     fit_recipe,
+    index_to_show,
     known_recipe,
     local_recipe,
     merge_extra,
+    move_to,
+    position_in_rest,
     rename_phases,
     rest_of,
     shared_name,
     title_and_subject,
     unknown_fields,
-    workflow_id_of,
-)
-from holdfast.formats.phase_fields import (
-    complete_until,
-    index_to_show,
-    move_to,
-    position_in_rest,
     with_status,
+    workflow_id_of,
 )
 from holdfast.formats.schema import (
     MAX_PHASES,
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from holdfast.core.types import Fields, Origin, Phase, Workflow
-    from holdfast.formats.phase_fields import Position
+    from holdfast.formats.document import Position
 
 _SHOWN = EVERYWHERE | {"subject", "title", "required_reading", "context", "reminders"}
 _NESTED = ("phase",)

@@ -9,8 +9,7 @@ rest. A document of another tool needs a name and a status, and may list only be
 
 from __future__ import annotations
 
-from holdfast.core.initiative import STATUSES
-from holdfast.core.initiatives import current_of, key_of
+from holdfast.core.initiatives import STATUSES, current_of, key_of
 from holdfast.formats.schema import (
     PHASE_STATUSES,
     REST_PATH,

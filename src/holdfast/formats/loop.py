@@ -8,19 +8,22 @@ Markdown beside the record, so it is in ``rest`` here.
 from __future__ import annotations
 
 from holdfast.core.workflow.state import pending_phase
-from holdfast.formats.leftover_state import (
+from holdfast.formats.document import (
     EVERYWHERE,
+    complete_until,
     compose,
     fit_recipe,
+    index_to_show,
     known_recipe,
     local_recipe,
     merge_extra,
+    move_to,
+    position_in_rest,
     rest_of,
     times,
     unknown_fields,
     workflow_id_of,
 )
-from holdfast.formats.phase_fields import complete_until, index_to_show, move_to, position_in_rest
 from holdfast.formats.schema import (
     REST_PATH,
     TASK,
@@ -41,7 +44,7 @@ from holdfast.formats.schema import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json, Origin, Phase, Recipe, Task, Workflow
-    from holdfast.formats.phase_fields import Position
+    from holdfast.formats.document import Position
     from holdfast.formats.schema import Path
 
 LIFECYCLE = ("discover", "plan", "execute", "verify", "deliver", "complete")
@@ -182,7 +185,7 @@ def check_edit(base: Workflow, edited: Workflow) -> None:
     A unit is declared done, confirmed and verified by commands, which the log records. A unit that
     waits for itself or for an unknown unit would never be due.
     """
-    from holdfast.core.workflow.units import DECLARED, is_circular
+    from holdfast.core.workflow.tasks import DECLARED, is_circular
 
     units_key = UNITS[_mode(edited["recipe"])][0]
     before = {str(task["id"]): task for task in base["tasks"]}

@@ -9,7 +9,7 @@ values changed, so another tool's formatting is not an edit.
 from __future__ import annotations
 
 from holdfast.core import json_text
-from holdfast.core.digest import HEX_DIGITS, digest
+from holdfast.core.json_text import HEX_DIGITS, digest
 from holdfast.system.disk import FOLDER, LARGEST, ODD
 
 TYPE_CHECKING = False

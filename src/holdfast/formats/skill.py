@@ -7,14 +7,16 @@ Scripts set ``current_phase`` without the statuses, or the other way round; both
 from __future__ import annotations
 
 from holdfast.core.json_text import Memo
-from holdfast.formats import phase_fields
-from holdfast.formats.leftover_state import (
+from holdfast.formats.document import (
     EVERYWHERE,
     compose,
     fit_recipe,
     known_recipe,
     local_recipe,
     merge_extra,
+    parse_position,
+    rendered_position,
+    rendered_statuses,
     rest_of,
     times,
     unknown_fields,
@@ -66,7 +68,7 @@ def path(workflow_id: str, _created_at: str) -> str:
 def render(state: Workflow) -> tuple[Fields, Fields]:
     """Return the document, and the state that it cannot express."""
     rest = rest_of(state, _SHOWN)
-    rest["was"] = phase_fields.rendered_position(state)
+    rest["was"] = rendered_position(state)
     document: Fields = {
         "_schema": {"version": VERSION, "skill": state["recipe"]["name"]},
         "workflow": _workflow(state, rest),
@@ -154,10 +156,8 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     recipe = known_recipe(rest)
     if recipe is None or recipe["name"] != skill:
         recipe = local_recipe(skill, "skill", origin)
-    phase, phases = phase_fields.parse_position(
-        machine, "current_phase", ["state_machine"], recipe, rest
-    )
-    before = phase_fields.rendered_statuses(rest)
+    phase, phases = parse_position(machine, "current_phase", ["state_machine"], recipe, rest)
+    before = rendered_statuses(rest)
     if before is None or before.keys() != {entry["name"] for entry in phases}:
         recipe = fit_recipe(recipe, phases)
     parts: Fields = {

@@ -6,16 +6,18 @@ can be revisited. A document without phases has those of its type's recipe.
 
 from __future__ import annotations
 
-from holdfast.core.digest import md5_of
+from holdfast.core.json_text import md5_of
 from holdfast.core.workflow.evidence import enforcement
-from holdfast.formats import phase_fields
-from holdfast.formats.leftover_state import (
+from holdfast.formats.document import (
     EVERYWHERE,
     compose,
     fit_recipe,
     known_recipe,
     local_recipe,
     merge_extra,
+    parse_position,
+    rendered_position,
+    rendered_statuses,
     rest_of,
     shared_name,
     times,
@@ -61,7 +63,7 @@ def path(_workflow_id: str, _created_at: str) -> str:
 def render(state: Workflow) -> tuple[Fields, Fields]:
     """Return the document, and the state that it cannot express."""
     rest = rest_of(state, _SHOWN)
-    rest["was"] = phase_fields.rendered_position(state)
+    rest["was"] = rendered_position(state)
     document: Fields = {
         "type": state["recipe"]["name"].upper(),
         "phase": state["phase"],
@@ -91,8 +93,8 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     recipe = known_recipe(rest)
     if recipe is None or recipe["name"].upper() != kind:
         recipe = local_recipe(kind.lower(), "verb", origin)
-    phase, phases = phase_fields.parse_position(document, "phase", [], recipe, rest, names=_PHASE)
-    before = phase_fields.rendered_statuses(rest)
+    phase, phases = parse_position(document, "phase", [], recipe, rest, names=_PHASE)
+    before = rendered_statuses(rest)
     if before is None or before.keys() != {entry["name"] for entry in phases}:
         recipe = fit_recipe(recipe, phases)
     context = text(document, "context", [], "")

@@ -10,7 +10,7 @@ import os
 
 from holdfast.adopt.note_parser import detect
 from holdfast.core.briefing import quoted
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow.lifecycle import listed, pending

@@ -8,7 +8,7 @@ reports what a change would repair.
 from __future__ import annotations
 
 from holdfast.core import initiatives as core
-from holdfast.core.initiative import find_milestone, next_command
+from holdfast.core.initiatives import find_milestone, next_command
 from holdfast.core.selection import ACTIVE, listed
 from holdfast.errors import HoldfastError, Refused
 from holdfast.keeper.initiative_link import (
@@ -220,13 +220,13 @@ class Initiatives:
         page = self._try(lambda: paths.unedited_page(key, initiative))
         if page is not None:
             return {**fields, "pages": [page]}
-        from holdfast.core import milestones
+        from holdfast.core.initiative_sources import disagreements, in_a_note
         from holdfast.initiatives.pages import merge_pages
 
         read = self._try(lambda: paths.read_pages(key, initiative, is_strict=False)) or []
-        differences = milestones.disagreements(initiative, merge_pages(read)[1])
+        differences = disagreements(initiative, merge_pages(read)[1])
         if differences:
-            self._store.note(milestones.in_a_note(differences))
+            self._store.note(in_a_note(differences))
         places = [place for place, page in read if page.milestones]
         return {**fields, "pages": places, "disagreements": differences}
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from holdfast.core.initiative import out_of_order
-from holdfast.core.milestones import PageMilestone, plain
+from holdfast.core.initiative_sources import PageMilestone, plain
+from holdfast.core.initiatives import out_of_order
 from holdfast.layers.markdown import MAX_LINES, block_tree, newline_of, split_lines
 
 TYPE_CHECKING = False

@@ -6,9 +6,8 @@ a Memory server may still have the checkpoint.
 
 from __future__ import annotations
 
-from holdfast.core.initiative import CREATE, STATUSES
-from holdfast.core.initiatives import key_of
-from holdfast.core.milestones import initiative_from_pages
+from holdfast.core.initiative_sources import initiative_from_pages
+from holdfast.core.initiatives import CREATE, STATUSES, key_of
 from holdfast.core.refusal import word
 from holdfast.errors import Refused
 from holdfast.initiatives import pages, sources
@@ -18,7 +17,7 @@ from holdfast.keeper.initiative_link import milestone_folders, unknown_folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.source_of_truth import Source
+    from holdfast.core.initiative_sources import Source
     from holdfast.core.types import Fields, Initiative, Initiatives
     from holdfast.keeper.store import Store
 

@@ -6,8 +6,9 @@ embedded graph is computed from the ledger, so it always agrees with the record.
 
 from __future__ import annotations
 
-from holdfast.core import degradation, json_text, source_of_truth
-from holdfast.core.source_of_truth import Source, Verdict
+from holdfast.core import json_text
+from holdfast.core.initiative_sources import Source, Verdict, is_unclear, weigh
+from holdfast.core.other_layers import observed_values
 from holdfast.errors import HoldfastError
 from holdfast.formats import initiatives as record
 from holdfast.formats.schema import Invalid
@@ -76,7 +77,7 @@ def read_server(store: Store) -> Fields | None:
         store.note(error.message)
         return None
     observations = [entity["observations"] for entity in entities if entity["name"] == _ENTITY]
-    return degradation.observed_values(observations[0]) if observations else None
+    return observed_values(observations[0]) if observations else None
 
 
 def apply_source(initiative: Initiative, source: Source, store: Store) -> Initiative:
@@ -141,9 +142,9 @@ def compare(
         comparison.verdict = Verdict(own, [stale], None, [own, stale])
         return comparison
     both, now, server = [own, file.source(NAME, place)], store.now(), None
-    if ask_server and source_of_truth.is_unclear(both, now):
+    if ask_server and is_unclear(both, now):
         checkpoint = read_server(store)
         if checkpoint is not None and checkpoint.get("initiative") == initiative["name"]:
             server = checkpoint_source(checkpoint)
-    comparison.verdict = source_of_truth.weigh(both, server, now)
+    comparison.verdict = weigh(both, server, now)
     return comparison

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from holdfast.core import json_text
-from holdfast.core.source_of_truth import Source
+from holdfast.core.initiative_sources import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,11 +11,15 @@ from __future__ import annotations
 import os
 
 from holdfast.core import initiatives as core
-from holdfast.core import source_of_truth
-from holdfast.core.milestones import apply_pages, disagreements, in_a_note
-from holdfast.core.source_of_truth import Source
+from holdfast.core.initiative_sources import (
+    Source,
+    apply_pages,
+    correction_text,
+    disagreements,
+    in_a_note,
+)
 from holdfast.errors import Fault, HoldfastError, Refused
-from holdfast.formats.aggregates import stream_of
+from holdfast.formats import stream_of
 from holdfast.initiatives import pages, sources, status_yaml
 from holdfast.initiatives.paths import README, InitiativePaths, bad_file
 from holdfast.initiatives.sources import SYNC_COMMAND, compare
@@ -27,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.source_of_truth import Verdict
+    from holdfast.core.initiative_sources import Verdict
     from holdfast.core.types import Fields, Initiative, Initiatives
     from holdfast.initiatives.sources import Comparison
     from holdfast.keeper.session import Session
@@ -192,7 +196,7 @@ class Sync:
         id: str | None = None,
     ) -> list[int]:  # fmt: skip
         """Record which source is right, and what the stale ones said; return the seqs."""
-        summary = source_of_truth.corrected(stale, right)
+        summary = correction_text(stale, right)
         correction = {
             "initiative": key,
             "authoritative": right.name,

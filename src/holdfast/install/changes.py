@@ -13,7 +13,7 @@ import os
 from contextlib import contextmanager
 
 from holdfast.core import json_text
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.errors import Fault, Refused, newer_file
 from holdfast.install.agents import USER
 from holdfast.install.sandbox import sandbox_file

@@ -10,7 +10,8 @@ import time
 
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import evidence, folder_mode
+from holdfast.core.workflow import evidence
+from holdfast.core.workflow.lifecycle import completion_signal, next_feature
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import HoldfastError, Refused
 from holdfast.keeper.repeats import fingerprint
@@ -169,13 +170,13 @@ class Keeper:
             return repeated
         state = self.access.look(workflow)
         args["tree"] = self._tree_of(state)
-        following = folder_mode.following(state)
+        following = next_feature(state)
         if following is not None:
             from holdfast.keeper import start
 
             args["next_title"] = start.title_of(self.workspace.root, following)
         receipt = self.do("complete_workflow", args, workflow=state["id"], id=id)
-        receipt.signal = folder_mode.signal(state)
+        receipt.signal = completion_signal(state)
         return receipt
 
     def abandon(

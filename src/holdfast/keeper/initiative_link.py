@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 
 from holdfast.core import initiatives as core
-from holdfast.core.initiative import find_milestone, next_command
+from holdfast.core.initiatives import find_milestone, next_command
 from holdfast.core.json_text import is_encodable
 from holdfast.core.refusal import word
 from holdfast.errors import Fault, HoldfastError, Refused
-from holdfast.formats.aggregates import stream_of
+from holdfast.formats import stream_of
 from holdfast.workspace import settings
 
 TYPE_CHECKING = False

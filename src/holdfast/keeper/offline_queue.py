@@ -10,7 +10,7 @@ import os
 
 from holdfast.core import json_text
 from holdfast.core import workflow as core
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.keeper.session import PENDING, Receipt

@@ -9,7 +9,7 @@ from holdfast.core import selection
 from holdfast.core.refusal import Refusal, word
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault, HoldfastError
-from holdfast.formats.aggregates import aggregate_of, stream_of
+from holdfast.formats import aggregate_of, stream_of
 from holdfast.storage.ledger import ACTIVE, ENDED, Stream
 
 TYPE_CHECKING = False

@@ -12,8 +12,7 @@ import time
 
 from holdfast import formats
 from holdfast.errors import Fault, Refused
-from holdfast.formats import signature
-from holdfast.formats.aggregates import aggregate_of, is_workflow
+from holdfast.formats import aggregate_of, is_workflow, signature
 from holdfast.storage.record_files import MAX_TRIES
 from holdfast.system.disk import LARGEST
 

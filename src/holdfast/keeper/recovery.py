@@ -11,9 +11,9 @@ import os
 from holdfast import formats
 from holdfast.adopt import record as adoption
 from holdfast.adopt import unknown_records
-from holdfast.core import degradation, json_text
-from holdfast.core.digest import md5_of
-from holdfast.core.memory_lines import one_line
+from holdfast.core import json_text
+from holdfast.core.json_text import md5_of
+from holdfast.core.other_layers import observed_values, one_line, phases_at, tier
 from holdfast.core.refusal import bad_text
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow.state import blank, is_active
@@ -40,7 +40,7 @@ def found(session: Session) -> Fields:
     """Return the tier, and for each layer its availability, its target and its position."""
     layers = [_record(session), _memory(session), _graph(session)]
     record, memory, graph = (layer["available"] for layer in layers)
-    return {**degradation.tier(record=record, memory=memory, graph=graph), "layers": layers}
+    return {**tier(record=record, memory=memory, graph=graph), "layers": layers}
 
 
 def _record(session: Session) -> Fields:
@@ -140,7 +140,7 @@ def _entities(store: Store, kept_by: str) -> list[Fields]:
 
 
 def _fields_of(entity: Entity) -> Fields:
-    return {"name": entity["name"], **degradation.observed_values(entity["observations"])}
+    return {"name": entity["name"], **observed_values(entity["observations"])}
 
 
 def _newest(entities: list[Fields]) -> Fields | None:
@@ -173,7 +173,7 @@ def _rebuild(store: Store, entity: Fields) -> Workflow | None:
     name, context = str(entity.get("type", "")).lower(), str(entity.get("context", ""))
     recipe = store.recipe(name)
     at, updated = _time(entity, "started") or store.now(), _time(entity, "updated")
-    phases = None if recipe is None else degradation.phases_at(recipe, str(entity["phase"]), at)
+    phases = None if recipe is None else phases_at(recipe, str(entity["phase"]), at)
     if recipe is None or phases is None:
         return None
     own_id = str(entity["name"]).partition(":")[2]

@@ -8,9 +8,9 @@ request is refused.
 from __future__ import annotations
 
 from holdfast.core import json_text
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.errors import Refused
-from holdfast.formats.aggregates import is_workflow
+from holdfast.formats import is_workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

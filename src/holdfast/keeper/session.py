@@ -10,7 +10,7 @@ from holdfast.core import selection
 from holdfast.core import time as times
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, Refused
-from holdfast.formats.aggregates import aggregate_of, is_workflow, stream_of
+from holdfast.formats import aggregate_of, is_workflow, stream_of
 from holdfast.keeper.repeats import find_repeat, fingerprint, refuse_other_request
 from holdfast.keeper.transaction import Transaction
 from holdfast.storage.ledger import ACTIVE

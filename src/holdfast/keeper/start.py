@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from holdfast import formats
-from holdfast.core.digest import md5_of
+from holdfast.core.json_text import md5_of
 from holdfast.core.record_formats import FORMATS
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused

@@ -15,8 +15,7 @@ from holdfast.core.record_formats import formats_with
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault, damaged_ledger
-from holdfast.formats import signature
-from holdfast.formats.aggregates import aggregate_of, is_workflow
+from holdfast.formats import aggregate_of, is_workflow, signature
 from holdfast.storage.ledger import ACTIVE, Ledger
 from holdfast.storage.record_files import RecordFiles
 from holdfast.storage.skill_index import Indexes
@@ -77,8 +76,6 @@ class Store:
         self.has_news = False
         """True after something was recorded that belongs into the project's memory."""
         self.open_transaction: Transaction | None = None
-        self.settled: tuple[int, str] | None = None
-        """The last event, if this process wrote it and put its files in place."""
 
     def _is_own(self, raw: bytes) -> bool:
         """Return whether the bytes are an unedited record of this ledger."""

@@ -14,7 +14,7 @@ from holdfast import formats
 from holdfast.adopt import record as adoption
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, Refused
-from holdfast.formats.aggregates import aggregate_of, is_log, is_workflow
+from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.keeper import marks
 from holdfast.keeper.record_writer import LoadedStream, RecordWriter
 from holdfast.keeper.repeats import find_repeat
@@ -50,6 +50,8 @@ class Transaction:
         self._request = ""
         self._is_ending = False
         """True when everything that was asked for is appended."""
+        self._has_settled = False
+        """True if the files of the last commit are in place."""
 
     def __enter__(self) -> Self:
         assert self.store.open_transaction is None, "a transaction is open already"
@@ -62,7 +64,7 @@ class Transaction:
                 store.workspace.prepare(store.disk, store.note)
                 store.workspace.list_ledger(store.disk)
             store.workspace.take_name(store.disk, ledger.has_worktree)
-            if ledger.head() != store.settled:
+            if not ledger.is_settled():
                 self._settle_last()
         except BaseException as error:
             self._close()
@@ -76,6 +78,8 @@ class Transaction:
             if error is None:
                 self._is_ending = True
                 self.commit()
+                if self._has_settled:
+                    self.store.ledger.mark_settled()
         finally:
             self._close()
         if isinstance(error, OSError):
@@ -155,6 +159,7 @@ class Transaction:
             if known is None and is_workflow(stream):
                 self._remove_from_old_place(stream, worktree, path, full)
             self._refresh_index(stream)
+        self._has_settled = not self._unsettled
 
     def _path_of(self, worktree: str, path: str, stream: str) -> str | None:
         """Return the absolute path of a listed file; ``None`` if the list is damaged."""
@@ -401,6 +406,8 @@ class Transaction:
                 for loaded in changed
                 if loaded.events and loaded.is_workflow
             ]
+            if not self._request:
+                ledger.mark_unsettled()
             ledger.commit(self._request or os.urandom(12).hex())
         except BaseException as error:
             # After an unknown outcome the spare file shows that the event, if it is there, is ours.
@@ -427,7 +434,7 @@ class Transaction:
     ) -> list[tuple[str, str]]:
         """Put the records in place; return the stream and path of what editors saved there."""
         saved: list[tuple[str, str]] = []
-        self.store.settled = None
+        self._has_settled = False
         is_unsettled, self._unsettled = bool(self._unsettled), []
         try:
             for record in prepared:
@@ -439,8 +446,7 @@ class Transaction:
                 path = self._writer.leave_old_place(loaded)
                 if path is not None:
                     saved.append((loaded.stream, path))
-            if not (saved or is_unsettled):
-                self.store.settled = self.store.ledger.head()
+            self._has_settled = not is_unsettled
         except (OSError, Fault) as error:
             seqs = [event["seq"] for loaded in changed for event in loaded.events]
             behind = _record_behind(max(seqs, default=self.store.ledger.head_seq), error)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.core import json_text, loop_turn
+from holdfast.core import json_text
+from holdfast.core.next_step import next_words, stuck_units, turn_of
 from holdfast.core.refusal import word
 from holdfast.core.workflow.state import find_task, is_active
-from holdfast.core.workflow.units import limit_of
+from holdfast.core.workflow.tasks import limit_of
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
 from holdfast.evidence.run import run as run_command
@@ -76,10 +77,10 @@ class Driver:
 
     def _drive(self, tell: Tell) -> Fields:
         state = self._settle()
-        known, count = loop_turn.stuck(state), 0
+        known, count = stuck_units(state), 0
         while True:
-            task, turn = loop_turn.turn_of(state)
-            is_stuck = bool(loop_turn.stuck(state).keys() - known.keys())
+            task, turn = turn_of(state)
+            is_stuck = bool(stuck_units(state).keys() - known.keys())
             if task is None or is_stuck or not is_active(state):
                 return self._ended(state, count)
             tell(state, task, turn)
@@ -236,7 +237,7 @@ class Driver:
             "turns": count,
             "done": done,
             "left": left,
-            "stuck": loop_turn.stuck(state),
+            "stuck": stuck_units(state),
             "finished": bool(done) and not left,
             "next": self._next(state),
             "notes": self._notes,
@@ -244,7 +245,7 @@ class Driver:
 
     def _next(self, state: Workflow) -> str:
         """Return the next command, with the name of the loop."""
-        words = loop_turn.next_words(state)[1]
+        words = next_words(state)[1]
         return " ".join(["holdfast", *map(word, words), "-w", word(state["id"])])
 
 

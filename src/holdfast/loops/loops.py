@@ -7,10 +7,11 @@ then carries out its command, then patches the pages.
 from __future__ import annotations
 
 from holdfast.adopt import unknown_records
-from holdfast.core import loop_turn, selection
+from holdfast.core import selection
+from holdfast.core.next_step import next_turn
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import units
 from holdfast.core.workflow.state import find_task, is_active
+from holdfast.core.workflow.tasks import TIMEOUT_CHOICES, iterations_allowed
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.keeper import overview, plain, start
 from holdfast.keeper.loop_folder import HOME
@@ -147,7 +148,7 @@ class Loops:
         receipt = self._do(slug, "record_iteration", args, id)
         task = find_task(receipt.state, unit)
         if task is not None and task["status"] == "timeout":
-            receipt.notes.append(f"{unit} has used {units.allowed(task)}: {units.CHOICES}")
+            receipt.notes.append(f"{unit} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}")
         return receipt
 
     def confirm(
@@ -263,7 +264,7 @@ class Loops:
                 f"loop next: {receipt.state['id']} has ended ({receipt.state['status']})",
                 f"holdfast resume {receipt.state['id']}",
             )
-        return loop_turn.next_turn(receipt.state, is_named=slug is not None), receipt.notes
+        return next_turn(receipt.state, is_named=slug is not None), receipt.notes
 
     def _look(self, stream: str) -> Workflow:
         state = self._session.look(stream)

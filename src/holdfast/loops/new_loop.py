@@ -8,7 +8,7 @@ from holdfast import formats
 from holdfast.core.workflow import OPENING
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
-from holdfast.formats.aggregates import aggregate_of
+from holdfast.formats import aggregate_of
 from holdfast.keeper.loop_folder import HOME, PROGRESS
 from holdfast.loops import archive, page_files, pages, progress_log
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import find_task
-from holdfast.core.workflow.units import MAX_ITERATIONS
+from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Refused
-from holdfast.formats.aggregates import aggregate_of
+from holdfast.formats import aggregate_of
 from holdfast.keeper.loop_folder import folder_of
 from holdfast.loops import pages
 from holdfast.loops.page_files import GUARDRAILS, LoopFolder

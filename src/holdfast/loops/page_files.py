@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from holdfast.core import json_text
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.core.workflow import OPENING
 from holdfast.errors import Fault, Refused
 from holdfast.keeper.loop_folder import PROGRESS, folder_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.core.workflow.units import MAX_ITERATIONS
+from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.layers.markdown import closing_mark, newline_of, split_lines
 from holdfast.loops import pages
 from holdfast.loops.markdown_text import (

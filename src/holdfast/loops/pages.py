@@ -6,7 +6,7 @@ is needed here. ``markdown_text`` encodes stored text so that it reads the same 
 
 from __future__ import annotations
 
-from holdfast.core.workflow.units import limit_of, signal_of
+from holdfast.core.workflow.tasks import limit_of, signal_of
 from holdfast.loops.markdown_text import (
     encode_after_key,
     encode_block,

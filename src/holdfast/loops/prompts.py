@@ -7,8 +7,8 @@ instead of showing them, because some workers repeat their prompt in what they p
 from __future__ import annotations
 
 from holdfast.core.briefing import quoted
-from holdfast.core.loop_turn import lessons
-from holdfast.core.workflow import units
+from holdfast.core.next_step import lessons
+from holdfast.core.workflow.tasks import limit_of, signal_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _about(state: Workflow, task: Task) -> str:
 
 def _iterate(task: Task) -> list[str]:
     number = task.get("iterations_used", 0) + 1
-    parts = [f"This is iteration {number} of {units.limit_of(task)}."]
+    parts = [f"This is iteration {number} of {limit_of(task)}."]
     if task.get("remaining"):
         parts.append(f"What remains: {quoted(task.get('remaining'), _MAX_QUOTED)}")
     if task.get("blockers"):
@@ -62,7 +62,7 @@ def _iterate(task: Task) -> list[str]:
         "Work on the unit. End with a short account of what you did, and one of these tags, with "
         f"the words in place of the dots. What is left to do: <remaining>{_DOTS}</remaining>. Why "
         f"nobody can go on without a person: <blocked>{_DOTS}</blocked>. Only when every criterion "
-        f"is met: <signal>{_DOTS}</signal>, with {units.signal_of(task)} in it."
+        f"is met: <signal>{_DOTS}</signal>, with {signal_of(task)} in it."
     )
     return parts
 
@@ -70,7 +70,7 @@ def _iterate(task: Task) -> list[str]:
 def _confirm(task: Task) -> list[str]:
     return [
         "The unit was declared done. Go over it once more, against every criterion; mend nothing.",
-        f"{_VERDICT} ({units.signal_of(task)} in <signal>{_DOTS}</signal> counts as confirmed.)",
+        f"{_VERDICT} ({signal_of(task)} in <signal>{_DOTS}</signal> counts as confirmed.)",
     ]
 
 
@@ -90,7 +90,7 @@ _INSTRUCTIONS = {"iterate": _iterate, "confirm": _confirm, "verify": _verify}
 
 def parse_work(task: Task, output: str, exit_code: int | None) -> Fields:
     """Return the arguments that record an iteration; ``blocked`` is why the unit cannot go on."""
-    signal = units.signal_of(task)
+    signal = signal_of(task)
     args: Fields = {"did": _account(output) or "nothing that was told"}
     if f"<signal>{signal}</signal>" in output and exit_code == 0:
         return {**args, "signal": signal}
@@ -109,7 +109,7 @@ def parse_verdict(task: Task, output: str, exit_code: int | None) -> str | None:
         return issues
     if exit_code != 0:
         return _exit_text(exit_code)
-    signalled = f"<signal>{units.signal_of(task)}</signal>" in output
+    signalled = f"<signal>{signal_of(task)}</signal>" in output
     is_clean = signalled or any(tag in output for tag in _CONFIRMED_TAGS)
     return None if is_clean else "the worker gave no verdict"
 

@@ -13,10 +13,9 @@ import re
 from holdfast import formats
 from holdfast.core import diff, json_text
 from holdfast.core.time import epoch_ms
-from holdfast.core.workflow import tasks
+from holdfast.core.workflow import EVOLVE
 from holdfast.core.workflow.state import blank, is_active
-from holdfast.core.workflow.units import EVOLVE as EVOLVE_UNITS
-from holdfast.core.workflow.units import phase_of, signal_of
+from holdfast.core.workflow.tasks import phase_of, signal_of
 from holdfast.errors import Refused
 from holdfast.evidence import git
 from holdfast.formats import loop as record_format
@@ -44,7 +43,6 @@ _LOGGED_FIELDS = (
 )  # fmt: skip
 """The fields of a unit that the log decides."""
 _COMPARED_FIELDS = ("status", "iterations_used", "confirmations_used")
-_EVOLVE = {**tasks.EVOLVE, **EVOLVE_UNITS}
 _EXPECTED_STATUS = {
     "iteration": ("pending", "in_progress"),
     "timeout": ("pending", "in_progress"),
@@ -313,7 +311,7 @@ class _LogReplay:
             return
         # The core decides what becomes of the unit; for that it needs no other unit.
         alone: Workflow = {**self._blank, "tasks": [task]}
-        evolve = _EVOLVE[progress_log.EVENT_TYPES[entry.kind]]
+        evolve = EVOLVE[progress_log.EVENT_TYPES[entry.kind]]
         after = evolve(alone, {"task": task["id"], **data}, self._at)
         self._tasks[str(task["id"])] = after["tasks"][0]
         self._commits += after["commits"]

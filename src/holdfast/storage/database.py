@@ -84,7 +84,7 @@ class Database:
         self._wait_s = wait_s
         self._belongs_here = belongs_here
         """Returns False if the repository's ledger belongs elsewhere by now: none is made then."""
-        self._lock = Lock(os.path.join(folder, LOCK_NAME), disk)
+        self.lock = Lock(os.path.join(folder, LOCK_NAME), disk)
         self._connection: Connection | None = None
         self._is_writable = False
         self.file: tuple[int, int] | None = None
@@ -122,7 +122,7 @@ class Database:
         return row
 
     def _for_reading(self) -> Connection | None:
-        if self._connection is not None and (self._lock.is_held or self._is_current()):
+        if self._connection is not None and (self.lock.is_held or self._is_current()):
             return self._connection
         self._forget()
         file = _file_at(self.path)
@@ -185,16 +185,16 @@ class Database:
 
         Raise ``Fault`` when the lock is held for longer than the wait.
         """
+        self.acquire_lock()
         try:
-            self.acquire_lock()
-            self._for_writing()
-            self._begin()
-            if self._read_version() != SCHEMA_VERSION:
+            connection = self._for_writing()
+            self.execute("BEGIN IMMEDIATE")
+            if connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
                 # Another process brought a newer schema while this connection was open.
                 self.roll_back()
                 self._forget()
                 self._for_writing()
-                self._begin()
+                self.execute("BEGIN IMMEDIATE")
         except OSError as error:
             self.release()
             raise self._not_writable(error) from error
@@ -206,11 +206,14 @@ class Database:
         """Take the lock alone, for a repair of a database that may not open."""
         if self._connection is None:
             refuse_network(self.folder)
-        if not (self.exists() or self._belongs_here()):
+        if not (os.path.exists(self.path) or self._belongs_here()):
             raise moved(self.folder)
         try:
-            self._make_folder()
-            self._lock.acquire(self._wait_s)
+            try:
+                self.lock.acquire(self._wait_s)
+            except FileNotFoundError:
+                self._make_folder()
+                self.lock.acquire(self._wait_s)
             finish_recovery(self.path, self._disk)
         except OSError as error:
             self.release()
@@ -226,10 +229,7 @@ class Database:
         if not self._is_current():
             raise moved(self.folder)
         if not self._connection.in_transaction:
-            self._begin()
-
-    def _begin(self) -> None:
-        self.execute("BEGIN IMMEDIATE")
+            self.execute("BEGIN IMMEDIATE")
 
     def execute(self, statement: str, values: tuple[object, ...] = ()) -> Cursor:
         """Run a statement of the open transaction."""
@@ -299,13 +299,9 @@ class Database:
 
     def release(self) -> None:
         """Give the lock back; what was not committed is undone."""
-        if self._lock.is_held:
+        if self.lock.is_held:
             self.roll_back()
-        self._lock.release()
-
-    @property
-    def is_locked(self) -> bool:
-        return self._lock.is_held
+            self.lock.release()
 
     def roll_back(self) -> None:
         """Undo what was not committed."""
@@ -339,16 +335,11 @@ class Database:
         if version < SCHEMA_VERSION:
             self._migrate(connection, version)
         self._beside = self._files_beside()
-        if not (self._is_current() and self._lock.is_current):
+        if not (self._is_current() and self.lock.is_current):
             raise moved(self.folder)
         self._connection = connection
         self._is_writable = True
         return connection
-
-    def _read_version(self) -> int:
-        """Return the version of the schema that the open transaction sees."""
-        version: int = self.execute("PRAGMA user_version").fetchone()[0]
-        return version
 
     def _migrate(self, connection: Connection, version: int) -> None:
         """Bring an older schema up to date, in one transaction."""
@@ -395,7 +386,7 @@ class Database:
             finally:
                 connection.close()
             is_free = not os.path.lexists(self.path) and self._belongs_here()
-            if not (is_free and self._lock.is_current):
+            if not (is_free and self.lock.is_current):
                 raise moved(self.folder)
             self._set_orphans_aside()
             self._sync_names()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from _json import encode_basestring as _quoted
 
 from holdfast.core import json_text
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.errors import Fault
 
 TYPE_CHECKING = False

@@ -8,12 +8,14 @@ end, whatever happened. What a stream's columns and state are is the caller's kn
 from __future__ import annotations
 
 from _operator import ne
+from binascii import crc32
+from itertools import compress
 
 from holdfast.core import json_text
-from holdfast.core.digest import digest
 from holdfast.errors import Fault, damaged_ledger
 from holdfast.storage import event_codec
 from holdfast.storage.database import Database
+from holdfast.system import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,15 +35,16 @@ COLUMNS = (
     "floating", "worktree", "record", "session", "session_id", "session_pid", "ttl", "unread",
     "initiative", "milestone", "created_at", "updated_at",
 )  # fmt: skip
-_LISTED = ", ".join(f"streams.{name}" for name in COLUMNS)
+_EACH = range(len(COLUMNS))
+_LISTED = ", ".join([f"streams.{name}" for name in COLUMNS])
 STREAMS = (
-    f"SELECT {_LISTED}, states.state, states.digest FROM streams LEFT JOIN states USING (stream)"
+    f"SELECT {_LISTED}, states.state, states.checksum FROM streams LEFT JOIN states USING (stream)"
 )
 _MARKS = ", ".join("?" * len(COLUMNS))
 _PUT_STREAM = f"INSERT OR REPLACE INTO streams ({', '.join(COLUMNS)}) VALUES ({_MARKS})"
 _PUT_STATE = (
-    "INSERT INTO states (stream, state, digest) VALUES (?, ?, ?)"
-    " ON CONFLICT (stream) DO UPDATE SET state = excluded.state, digest = excluded.digest"
+    "INSERT INTO states (stream, state, checksum) VALUES (?, ?, ?)"
+    " ON CONFLICT (stream) DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
 )
 _PUT_EVENT = f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({', '.join('?' * 12)})"
 _KEEP_EVENT = _PUT_EVENT.replace("INSERT", "INSERT OR IGNORE", 1)
@@ -91,12 +94,13 @@ class Ledger:
         self._records: dict[tuple[str, str], Fields | None] = {}
         """Rows of files, likewise."""
         self._unplaced_text: str | None = None
-        self._known: dict[str, tuple[tuple[Any, ...], Any]] = {}
-        """Rows of ``STREAMS`` that were checked or written, each with its state.
+        self._known: dict[str, tuple[tuple[Any, ...], Stream]] = {}
+        """Streams that were checked or written, each with its row of ``STREAMS``.
 
         State is never changed in place, so it serves again while its row stays the same.
         """
         self._texts = json_text.FieldTexts()
+        self._boot = kernel.boot_id()
 
     # The whole
 
@@ -182,20 +186,22 @@ class Ledger:
     def _streams(self, where: str, *values: object) -> Iterator[Stream]:
         for row in self.database.rows(f"{STREAMS} WHERE {where}", values):
             known = self._known.get(row[0])
-            if known is None or known[0] != row:
+            if known is not None and known[0] == row:
+                stream = known[1]
+            else:
                 if not is_whole(row):
                     why = f"the state of {row[0]} is not what was written"
                     raise damaged_ledger(self.database.path, why)
-                known = self._remember(row, json_text.loads(row[-2]))
-            if self.database.is_locked:
-                self._rows[row[0]] = row[:-2]
-            yield Stream(self._row_of(row), known[1])
+                stream = Stream(self._row_of(row), json_text.loads(row[-2]))
+                self._remember(row, stream)
+            if self.database.lock.is_held:
+                self._rows[row[0]] = row
+            yield stream
 
-    def _remember(self, row: tuple[Any, ...], state: Any) -> tuple[tuple[Any, ...], Any]:
+    def _remember(self, row: tuple[Any, ...], stream: Stream) -> None:
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
-        self._known[row[0]] = row, state
-        return row, state
+        self._known[row[0]] = row, stream
 
     # Events
 
@@ -290,7 +296,7 @@ class Ledger:
             worktree, path,
         )  # fmt: skip
         record = None if row is None else dict(zip(_RECORD, row, strict=True))
-        if self.database.is_locked:
+        if self.database.lock.is_held:
             self._records[worktree, path] = record
         return record
 
@@ -323,6 +329,24 @@ class Ledger:
             return []
         return [file for file in files if all(isinstance(text, str) for text in file)]
 
+    def is_settled(self) -> bool:
+        """Return True if the writer of the last event put all its files in place.
+
+        The lock's file says so, in a mark that does not outlive the system: a power cut may keep
+        the mark and lose what it speaks of.
+        """
+        return bool(self._boot) and self.database.lock.read_mark() == self._settled_mark()
+
+    def mark_settled(self) -> None:
+        self.database.lock.write_mark(self._settled_mark())
+
+    def mark_unsettled(self) -> None:
+        """Let the next transaction look for the files of the last one again."""
+        self.database.lock.write_mark(b"-" * len(self._settled_mark()))
+
+    def _settled_mark(self) -> bytes:
+        return f"{self.head()[1]:32} {self._boot}".encode()
+
     # A transaction
 
     def acquire(self) -> None:
@@ -333,14 +357,12 @@ class Ledger:
         """
         self.database.acquire()
         try:
-            self._forget_reads()
             newest = self._row("SELECT seq, hash, v FROM events ORDER BY seq DESC LIMIT 1")
+            if newest is not None and newest[2] > event_codec.SCHEMA:
+                raise event_codec.newer_event(newest[2])
         except BaseException:
             self.release()
             raise
-        if newest is not None and newest[2] > event_codec.SCHEMA:
-            self.release()
-            raise event_codec.newer_event(newest[2])
         self._head = (0, "") if newest is None else (newest[0], newest[1])
 
     def _forget_reads(self) -> None:
@@ -403,11 +425,11 @@ class Ledger:
     def put_stream(self, row: Fields, state: object) -> None:
         """Replace a stream's row and state."""
         text = self._texts.dumps(state)
-        values = tuple(map(row.get, COLUMNS))
-        whole = (*values, text, _digest_of((*values, text)))
-        self._put_row(values)
+        values = (*map(row.get, COLUMNS), text)
+        whole = (*values, _checksum(values))
+        self._put_row(whole)
         self.database.execute(_PUT_STATE, (row["stream"], *whole[-2:]))
-        self._remember(whole, state)
+        self._remember(whole, Stream(self._row_of(whole), state))
         self._written_bytes += len(text)
 
     def _put_row(self, values: tuple[Any, ...]) -> None:
@@ -415,16 +437,15 @@ class Ledger:
         before = self._rows.get(values[0])
         self._rows[values[0]] = values
         if before is None:
-            self.database.execute(_PUT_STREAM, values)
+            self.database.execute(_PUT_STREAM, values[: len(COLUMNS)])
             return
-        changed = [number for number, differs in enumerate(map(ne, values, before)) if differs]
-        if not changed:
-            return
-        columns = ", ".join(f"{COLUMNS[number]} = ?" for number in changed)
-        self.database.execute(
-            f"UPDATE streams SET {columns} WHERE stream = ?",
-            (*(values[number] for number in changed), values[0]),
-        )
+        changed = list(compress(_EACH, map(ne, values, before)))
+        if changed:
+            columns = ", ".join([f"{COLUMNS[number]} = ?" for number in changed])
+            self.database.execute(
+                f"UPDATE streams SET {columns} WHERE stream = ?",
+                (*[values[number] for number in changed], values[0]),
+            )
 
     def put_record(self, record: Fields) -> None:
         self._records[record["worktree"], record["path"]] = record
@@ -495,8 +516,9 @@ class Ledger:
 
 def is_whole(row: tuple[Any, ...]) -> bool:
     """True if a row of ``STREAMS`` is what was written."""
-    return bool(_digest_of(row[:-1]) == row[-1])
+    return bool(_checksum(row[:-1]) == row[-1])
 
 
-def _digest_of(values: tuple[Any, ...]) -> str:
-    return digest("\x1f".join(map(str, values)).encode(errors="replace"))
+def _checksum(values: tuple[Any, ...]) -> int:
+    """Return a checksum that tells whether a bit flipped on the disk."""
+    return crc32("\x1f".join(map(str, values)).encode(errors="replace"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.system.disk import LARGEST, is_there, old_of
 
 TYPE_CHECKING = False
@@ -118,16 +118,16 @@ class RecordFiles:
 
         If the replaced content was not ``expected``, keep it to be adopted and return its path.
         """
-        replaced = self._disk.replace(path, spare, is_new=expected is None, durable=durable)
-        if replaced is None:
-            return None
-        if replaced == expected or replaced.strip() == _EMPTY or self._is_own(replaced):
-            return self._discard_spare(spare, path)
-        return self._keep(spare, path)
+        replaced = self._disk.replace(
+            path, spare, is_new=expected is None, durable=durable, or_busy=True
+        )
+        return None if replaced is None else self._discard_spare(spare, path, replaced, expected)
 
-    def _discard_spare(self, spare: str, path: str) -> str | None:
-        """Remove a spare, unless another process is still writing to it: then keep it."""
-        if self._disk.is_being_written(spare):
+    def _discard_spare(
+        self, spare: str, path: str, content: bytes, expected: bytes | None = None
+    ) -> str | None:
+        """Remove a spare whose content is known; else keep it, and return its new path."""
+        if content != expected and content.strip() != _EMPTY and not self._is_own(content):
             return self._keep(spare, path)
         self._disk.remove(spare)
         return None
@@ -212,10 +212,8 @@ class RecordFiles:
             self._disk.move(path, spare)
         except FileNotFoundError:
             return None
-        raw = self.read(spare)
-        if raw is None or self._is_own(raw):
-            return self._discard_spare(spare, path)
-        return self._keep(spare, path)
+        raw = self._disk.read_own(spare, LARGEST + 1, or_busy=True)
+        return None if raw is None else self._discard_spare(spare, path, raw)
 
 
 def _spare(path: str) -> str:

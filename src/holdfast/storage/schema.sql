@@ -73,12 +73,12 @@ CREATE INDEX ended_by_time ON streams (updated_at, seq)
 CREATE INDEX streams_with_unread ON streams (stream) WHERE unread IS NOT NULL;
 CREATE INDEX streams_by_initiative ON streams (initiative) WHERE initiative IS NOT NULL;
 
--- The state of each stream after its last event, as JSON. The digest covers the stream's row, too:
--- a bit that flips on the disk must not become part of the next event.
+-- The state of each stream after its last event, as JSON. The checksum covers the stream's row,
+-- too: a bit that flips on the disk must not become part of the next event.
 CREATE TABLE states (
-  stream TEXT PRIMARY KEY,
-  state  TEXT NOT NULL,
-  digest TEXT NOT NULL
+  stream   TEXT PRIMARY KEY,
+  state    TEXT NOT NULL,
+  checksum INTEGER NOT NULL          -- CRC-32
 );
 
 -- The files that show streams, as they were last written.

@@ -22,9 +22,10 @@ WHOLE = 64 * 1024 * 1024
 """The largest size, in bytes, of a file that is read as a whole into memory."""
 FOLDER = b"\x00a folder"
 ODD = b"\x00a pipe or a device"
-"""Values that ``Disk.read`` returns for a folder and for a pipe, a device or a socket.
-
-They are not valid content, so callers move such an entry aside as a whole.
+BUSY = b"\x00being written"
+"""Values that reading returns for a folder, for a pipe, a device or a socket, and for a file that
+another process is writing. They are not valid content, so callers move such an entry aside as a
+whole.
 """
 
 
@@ -38,9 +39,14 @@ class Disk:
         """
         return _read_from(path, _TO_READ, most)
 
-    def read_own(self, path: str, most: int | None = None) -> bytes | None:
-        """Read one of Holdfast's own files as ``read`` does, but return ``ODD`` for a link."""
-        return _read_from(path, _TO_READ | os.O_NOFOLLOW, most)
+    def read_own(
+        self, path: str, most: int | None = None, *, or_busy: bool = False
+    ) -> bytes | None:
+        """Read one of Holdfast's own files as ``read`` does, but return ``ODD`` for a link.
+
+        With ``or_busy``, return ``BUSY`` for a file that another process has open for writing.
+        """
+        return _read_from(path, _TO_READ | os.O_NOFOLLOW, most, or_busy=or_busy)
 
     def open_read(self, path: str) -> int:
         """Open an ordinary file; raise ``OSError`` if it is a link or anything else."""
@@ -156,13 +162,20 @@ class Disk:
         os.chmod(path, stat.st_mode & 0o7777)
 
     def replace(
-        self, path: str, spare: str, *, is_new: bool = False, durable: bool = False
+        self,
+        path: str,
+        spare: str,
+        *,
+        is_new: bool = False,
+        durable: bool = False,
+        or_busy: bool = False,
     ) -> bytes | None:
         """Replace a file by ``spare``; return the content that was replaced, ``None`` for no file.
 
         The two are exchanged in one step, so a reader always sees a complete file, and what an
         editor saved just before is not lost: it is in ``spare``. ``is_new`` is a hint that the file
-        does not exist; the result is correct if the hint is wrong.
+        does not exist; the result is correct if the hint is wrong. ``or_busy`` is as in
+        ``read_own``.
         """
         if not is_new:
             try:
@@ -170,11 +183,11 @@ class Disk:
             except FileNotFoundError:
                 pass
             else:
-                return self.read_own(spare, LARGEST + 1)
+                return self.read_own(spare, LARGEST + 1, or_busy=or_busy)
         try:
             self.link(spare, path)
         except FileExistsError:
-            return self.replace(path, spare, durable=durable)
+            return self.replace(path, spare, durable=durable, or_busy=or_busy)
         if durable:
             self.sync_folder(os.path.dirname(path))
         self.remove(spare)
@@ -281,7 +294,9 @@ def old_of(spare: str) -> str:
     return f"{spare}.old"
 
 
-def _read_from(path: str, flags: int, most: int | None) -> bytes | None:
+def _read_from(
+    path: str, flags: int, most: int | None, *, or_busy: bool = False
+) -> bytes | None:
     try:
         fd = os.open(path, flags)
     except (FileNotFoundError, NotADirectoryError):
@@ -296,7 +311,8 @@ def _read_from(path: str, flags: int, most: int | None) -> bytes | None:
             return FOLDER if S_ISDIR(stat.st_mode) else ODD
         if most is None and stat.st_size > WHOLE:
             raise OSError(EFBIG, f"it has more than {WHOLE:,} bytes", path)
-        return _read_all(fd, most)
+        data = _read_all(fd, most)
+        return BUSY if or_busy and kernel.has_writer(fd) else data
     finally:
         os.close(fd)
 

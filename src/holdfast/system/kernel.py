@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from _signal import SIGURG  # type: ignore[import-not-found]
 from errno import EAGAIN, EINVAL, ENOSYS, ENOTSUP, ENOTTY, EOPNOTSUPP
 
 from holdfast.errors import busy
@@ -83,8 +84,6 @@ def has_writer(fd: int) -> bool:
 
     The kernel does not grant a read lease on such a file.
     """
-    from _signal import SIGURG  # type: ignore[import-not-found]
-
     try:
         # The kernel announces a writer that opens the file during the lease by a signal. SIGURG is
         # ignored by default.
@@ -198,3 +197,15 @@ def _holder(fd: int) -> str:
     except OSError:
         rows = []
     return f"process {rows[0][4]}" if rows else "another process"
+
+
+# Boot
+
+
+def boot_id() -> str:
+    """Return a name for the time since the kernel started; empty where the system has none."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -1,6 +1,7 @@
 """Serialize the writers of a workspace by a kernel lock with a fair queue and a bounded wait.
 
-The kernel releases the lock when its process dies.
+The kernel releases the lock when its process dies. The lock's file also holds a short mark that the
+holder leaves for the next one.
 """
 
 from __future__ import annotations
@@ -11,19 +12,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.system.disk import Disk
 
+_MAX_MARK_BYTES = 128
+
 
 class Lock:
     """A lock on a file that exists only for the lock. One thread of one process holds it."""
 
     def __init__(self, path: str, disk: Disk) -> None:
+        self.is_held = False
         self._path = path
         self._disk = disk
         self._fd = -1
-        self._owner = 0
-
-    @property
-    def is_held(self) -> bool:
-        return self._fd >= 0 and self._owner == os.getpid()
 
     @property
     def is_current(self) -> bool:
@@ -40,21 +39,39 @@ class Lock:
         while True:
             fd = self._disk.lock(self._path, wait_s)
             if _is_at(fd, self._path):
-                self._fd = fd
-                self._owner = os.getpid()
-                _HELD.add(fd)
-                return
+                break
             self._disk.unlock(fd)
+        self._fd = fd
+        self.is_held = True
+        _HELD.add(self)
 
     def release(self) -> None:
         if self.is_held:
-            _HELD.discard(self._fd)
+            self.is_held = False
+            _HELD.discard(self)
             self._disk.unlock(self._fd)
-        self._fd = -1
+
+    def read_mark(self) -> bytes:
+        """Return what an earlier holder left in the lock's file; nothing if it cannot be read."""
+        try:
+            return os.pread(self._fd, _MAX_MARK_BYTES, 0)
+        except OSError:
+            return b""
+
+    def write_mark(self, mark: bytes) -> None:
+        """Leave a mark for the next holder, if that is possible. All marks have one length."""
+        try:
+            os.pwrite(self._fd, mark, 0)
+        except OSError:
+            return
+
+    def close_inherited(self) -> None:
+        os.close(self._fd)
+        self.is_held = False
 
 
-_HELD: set[int] = set()
-"""The descriptors of locks that this process holds.
+_HELD: set[Lock] = set()
+"""The locks that this process holds.
 
 A child process closes them, because a lock lasts until every process with its descriptor closes it.
 """
@@ -62,7 +79,7 @@ A child process closes them, because a lock lasts until every process with its d
 
 def _close_inherited() -> None:
     while _HELD:
-        os.close(_HELD.pop())
+        _HELD.pop().close_inherited()
 
 
 os.register_at_fork(after_in_child=_close_inherited)

@@ -6,8 +6,7 @@ from holdfast.answers.text import clean
 from holdfast.cli.answer import page
 from holdfast.cli.grammar import GROUPS, argument, command, flag, option
 from holdfast.cli.screen import bar, cells, padded, shortened
-from holdfast.core.initiative import CREATE
-from holdfast.core.initiatives import current_of
+from holdfast.core.initiatives import CREATE, current_of
 from holdfast.core.refusal import word
 from holdfast.initiatives.initiatives import Initiatives
 from holdfast.keeper.initiative_link import initiative_view

@@ -9,7 +9,7 @@ from holdfast.cli.grammar import WORKFLOW, command
 from holdfast.cli.screen import next_lines, note_lines
 from holdfast.core.next_step import current_task, inner_phase
 from holdfast.core.refusal import word
-from holdfast.core.workflow import folder_mode
+from holdfast.core.workflow.lifecycle import feature_position
 from holdfast.core.workflow.state import declared_phase, find_phase, is_active, is_floating
 from holdfast.errors import Fault
 
@@ -108,7 +108,7 @@ def _mismatch(screen: Screen, state: Workflow, branch: str | None) -> Iterator[s
 def _identity(screen: Screen, state: Workflow) -> Iterator[str]:
     yield screen.paint("Found active workflow:", "strong")
     yield f"  ID: {clean(state['id'])}"
-    number, total = folder_mode.place_of(state)
+    number, total = feature_position(state)
     about = state["context"].get("feature_file") if total else state["subject"]
     which = f" ({number} of {total})" if total else ""
     is_feature = total or state["recipe"].get("subject_key") == "feature_file"

@@ -8,8 +8,7 @@ from holdfast.cli.answer import Answer, changed_answer, changed_lines, names_wor
 from holdfast.cli.grammar import WORKFLOW, argument, command, flag, option
 from holdfast.cli.screen import cells, listing, next_lines, note_lines, pairs
 from holdfast.cli.tables import columns_that_fit, no_mark, table_lines
-from holdfast.core.workflow import folder_mode
-from holdfast.core.workflow.lifecycle import listed, pending
+from holdfast.core.workflow.lifecycle import feature_position, listed, other_context, pending
 from holdfast.core.workflow.state import is_active, is_passed
 
 TYPE_CHECKING = False
@@ -191,7 +190,7 @@ def _show_lines(screen: Screen, receipt: Receipt, *, aimed: bool) -> Iterator[st
     yield from listing(screen, "Reminders", state["reminders"])
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
     yield from listing(screen, "Violations", violations)
-    yield from listing(screen, "Context", pairs(folder_mode.other_context(state)))
+    yield from listing(screen, "Context", pairs(other_context(state)))
     yield from note_lines(screen, receipt.notes)
     yield from next_lines(screen, state, aimed=aimed)
 
@@ -203,7 +202,7 @@ def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[st
         yield f"  {clean(state['title'])}"
     if state["subject"] and state["subject"] != state["title"]:
         yield f"  {clean(state['subject'])}"
-    number, total = folder_mode.place_of(state)
+    number, total = feature_position(state)
     if total:
         yield clean(f"  feature {number} of {total}: {state['context'].get('feature_file')}")
     facts = [f"{state['recipe']['name']} ({state['recipe']['format']})"]
@@ -330,7 +329,7 @@ def complete(keeper: Keeper, args: Arguments) -> Answer:
     state = receipt.state
     done = f"workflow {state['id']} completed"
     if is_active(state):
-        number, total = folder_mode.place_of(state)
+        number, total = feature_position(state)
         file = state["context"].get("feature_file")
         done = f"feature {number - 1}/{total} completed; next: {file}"
     return Answer(

@@ -7,7 +7,7 @@ subject beside their events; this one joins their tables.
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import evidence, folder_mode, lifecycle, notes, phases, tasks, units
+from holdfast.core.workflow import evidence, lifecycle, phases, tasks
 from holdfast.core.workflow.state import append_history, is_active
 
 TYPE_CHECKING = False
@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     Decider = Callable[[Workflow, Command], list[Draft] | Refusal]
     Evolver = Callable[[Workflow, Fields, str], Workflow]
 
-_MODULES = (lifecycle, phases, tasks, units, notes, evidence)
+_MODULES = (lifecycle, phases, tasks, evidence)
 
 DECIDE: dict[str, Decider] = {k: v for module in _MODULES for k, v in module.DECIDE.items()}
-EVOLVE: dict[str, Evolver] = {
-    k: v for module in (*_MODULES, folder_mode) for k, v in module.EVOLVE.items()
-}
+EVOLVE: dict[str, Evolver] = {k: v for module in _MODULES for k, v in module.EVOLVE.items()}
 
 OPENING = ("workflow_started", "record_adopted")
 """The events that begin a workflow, whatever is in its stream before."""

@@ -1,11 +1,15 @@
-"""Opening, resuming and ending a workflow, and adopting its record and edits of it."""
+"""Opening, resuming and ending a workflow, and adopting its record and edits of it.
+
+In folder mode, a workflow works through the features of a folder, one after the other. ``context``
+has the position, as scripts read it: ``folder_mode``, ``folder_path``, ``folder_features`` (every
+file, in order), ``folder_done`` and ``feature_file``, the current one.
+"""
 
 from __future__ import annotations
 
 from holdfast.core import diff
-from holdfast.core.refusal import Refusal, bad_values, first_bad_text, word
+from holdfast.core.refusal import Refusal, bad_reading, bad_values, first_bad_text
 from holdfast.core.time import duration_s
-from holdfast.core.workflow import folder_mode
 from holdfast.core.workflow.evidence import with_claims, with_stale_gates
 from holdfast.core.workflow.state import (
     awaits_approval,
@@ -17,7 +21,7 @@ from holdfast.core.workflow.state import (
     remaining_phases,
     unit_mark,
 )
-from holdfast.core.workflow.units import move_phase
+from holdfast.core.workflow.tasks import move_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,19 +79,6 @@ def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
         task = f"{mark}{number}" if mark else number
         drafts.append({"type": "task_added", "data": {"task": task, "description": text}})
     return drafts
-
-
-def bad_reading(path: str) -> Refusal | None:
-    """Return a refusal if a path of required reading is not ``@`` and a name."""
-    if path.startswith("@") and path[1:].strip():
-        return None
-    if path.startswith("@"):
-        return Refusal("invalid", f"required reading {path!r} names no file", "name it as @PATH")
-    return Refusal(
-        "invalid",
-        f"required reading {path!r} does not start with @",
-        f"holdfast read {word('@' + path.lstrip('@'))}",
-    )
 
 
 def opened(event: Event) -> Workflow:
@@ -211,9 +202,9 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
     data: Fields = {k: args[k] for k in ("outcome", "reason") if args.get(k) is not None}
     if items:
         data["skipped"] = items
-    path = folder_mode.following(state)
+    path = next_feature(state)
     if path is not None:
-        return [*drafts, *folder_mode.go_on(state, path, args.get("next_title") or path, data)]
+        return [*drafts, *go_on(state, path, args.get("next_title") or path, data)]
     return [*drafts, {"type": "workflow_completed", "data": data}]
 
 
@@ -314,6 +305,83 @@ def adopt_record(_state: Workflow | None, command: Command) -> list[Draft]:
     return [{"type": "record_adopted", "data": {**args, "state": with_claims(None, args["state"])}}]
 
 
+def next_feature(state: Workflow) -> str | None:
+    """Return the feature after the current one; ``None`` after the last."""
+    context = state["context"]
+    if context.get("folder_mode") is not True:
+        return None
+    done = [*_context_paths(context, "folder_done"), context.get("feature_file")]
+    return next(
+        (path for path in _context_paths(context, "folder_features") if path not in done), None
+    )
+
+
+def feature_position(state: Workflow) -> tuple[int, int]:
+    """Return the current feature's number, and how many there are; 0, 0 without a folder."""
+    if state["context"].get("folder_mode") is not True:
+        return 0, 0
+    listed = _context_paths(state["context"], "folder_features")
+    return min(len(_context_paths(state["context"], "folder_done")) + 1, len(listed)), len(listed)
+
+
+def other_context(state: Workflow) -> Fields:
+    """Return the context without what names and the folder position already show."""
+    names = (state["subject"], state["title"])
+    in_folder = state["context"].get("folder_mode") is True
+    return {
+        key: value
+        for key, value in state["context"].items()
+        if key not in _OF_FOLDER and not (key in _OF_FEATURE and (in_folder or value in names))
+    }
+
+
+_OF_FOLDER = ("folder_mode", "folder_path", "folder_features", "folder_done")
+_OF_FEATURE = ("feature_file", "feature_title")
+
+
+def _context_paths(context: Fields, key: str) -> list[str]:
+    paths = context.get(key)
+    return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
+
+
+def go_on(state: Workflow, path: str, title: str, data: Fields) -> list[Draft]:
+    """Complete the current feature and begin the next."""
+    data = {**data, "feature": state["context"].get("feature_file"), "next": path, "title": title}
+    drafts: list[Draft] = [{"type": "feature_completed", "data": data}]
+    declared = state["recipe"]["phases"]
+    if declared:
+        drafts.append({"type": "phase_started", "data": {"phase": declared[0]["name"]}})
+    return drafts
+
+
+def completion_signal(state: Workflow) -> str:
+    """Return the line that scripts wait for: ``DEV_COMPLETE: event infrastructure``."""
+    context, subject = state["context"], state["subject"]
+    path = (
+        context.get("feature_file")
+        if next_feature(state) or feature_position(state)[1]
+        else subject
+    )
+    stem = str(path).rstrip("/").rpartition("/")[2].removesuffix(".md")
+    name = state["title"] if state["title"] and state["title"] != subject else stem or subject
+    word = state["recipe"]["name"].upper().replace("-", "_")
+    return f"{word}_COMPLETE: {' '.join(name.split())}"
+
+
+def _feature_completed(state: Workflow, data: Fields, _at: str) -> Workflow:
+    fresh = blank(state["id"], state["recipe"], state["created_at"])
+    context = {
+        **state["context"],
+        "feature_file": data["next"],
+        "folder_done": [*_context_paths(state["context"], "folder_done"), data["feature"]],
+    }
+    begun = {name: fresh[name] for name in _PER_FEATURE}  # type: ignore[literal-required]
+    return {**state, **begun, "title": data["title"], "context": context, "current_task": None}  # type: ignore[typeddict-item]
+
+
+_PER_FEATURE = ("phase", "step", "cycle", "phases", "tasks", "gates", "tests", "files")
+
+
 DECIDE = {
     "resume_workflow": resume,
     "complete_workflow": complete,
@@ -335,4 +403,5 @@ EVOLVE = {
     "record_edited": _edited,
     "workflow_archived": _archived,
     "loop_rebuilt": _rebuilt,
+    "feature_completed": _feature_completed,
 }

@@ -14,8 +14,7 @@ from holdfast import formats
 from holdfast.adopt import unknown_records
 from holdfast.core import json_text
 from holdfast.errors import Fault
-from holdfast.formats import signature
-from holdfast.formats.aggregates import LOGS, aggregate_of, is_log, is_workflow, stream_of
+from holdfast.formats import LOGS, aggregate_of, is_log, is_workflow, signature, stream_of
 from holdfast.formats.schema import Invalid
 from holdfast.keeper.audit.chain import LEDGER, OWN_STREAM, REPAIRED, Chain, Report, give_up
 from holdfast.keeper.audit.verify import read_chain, verify

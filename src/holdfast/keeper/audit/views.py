@@ -6,7 +6,7 @@ import os
 
 from holdfast.adopt import findings, unknown_records
 from holdfast.errors import Fault, HoldfastError
-from holdfast.formats.aggregates import LOGS, aggregate_of, is_log, is_workflow, stream_of
+from holdfast.formats import LOGS, aggregate_of, is_log, is_workflow, stream_of
 from holdfast.storage import skill_index
 from holdfast.storage.database import NAME
 from holdfast.storage.ledger import ACTIVE

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from holdfast.core import json_text
 from holdfast.core import time as times
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.errors import Fault
 from holdfast.layers.graph import apply, mcp_client, pending_events, projection
 from holdfast.workspace import trust

@@ -11,7 +11,7 @@ import os
 import time
 
 from holdfast.core import json_text
-from holdfast.core.digest import digest
+from holdfast.core.json_text import digest
 from holdfast.errors import Fault, Refused
 from holdfast.layers.graph.database import LOCK_WAIT_S, InMemoryDatabase, inode_of
 from holdfast.layers.graph.store import GraphStore

@@ -6,7 +6,7 @@ answer, computed on demand; a Memory server is sent what changed since the last 
 
 from __future__ import annotations
 
-from holdfast.formats.aggregates import is_workflow, stream_of
+from holdfast.formats import is_workflow, stream_of
 from holdfast.layers.graph import projection
 from holdfast.storage.ledger import ACTIVE
 

@@ -15,7 +15,7 @@ from collections import defaultdict
 
 from holdfast.core import json_text
 from holdfast.core.workflow.state import is_active
-from holdfast.formats.phase_fields import index_to_show
+from holdfast.formats.document import index_to_show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,12 +10,21 @@ from __future__ import annotations
 import os
 from errno import EFBIG
 
-from holdfast.core import json_text, logs, memory_lines
-from holdfast.core.digest import digest
+from holdfast.core import json_text, logs
+from holdfast.core.json_text import digest
+from holdfast.core.other_layers import (
+    active_line,
+    begun_phases,
+    completion_line,
+    expiry_line,
+    learning_line,
+    one_line,
+    preference_lines,
+)
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import HoldfastError
-from holdfast.formats.aggregates import stream_of
+from holdfast.formats import stream_of
 from holdfast.layers.memory import location, section
 from holdfast.storage import shared_file
 from holdfast.storage.ledger import ACTIVE, ENDED
@@ -162,10 +171,10 @@ class Memory:
         """Yield headings with sentences; the last ones are dropped first if there is no room."""
         learnings: dict[str, list[str]] = {}
         for entry in self._log("learning")["learnings"]:
-            heading = memory_lines.one_line(entry.get("section", logs.DEFAULT_SECTION))
-            learnings.setdefault(heading, []).insert(0, memory_lines.learned(entry))
+            heading = one_line(entry.get("section", logs.DEFAULT_SECTION))
+            learnings.setdefault(heading, []).insert(0, learning_line(entry))
         yield from learnings.items()
-        preferences = memory_lines.preferences(self._log("delegation"), self._log("interview"))
+        preferences = preference_lines(self._log("delegation"), self._log("interview"))
         yield section.PREFERRED, preferences
         ledger = self._source.ledger
         active = [self._active(stream) for stream in list(ledger.states(_ACTIVE_VERBS))]
@@ -181,18 +190,18 @@ class Memory:
         state = self._source.peek_at(stream).state
         if not is_active(state):
             return None
-        recipe, begun = state["recipe"]["name"], memory_lines.begun(state)
-        return memory_lines.position(recipe, state["title"], begun)
+        recipe, begun = state["recipe"]["name"], begun_phases(state)
+        return active_line(recipe, state["title"], begun)
 
     def _ended(self, stream: Stream) -> str:
         row, state = stream.row, stream.state
         if row["status"] == "expired":
-            return memory_lines.expiry(row["recipe"], row["title"], row["phase"])
+            return expiry_line(row["recipe"], row["title"], row["phase"])
         # Its last event says how it was completed, unless something was noted after that.
         last = next(self._source.ledger.newest(row["id"], 1))
         is_completion = last["type"] == "workflow_completed"
         ending = last["data"] if is_completion else {**state, "skipped": pending(state)}
-        return memory_lines.completion(row["recipe"], row["title"], ending)
+        return completion_line(row["recipe"], row["title"], ending)
 
 
 def _texts(value: object) -> list[str]:

@@ -6,7 +6,7 @@ writers are kept, and lines of ours that an editor removed do not come back.
 
 from __future__ import annotations
 
-from holdfast.core import memory_lines
+from holdfast.core.other_layers import LINE_BEGINNINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def is_ours(line: str, written: list[str], parts: Parts) -> bool:
     """Return True if a line is, or was, one that Holdfast writes."""
     if line in written or line in _HEADINGS or line in render(parts):
         return True
-    return any(text.startswith(memory_lines.BEGINNINGS) for text in bullets([line]))
+    return any(text.startswith(LINE_BEGINNINGS) for text in bullets([line]))
 
 
 def _fit(parts: Parts, room: int) -> Parts:

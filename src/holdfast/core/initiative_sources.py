@@ -1,0 +1,288 @@
+"""What the sources about an initiative state (its record, pages, the graph), and which is right.
+
+The newest is. If the times do not decide (one is missing or in the future, or two are equal), the
+source that agrees with the graph is right, else the first one.
+
+A page states whether a milestone is completed and which of its tasks are done. It cannot state that
+a milestone is in progress or blocked, so it does not disagree with that.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.time import age, epoch_ms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.core.types import Fields, Initiative, Milestone, MilestoneTask
+
+APART_MS = 5 * 60 * 1_000
+"""A larger difference between the times of sources causes a warning."""
+
+
+class Source:
+    """What one source states. A value that it does not state is ``None`` and never disagrees."""
+
+    __slots__ = ("at", "initiative", "milestone", "name", "place", "progress", "status")
+
+    def __init__(
+        self,
+        name: str,
+        at: str | None,
+        milestone: str | None,
+        status: str | None,
+        progress: dict[str, str],
+        place: str = "",
+        initiative: str | None = None,
+    ) -> None:
+        self.name = name
+        self.at = at
+        self.milestone = milestone
+        self.status = status
+        self.progress = progress
+        self.place = place
+        """The path of the source, if it is a file."""
+        self.initiative = initiative
+        """The initiative that it is about, if it is another one."""
+
+    def content(self) -> Fields:
+        """Return the values that the source states, for an event."""
+        values = {
+            "initiative": self.initiative,
+            "milestone": self.milestone,
+            "status": self.status,
+            "updated": self.at,
+        }
+        content: Fields = {name: value for name, value in values.items() if value is not None}
+        return {**content, "progress": self.progress} if self.progress else content
+
+    def differs(self, other: Source) -> bool:
+        """Return whether both sources state a value that is not equal."""
+        return (
+            _apart(self.milestone, other.milestone)
+            or _apart(self.status, other.status)
+            or any(_apart(other.progress.get(key), own) for key, own in self.progress.items())
+        )
+
+
+def _apart(value: str | None, other: str | None) -> bool:
+    return value is not None and other is not None and value != other
+
+
+class Verdict:
+    """The right source, the stale ones, and a warning if the last update is long ago."""
+
+    __slots__ = ("asked", "authoritative", "stale", "warning")
+
+    def __init__(
+        self, authoritative: Source, stale: list[Source], warning: str | None, asked: list[Source]
+    ) -> None:
+        self.authoritative = authoritative
+        self.stale = stale
+        self.warning = warning
+        self.asked = asked
+        """All sources that were compared."""
+
+    @property
+    def said(self) -> str:
+        return correction_text(self.stale, self.authoritative)
+
+
+def correction_text(stale: Sequence[Source], authoritative: Source) -> str:
+    names = ", ".join([source.name for source in stale])
+    return f"Sync corrected: {names} updated to match {authoritative.name}"
+
+
+def weigh(sources: Sequence[Source], graph: Source | None, now: str) -> Verdict | None:
+    """Return the verdict on sources, the record first; ``None`` if they agree."""
+    first = sources[0]
+    others = [source for source in sources[1:] if source.differs(first)]
+    if graph is not None and graph.differs(first) and _is_later(graph, first, now):
+        others.append(graph)
+    if not others:
+        return None
+    asked = [first, *others]
+    right = _newest(asked, now) or _by_the_graph(asked, graph)
+    compared = [*sources, *(source for source in others if source is graph)]
+    stale = [source for source in compared if source is not right and source.differs(right)]
+    return Verdict(right, stale, _warning(asked, now), compared) if stale else None
+
+
+def is_unclear(asked: list[Source], now: str) -> bool:
+    """Return whether the times of sources that disagree do not show which is right."""
+    others = [source for source in asked[1:] if source.differs(asked[0])]
+    return bool(others) and _newest([asked[0], *others], now) is None
+
+
+def _time_of(source: Source, now: str) -> int | None:
+    """Return when a source was written; ``None`` if unknown or in the future."""
+    at = None if source.at is None else epoch_ms(source.at)
+    latest = epoch_ms(now)
+    return None if at is None or latest is None or at > latest + APART_MS else at
+
+
+def _is_later(graph: Source, first: Source, now: str) -> bool:
+    own, other = _time_of(graph, now), _time_of(first, now)
+    return own is not None and other is not None and own > other
+
+
+def _newest(asked: list[Source], now: str) -> Source | None:
+    times = [_time_of(source, now) for source in asked]
+    known = [time for time in times if time is not None]
+    if len(known) < len(asked):
+        return None
+    newest = [source for source, time in zip(asked, times, strict=True) if time == max(known)]
+    is_clear = not any(source.differs(newest[0]) for source in newest[1:])
+    return newest[0] if is_clear else None
+
+
+def _by_the_graph(asked: list[Source], graph: Source | None) -> Source:
+    if graph is not None:
+        for source in asked:
+            if not source.differs(graph):
+                return source
+    return asked[0]
+
+
+def _warning(asked: list[Source], now: str) -> str | None:
+    known = [(time, source) for source in asked if (time := _time_of(source, now)) is not None]
+    times = [time for time, _ in known]
+    if not times or max(times) - min(times) <= APART_MS:
+        return None
+    newest = next(source for time, source in known if time == max(times))
+    ago = age(now, str(newest.at))
+    return f"Initiative state may be stale — last updated {ago}"
+
+
+MAX_LINE_CHARACTERS = 500
+
+
+def plain(text: str) -> str:
+    """Return a text on one line, as pages and records hold it."""
+    kept = "".join([c if c.isprintable() else " " for c in text])
+    return " ".join(kept.strip(" *_`#").split())[:MAX_LINE_CHARACTERS]
+
+
+class PageMilestone:
+    """A milestone as its pages state it."""
+
+    __slots__ = ("checked", "id", "tasks", "title")
+
+    def __init__(self, milestone_id: str, title: str) -> None:
+        self.id = milestone_id
+        self.title = title
+        self.checked: bool | None = None
+        """Whether its own box is ticked; ``None`` without a box."""
+        self.tasks: dict[str, bool] = {}
+
+    @property
+    def is_completed(self) -> bool:
+        if self.checked is not None:
+            return self.checked
+        return bool(self.tasks) and all(self.tasks.values())
+
+    @property
+    def status(self) -> str:
+        if self.is_completed:
+            return "completed"
+        return "in_progress" if any(self.tasks.values()) else "pending"
+
+
+def initiative_from_pages(name: str, pages: Sequence[PageMilestone], at: str) -> Initiative:
+    """Return an initiative made from its pages alone."""
+    milestones: list[Milestone] = [_fresh(page) for page in pages]
+    blank: Initiative = {
+        "name": name,
+        "status": "created",
+        "created_at": at,
+        "updated_at": at,
+        "current_milestone": None,
+        "milestones": milestones,
+        "extra": {},
+    }
+    return _positioned(blank)
+
+
+def apply_pages(initiative: Initiative, pages: Sequence[PageMilestone]) -> Initiative:
+    """Return the initiative with what its pages state; the rest is kept."""
+    by_id = {page.id: page for page in pages}
+    known = [milestone["id"] for milestone in initiative["milestones"]]
+    milestones = [
+        _merged(milestone, by_id[milestone["id"]]) if milestone["id"] in by_id else milestone
+        for milestone in initiative["milestones"]
+    ]
+    milestones += [_fresh(page) for page in pages if page.id not in known]
+    return _positioned({**initiative, "milestones": milestones})
+
+
+def disagreements(initiative: Initiative, pages: Sequence[PageMilestone]) -> list[str]:
+    """Return one sentence for each difference between pages and initiative."""
+    sentences = []
+    known = {milestone["id"]: milestone for milestone in initiative["milestones"]}
+    for page in pages:
+        milestone = known.get(page.id)
+        if milestone is None:
+            sentences.append(f"{page.id} stands in the milestone files only")
+            continue
+        if page.is_completed != (milestone["status"] == "completed"):
+            status = "completed" if page.is_completed else "open"
+            sentences.append(
+                f"{page.id} is {milestone['status']} in initiative.json and {status} in the files"
+            )
+        open_tasks = [plain(task["text"]) for task in milestone["tasks"] if not task["done"]]
+        ticked = [text for text in open_tasks if page.tasks.get(text)]
+        if ticked:
+            sentences.append(f"{page.id}: {len(ticked)} open tasks are ticked in the files")
+    return sentences
+
+
+def in_a_note(sentences: Sequence[str]) -> str:
+    return (
+        f"the milestone files disagree with initiative.json ({sentences[0]}): "
+        "holdfast initiative sync --from files takes them"
+    )
+
+
+def _fresh(page: PageMilestone) -> Milestone:
+    tasks: list[MilestoneTask] = [{"text": text, "done": done} for text, done in page.tasks.items()]
+    return {"id": page.id, "title": page.title, "status": page.status, "tasks": tasks}  # type: ignore[typeddict-item]
+
+
+def _merged(milestone: Milestone, page: PageMilestone) -> Milestone:
+    after = _fresh(page)
+    is_known = page.is_completed == (milestone["status"] == "completed")
+    begun = milestone["status"] == "pending" and page.status == "in_progress"
+    if is_known and not begun:
+        after["status"] = milestone["status"]
+    if after["status"] != "completed" and not is_known and "started_at" in milestone:
+        after["status"] = "in_progress"
+    others = [task for task in milestone["tasks"] if plain(task["text"]) not in page.tasks]
+    after["tasks"] = [*after["tasks"], *others]
+    after["title"] = page.title or milestone["title"]
+    kept = {"started_at": ("in_progress", "blocked", "completed"), "completed_at": ("completed",)}
+    for name, statuses in kept.items():
+        if name in milestone and after["status"] in statuses:
+            after[name] = milestone[name]  # type: ignore[literal-required]
+    return after
+
+
+def _positioned(initiative: Initiative) -> Initiative:
+    """Choose an open current milestone, and a status that fits the begun milestones."""
+    milestones = initiative["milestones"]
+    open_ids = [m["id"] for m in milestones if m["status"] != "completed"]
+    begun = [m["id"] for m in milestones if m["status"] != "pending"]
+    current = initiative["current_milestone"]
+    if current not in open_ids:
+        last = milestones[-1]["id"] if milestones else None
+        going = [m["id"] for m in milestones if m["status"] == "in_progress"]
+        current = next(iter([*going, *open_ids]), last)
+    after: Initiative = {**initiative, "current_milestone": current}
+    if initiative["status"] == "created" and begun:
+        after["status"] = "in_progress"
+    if after["status"] == "in_progress" and begun:
+        after["milestones"] = [
+            {**m, "status": "in_progress"} if m["id"] == current and m["status"] == "pending" else m
+            for m in milestones
+        ]
+    return after

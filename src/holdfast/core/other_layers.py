@@ -1,0 +1,173 @@
+"""The layers beside the record: the lines of the memory file, and what the graph can restore."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.core.types import Fields, LearningEntry, Phase, Recipe, Workflow
+
+MAX_LINE_CHARACTERS = 200
+MAX_PREFERENCES = 5
+_REACHED = {
+    ("apex", "plan"): "analyze completed, planning",
+    ("apex", "implement"): "plan approved, implementing",
+    ("apex", "review"): "implementation done, reviewing",
+    ("debug", "fix"): "root cause found, fixing",
+    ("debug", "implement"): "root cause found, fixing",
+    ("brainstorm", "design"): "exploring → designing",
+}
+"""The words for a recipe and the phase that was reached."""
+LINE_BEGINNINGS = (
+    "Active ",
+    "Completed ",
+    "Expired workflow: ",
+    "The user chose ",
+    "The user wanted ",
+)
+"""How lines begin that Holdfast replaces when they are outdated."""
+
+
+def active_line(recipe: str, title: str, begun: Sequence[str]) -> str | None:
+    """Return where an active workflow is, by its begun phases; ``None`` before the first."""
+    for phase in reversed(begun):
+        if (recipe, phase) in _REACHED:
+            reached = _REACHED[recipe, phase]
+            return f"Active {recipe.upper()} workflow: {reached} {one_line(title)}"
+    return None
+
+
+def completion_line(recipe: str, title: str, ending: Fields) -> str:
+    """Return how a workflow ended, by its last event; an end by force is said to be one."""
+    outcome = str(ending.get("outcome") or "done")
+    if ending.get("skipped"):
+        outcome = f"{ending.get('outcome') or 'ended'}, by force: {ending.get('reason')}"
+    return f"Completed {recipe.upper()} for {one_line(title)}: {one_line(outcome)}"
+
+
+def expiry_line(recipe: str, title: str, phase: str | None) -> str:
+    return f"Expired workflow: {recipe.upper()} at {phase or 'no phase'} for {one_line(title)}"
+
+
+def learning_line(entry: LearningEntry) -> str:
+    kind = entry.get("kind")
+    return f"{kind.capitalize()}: {one_line(entry['text'])}" if kind else one_line(entry["text"])
+
+
+def preference_lines(delegations: Fields, interviews: Fields) -> list[str]:
+    """Return what people chose instead of what was suggested, most frequent first."""
+    counts: dict[str, int] = {}
+    for entry in delegations["entries"]:
+        if entry.get("kind") in ("override", "routing"):
+            act = f"chose {one_line(entry['chosen'])} instead of {one_line(entry['suggested'])}"
+            intent = entry.get("intent")
+            act += f" for {one_line(intent)}" if intent else ""
+            counts[act] = counts.get(act, 0) + 1
+    for entry in interviews["skips"]:
+        act = f"wanted no interview for {one_line(entry['skill'])}"
+        counts[act] = counts.get(act, 0) + 1
+    ranked = sorted(counts.items(), key=lambda pair: -pair[1])
+    return [
+        f"The user {act}{f' ({times} times)' if times > 1 else ''}"
+        for act, times in ranked[:MAX_PREFERENCES]
+    ]
+
+
+def begun_phases(state: Workflow) -> list[str]:
+    """Return the names of the phases that were begun."""
+    return [phase["name"] for phase in state["phases"] if phase["status"] != "pending"]
+
+
+def one_line(text: str) -> str:
+    """Return stored text as a part of one line of another document."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    words = words.replace("<!--", "<! --").replace("-->", "-- >").replace("</", "\u2039/")
+    return words if len(words) <= MAX_LINE_CHARACTERS else f"{words[: MAX_LINE_CHARACTERS - 1]}…"
+
+
+_ROWS = {
+    (True, True, True): (
+        "Full",
+        "yes",
+        "complete state from the record, history from the graph, learnings from memory",
+    ),
+    (True, True, False): (
+        "Standard",
+        "yes",
+        "complete state from the record, learnings from memory, no history to ask",
+    ),
+    (True, False, True): (
+        "Standard",
+        "yes",
+        "complete state from the record, history from the graph, no learnings",
+    ),
+    (True, False, False): ("Minimal", "yes", "complete state from the record alone"),
+    (False, True, True): (
+        None,
+        "partial",
+        "no record: the position comes from the graph, memory has hints",
+    ),
+    (False, True, False): (
+        None,
+        "no",
+        "memory tells the last known position; the work has to be started again",
+    ),
+    (False, False, True): (
+        None,
+        "partial",
+        "no record: the position comes from the graph, and may be old",
+    ),
+    (False, False, False): (None, "no", "nothing is known: a fresh start"),
+}
+
+
+def tier(*, record: bool, memory: bool, graph: bool) -> Fields:
+    """Return the name of the tier, whether a workflow can be resumed, and from what."""
+    name, resume, behaviour = _ROWS[record, memory, graph]
+    return {"tier": name, "resume": resume, "behaviour": behaviour}
+
+
+def observed_values(observations: list[str]) -> dict[str, str]:
+    """Return the values of an entity's observations by their names."""
+    pairs = (observation.partition(": ") for observation in observations)
+    return {name: value for name, separator, value in pairs if separator}
+
+
+def phases_at(
+    recipe: Recipe, phase: str, at: str, known: list[Phase] | None = None
+) -> list[Phase] | None:
+    """Return the phases of a workflow that is in ``phase``; ``None`` if the recipe lacks it.
+
+    A ``known`` phase is kept as it is if it has the same status.
+    """
+    way = _way_to(recipe, phase)
+    if way is None:
+        return None
+    before = {(entry["name"], entry["status"]): entry for entry in known or []}
+    phases: list[Phase] = []
+    for declared in recipe["phases"]:
+        name = declared["name"]
+        entry: Phase = {"name": name, "status": "completed" if name in way else "pending"}
+        if name == phase:
+            entry = {"name": name, "status": "in_progress", "started_at": at}
+        elif name in way and declared.get("approval"):
+            entry["approved"] = True
+        phases.append(before.get((name, entry["status"]), entry))
+    return phases
+
+
+def _way_to(recipe: Recipe, phase: str) -> list[str] | None:
+    """Return the phases on the shortest way from the first to this one, inclusive."""
+    names = [declared["name"] for declared in recipe["phases"]]
+    following = {
+        declared["name"]: declared.get("next", names[number + 1 : number + 2])
+        for number, declared in enumerate(recipe["phases"])
+    }
+    ways = [[name] for name in names[:1]]
+    for way in ways:
+        if way[-1] == phase:
+            return way
+        ahead = [name for name in following[way[-1]] if name in names]
+        ways += [[*way, name] for name in ahead if not any(name in other for other in ways)]
+    return None
