@@ -247,7 +247,7 @@ MUTATIONS = [
         "::test_the_briefing_keeps_text_in_its_line[closing tag-skill]",
     ),
     Mutation(
-        14, "follow links", "holdfast.workspace.location:Workspace._check_contained", answer(),
+        14, "follow links", "holdfast.workspace.location:Workspace._check_links", answer(),
         "tests/promises/test_p14_links.py"
         "::test_a_folder_that_leads_out_is_refused[to a folder-skill]",
     ),

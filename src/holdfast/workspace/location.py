@@ -58,18 +58,19 @@ _IGNORED_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/**/.*.json.ho
 
 def person_folder() -> str:
     """Return the folder of a person's own settings and approvals. A repository cannot change it."""
-    base = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "holdfast")
+    return _own_folder("XDG_CONFIG_HOME", ".config")
 
 
 def _list_of_ledgers() -> str:
     """Return the path of the file that lists the ledgers this person's Holdfast made."""
-    base = os.environ.get("XDG_STATE_HOME", "")
+    return os.path.join(_own_folder("XDG_STATE_HOME", os.path.join(".local", "state")), "ledgers")
+
+
+def _own_folder(variable: str, default: str) -> str:
+    base = os.environ.get(variable, "")
     if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "holdfast", "ledgers")
+        base = os.path.join(os.path.expanduser("~"), default)
+    return os.path.join(base, "holdfast")
 
 
 def is_own_ledger(folder: str) -> bool:
@@ -271,10 +272,8 @@ class Workspace:
 
     def check_home(self) -> None:
         """Raise ``Refused`` if a link puts the ledger outside git's folder or the workspace."""
-        above = os.path.dirname(self.home)
-        root = above if above == self.common else os.path.dirname(above)
-        if os.path.islink(self.home) or (root != above and os.path.islink(above)):
-            self._check_contained(root, self.home, os.path.relpath(self.home, root))
+        root = self.common or self.root
+        self._check_links(root, os.path.relpath(self.home, root))
 
     def inside(self, root: str, path: str) -> str:
         """Return a record's absolute path; raise ``Refused`` if it is not one, or is a link."""
@@ -289,18 +288,21 @@ class Workspace:
             )
         folder = os.path.dirname(full)
         if folder not in self._contained_folders:
-            self._check_contained(root, full, path)
+            self._check_links(root, path)
             self._contained_folders.add(folder)
         return full
 
-    def _check_contained(self, root: str, full: str, path: str) -> None:
-        """Raise ``Refused`` if a path, with its links resolved, is outside the root."""
-        if not is_inside(full, root):
-            raise Refused(
-                "outside",
-                f"{path} leads out of the workspace {root}",
-                "remove the symbolic link, or move the folder into the workspace",
-            )
+    def _check_links(self, root: str, path: str) -> None:
+        """Raise ``Refused`` if a link on the way from the root leads out of it."""
+        part = full = os.path.join(root, path)
+        while len(part) > len(root):
+            if os.path.islink(part) and not is_inside(full, root):
+                raise Refused(
+                    "outside",
+                    f"{path} leads out of the workspace {root}",
+                    "remove the symbolic link, or move the folder into the workspace",
+                )
+            part = os.path.dirname(part)
 
     def contains(self, path: str) -> bool:
         """Return True if a path from the root, with its links resolved, is inside the root."""
@@ -321,25 +323,18 @@ class Workspace:
             return
         try:
             current = (disk.read(path) or b"").decode(errors="surrogateescape")
-            missing = self.ignore_lines(current)
+            present = {line.strip() for line in current.splitlines()}
+            missing = [line for line in (*_IGNORED, *_IGNORED_SPARES) if line not in present]
             if missing:
+                lead = "" if not current or current.endswith("\n") else "\n"
                 disk.make_folder(os.path.dirname(path))
-                disk.extend(path, missing.encode())
+                disk.extend(path, (lead + "\n".join(missing) + "\n").encode())
         except OSError as error:
             note(f"git's exclude file could not be extended ({error.strerror})")
 
     def is_own(self, path: str) -> bool:
         """Return True if a path relative to the root is one of Holdfast's own files."""
         return path.startswith(_OWN_PREFIXES)
-
-    def ignore_lines(self, current: str) -> str:
-        """Return the lines to append to git's exclude file, of which ``current`` is the content."""
-        present = {line.strip() for line in current.splitlines()}
-        missing = [line for line in (*_IGNORED, *_IGNORED_SPARES) if line not in present]
-        if not missing:
-            return ""
-        lead = "" if not current or current.endswith("\n") else "\n"
-        return lead + "\n".join(missing) + "\n"
 
 
 def is_commit(text: str) -> bool:
