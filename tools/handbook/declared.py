@@ -59,7 +59,7 @@ def event_types() -> list[str]:
 
 def hook_events() -> list[str]:
     """The events that the hook answers, and those that ``init`` asks clients for."""
-    asked = {event for agent in AGENTS.values() for event, _ in (*agent.events, *agent.enforcing)}
+    asked = {event for agent in AGENTS.values() for event in (*agent.events, *agent.enforcing)}
     return sorted({*handlers.EVENTS, *asked})
 
 

@@ -16,7 +16,7 @@ from holdfast.adopt import note_parser
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, HoldfastError, ways_to_write
-from holdfast.install.agents import AGENTS, COMMAND, USER, fastest_command
+from holdfast.install.agents import AGENTS, COMMAND, USER, fastest_command, which
 from holdfast.install.entries import (
     OUR_SERVER,
     SERVER,
@@ -161,18 +161,11 @@ def read_settings(path: str, root: str | None = None) -> Fields:
     return settings if isinstance(settings, dict) else {}
 
 
-def which(name: str) -> str | None:
-    """Return a program on the PATH. Only absolute folders count: a repository has no say."""
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    paths = (os.path.join(folder, name) for folder in folders if os.path.isabs(folder))
-    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
-
-
-def run(command: list[str], folder: str, given: bytes = b"") -> str | None:
+def run(command: list[str], folder: str, stdin: bytes = b"") -> str | None:
     """Return what a program prints; ``None`` if it fails or takes too long."""
     try:
         done = subprocess.run(  # noqa: S603 - a program that the person has, or has named
-            command, cwd=folder, input=given, capture_output=True, timeout=_TIMEOUT_S, check=False
+            command, cwd=folder, input=stdin, capture_output=True, timeout=_TIMEOUT_S, check=False
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None

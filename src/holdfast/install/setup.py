@@ -5,10 +5,17 @@ Both look at every file before they write one: if a file cannot be changed, noth
 
 from __future__ import annotations
 
-import os
-
 from holdfast.core import json_text
-from holdfast.install.agents import AGENTS, COMMAND, LOCAL, SCOPES, TEAM, USER, agent_named
+from holdfast.install.agents import (
+    AGENTS,
+    COMMAND,
+    LOCAL,
+    SCOPES,
+    TEAM,
+    USER,
+    agent_named,
+    which,
+)
 from holdfast.install.changes import Change, Changes
 from holdfast.install.client_files import (
     ClientFile,
@@ -132,10 +139,7 @@ def _settings_notes(
 ) -> Iterator[str]:
     """Yield what the user should know about a settings file with this content."""
     agent = settings.agent
-    folders = filter(None, os.environ.get("PATH", os.defpath).split(os.pathsep))
-    program = COMMAND.partition(" ")[0]
-    is_on_path = any(os.access(os.path.join(folder, program), os.X_OK) for folder in folders)
-    if settings.scope == TEAM and not is_on_path:
+    if settings.scope == TEAM and not which(COMMAND.partition(" ")[0]):
         yield "holdfast is not on the PATH, but the team's settings run it by name"
     if enforce:
         kinds = ", ".join([f'"{kind}"' for kind in agent.enforceable()])
