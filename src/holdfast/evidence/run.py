@@ -42,7 +42,7 @@ _NOT_EXECUTABLE = (errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.EISDIR)
 
 
 class Outcome:
-    """How a command ended, and its output."""
+    """The end of a command, and its output."""
 
     def __init__(
         self,

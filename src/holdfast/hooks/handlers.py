@@ -43,7 +43,7 @@ _CONTINUING_REASONS = ("clear", "resume")
 
 
 class Plan:
-    """What a hook would answer and record, and a summary of both."""
+    """The answer of a hook, the act that records it, and a summary of both."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 class Change:
-    """What a run did to one file, or would do: created, changed, unchanged, restored, removed."""
+    """The change of one file, made or planned: created, changed, unchanged, restored, removed."""
 
     __slots__ = ("after", "before", "file", "how")
 

@@ -82,8 +82,8 @@ def examine(keeper: Keeper) -> list[Fields]:
     ]
 
 
-def _check(what: str, status: str, found: str, hint: str = "") -> Fields:
-    return {"what": what, "status": status, "found": found, "hint": hint}
+def _check(what: str, status: str, message: str, hint: str = "") -> Fields:
+    return {"what": what, "status": status, "found": message, "hint": hint}
 
 
 # Hooks, servers and clients
@@ -125,14 +125,14 @@ def find_hooks(root: str) -> InstalledHooks:
         for scope, name in agent.files.items():
             is_user = scope == USER
             path = os.path.join(agent.own_folder() if is_user else root, name)
-            shown = path if is_user else name
+            label = path if is_user else name
             try:
                 settings = read_settings(path, None if is_user else root)
             except (json_text.BadJson, OSError) as error:
-                installed.troubles.append((f"{shown} cannot be read: {error}", shown))
+                installed.troubles.append((f"{label} cannot be read: {error}", label))
                 continue
             if settings.get("disableAllHooks") is True:
-                installed.troubles.append((f"{shown} disables all hooks (disableAllHooks)", shown))
+                installed.troubles.append((f"{label} disables all hooks (disableAllHooks)", label))
             plugins = settings.get("enabledPlugins")
             commands = []
             if agent.name == "claude" and isinstance(plugins, dict):
@@ -143,7 +143,7 @@ def find_hooks(root: str) -> InstalledHooks:
                 if words_of(handler) not in commands:
                     commands.append(words_of(handler))
             for words in commands:
-                installed.hooks.append(InstalledHook(agent.name, shown, words, is_trusted=is_user))
+                installed.hooks.append(InstalledHook(agent.name, label, words, is_trusted=is_user))
     return installed
 
 

@@ -41,7 +41,7 @@ _HTTP_TYPES = ("http", "streamable-http", "streamableHttp")
 _WAIT_S = 10.0
 
 
-class Wish:
+class CommandRequest:
     """A command that the repository asks Holdfast to run."""
 
     __slots__ = ("approved", "command", "gate", "source")
@@ -56,7 +56,9 @@ class Wish:
         return {name: getattr(self, name) for name in ("gate", "command", "source", "approved")}
 
 
-def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], list[str]]:
+def list_requests(
+    workspace: Workspace, states: list[Workflow]
+) -> tuple[list[CommandRequest], list[str]]:
     """Return the commands in recipes, settings and workflows, and notes on unusable ones."""
     settings = load(workspace.root)
     sources: dict[tuple[str, str], str] = {}
@@ -93,13 +95,15 @@ def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], li
         why = bad_command(command)
         if why is None:
             approved = is_approved(workspace, command)
-            listed.append(Wish(gate, command, source, approved=approved))
+            listed.append(CommandRequest(gate, command, source, approved=approved))
         else:
-            notes.append(f"{source}: the command of {named(gate)} {why}, so it cannot be approved")
+            notes.append(
+                f"{source}: the command of {describe_gate(gate)} {why}, so it cannot be approved"
+            )
     return listed, notes
 
 
-def named(gate: str) -> str:
+def describe_gate(gate: str) -> str:
     """Return the purpose of a command in words, such as ``gate tests``."""
     if gate.startswith(SERVER):
         return f"the server {gate.removeprefix(SERVER)}"
@@ -116,10 +120,10 @@ def check(workspace: Workspace, gate: str, command: str, source: str) -> None:
     why = bad_command(command)
     if why is None and is_approved(workspace, command):
         return
-    shown = command if why is None else repr(command)[:200]
+    text = command if why is None else repr(command)[:200]
     raise Refused(
         "untrusted",
-        f"{named(gate)}: {source} wants to run {shown!r}, which nobody approved here"
+        f"{describe_gate(gate)}: {source} wants to run {text!r}, which nobody approved here"
         + (f" (it {why})" if why else ""),
         "let a person read it and approve it: holdfast trust",
         command=command[:1_000],

@@ -13,7 +13,7 @@ from holdfast.cli.answer import Answer
 from holdfast.cli.grammar import command, flag
 from holdfast.cli.screen import note_lines
 from holdfast.errors import Refused
-from holdfast.workspace.trust import NOT_COVERED, named
+from holdfast.workspace.trust import NOT_COVERED, describe_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.cli.screen import Screen
     from holdfast.cli.types import Arguments
     from holdfast.keeper import Keeper
-    from holdfast.workspace.trust import Wish
+    from holdfast.workspace.trust import CommandRequest
 
 
 @command(
@@ -50,7 +50,7 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
     return Answer(lambda: json.trust_requests(requests, NOT_COVERED, notes), lines)
 
 
-def _request_lines(screen: Screen, requests: list[Wish]) -> Iterator[str]:
+def _request_lines(screen: Screen, requests: list[CommandRequest]) -> Iterator[str]:
     for request in requests:
         status = "approved" if request.approved else "not approved"
         mark = screen.mark("completed" if request.approved else "pending")
@@ -62,7 +62,7 @@ def _request_lines(screen: Screen, requests: list[Wish]) -> Iterator[str]:
         yield "This repository wants no command run."
 
 
-def _ask(request: Wish) -> bool:
+def _ask(request: CommandRequest) -> bool:
     """Ask the person on the terminal; raise ``Refused`` if there is none."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
         raise Refused(
@@ -71,7 +71,7 @@ def _ask(request: Wish) -> bool:
             f" ({request.source})",
             "run holdfast trust in a terminal; holdfast trust --list shows all of them",
         )
-    print(f"\n{clean(request.source)} wants {clean(named(request.gate))} to run:\n")
+    print(f"\n{clean(request.source)} wants {clean(describe_gate(request.gate))} to run:\n")
     print(f"    {clean(request.command)}\n")
     print("Approve exactly this command, for this workspace? [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
