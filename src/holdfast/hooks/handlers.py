@@ -94,11 +94,11 @@ def handle(event: Fields, root: str) -> Fields | None:
     try:
         if plan.act is not None:
             plan.act()
-        keeper = call.keeper
-        is_unnamed = keeper.workspace.is_unnamed and keeper.store.ledger.exists()
-        if call.name == "SessionStart" and is_unnamed:
+        store = call.keeper.store
+        is_unnamed = call.name == "SessionStart" and store.workspace.is_unnamed
+        if is_unnamed and store.ledger.exists():
             # Name a new linked worktree: a sandboxed agent's commands cannot write git's folder.
-            with keeper.store.transaction():
+            with store.transaction():
                 pass
     except (HoldfastError, OSError) as error:
         log.append(call.keeper.workspace, error)

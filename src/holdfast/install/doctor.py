@@ -306,11 +306,12 @@ def _sandbox(keeper: Keeper, installed: InstalledHooks) -> Iterator[Fields]:
         file = sandbox_file(keeper.workspace)
         if file is None:
             return
-        config, obstacle = file.config(Disk()), file.obstacle(Disk())
+        config = file.config(Disk())
     except (HoldfastError, OSError) as error:
         hint = getattr(error, "hint", "") or f"make {config_path()} readable"
         yield _check("sandbox", status, str(error), hint)
         return
+    obstacle = file.obstacle(config, Disk())
     if obstacle is None:
         yield _check("sandbox", "good", "commands in Codex's sandbox can write the ledger")
     else:

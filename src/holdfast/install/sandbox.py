@@ -72,25 +72,52 @@ class SandboxFile(SharedFile):
             raise BadSettings(self.name, "the file", f"is not TOML: {bad}") from None
         return mark, text.removeprefix(BOM)
 
+    def parse(self, raw: bytes) -> Fields:
+        """Return what these bytes configure; raise ``BadSettings`` if they are not TOML."""
+        return tomllib.loads(self._text(raw)[1])
+
     def config(self, disk: Disk) -> Fields:
         """Return the user's configuration; raise ``BadSettings`` if it is not TOML."""
         raw = disk.read(self.path, MAX_FILE_BYTES) if os.path.isfile(self.path) else None
-        return tomllib.loads(self._text(raw or b"")[1])
+        return self.parse(raw or b"")
 
-    def obstacle(self, disk: Disk, raw: bytes | None = None) -> tuple[str, str] | None:
+    def _team_config(self, disk: Disk) -> Fields:
+        """Return the project's configuration; an empty one if it cannot be read."""
+        path = os.path.join(self._project, TEAM_FILE)
+        if not os.path.isfile(path) or not is_inside(path, self._project):
+            return {}
+        try:
+            return self.parse(disk.read(path, MAX_FILE_BYTES) or b"")
+        except (BadSettings, OSError):
+            return {}
+
+    def obstacle(self, config: Fields, disk: Disk) -> tuple[str, str] | None:
         """Return why Codex's commands cannot write the folder, and a remedy; ``None`` if they can.
 
-        ``raw`` is the content that the file would have. Raise ``BadSettings`` if it is not TOML.
+        ``config`` is the user's own configuration.
         """
-        config = self.config(disk) if raw is None else tomllib.loads(self._text(raw)[1])
-        team: Fields = {}
-        path = os.path.join(self._project, TEAM_FILE)
-        if os.path.isfile(path) and is_inside(path, self._project):
-            try:
-                team = tomllib.loads(self._text(disk.read(path, MAX_FILE_BYTES) or b"")[1])
-            except (BadSettings, OSError):
-                team = {}
-        return _obstacle(config, team, self.folder)
+        mode, profile = config.get("sandbox_mode"), config.get(PROFILE)
+        if isinstance(profile, str):
+            rules: Any = config.get("permissions")
+            for key in (profile, "filesystem"):
+                rules = rules.get(key) if isinstance(rules, dict) else None
+            paths = rules.items() if isinstance(rules, dict) else ()
+            if is_among(self.folder, [path for path, access in paths if access == "write"]):
+                return None
+            why = f"its profile {profile} ({PROFILE}) does not name {self.folder}"
+            return why, f'add to [permissions.{profile}.filesystem]: "{self.folder}" = "write"'
+        if mode == "danger-full-access":
+            return None
+        if mode == "read-only":
+            return "its sandbox_mode is read-only", "set another sandbox_mode"
+        team = self._team_config(disk)
+        has_team_list = ROOTS in _table(team)
+        if is_among(self.folder, roots_in(team if has_team_list else config)):
+            return None
+        if has_team_list:
+            why = f"{ROOTS} in {TEAM_FILE} replaces your own list, and lacks {self.folder}"
+            return why, f"remove {ROOTS} from {TEAM_FILE}"
+        return f"{self.folder} is not among its {ROOTS}", "holdfast init --agent codex"
 
     def has_folder(self, disk: Disk) -> bool:
         """Return True if Codex mounts the folder, or if the configuration cannot be parsed."""
@@ -137,34 +164,6 @@ def is_among(folder: str, roots: list[str]) -> bool:
     """Return True if the folder is one of the roots, after resolving links."""
     real = os.path.realpath(folder)
     return any(os.path.isabs(root) and os.path.realpath(root) == real for root in roots)
-
-
-def _obstacle(config: Fields, team: Fields, folder: str) -> tuple[str, str] | None:
-    """See ``SandboxFile.obstacle``. ``config`` is the user's configuration, ``team`` the project's.
-
-    A permission profile replaces both lists.
-    """
-    mode, profile = config.get("sandbox_mode"), config.get(PROFILE)
-    if isinstance(profile, str):
-        rules: Any = config.get("permissions")
-        for key in (profile, "filesystem"):
-            rules = rules.get(key) if isinstance(rules, dict) else None
-        paths = rules.items() if isinstance(rules, dict) else ()
-        if is_among(folder, [path for path, access in paths if access == "write"]):
-            return None
-        why = f"its profile {profile} ({PROFILE}) does not name {folder}"
-        return why, f'add to [permissions.{profile}.filesystem]: "{folder}" = "write"'
-    if mode == "danger-full-access":
-        return None
-    if mode == "read-only":
-        return "its sandbox_mode is read-only", "set another sandbox_mode"
-    has_team_list = ROOTS in _table(team)
-    if is_among(folder, roots_in(team if has_team_list else config)):
-        return None
-    if has_team_list:
-        why = f"{ROOTS} in {TEAM_FILE} replaces your own list, and lacks {folder}"
-        return why, f"remove {ROOTS} from {TEAM_FILE}"
-    return f"{folder} is not among its {ROOTS}", "holdfast init --agent codex"
 
 
 def add_root(text: str, folder: str) -> str:
