@@ -65,6 +65,17 @@ def test_a_worktree_that_git_names_by_a_relative_path_is_there(origin, tmp_path)
     assert Keeper(origin).show(workflow=state["id"]).notes == []
 
 
+def test_a_worktree_that_moved_is_where_git_says_and_a_removed_one_is_gone(origin, tmp_path):
+    linked, moved = str(tmp_path / "linked"), str(tmp_path / "moved")
+    git(origin, "worktree", "add", "-q", linked, "-b", "other")
+    state = Keeper(linked).start("dev", "docs/feature.md").state
+    workspaces = find(origin), find(linked)
+    git(origin, "worktree", "move", linked, moved)
+    assert [here.root_of(state["worktree"]) for here in workspaces] == [moved, moved]
+    os.rename(origin, str(tmp_path / "elsewhere"))
+    assert [here.root_of(MAIN) for here in workspaces] == [None, None]
+
+
 def test_the_branch_in_a_rebase_is_the_one_that_is_rebased(origin):
     git(origin, "switch", "-q", "-c", "side")
     for branch, text in (("side", "ours"), ("main", "theirs")):

@@ -215,7 +215,7 @@ class Workspace:
         """Return the folder of the worktree with this name, or ``None`` if it no longer exists."""
         if worktree == self.name and os.path.isdir(self.root):
             return self.root
-        if self.common is None:
+        if self.common is None or worktree == self.name == MAIN:
             return None
         if worktree == MAIN:
             return self.main_worktree or _bare_root(self.common)
