@@ -81,7 +81,7 @@ class Workspace:
 
     def _unsynced_keeper(self, session: str | None = None) -> Keeper:
         keeper = Keeper(self.folder, session=session, disk=Unsynced())
-        with keeper.store.transaction():
+        with keeper.access.transaction():
             pass  # It makes the ledger, and leaves its connection open.
         keeper.store.ledger.database.execute("PRAGMA synchronous = OFF")
         return keeper

@@ -9,8 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from holdfast.layers.graph import search
-from holdfast.layers.graph.store import GraphStore
+from holdfast.layers.graph.store import GraphStore, folded
 
 from conftest import CLIENT
 from install import node, pinned
@@ -127,9 +126,7 @@ def test_every_letter_has_the_same_lower_case():
     done = subprocess.run(run, capture_output=True, check=True)
     codes = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     theirs = json.loads(done.stdout)
-    assert [
-        hex(c) for c, lower in zip(codes, theirs, strict=True) if search.folded(chr(c)) != lower
-    ] == []
+    assert [hex(c) for c, lower in zip(codes, theirs, strict=True) if folded(chr(c)) != lower] == []
 
 
 def test_pipelined_creates_survive_here_and_not_there(both):

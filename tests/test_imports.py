@@ -66,7 +66,7 @@ PACKAGES = {
         "tasks",
     ),
     "holdfast.formats": (*("document", "schema", "signature", "skill"),),
-    "holdfast.keeper": ("marks", "record_writer", "repeats", "session", "store", "transaction"),
+    "holdfast.keeper": ("record_writer", "repeats", "session", "store", "transaction"),
     "holdfast.storage": (*("database", "event_codec", "ledger", "record_files", "skill_index"),),
     "holdfast.system": ("disk", "kernel", "lock"),
     "holdfast.workspace": ("location",),

@@ -276,14 +276,14 @@ def test_every_module_is_reached_from_an_entry_point():
     assert not sorted(set(NAMES) - reached)
 
 
-def is_command(node):
-    """Whether ``@command`` declares it: then the grammar calls it."""
-    calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
-    return any(isinstance(each.func, ast.Name) and each.func.id == "command" for each in calls)
+def is_declared(node):
+    """Return True if a decorator declares it a command or a tool, which is called by that name."""
+    calls = [each.func for each in node.decorator_list if isinstance(each, ast.Call)]
+    return any(isinstance(each, ast.Name) and each.id in ("command", "_tool") for each in calls)
 
 
 def test_every_function_and_class_is_named_somewhere_else():
-    """A name that stands only where it is defined is dead, unless ``@command`` has it."""
+    """A name that stands only where it is defined is dead, unless a decorator declares it."""
     own = [*MODULES, ROOT / "scripts" / "holdfast", *python_files("tools", "tests")]
     words = Counter(word for path in own for word in re.findall(r"\w+", text_of(path)))
     dead = [
@@ -291,7 +291,7 @@ def test_every_function_and_class_is_named_somewhere_else():
         for path in MODULES
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
-        and not is_command(node)
+        and not is_declared(node)
         and words[node.name] < 2
     ]
     assert not dead

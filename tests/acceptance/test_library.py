@@ -11,7 +11,7 @@ from holdfast.cli.grammar import load_all
 from holdfast.initiatives.initiatives import Initiatives
 from holdfast.keeper import session as sessions
 from holdfast.keeper.logs import Delegations, Interviews
-from holdfast.layers.memory.memory_file import Memory
+from holdfast.layers.memory import Memory
 from holdfast.loops.loops import Loops
 
 COMMANDS = load_all()

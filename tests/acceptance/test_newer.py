@@ -61,13 +61,17 @@ def add_event(connection):
     row = (*body, digest(event_codec.body_of(body).encode()))
     marks = ",".join("?" * len(row))
     connection.execute(f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({marks})", row)
-    connection.execute(
-        "UPDATE streams SET seq = ?, version = ?, hash = ? WHERE stream = ?",
-        (seq, version, row[11], stream),
-    )
     held = connection.execute(f"{ledger.STREAMS} WHERE stream = ?", (stream,)).fetchone()
-    own = (ledger._checksum(held[:-1]), stream)
-    connection.execute("UPDATE states SET checksum = ? WHERE stream = ?", own)
+    columns = dict(zip(ledger.COLUMNS, held, strict=False))
+    columns |= {"seq": seq, "version": version, "hash": row[11]}
+    state = (stream, version, row[11], ledger.stored_state(held)[1])
+    connection.execute(
+        "UPDATE streams SET seq = ?, version = ?, hash = ?, digest = ? WHERE stream = ?",
+        (seq, version, row[11], ledger._digest_of(tuple(columns.values())), stream),
+    )
+    connection.execute(
+        "REPLACE INTO states VALUES (?, ?, ?, ?, ?)", (*state, ledger._digest_of(state))
+    )
 
 
 MESSAGES = {

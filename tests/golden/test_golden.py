@@ -16,7 +16,7 @@ from golden.stage import Runner
 from golden.steps import Fire, Run, Serve
 from holdfast.cli.grammar import load_all
 from holdfast.hooks.handlers import EVENTS
-from holdfast.mcp import memory_tools, workflow_tools
+from holdfast.mcp import memory, workflow_tools
 
 COMMANDS = load_all()
 EXPECTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "expected")
@@ -68,7 +68,7 @@ def test_every_event_of_a_client_is_in_the_story():
     assert set(EVENTS) <= {step.event for step in STEPS if isinstance(step, Fire)}
 
 
-@pytest.mark.parametrize(("line", "known"), [("mcp", workflow_tools), ("mcp memory", memory_tools)])
+@pytest.mark.parametrize(("line", "known"), [("mcp", workflow_tools), ("mcp memory", memory)])
 def test_every_tool_of_a_server_is_in_the_story(line, known):
     talks = [step.requests for step in STEPS if isinstance(step, Serve) and step.line == line]
     called = {params.get("name") for requests in talks for _, params in requests}

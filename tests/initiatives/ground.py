@@ -5,7 +5,7 @@ import os
 
 from holdfast import Initiatives, Keeper
 from holdfast.core import time as times
-from holdfast.layers.graph import pending_events
+from holdfast.layers.graph import projection
 
 TOP = "documentation/milestones/_active"
 RECORD = ".claude/initiative.json"
@@ -110,5 +110,5 @@ class Ground:
 
     def entity(self, name="initiative-checkpoint"):
         """Return the observations of an entity in the embedded graph; ``None`` if it has none."""
-        updates = pending_events.since(self.keeper().store, 0).updates
+        updates = projection.read_changes(self.keeper().store, 0).updates
         return next((one["observations"] for one in updates if one["name"] == name), None)

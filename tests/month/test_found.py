@@ -40,7 +40,7 @@ class Mortal(Disk):
         self.is_dead = self.is_dead or self.is_time(path)
         if self.is_dead:
             raise Died
-        super().create(path, data, mode, durable=durable)
+        return super().create(path, data, mode, durable=durable)
 
 
 def test_a_page_that_killed_writers_left_behind_is_no_edit(shop):

@@ -102,7 +102,7 @@ class RecordingDisk(Disk):
 
     def create(self, path, data, mode=0o666, *, durable=False):
         self._alive()
-        super().create(path, data, mode, durable=durable)
+        return super().create(path, data, mode, durable=durable)
 
     def write(self, fd, data):
         node = self._node(fd)
@@ -116,11 +116,19 @@ class RecordingDisk(Disk):
         super().cut(fd, size)
         self.log.append(("cut", node, size))
 
-    def overwrite(self, path, pieces):
+    def update(self, path, edit):
         self._alive()
-        super().overwrite(path, pieces)
+        pieces = {}
+
+        def noted(raw):
+            made = edit(raw)
+            pieces.update(made or {})
+            return made
+
+        done = super().update(path, noted)
         if path in self.names:
-            self.log.append(("over", self.names[path], dict(pieces)))
+            self.log.append(("over", self.names[path], pieces))
+        return done
 
     def sync(self, fd):
         self._alive()

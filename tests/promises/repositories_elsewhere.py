@@ -136,6 +136,13 @@ def a_memory_by_local_settings(clone):
 
 
 @repository
+def a_memory_by_settings_and_a_link(clone):
+    put(os.path.join(clone.outside, "MEMORY.md"), f"# {SECRET}\n")
+    clone.link("docs/MEMORY.md", os.path.join(clone.outside, "MEMORY.md"))
+    clone.write(".claude/settings.json", json.dumps({"autoMemoryDirectory": "docs"}))
+
+
+@repository
 def a_loop_whose_pages_are_links(clone):
     clone.holdfast("loop", "new", "trap", "--mode", "development", "--outcome", "x")
     clone.holdfast("loop", "plan", "trap", "--unit", "T1:Go")

@@ -95,11 +95,11 @@ STRANGERS = [
         "locks_and_logs_that_are_links",
     ),
     _row(
-        "keep the memory where a clone says", "holdfast.layers.memory.location:_is_tracked",
+        "keep the memory where a clone says", "holdfast.layers.memory:_is_tracked",
         answer(False), "a_memory_by_local_settings",
     ),
     _row(
-        "wait for a pipe in a client's settings", "holdfast.layers.memory.location:_read", _waiting,
+        "wait for a pipe in a client's settings", "holdfast.layers.memory:_read_settings", _waiting,
         "pipes_and_devices",
     ),
 ]  # fmt: skip

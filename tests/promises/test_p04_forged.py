@@ -240,7 +240,7 @@ FORGERIES = {
     "an invented stream": "INSERT INTO streams SELECT 'invented', kind, seq, version, hash, recipe,"
     " format, subject, title, status, phase, phase_status, phase_index, phase_total, tasks_done,"
     " tasks_total, branch, floating, worktree, 'x.json', NULL, NULL, NULL, ttl, NULL, NULL, NULL,"
-    " created_at, updated_at FROM streams WHERE kind = 'workflow' LIMIT 1",
+    " created_at, updated_at, digest FROM streams WHERE kind = 'workflow' LIMIT 1",
     "no triggers": "DROP TRIGGER events_are_never_removed",
     "no index": "DROP INDEX active_by_worktree",
 }

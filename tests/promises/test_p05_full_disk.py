@@ -215,7 +215,7 @@ class SavedMeanwhile(Disk):
     def create(self, path, *arguments, **options):
         if self.is_full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        super().create(path, *arguments, **options)
+        return super().create(path, *arguments, **options)
 
 
 def test_what_is_recorded_is_answered_even_if_there_is_no_room_for_what_was_saved_meanwhile(

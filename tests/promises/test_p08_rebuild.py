@@ -202,13 +202,9 @@ def test_the_tables_of_the_ledger_come_back_as_they_were(shop):
 
 
 def tables(shop):
-    connection = sqlite3.connect(shop.path(HOME, "ledger.db"))
-    rows = {
-        table: sorted(connection.execute(f"SELECT * FROM {table}"), key=str)
-        for table in ("states", "streams")
-    }
-    connection.close()
-    return rows
+    """Return every stream with its state, as readers load it."""
+    streams = shop.keeper().store.ledger.states("true")
+    return {stream.row["stream"]: (stream.row, stream.state) for stream in streams}
 
 
 def test_active_records_come_back_with_a_change_and_no_look_needs_them(shop):

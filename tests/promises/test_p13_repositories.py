@@ -45,6 +45,7 @@ TELLING = {
     "an_initiative_whose_files_are_links": ("initiative recover trap", "initiative sync"),
     "initiatives_elsewhere": ("initiative recover trap", "files sync"),
     "a_memory_by_local_settings": ("start apex it", "remember short --kind preference", "sync"),
+    "a_memory_by_settings_and_a_link": ("remember short --kind preference", "sync"),
     "a_memory_that_is_elsewhere": ("remember short --kind preference", "sync"),
     "a_loop_whose_pages_are_links": ("loop iterate T1 --did x", "event PostToolUse"),
     "a_journal_that_names_others_files": ("uninstall",),

@@ -169,7 +169,9 @@ def test_what_was_read_of_one_ledger_is_not_written_into_another(shop):
     shop.keeper().start("dev", "a.md")
     writer = ledger_of(shop)
     writer.acquire()
-    assert writer.head_seq
+    writer.begin()
+    writer.sync()
+    writer.commit("adopted")
     os.rename(folder_of(shop), shop.path(".git", "elsewhere"))
     shop.keeper().start("dev", "b.md")
     before = shop.keeper().log()
@@ -598,7 +600,8 @@ def test_a_keeper_whose_repository_moved_does_not_answer_that_nothing_is_there(s
 
 
 def test_an_empty_file_is_damage_and_its_journal_is_kept(shop):
-    shop.keeper().start("dev", "a.md")
+    keeper = shop.keeper()  # Closing its ledger would remove the journal.
+    keeper.start("dev", "a.md")
     path = os.path.join(folder_of(shop), "ledger.db")
     os.truncate(path, 0)
     size = os.path.getsize(f"{path}-wal")

@@ -23,7 +23,7 @@ HOMES = {
     "Initiatives": ("holdfast.initiatives.initiatives", "`Initiatives(keeper)`"),
     "Interviews": ("holdfast.keeper.logs", "`keeper.interviews()`"),
     "Delegations": ("holdfast.keeper.logs", "`keeper.delegations()`"),
-    "Memory": ("holdfast.layers.memory.memory_file", "`keeper.memory()`"),
+    "Memory": ("holdfast.layers.memory", "`keeper.memory()`"),
 }
 _OF_ALL = ("workflow", "id")
 

@@ -15,7 +15,7 @@ from holdfast.formats import LOGS
 from holdfast.hooks import handlers
 from holdfast.install.agents import AGENTS
 from holdfast.keeper.audit.chain import REPAIRED
-from holdfast.mcp import memory_tools, workflow_tools
+from holdfast.mcp import memory, workflow_tools
 from holdfast.storage import skill_index
 from holdfast.workspace import recipes as shelf
 from holdfast.workspace import settings
@@ -76,7 +76,7 @@ def _enums(properties: dict[str, Any]) -> list[str]:
 
 
 def memory_tools_named() -> list[str]:
-    return [tool["name"] for tool in memory_tools.TOOLS]
+    return [tool["name"] for tool in memory.TOOLS]
 
 
 def setting_keys() -> list[str]:

@@ -48,40 +48,42 @@ _REREAD_AFTER_S = 0.05
 _MAX_READS = 5
 
 
+class Location:
+    """Where a record is: worktree and path from its root, and both as absolute paths."""
+
+    __slots__ = ("path", "place", "root")
+
+    def __init__(self, place: tuple[str, str], root: str | None, path: str | None) -> None:
+        self.place = place
+        self.root = root
+        self.path = path
+        """The record's absolute path; ``None`` when its worktree is gone."""
+
+
 class Subject:
-    """A stream and its record's path, as of the stream's last event in the ledger."""
+    """A stream and its record's location, as of the stream's last event in the ledger."""
 
     def __init__(
         self,
         aggregate: WorkflowAggregate | LogAggregate,
         stream: str,
         state: Any,
-        *,
         seq: int,
         hash: str,
-        worktree: str,
-        record: str,
-        path: str | None,
+        location: Location,
     ) -> None:
         self.aggregate = aggregate
         self.stream = stream
         self.state = state
         self.seq = seq
         self.hash = hash
-        self.worktree = worktree
-        self.record = record
-        self.path = path
-        """The record's absolute path; ``None`` when its worktree is gone."""
+        self.location = location
+        self.worktree, self.record = location.place
+        self.path = location.path
+        self.is_workflow = aggregate.kind == "workflow"
+        self.is_active = not self.is_workflow or is_active(state)
         self.raw: bytes | None = None
         """The content of the record file when it was last read."""
-
-    @property
-    def is_workflow(self) -> bool:
-        return self.aggregate.kind == "workflow"
-
-    @property
-    def is_active(self) -> bool:
-        return not self.is_workflow or is_active(self.state)
 
 
 class Finding:
@@ -180,6 +182,8 @@ def _was_written(store: Store, subject: Subject) -> bool:
 
 
 def _is_last_written(store: Store, subject: Subject, raw: bytes) -> bool:
+    if store.files.wrote(subject.path or "", subject.hash, raw):
+        return True
     known = store.ledger.record(subject.worktree, subject.record)
     return (
         known is not None
@@ -392,8 +396,8 @@ def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
     commands: list[tuple[str, Fields]] = []
     if not sealed.intact:
         moved = Subject(
-            subject.aggregate, subject.stream, subject.state, seq=subject.seq, hash=subject.hash,
-            worktree=subject.worktree, record=subject.record, path=path,
+            subject.aggregate, subject.stream, subject.state, subject.seq, subject.hash,
+            Location(subject.location.place, subject.location.root, path),
         )  # fmt: skip
         moved.raw = raw
         edit = _weigh(store, moved, sealed)
@@ -410,8 +414,7 @@ def _completed_copy(store: Store, subject: Subject) -> Finding | None:
     """Return the finding if a script put a copy into the completed folder and kept the record."""
     if not subject.is_workflow or subject.path is None or not subject.is_active:
         return None
-    root = subject.path.removesuffix(subject.record)
-    if not formats.has_completed_copy(subject.state, root):
+    if not formats.has_completed_copy(subject.state, subject.location.root or ""):
         return None
     path = _completed_path(store, subject)
     try:

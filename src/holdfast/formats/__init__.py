@@ -181,6 +181,11 @@ def aggregate_of(stream: str) -> WorkflowAggregate | LogAggregate:
     return _WORKFLOWS if is_workflow(stream) else log_of(stream[len(_MARK) :])
 
 
+def evolve(stream: str, state: State | None, event: Event) -> State:
+    """Return the state of a stream after one more event."""
+    return aggregate_of(stream).evolve(state, event)
+
+
 class WorkflowAggregate:
     """Workflows, in any format."""
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.session import Change
     from holdfast.keeper.transaction import Transaction
     from holdfast.keeper.transfer import Imported
-    from holdfast.layers.memory.memory_file import Memory
+    from holdfast.layers.memory import Memory
     from holdfast.workspace.trust import CommandRequest
 
 __all__ = ["Keeper", "Receipt"]
@@ -706,7 +706,7 @@ class Keeper:
 
     def memory(self) -> Memory:
         """Return the project's ``MEMORY.md``."""
-        from holdfast.layers.memory.memory_file import Memory
+        from holdfast.layers.memory import Memory
 
         return Memory(self.store)
 

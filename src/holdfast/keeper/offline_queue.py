@@ -160,10 +160,11 @@ def _add_to_queue(session: Session, graph: RemoteGraph, commands: list[Fields]) 
 
 def _write_position(graph: RemoteGraph, state: Workflow) -> None:
     """Write the workflow's new position into the graph."""
-    from holdfast.layers.graph import apply, projection
+    from holdfast.layers.graph import mcp_delivery, projection
 
     in_slot = projection.fits_slot(state)
-    apply.apply(graph, [projection.workflow_update(state, in_slot=in_slot)], [])
+    update = projection.workflow_update(state, in_slot=in_slot)
+    mcp_delivery.apply_updates(graph, [update], [])
 
 
 def _name(session: Session) -> str:

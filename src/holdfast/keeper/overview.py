@@ -66,7 +66,7 @@ def active(store: Store, most: int | None) -> list[Fields]:
     rows = []
     limit = "" if most is None else f" LIMIT {most}"
     for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):
-        held = Stream(row, None)
+        held = Stream((), None, row)
         seen = _peek(store, held)
         if seen is None:
             rows.append(held.row)
@@ -253,7 +253,7 @@ def layers(session: Session, seen: Overview) -> list[Fields]:
 
 
 def _memory(session: Session, _seen: Overview) -> Fields:
-    from holdfast.layers.memory.memory_file import Memory
+    from holdfast.layers.memory import Memory
 
     memory = Memory(session.store)
     if memory.path is None:

@@ -1,6 +1,6 @@
-"""Write the records of one commit: before it beside their places, after it into them.
+"""Write the records of one commit: before it beside their paths, after it into them.
 
-A record is written beside its place first, so that a full disk is noticed before anything is
+A record is written beside its path first, so that a full disk is noticed before anything is
 committed. After the commit it is exchanged with the old record, and what an editor saved there in
 between is kept for the transaction to adopt.
 """
@@ -8,11 +8,12 @@ between is kept for the transaction to adopt.
 from __future__ import annotations
 
 import os
-import time
 
 from holdfast import formats
+from holdfast.core.record_formats import FORMATS, formats_with
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_workflow, signature
+from holdfast.storage.ledger import ACTIVE
 from holdfast.storage.record_files import MAX_TRIES
 from holdfast.system.disk import LARGEST
 
@@ -20,8 +21,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.adopt.findings import Location
     from holdfast.core.types import Event, Fields
     from holdfast.keeper.store import Store
+
+_FORMAL_MARK = next(spec.mark for spec in FORMATS.values() if spec.mark)
+"""An empty file beside formal records: Holdfast wrote records here. If it is gone, a tool cleaned
+the work tree, and a missing record does not mean that its workflow is completed."""
+_FORMAL = f"{ACTIVE} AND worktree = ? AND format IN ({formats_with('mark')})"
 
 
 class LoadedStream:
@@ -34,31 +41,40 @@ class LoadedStream:
         self.before = state
         """The state that was committed last."""
         self.state = state
+        self.row = row
+        """The row that was committed last."""
         self.seq = row["seq"] if row else 0
         self.version = row["version"] if row else 0
         self.hash = row["hash"] if row else ""
         self.raw: bytes | None = None
-        """The bytes in the record's place that the next record may replace."""
+        """The bytes at the record's path that the next record may replace."""
+        self.location: Location | None = None
+        """The record's place as it was looked up last."""
         self.events: list[Event] = []
         """Events that are appended and not committed yet."""
         self.is_shown = False
         """True if the next commit writes the record."""
-
-    @property
-    def has_changes(self) -> bool:
-        return bool(self.events) or self.is_shown
+        self.is_imported = False
+        """True if the state is not simply the sum of the events: some of them may make no sense."""
 
     @property
     def ends_when_removed(self) -> bool:
         """True if removing the record in the last phase completes the workflow."""
         return self.is_workflow and formats.spec_of(self.state).ends_when_removed
 
-    def row(self) -> Fields:
-        """Return the stream's row in the ledger."""
-        return {
+    def add(self, events: list[Event]) -> None:
+        """Append events that the state shows already."""
+        last = events[-1]
+        self.seq, self.version, self.hash = last["seq"], last["version"], last["hash"]
+        self.events += events
+
+    def renew_row(self) -> Fields:
+        """Return the stream's row in the ledger after the appended events."""
+        self.row = {
             "stream": self.stream, "kind": self.aggregate.kind, "seq": self.seq,
             "version": self.version, "hash": self.hash, **self.aggregate.columns(self.state),
         }  # fmt: skip
+        return self.row
 
     def old_place(self) -> tuple[str, str] | None:
         """Return the worktree and path that the record leaves; ``None`` if it stays."""
@@ -74,14 +90,15 @@ class LoadedStream:
 
 
 class PreparedRecord:
-    """A record that is written beside its place."""
+    """A record that is written beside its path."""
 
-    def __init__(self, loaded: LoadedStream, worktree: str, record: str, path: str) -> None:
+    def __init__(self, loaded: LoadedStream, location: Location) -> None:
         self.loaded = loaded
-        self.worktree = worktree
-        self.record = record
-        self.path = path
+        self.worktree, self.record = location.place
+        self.root = location.root or ""
+        self.path = location.path or ""
         self.spare = ""
+        self.inode = 0
         self.data = b""
 
 
@@ -97,55 +114,49 @@ class RecordWriter:
         self._expected[path] = raw
 
     def prepare(self, loaded: LoadedStream) -> PreparedRecord | None:
-        """Write a record beside its place, and note in the ledger how it looks.
+        """Write a record beside its path, and note in the ledger how it looks.
 
         Return ``None`` if the stream has no record, or its worktree is gone. Raise ``Fault`` if the
         record cannot be written, ``Refused`` if it would be too large.
         """
-        store = self._store
-        place = loaded.aggregate.place(loaded.state, store.workspace.name)
-        root = None if place is None else store.workspace.root_of(place[0])
-        if place is None or root is None:
+        store, here = self._store, self._store.workspace
+        place = loaded.aggregate.place(loaded.state, here.name)
+        old = loaded.before and loaded.aggregate.place(loaded.before, here.name)
+        if old and old != place:
+            store.ledger.drop_record(*old)
+        if place is None:
             return None
-        prepared = PreparedRecord(loaded, *place, store.workspace.inside(root, place[1]))
+        location = loaded.location
+        if location is None or location.place != place:
+            location = loaded.location = store.locate(*place)
+        if location.path is None:
+            return None
+        prepared = PreparedRecord(loaded, location)
         prepared.data = loaded.aggregate.render(
             loaded.state, store.ledger.identity(), loaded.seq, loaded.hash
         )
         if len(prepared.data) > LARGEST:
             raise _too_large(loaded.stream, len(prepared.data))
         try:
-            stat = self._write_beside(prepared, root)
+            prepared.spare, stat = store.files.prepare(
+                prepared.path, prepared.data, prepared.root, is_named=loaded.ends_when_removed
+            )
         except OSError as error:
-            if store.workspace.root_of(place[0]) is None:
+            if here.root_of(place[0]) is None:
                 return None  # The worktree was moved or removed at this moment.
             raise _record_not_written(place[1], error) from error
-        store.ledger.put_record(
-            {
-                "worktree": place[0], "path": place[1], "stream": loaded.stream, "seq": loaded.seq,
-                "digest": signature.digest_in(prepared.data), "size": len(prepared.data),
-                "mtime_ns": stat.st_mtime_ns, "inode": stat.st_ino, "device": stat.st_dev,
-                "written_ns": time.time_ns(),
-            }
-        )  # fmt: skip
+        prepared.inode = stat.st_ino
+        digest = signature.digest_in(prepared.data)
+        store.ledger.put_record(*place, loaded.stream, loaded.seq, digest, stat)
         return prepared
-
-    def _write_beside(self, prepared: PreparedRecord, root: str) -> os.stat_result:
-        """Write the spare file again as long as a tool that cleans the work tree takes it away."""
-        is_named = prepared.loaded.ends_when_removed
-        for _ in range(MAX_TRIES):
-            prepared.spare = self._store.files.prepare(
-                prepared.path, prepared.data, root, is_named=is_named
-            )
-            try:
-                return os.stat(prepared.spare)
-            except FileNotFoundError:
-                continue
-        return os.stat(prepared.spare)
 
     def put(self, prepared: PreparedRecord) -> str | None:
         """Put a record in its place; return the path of what an editor saved there meanwhile."""
-        files, durable = self._store.files, prepared.loaded.ends_when_removed
-        expected = self._expected.pop(prepared.path, prepared.loaded.raw)
+        files, loaded = self._store.files, prepared.loaded
+        durable = loaded.ends_when_removed
+        expected = self._expected.pop(prepared.path, loaded.raw)
+        loaded.raw = prepared.data
+        files.remember(prepared.path, loaded.hash, prepared.data)
         for _ in range(MAX_TRIES):
             try:
                 return files.put(prepared.spare, prepared.path, expected, durable=durable)
@@ -154,11 +165,13 @@ class RecordWriter:
                 root = self._store.workspace.root_of(prepared.worktree)
                 if root is None:
                     break
-                prepared.spare = files.prepare(prepared.path, prepared.data, root, is_named=durable)
+                prepared.spare, _ = files.prepare(
+                    prepared.path, prepared.data, root, is_named=durable
+                )
         return files.put(prepared.spare, prepared.path, expected, durable=durable)
 
     def leave_old_place(self, loaded: LoadedStream) -> str | None:
-        """Remove a record that moved from its old place; return what an editor saved there."""
+        """Remove a record that moved from its old path; return what an editor saved there."""
         place = loaded.old_place()
         root = None if place is None else self._store.workspace.root_of(place[0])
         if place is None or root is None:
@@ -170,12 +183,34 @@ class RecordWriter:
             self._store.disk.remove_folder(os.path.join(root, os.path.dirname(old)))
         return saved
 
-    def forget_old_place(self, loaded: LoadedStream) -> None:
-        """Drop the ledger's row of a record that moves elsewhere."""
-        here = self._store.workspace.name
-        old = None if loaded.before is None else loaded.aggregate.place(loaded.before, here)
-        if old is not None and old != loaded.aggregate.place(loaded.state, here):
-            self._store.ledger.drop_record(*old)
+    def missing_formal_marks(self, streams: dict[str, LoadedStream]) -> list[str]:
+        """Return the marks that are gone, and add the formal records beside them to ``streams``."""
+        store = self._store
+        worktrees = {
+            loaded.state["worktree"] for loaded in streams.values() if loaded.ends_when_removed
+        }
+        missing = []
+        for worktree in worktrees:
+            root = store.workspace.root_of(worktree)
+            if root is None or os.path.lexists(os.path.join(root, _FORMAL_MARK)):
+                continue
+            missing.append(os.path.join(root, _FORMAL_MARK))
+            for held in list(store.ledger.states(_FORMAL, worktree)):
+                path = store.path_of(worktree, held.state["record"])
+                name = held.row["stream"]
+                if name not in streams and path is not None and not os.path.lexists(path):
+                    streams[name] = LoadedStream(name, held.state, held.row)
+                    streams[name].is_shown = True
+                    store.note(f"{held.state['record']} was gone and is rebuilt")
+        return missing
+
+    def make_formal_mark(self, path: str) -> None:
+        """Make the mark beside formal records. Without it a removed record is rebuilt."""
+        try:
+            self._store.disk.make_folder(os.path.dirname(path))
+            self._store.disk.create(path, b"")
+        except OSError:
+            return
 
 
 def _record_not_written(record: str, error: OSError) -> Fault:

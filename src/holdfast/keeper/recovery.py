@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
-    from holdfast.layers.graph.types import Entity
+    from holdfast.layers.graph import Entity
 
 _MAX_OPENED = 20
 _SLOT = "workflow-state"
@@ -95,7 +95,7 @@ def _position_of(state: Workflow) -> Fields:
 
 def _memory(session: Session) -> Fields:
     """Return layer L2: the active workflow in Holdfast's section of the project's memory."""
-    from holdfast.layers.memory.memory_file import Memory
+    from holdfast.layers.memory import Memory
 
     layer: Fields = {"layer": "L2", "available": False, "target": None, "position": None}
     try:
@@ -128,9 +128,9 @@ def _entities(store: Store, kept_by: str) -> list[Fields]:
     if kept_by == "off":
         return []
     if kept_by == "embedded":
-        from holdfast.layers.graph import pending_events
+        from holdfast.layers.graph import projection
 
-        entity = pending_events.newest_workflow(store)
+        entity = projection.read_newest_workflow(store)
         return [] if entity is None else [_fields_of(entity)]
     from holdfast.layers.graph import mcp_delivery
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from holdfast.core.types import Event, Fields, Workflow
     from holdfast.core.types import Session as Binding
     from holdfast.keeper.store import Store
-    from holdfast.storage.ledger import Stream
 
 PENDING = "pending"
 """A person's own folder with a mark for each workspace that could not be written."""
@@ -71,21 +70,21 @@ class Session:
 
     # Changing
 
-    def transaction(self) -> SessionTransaction:
+    def transaction(self) -> Transaction:
         """Open a transaction: ``with session.transaction() as tx``."""
-        return SessionTransaction(self)
+        return Transaction(self)
 
-    def change(
-        self, workflow: str | None = None, *, log: str | None = None, id: str | None = None,
-        asked: str = "",
-    ) -> Change:  # fmt: skip
-        """Open a transaction on one workflow, the session's own by default, or on one log.
+    def change(self, workflow: str | None = None, *, id: str | None = None) -> Change:
+        """Open a transaction on one workflow, the session's own by default.
 
         Raise ``Refused`` if there is nothing to change: no ledger is made for that.
         """
-        if log is None and not (self.store.ledger.exists() or self.workspace.has_records()):
+        self._refuse_empty(workflow)
+        return Change(self, workflow, id)
+
+    def _refuse_empty(self, workflow: str | None) -> None:
+        if not (self.store.ledger.exists() or self.workspace.has_records()):
             self.look(workflow)
-        return Change(self, workflow, log, id, asked)
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None,
@@ -95,10 +94,15 @@ class Session:
 
         ``asked`` is the fingerprint of the request, if that is more or less than the command.
         """
+        self._refuse_empty(workflow)
+        if id is not None and not asked:
+            asked = fingerprint(kind, args)
         try:
-            with self.change(workflow, id=id, asked=asked) as change:
-                change.decide(kind, **args)
-                return change.commit()
+            with self.transaction() as tx:
+                repeated = self.repeat(tx, id, workflow, asked)
+                if repeated is not None:
+                    return repeated
+                return self.record(tx, self.select(tx, workflow), kind, args, id)
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
@@ -123,9 +127,11 @@ class Session:
 
     def do_log(self, kind: str, command: str, args: Fields, *, id: str | None = None) -> Receipt:
         """Carry out one command on a log."""
-        with self.change(log=stream_of(kind), id=id) as change:
-            change.decide(command, **args)
-            return change.commit()
+        stream = stream_of(kind)
+        with self.transaction() as tx:
+            events = tx.repeat(id, log=stream, asked=fingerprint(command, args))
+            tx.load(stream)
+            return self.committed(tx, stream, events or tx.do(stream, command, args, id))
 
     def log_state(self, kind: str) -> Any:
         """Return the state of a log, an edit of its record included."""
@@ -143,7 +149,7 @@ class Session:
         Raise ``Refused`` if it was another command, or about another workflow than the one that
         is named.
         """
-        events = tx.repeat(id, workflow=workflow, asked=asked)
+        events = [] if id is None else tx.repeat(id, workflow=workflow, asked=asked)
         if not events:
             return None
         state = tx.load(events[0]["stream"])
@@ -173,7 +179,7 @@ class Session:
             return
         answer, self._answer = self._answer, None
         if self.store.has_news:
-            from holdfast.layers.memory.memory_file import Memory
+            from holdfast.layers.memory import Memory
 
             self._is_spreading = True
             try:
@@ -215,10 +221,6 @@ class Session:
         return stream
 
     def _load_meant(self, tx: Transaction) -> str:
-        bound = self.bound_workflow()
-        if bound is not None:
-            tx.load(bound.row["id"], bound)
-            return str(bound.row["id"])
         picked = self.picked()
         if isinstance(picked, Refusal) and self.adopt_unknown(tx):
             picked = self.picked()
@@ -284,25 +286,16 @@ class Session:
             "holdfast status",
         )
 
-    def bound_workflow(self) -> Stream | None:
-        """Return the workflow that this session holds, with its state, by one query."""
-        asker = self.asker()
-        streams = self.store.ledger.active_of_session(self.id, self.pid)
-        held = {stream.row["id"]: stream for stream in streams if asker.owns(stream.row)}
-        if not held:
-            return None
-        chosen = self.chosen([stream.row for stream in held.values()])
-        return None if isinstance(chosen, Refusal) else held[chosen["id"]]
-
     def picked(self) -> Fields | Refusal:
         """Return the row of the workflow that is meant, or why there is none."""
-        bound = self.bound_workflow()
-        if bound is not None:
-            return bound.row
-        rows = self.store.ledger.rows(
-            f"{_HERE} {_NEWEST}", self.workspace.name, self.workspace.branch()
+        ledger, here, asker = self.store.ledger, self.workspace, self.asker()
+        own = [stream.row for stream in ledger.active_of_session(self.id, self.pid)]
+        rows = (
+            [row for row in own if asker.owns(row)]
+            or ledger.rows(f"{_HERE} {_NEWEST}", here.name, asker.branch)
+            or ledger.rows(f"{ACTIVE} {_NEWEST}")
         )
-        return self.chosen(rows or self.store.ledger.rows(f"{ACTIVE} {_NEWEST}"))
+        return selection.choose(rows, asker, self.live(rows))
 
     def chosen(self, rows: list[Fields]) -> Fields | Refusal:
         """Return the row of these that is meant, or why none is."""
@@ -310,10 +303,8 @@ class Session:
 
     def asker(self) -> selection.Asker:
         here = self.workspace
-        return selection.Asker(self.id, self.pid, self.born(), here.name, here.branch())
-
-    def born(self) -> int | None:
-        return None if self.pid is None else _born(self.pid)
+        born = None if self.pid is None else _born(self.pid)
+        return selection.Asker(self.id, self.pid, born, here.name, here.branch())
 
     def live(self, rows: list[Fields]) -> set[str]:
         """Return the ids of those sessions that still run."""
@@ -355,46 +346,37 @@ class Session:
         bound: Binding = {"id": self.id, "at": self.store.now(), "seq": tx.next_seq}
         if self.pid is not None:
             bound["pid"] = self.pid
-        born = self.born()
-        if born is not None:
-            bound["born"] = born
+            born = _born(self.pid)
+            if born is not None:
+                bound["born"] = born
         return bound
 
 
 class Change:
-    """A transaction on one stream: ``with keeper.transaction(workflow) as tx``.
+    """Several commands on one workflow: ``with keeper.transaction(workflow) as tx``.
 
     A change whose id was recorded before decides nothing, and commits to the answer it had then.
     """
 
-    def __init__(
-        self, session: Session, workflow: str | None, log: str | None, id: str | None, asked: str
-    ) -> None:
+    def __init__(self, session: Session, workflow: str | None, id: str | None) -> None:
         self._session = session
         self._workflow = workflow
-        self._log = log
         self._id = id
-        self._asked = asked
         self._tx = session.transaction()
+        self._stream = ""
         self._events: list[Event] = []
-        self._is_repeated = False
-        self.stream = ""
+        self._repeated: list[Event] = []
+        """The events of an earlier change with the same id."""
 
     def __enter__(self) -> Self:
         self._tx.__enter__()
         try:
-            self._events = self._tx.repeat(
-                self._id, log=self._log, workflow=self._workflow, asked=self._asked
-            )
-            self._is_repeated = bool(self._events)
-            if self._is_repeated:
-                self.stream = self._events[0]["stream"]
+            self._repeated = self._tx.repeat(self._id, workflow=self._workflow)
+            if self._repeated:
+                self._stream = self._repeated[0]["stream"]
+                self._tx.load(self._stream)
             else:
-                self.stream = self._log or self._session.select(self._tx, self._workflow)
-            state = self._tx.load(self.stream)
-            if self._is_repeated and self._log is None:
-                # Its writer may have been killed between the commit and the index.
-                self._session.store.indexes.show(state, [])
+                self._stream = self._session.select(self._tx, self._workflow)
         except BaseException as error:
             self._tx.__exit__(type(error), error, None)
             raise
@@ -405,40 +387,24 @@ class Change:
 
     def load(self) -> Any:
         """Return the state, with what was decided so far."""
-        return self._tx.state(self.stream)
+        return self._tx.state(self._stream)
 
     def decide(self, kind: str, /, **args: Any) -> None:
         """Carry out a command of the core; raise ``Refused``."""
-        if self._id is not None and not self._asked:
-            self._asked = self._tx.asked = fingerprint(kind, args)
-            if self._is_repeated:
-                refuse_other_request(self._events[0], self._id, self._asked)
-        if self._is_repeated:
-            return
         request = self._id
+        if request is not None and not self._tx.asked:
+            self._tx.asked = fingerprint(kind, args)
+            if self._repeated:
+                refuse_other_request(self._repeated[0], request, self._tx.asked)
+        if self._repeated:
+            return
         if request is not None and self._events:
             request = f"{request}.{len(self._events) + 1}"
-        self._events += self._tx.do(self.stream, kind, args, request)
+        self._events += self._tx.do(self._stream, kind, args, request)
 
     def commit(self) -> Receipt:
         """Make what was decided durable, write the record, and answer."""
-        return self._session.committed(self._tx, self.stream, self._events)
-
-
-class SessionTransaction(Transaction):
-    """A transaction that also replays what was queued, and spreads what is news."""
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session.store)
-        self._session = session
-
-    def __enter__(self) -> Self:
-        self._session.replay_queue()
-        return super().__enter__()
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        super().__exit__(kind, error, trace)
-        self._session.spread()
+        return self._session.committed(self._tx, self._stream, self._repeated or self._events)
 
 
 def _is_running(pid: int, born: int | None) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 
+from holdfast import formats
 from holdfast.adopt import findings
-from holdfast.adopt.findings import Subject
+from holdfast.adopt.findings import Location, Subject
 from holdfast.core import time as times
 from holdfast.core.record_formats import formats_with
 from holdfast.core.refusal import Refusal
@@ -66,7 +67,9 @@ class Store:
         self.now_ms = clock_ms
         self.pause = sleep
         self.wait_s = wait_s
-        self.ledger = ledger or Ledger(workspace.home, disk, wait_s, workspace.is_current)
+        self.ledger = ledger or Ledger(
+            workspace.home, disk, wait_s, workspace.is_current, formats.evolve
+        )
         self.files = RecordFiles(disk, self._is_own, self.note)
         self.indexes = Indexes(workspace, disk, self.skill_rows, self.note)
         self.notes: list[str] = []
@@ -132,7 +135,7 @@ class Store:
 
     def peek_at(self, held: Stream) -> Peek:
         """Compare a stream's record with its state. Take no lock, and write nothing."""
-        subject = self.subject(held)
+        subject = self.subject_of(held)
         finding = findings.examine(self, subject)
         if finding is None:
             return Peek(held.row, held.state, None)
@@ -154,32 +157,32 @@ class Store:
         self.foretell(finding.forecast)
         return self.preview(subject, finding)
 
-    def subject(self, held: Stream) -> Subject:
+    def subject_of(self, held: Stream) -> Subject:
         row = held.row
-        stream = row["stream"]
+        return self.subject(row["stream"], held.state, row["seq"], row["hash"])
+
+    def subject(self, stream: str, state: Any, seq: int, hash: str) -> Subject:
+        """Return a stream as of an event, with its record's location."""
         aggregate = aggregate_of(stream)
         if is_workflow(stream):
-            worktree, record = held.state["worktree"], held.state["record"]
+            place = state["worktree"], state["record"]
         else:
-            worktree, record = aggregate.place(held.state, self.workspace.name) or ("", "")
-        return Subject(
-            aggregate, stream, held.state, seq=row["seq"], hash=row["hash"], worktree=worktree,
-            record=record, path=self.path_of(worktree, record),
-        )  # fmt: skip
+            place = aggregate.place(state, self.workspace.name) or ("", "")
+        return Subject(aggregate, stream, state, seq, hash, self.locate(*place))
 
     def blank_subject(self, stream: str) -> Subject:
-        """Return a log's place before its first event."""
-        aggregate = aggregate_of(stream)
-        worktree, record = aggregate.place(None, self.workspace.name) or ("", "")
-        return Subject(
-            aggregate, stream, aggregate.blank(), seq=0, hash="", worktree=worktree, record=record,
-            path=self.path_of(worktree, record),
-        )  # fmt: skip
+        """Return a log before its first event."""
+        return self.subject(stream, aggregate_of(stream).blank(), 0, "")
+
+    def locate(self, worktree: str, record: str) -> Location:
+        """Return where a record is; raise ``Refused`` if that is outside of its worktree."""
+        root = self.workspace.root_of(worktree)
+        path = None if root is None else self.workspace.inside(root, record)
+        return Location((worktree, record), root, path)
 
     def path_of(self, worktree: str, record: str) -> str | None:
         """Return a record's absolute path; ``None`` when its worktree is gone."""
-        root = self.workspace.root_of(worktree)
-        return None if root is None else self.workspace.inside(root, record)
+        return self.locate(worktree, record).path
 
     def preview(self, subject: Subject, finding: Finding) -> Any:
         """Return the state that a finding will lead to, as far as nothing speaks against it."""
@@ -207,22 +210,26 @@ class Store:
         return aggregate_of(stream).blank() if state is None else state
 
     def mark_unread(self) -> None:
-        """Make the mark by which hooks know that reading may be required."""
+        """Make the mark by which hooks know that reading may be required, at the price of a stat.
+
+        It is made before a state that requires reading is committed. A mark too many only costs
+        time.
+        """
         mark = self.workspace.unread_mark
         if not os.path.lexists(mark):
             self.disk.create(mark, b"", 0o600)
 
+    def unmark_unread(self) -> None:
+        """Remove the mark if no active workflow requires reading any more."""
+        try:
+            if not self.ledger.count(f"unread IS NOT NULL AND {ACTIVE}"):
+                self.disk.remove(self.workspace.unread_mark)
+        except (OSError, Fault):
+            return
+
     def skill_rows(self, worktree: str) -> list[Fields]:
         """Return the rows of the active workflows that a worktree's index lists."""
         return self.ledger.rows(f"{ACTIVE} AND worktree = ? AND {_IS_INDEXED}", worktree)
-
-    # Changing
-
-    def transaction(self) -> Transaction:
-        """Open a transaction: ``with store.transaction() as tx``."""
-        from holdfast.keeper.transaction import Transaction
-
-        return Transaction(self)
 
 
 def lost_events(stream: str) -> Fault:

@@ -13,13 +13,12 @@ import os
 from holdfast import formats
 from holdfast.adopt import record as adoption
 from holdfast.core.refusal import Refusal
+from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_log, is_workflow
-from holdfast.keeper import marks
 from holdfast.keeper.record_writer import LoadedStream, RecordWriter
 from holdfast.keeper.repeats import find_repeat
 from holdfast.storage import event_codec
-from holdfast.storage.ledger import Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.adopt.findings import Subject
     from holdfast.core.types import Draft, Event, Fields
     from holdfast.keeper.record_writer import PreparedRecord
-    from holdfast.keeper.store import Store
+    from holdfast.keeper.session import Session
     from holdfast.storage.skill_index import Index
 
 _MAX_ROUNDS = 4
@@ -38,11 +37,12 @@ _MAX_ROUNDS = 4
 class Transaction:
     """The workspace's lock, held, and the changes made under it."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, session: Session) -> None:
+        self.store = session.store
+        self._session = session
         self.asked = ""
         """The fingerprint of the caller's request, kept with events that have the caller's id."""
-        self._writer = RecordWriter(store)
+        self._writer = RecordWriter(session.store)
         self._streams: dict[str, LoadedStream] = {}
         self._is_begun = False
         self._unsettled: list[tuple[str, str, str]] = []
@@ -50,12 +50,15 @@ class Transaction:
         self._request = ""
         self._is_ending = False
         """True when everything that was asked for is appended."""
-        self._has_settled = False
-        """True if the files of the last commit are in place."""
+        self._placed: list[tuple[str, int]] = []
+        """Path and inode of the files that the last commit put in place, or removed."""
+        self._is_unsettled = False
+        """True if a file must be looked at again, or could not be put in place."""
 
     def __enter__(self) -> Self:
         assert self.store.open_transaction is None, "a transaction is open already"
         store, ledger = self.store, self.store.ledger
+        self._session.replay_queue()
         ledger.acquire()
         try:
             store.open_transaction = self
@@ -78,12 +81,19 @@ class Transaction:
             if error is None:
                 self._is_ending = True
                 self.commit()
-                if self._has_settled:
-                    self.store.ledger.mark_settled()
+                self._leave_mark()
         finally:
             self._close()
         if isinstance(error, OSError):
             raise storage_fault(error) from error
+        self._session.spread()
+
+    def _leave_mark(self) -> None:
+        """Tell the next transaction that the files are in place, unless there are several."""
+        if self._is_unsettled or len(self._placed) > 1:
+            self.store.ledger.mark_unsettled()
+        elif self._placed:
+            self.store.ledger.mark_settled(*self._placed[0])
 
     def _close(self) -> None:
         if self._is_begun:
@@ -94,19 +104,17 @@ class Transaction:
 
     # Loading
 
-    def load(self, stream: str, held: Stream | None = None) -> Any:
-        """Return a stream's state after its record was settled; ``None`` if there is no stream.
-
-        ``held`` is the stream, if a query of this transaction returned it already.
-        """
+    def load(self, stream: str) -> Any:
+        """Return a stream's state after its record was settled; ``None`` if there is no stream."""
         known = self._streams.get(stream)
         if known is not None:
             return known.state
-        held = held or self.store.stream(stream)
+        held = self.store.stream(stream)
         if held is None and is_workflow(stream):
             return None
-        subject = self.store.subject(held) if held else self.store.blank_subject(stream)
+        subject = self.store.subject_of(held) if held else self.store.blank_subject(stream)
         loaded = LoadedStream(stream, subject.state, held.row if held else None)
+        loaded.location = subject.location
         self._streams[stream] = loaded
         adoption.settle(self, subject)
         if stream not in self._streams:
@@ -119,8 +127,7 @@ class Transaction:
         loaded = self._streams[stream]
         if not loaded.seq and not loaded.is_workflow:
             return self.store.blank_subject(stream)
-        row: Fields = {"stream": stream, "seq": loaded.seq, "hash": loaded.hash}
-        return self.store.subject(Stream(row, loaded.state))
+        return self.store.subject(stream, loaded.state, loaded.seq, loaded.hash)
 
     def forget(self, stream: str) -> None:
         """Load the stream again when it is asked for next."""
@@ -159,7 +166,6 @@ class Transaction:
             if known is None and is_workflow(stream):
                 self._remove_from_old_place(stream, worktree, path, full)
             self._refresh_index(stream)
-        self._has_settled = not self._unsettled
 
     def _path_of(self, worktree: str, path: str, stream: str) -> str | None:
         """Return the absolute path of a listed file; ``None`` if the list is damaged."""
@@ -253,9 +259,7 @@ class Transaction:
             loaded.state = loaded.aggregate.evolve(loaded.state, event)
             if loaded.aggregate.is_news(event, loaded.state):
                 self.store.has_news = True
-        last = events[-1]
-        loaded.seq, loaded.version, loaded.hash = last["seq"], last["version"], last["hash"]
-        loaded.events += events
+        loaded.add(events)
         loaded.is_shown = loaded.is_shown or show
         return events
 
@@ -268,13 +272,12 @@ class Transaction:
             event = event_codec.event_of(row)
             if is_workflow(event["stream"]) or is_log(event["stream"]):
                 loaded = streams[event["stream"]] = self._touch(event["stream"])
-                loaded.seq, loaded.version = event["seq"], event["version"]
-                loaded.hash = event["hash"]
-                loaded.events.append(event)
+                loaded.add([event])
         senseless = []
         for stream, loaded in streams.items():
             loaded.state, ignored = self._replay(loaded)
             loaded.is_shown = loaded.state is not None
+            loaded.is_imported = True
             senseless += ignored
             if loaded.state is None:
                 del self._streams[stream]
@@ -330,6 +333,7 @@ class Transaction:
     def keep_looking_for(self, worktree: str, path: str, stream: str) -> None:
         """Let the next transaction look at this file again."""
         self._unsettled.append((worktree, path, stream))
+        self._is_unsettled = True
 
     def begin(self, identity: str = "") -> None:
         """Begin to write, unless that was done. A new ledger gets this identity."""
@@ -346,12 +350,12 @@ class Transaction:
         else it is a note, because what was asked for is still to come.
         """
         for _ in range(_MAX_ROUNDS):
-            streams = self._streams.values()
-            has_changes = any(loaded.has_changes for loaded in streams)
-            if not (self._is_begun or has_changes or self._unsettled):
+            changed = self._changed()
+            if not (changed or self._is_begun or self._unsettled):
                 return
-            missing_marks = marks.missing_formal_marks(self.store, self._streams)
-            changed = [loaded for loaded in streams if loaded.has_changes]
+            missing_marks = self._writer.missing_formal_marks(self._streams)
+            if missing_marks:
+                changed = self._changed()
             try:
                 saved = self._commit_once(changed, is_asked=is_asked)
             except Fault as fault:
@@ -360,12 +364,15 @@ class Transaction:
                 # A retry under the id of an adoption would not carry out what was asked for.
                 raise _not_carried_out(fault) from fault
             for mark in missing_marks:
-                marks.make_formal_mark(self.store, mark)
+                self._writer.make_formal_mark(mark)
             is_asked = False
             for stream, path in saved:
                 self._settle_saved(stream, path)
             if not saved:
                 return
+
+    def _changed(self) -> list[LoadedStream]:
+        return [loaded for loaded in self._streams.values() if loaded.events or loaded.is_shown]
 
     def _settle_saved(self, stream: str, path: str) -> None:
         """Adopt what an editor saved during the commit.
@@ -379,41 +386,45 @@ class Transaction:
             for held in filter(None, map(self.store.ledger.stream, names)):
                 name = held.row["stream"]
                 self._streams[name] = LoadedStream(name, held.state, held.row)
+            self._is_unsettled = True
             self.store.note(f"what was saved meanwhile is taken in by the next change ({error})")
 
     def _commit_once(self, changed: list[LoadedStream], *, is_asked: bool) -> list[tuple[str, str]]:
         """Commit, and put the records in place; return what editors saved there meanwhile."""
         store, ledger = self.store, self.store.ledger
         prepared: list[PreparedRecord] = []
+        unplaced = self._unsettled
         dirty: list[tuple[LoadedStream, list[Index]]] = []
+        may_be_read: object = False
         self.begin()
         try:
-            marks.mark_unread(store, changed)
             for loaded in changed:
                 if loaded.events:
-                    ledger.put_stream(loaded.row(), loaded.state)
-                    self._writer.forget_old_place(loaded)
-                record = self._writer.prepare(loaded) if loaded.is_shown else None
-                if record is not None:
-                    prepared.append(record)
-            ledger.put_unplaced([
-                *((made.worktree, made.record, made.loaded.stream) for made in prepared),
-                *((*old, loaded.stream) for loaded in changed if (old := loaded.old_place())),
-                *self._unsettled,
-            ])  # fmt: skip
-            dirty = [
-                (loaded, store.indexes.doubted(loaded.before, loaded.state))
-                for loaded in changed
-                if loaded.events and loaded.is_workflow
-            ]
+                    had_unread = loaded.row and loaded.row.get("unread")
+                    row = loaded.renew_row()
+                    ledger.put_stream(row, loaded.state, with_state=loaded.is_imported)
+                    if row.get("unread") and is_active(loaded.state):
+                        store.mark_unread()
+                    may_be_read = may_be_read or had_unread
+                    if loaded.is_workflow:
+                        dirty.append((loaded, store.indexes.doubted(loaded.before, loaded.state)))
+                if loaded.is_shown:
+                    record = self._writer.prepare(loaded)
+                    if record is not None:
+                        prepared.append(record)
+                        unplaced = [*unplaced, (record.worktree, record.record, loaded.stream)]
+                    old = loaded.old_place()
+                    if old is not None:
+                        unplaced = [*unplaced, (*old, loaded.stream)]
+            ledger.put_unplaced(unplaced)
             if not self._request:
                 ledger.mark_unsettled()
             ledger.commit(self._request or os.urandom(12).hex())
         except BaseException as error:
             # After an unknown outcome the spare file shows that the event, if it is there, is ours.
             if getattr(error, "code", "") != "unknown_outcome":
-                for made in prepared:
-                    store.files.drop(made.spare)
+                for record in prepared:
+                    store.files.drop(record.spare)
             ledger.roll_back()
             self._is_begun = False
             # Nothing of this may be committed later, whoever catches the error.
@@ -424,7 +435,8 @@ class Transaction:
         saved = self._publish(changed, prepared, is_asked=is_asked)
         for loaded, stale in dirty:
             store.indexes.show(loaded.state, stale)
-        marks.unmark_unread(store, changed)
+        if may_be_read:
+            store.unmark_unread()
         for loaded in changed:
             loaded.events, loaded.is_shown, loaded.before = [], False, loaded.state
         return saved
@@ -434,21 +446,22 @@ class Transaction:
     ) -> list[tuple[str, str]]:
         """Put the records in place; return the stream and path of what editors saved there."""
         saved: list[tuple[str, str]] = []
-        self._has_settled = False
-        is_unsettled, self._unsettled = bool(self._unsettled), []
+        self._unsettled = []
+        self._placed = [(record.path, record.inode) for record in prepared]
         try:
             for record in prepared:
                 path = self._writer.put(record)
-                record.loaded.raw = record.data
                 if path is not None:
                     saved.append((record.loaded.stream, path))
             for loaded in changed:
-                path = self._writer.leave_old_place(loaded)
-                if path is not None:
-                    saved.append((loaded.stream, path))
-            self._has_settled = not is_unsettled
+                if loaded.old_place() is not None:
+                    self._is_unsettled = True
+                    path = self._writer.leave_old_place(loaded)
+                    if path is not None:
+                        saved.append((loaded.stream, path))
         except (OSError, Fault) as error:
             seqs = [event["seq"] for loaded in changed for event in loaded.events]
+            self._is_unsettled = True
             behind = _record_behind(max(seqs, default=self.store.ledger.head_seq), error)
             if is_asked:
                 raise behind from error

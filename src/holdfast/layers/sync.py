@@ -6,15 +6,19 @@ keep the others from being updated.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from holdfast.errors import HoldfastError, system_refused
+from holdfast.layers import memory
+from holdfast.layers.graph import mcp_delivery
 from holdfast.workspace import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from holdfast.core.types import Fields
-    from holdfast.layers.interfaces import LayerSource
+    from holdfast.layers import LayerSource
 
 DELIVERED, CURRENT, UNAVAILABLE, OFF = "delivered", "current", "unavailable", "off"
 
@@ -25,72 +29,58 @@ def sync(source: LayerSource, *, everything: bool = False, foreground: bool = Tr
     ``everything``: deliver as if nothing had been delivered before. ``foreground``: a person or
     their agent asks, not an agent in the background, which never writes L3.
     """
-
-    def memory() -> Fields:
-        return _sync_memory(source)
-
-    def graph() -> Fields:
-        target = settings.load(source.workspace.root).graph()
-        options = {"everything": everything, "foreground": foreground}
-        return _row(target, lambda: _sync_graph(source, target, **options))
-
-    return [{"layer": "L2", **_row("", memory)}, {"layer": "L3", **_row("", graph)}]
+    rows: list[Fields] = [{"layer": "L2", "target": ""}, {"layer": "L3", "target": ""}]
+    with _errors_in(rows[0]):
+        _sync_memory(source, rows[0])
+    with _errors_in(rows[1]):
+        _sync_graph(source, rows[1], everything=everything, foreground=foreground)
+    return rows
 
 
-def _row(target: str, update: Callable[[], Fields]) -> Fields:
-    """Return the row of an update, with its error if it fails."""
+@contextmanager
+def _errors_in(row: Fields) -> Iterator[None]:
+    """Put an error into the row of the layer that failed."""
     try:
-        return {"target": target, **update()}
-    except OSError as error:
-        fault = system_refused(error)
-        return {"target": target, **_trouble(fault.code, fault.message, fault.hint)}
-    except HoldfastError as error:
-        return {"target": target, **_trouble(error.code, error.message, error.hint)}
+        yield
+    except (OSError, HoldfastError) as error:
+        fault = system_refused(error) if isinstance(error, OSError) else error
+        row |= _trouble(fault.code, fault.message, fault.hint)
 
 
-def _sync_memory(source: LayerSource) -> Fields:
+def _sync_memory(source: LayerSource, row: Fields) -> None:
     """Update our section of the ``MEMORY.md`` that the client loads."""
-    from holdfast.layers.memory import memory_file
-
-    memory = memory_file.Memory(source)
-    if memory.path is None:
-        return {"target": OFF, "status": OFF}
-    row: Fields = {"target": memory.path, "status": CURRENT}
-    if source.ledger.head_seq and memory.write():
-        row["status"] = DELIVERED
-    warnings = [note for note in source.notes if note.startswith(memory_file.UNAVAILABLE)]
+    file = memory.Memory(source)
+    if file.path is None:
+        row |= {"target": OFF, "status": OFF}
+        return
+    row["target"] = file.path
+    row["status"] = DELIVERED if source.ledger.head_seq and file.write() else CURRENT
+    warnings = [note for note in source.notes if note.startswith(memory.UNAVAILABLE)]
     if warnings:
         hint = "make the file and its folder writable, then run the same command again"
         row |= _trouble("memory_unavailable", warnings[0], hint)
-    return row
 
 
-def _sync_graph(source: LayerSource, target: str, *, everything: bool, foreground: bool) -> Fields:
+def _sync_graph(source: LayerSource, row: Fields, *, everything: bool, foreground: bool) -> None:
     """Update the server that keeps the graph. The embedded graph is never behind the ledger."""
-    if target == "off":
-        return {"status": OFF}
+    target = row["target"] = settings.load(source.workspace.root).graph()
     seq = source.ledger.head_seq
-    if target == "embedded":
-        return _progress(0, 0, seq)
-    if not foreground:
+    if target == OFF:
+        row["status"] = OFF
+    elif target == "embedded" or (foreground and not seq):
+        row |= {"status": CURRENT, "events": 0, "entities": 0, "seq": seq}
+    elif not foreground:
         message = "an agent in the background never writes L3"
-        return _trouble("background", message, "holdfast sync")
-    if not seq:
-        return _progress(0, 0, 0)
-    from holdfast.layers.graph import mcp_delivery
-
-    delivery = mcp_delivery.deliver(source, target.removeprefix("mcp:"), everything=everything)
-    row = _progress(delivery.events, delivery.entities, delivery.seq)
-    if delivery.why:
-        message = f"{mcp_delivery.WARNING}: {delivery.why}"
-        hint = f"holdfast sync, when it is back; it is left alone until {delivery.until}"
-        row |= {"behind": delivery.behind, **_trouble("graph_unavailable", message, hint)}
-    return row
-
-
-def _progress(events: int, entities: int, seq: int) -> Fields:
-    status = DELIVERED if events else CURRENT
-    return {"status": status, "events": events, "entities": entities, "seq": seq}
+        row |= _trouble("background", message, "holdfast sync")
+    else:
+        name = target.removeprefix("mcp:")
+        delivery = mcp_delivery.deliver(source, name, everything=everything)
+        row["status"] = DELIVERED if delivery.events else CURRENT
+        row |= {"events": delivery.events, "entities": delivery.entities, "seq": delivery.seq}
+        if delivery.why:
+            message = f"{mcp_delivery.WARNING}: {delivery.why}"
+            hint = f"holdfast sync, when it is back; it is left alone until {delivery.until}"
+            row |= {"behind": delivery.behind, **_trouble("graph_unavailable", message, hint)}
 
 
 def _trouble(code: str, message: str, hint: str) -> Fields:

@@ -1,4 +1,4 @@
-"""Run gates while the server goes on: each in a thread, with its progress, until it ends.
+"""Run a gate in a thread while the server goes on, and report its progress until it ends.
 
 A run that the client cancels, or whose client is gone, is ended with all its child processes and is
 recorded as cancelled. So the ledger knows every run that began and could be ended.
@@ -6,19 +6,19 @@ recorded as cancelled. So the ledger knows every run that began and could be end
 
 from __future__ import annotations
 
-import threading
 import time
+from threading import Event, Thread
 
 from holdfast.answers.json import failed_run
 from holdfast.core.briefing import quoted
-from holdfast.mcp.results import tool_failure, tool_result
+from holdfast.mcp.tools import tool_failure, tool_result
 from holdfast.mcp.workflow_tools import changed, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.types import Fields, Json
+    from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
     from holdfast.mcp.server import RequestContext
 
@@ -26,38 +26,13 @@ PROGRESS_INTERVAL_S = 1.0
 _KEPT_OUTPUT_BYTES = 400
 
 
-class GateRuns:
-    """All runs of one server."""
+class GateRun(Thread):
+    """One run. ``cancelled`` ends it."""
 
-    def __init__(self) -> None:
-        self._runs: list[_GateRun] = []
-
-    def start(
-        self, open_keeper: Callable[[], Keeper], arguments: Fields, context: RequestContext
-    ) -> None:
-        run = _GateRun(open_keeper, arguments, context)
-        # A list, because a client may give two requests one id, and both have to be ended.
-        self._runs = [other for other in self._runs if other.thread.is_alive()]
-        self._runs.append(run)
-        run.thread.start()
-
-    def cancel(self, id: Json) -> None:
-        for run in self._runs:
-            if run.id == id:
-                run.cancelled.set()
-
-    def end(self) -> None:
-        """Cancel all runs, and wait until each is recorded."""
-        for run in self._runs:
-            run.cancelled.set()
-        for run in self._runs:
-            run.thread.join()
-
-
-class _GateRun:
     def __init__(
         self, open_keeper: Callable[[], Keeper], arguments: Fields, context: RequestContext
     ) -> None:
+        super().__init__()
         self._open = open_keeper
         self._arguments = arguments
         self._context = context
@@ -65,10 +40,9 @@ class _GateRun:
         self._started_s = time.monotonic()
         self._reported_s = -PROGRESS_INTERVAL_S
         self._output = b""
-        self.cancelled = threading.Event()
-        self.thread = threading.Thread(target=self._work)
+        self.cancelled = Event()
 
-    def _work(self) -> None:
+    def run(self) -> None:
         try:
             result = tool_result(self._run_gate())
         except Exception as error:  # noqa: BLE001 - every call is answered

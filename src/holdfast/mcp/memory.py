@@ -1,5 +1,9 @@
 """``holdfast mcp memory``: the tools and answers of the reference Memory server, on our own store.
 
+The nine tools are those of ``@modelcontextprotocol/server-memory`` 2026.8.31, word for word; only
+``search_nodes`` has two more arguments, both optional. Texts are what ``JSON.stringify(value, null,
+2)`` gives there.
+
 The graph is opened at the first call, and again after trouble: if the database is locked, read-only
 or damaged, the call fails with a sentence, and the next call tries again.
 """
@@ -7,23 +11,182 @@ or damaged, the call fails with a sentence, and the next call tries again.
 from __future__ import annotations
 
 import sys
+from _json import encode_basestring as quote
 
+from holdfast.answers.failure import failure_fields
 from holdfast.errors import HoldfastError
-from holdfast.mcp import graph_json
-from holdfast.mcp.memory_tools import RESOURCE, TOOLS
+from holdfast.layers.graph.memory_graph import MemoryGraph, path_of
 from holdfast.mcp.messages import BAD_PARAMS, ProtocolError, RawJson
-from holdfast.mcp.results import failure_fields, text_result
-from holdfast.mcp.schemas import schema_errors
 from holdfast.mcp.server import App
+from holdfast.mcp.tools import schema_errors, text_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.core.types import Fields
-    from holdfast.layers.graph.memory_graph import MemoryGraph
     from holdfast.layers.graph.store import GraphStore
     from holdfast.mcp.server import RequestContext
 
-URI = RESOURCE["uri"]
+RESOURCE: Fields = {
+    "uri": "memory://knowledge-graph",
+    "name": "knowledge-graph",
+    "title": "Knowledge Graph",
+    "description": "The full knowledge graph with all entities and relations",
+    "mimeType": "application/json",
+}
+_DRAFT = {"$schema": "http://json-schema.org/draft-07/schema#"}
+
+
+def _text(about: str = "") -> Fields:
+    return {"type": "string", "description": about} if about else {"type": "string"}
+
+
+def _array(items: Fields, about: str = "") -> Fields:
+    schema = {"type": "array", "items": items}
+    return {**schema, "description": about} if about else schema
+
+
+def _object(properties: Fields, **optional: Fields) -> Fields:
+    schema: Fields = {"type": "object", "properties": {**properties, **optional}}
+    return {**schema, "required": list(properties)} if properties else schema
+
+
+def _closed(schema: Fields) -> Fields:
+    """Return the schema of an answer: its objects have no other properties."""
+    if schema["type"] == "object":
+        properties = {name: _closed(value) for name, value in schema["properties"].items()}
+        return {**schema, "properties": properties, "additionalProperties": False}
+    return {**schema, "items": _closed(schema["items"])} if schema["type"] == "array" else schema
+
+
+_ENTITY = _object(
+    {
+        "name": _text("The name of the entity"),
+        "entityType": _text("The type of the entity"),
+        "observations": _array(
+            _text(), "An array of observation contents associated with the entity"
+        ),
+    }
+)
+_RELATION = _object(
+    {
+        "from": _text("The name of the entity where the relation starts"),
+        "to": _text("The name of the entity where the relation ends"),
+        "relationType": _text("The type of the relation"),
+    }
+)
+_ADDITION = _object(
+    {
+        "entityName": _text("The name of the entity to add the observations to"),
+        "contents": _array(_text(), "An array of observation contents to add"),
+    }
+)
+_DELETION = _object(
+    {
+        "entityName": _text("The name of the entity containing the observations"),
+        "observations": _array(_text(), "An array of observations to delete"),
+    }
+)
+_ADDED = _object({"entityName": _text(), "addedObservations": _array(_text())})
+_GRAPH = _object({"entities": _array(_ENTITY), "relations": _array(_RELATION)})
+_DONE = _object({"success": {"type": "boolean"}, "message": _text()})
+
+
+def _tool(
+    name: str,
+    about: str,
+    inputs: Fields,
+    output: Fields,
+    *,
+    reads: bool = False,
+    destroys: bool = False,
+    **optional: Fields,
+) -> Fields:
+    return {
+        "name": name,
+        "title": name.replace("_", " ").title(),
+        "description": about,
+        "inputSchema": {**_DRAFT, **_object(inputs, **optional)},
+        "annotations": {
+            "readOnlyHint": reads,
+            "destructiveHint": destroys,
+            "idempotentHint": reads or destroys,
+            "openWorldHint": False,
+        },
+        "execution": {"taskSupport": "forbidden"},
+        "outputSchema": {**_DRAFT, **_closed(output)},
+    }
+
+
+TOOLS: tuple[Fields, ...] = (
+    _tool(
+        "create_entities",
+        "Create multiple new entities in the knowledge graph",
+        {"entities": _array(_ENTITY)},
+        _object({"entities": _array(_ENTITY)}),
+    ),
+    _tool(
+        "create_relations",
+        "Create multiple new relations between entities in the knowledge graph. Relations should "
+        "be in active voice",
+        {"relations": _array(_RELATION)},
+        _object({"relations": _array(_RELATION)}),
+    ),
+    _tool(
+        "add_observations",
+        "Add new observations to existing entities in the knowledge graph",
+        {"observations": _array(_ADDITION)},
+        _object({"results": _array(_ADDED)}),
+    ),
+    _tool(
+        "delete_entities",
+        "Delete multiple entities and their associated relations from the knowledge graph",
+        {"entityNames": _array(_text(), "An array of entity names to delete")},
+        _DONE,
+        destroys=True,
+    ),
+    _tool(
+        "delete_observations",
+        "Delete specific observations from entities in the knowledge graph",
+        {"deletions": _array(_DELETION)},
+        _DONE,
+        destroys=True,
+    ),
+    _tool(
+        "delete_relations",
+        "Delete multiple relations from the knowledge graph",
+        {"relations": _array(_RELATION, "An array of relations to delete")},
+        _DONE,
+        destroys=True,
+    ),
+    _tool("read_graph", "Read the entire knowledge graph", {}, _GRAPH, reads=True),
+    _tool(
+        "search_nodes",
+        "Search for nodes in the knowledge graph based on a query",
+        {
+            "query": _text(
+                "The search query to match against entity names, types, and observation content"
+            )
+        },
+        _GRAPH,
+        reads=True,
+        ranked={
+            "type": "boolean",
+            "description": (
+                "Find all words of the query anywhere, the likeliest first (default: false)"
+            ),
+        },
+        limit={"type": "integer", "description": "At most so many entities (default: all)"},
+    ),
+    _tool(
+        "open_nodes",
+        "Open specific nodes in the knowledge graph by their names",
+        {"names": _array(_text(), "An array of entity names to retrieve")},
+        _GRAPH,
+        reads=True,
+    ),
+)
 _BY_NAME = {tool["name"]: tool for tool in TOOLS}
 _NOT_VALID = "MCP error -32602: Input validation error: Invalid arguments for tool"
 
@@ -33,6 +196,7 @@ class MemoryApp(App):
 
     name = "memory-server"
     is_subscribable = True
+    tools = TOOLS
 
     def __init__(self, file: str | None, folder: str, wait_s: float | None = None) -> None:
         self._file = file
@@ -40,41 +204,36 @@ class MemoryApp(App):
         self._wait_s = wait_s
         self._graph: MemoryGraph | None = None
 
-    def tools(self) -> list[Fields]:
-        return list(TOOLS)
-
     def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
         tool = _BY_NAME.get(name)
         if tool is None:
-            return _failed(f"MCP error -32602: Tool {name} not found")
+            return text_result(f"MCP error -32602: Tool {name} not found", ok=False)
         errors = schema_errors(tool["inputSchema"], arguments)
         if errors:
-            return _failed(f"{_NOT_VALID} {name}: " + "\n".join(errors))
+            return text_result(f"{_NOT_VALID} {name}: " + "\n".join(errors), ok=False)
         try:
-            text, content = _call(self._store(), name, arguments)
+            result = text_result(*_call(self._store(), name, arguments))
         except (HoldfastError, OSError) as error:
             fields = failure_fields(error)
             is_of_reference = fields["code"] == "not_found"
             hint = "" if is_of_reference else f"; {fields['hint']}"
-            return _failed(fields["message"] + hint)
+            return text_result(fields["message"] + hint, ok=False)
         if not tool["annotations"]["readOnlyHint"]:
-            context.report_change(URI)
-        return {**text_result(text), "structuredContent": content}
+            context.report_change(RESOURCE["uri"])
+        return result
 
     def resources(self) -> list[Fields]:
         return [RESOURCE]
 
     def read(self, uri: str) -> list[Fields]:
-        if uri != URI:
+        if uri != RESOURCE["uri"]:
             raise ProtocolError(BAD_PARAMS, f"MCP error -32602: Resource {uri} not found")
-        text = graph_json.render_graph(self._store().read_graph())
+        text, _ = _render_rows(*self._store().read_rows())
         return [{"uri": uri, "mimeType": RESOURCE["mimeType"], "text": text}]
 
     def _store(self) -> GraphStore:
         """Return the store; report what was noticed while it was opened on standard error."""
         if self._graph is None:
-            from holdfast.layers.graph.memory_graph import MemoryGraph, path_of
-
             path = path_of(self._file, self._folder)
             self._graph = MemoryGraph(path, wait_s=self._wait_s)
         store = self._graph.store()
@@ -88,38 +247,88 @@ class MemoryApp(App):
             self._graph.close()
 
 
-def _failed(text: str) -> Fields:
-    return {**text_result(text), "isError": True}
-
-
 def _call(store: GraphStore, tool: str, args: Fields) -> tuple[str, Fields | RawJson]:
     """Call a tool; return the text and the structured content of its result."""
     match tool:
         case "create_entities":
             entities = store.create_entities(args["entities"])
-            return graph_json.render_entities(entities), {"entities": entities}
+            return _render(entities), {"entities": entities}
         case "create_relations":
             relations = store.create_relations(args["relations"])
-            return graph_json.render_relations(relations), {"relations": relations}
+            return _render(relations), {"relations": relations}
         case "add_observations":
             results = store.add_observations(args["observations"])
-            return graph_json.render_added(results), {"results": results}
+            return _render(results), {"results": results}
+        case "read_graph":
+            text, line = _render_rows(*store.read_rows())
+            return text, RawJson(line)
+        case "search_nodes":
+            limit = None if args.get("limit") is None else max(args["limit"], 0)
+            ranked = args.get("ranked", False)
+            graph = store.search_nodes(args["query"], ranked=ranked, limit=limit)
+            return _render(graph), {**graph}
+        case "open_nodes":
+            graph = store.open_nodes(args["names"])
+            return _render(graph), {**graph}
         case "delete_entities":
             store.delete_entities(args["entityNames"])
         case "delete_observations":
             store.delete_observations(args["deletions"])
         case "delete_relations":
             store.delete_relations(args["relations"])
-        case "read_graph":
-            text, line = graph_json.render_rows(*store.read_rows())
-            return text, RawJson(line)
-        case "search_nodes":
-            limit = None if args.get("limit") is None else max(args["limit"], 0)
-            ranked = args.get("ranked", False)
-            graph = store.search_nodes(args["query"], ranked=ranked, limit=limit)
-            return graph_json.render_graph(graph), {**graph}
-        case "open_nodes":
-            graph = store.open_nodes(args["names"])
-            return graph_json.render_graph(graph), {**graph}
     message = f"{tool.removeprefix('delete_').title()} deleted successfully"
     return message, {"success": True, "message": message}
+
+
+def _render(value: Any, newline: str = "\n") -> str:
+    """Return texts, lists and objects as indented JSON."""
+    if isinstance(value, str):
+        return quote(value)
+    if not value:
+        return "[]"
+    inner = f"{newline}  "
+    if isinstance(value, list):
+        begin, end = "[]"
+        items = [_render(item, inner) for item in value]
+    else:
+        begin, end = "{}"
+        items = [f'"{name}": {_render(item, inner)}' for name, item in value.items()]
+    return f"{begin}{inner}{f',{inner}'.join(items)}{newline}{end}"
+
+
+def _render_rows(
+    entities: list[Any], observations: list[Any], relations: list[Any]
+) -> tuple[str, str]:
+    """Return the whole graph, indented and on one line: each text is quoted once, to be fast."""
+    texts: dict[int, list[str]] = {row[0]: [] for row in entities}
+    for entity, text in observations:
+        texts[entity].append(quote(text))
+    nodes = [(quote(name), quote(kind), texts[row]) for row, name, kind in entities]
+    edges = [(quote(source), quote(target), quote(kind)) for _, source, target, kind in relations]
+    flat_nodes = ",".join(
+        f'{{"name":{name},"entityType":{kind},"observations":[{",".join(lines)}]}}'
+        for name, kind, lines in nodes
+    )
+    flat_edges = ",".join(
+        f'{{"from":{source},"to":{target},"relationType":{kind}}}' for source, target, kind in edges
+    )
+    flat = f'{{"entities":[{flat_nodes}],"relations":[{flat_edges}]}}'
+    tall_nodes = [
+        f'{{\n      "name": {name},\n      "entityType": {kind},\n'
+        f'      "observations": {_list(lines, "      ")}\n    }}'
+        for name, kind, lines in nodes
+    ]
+    tall_edges = [
+        f'{{\n      "from": {source},\n      "to": {target},\n      "relationType": {kind}\n    }}'
+        for source, target, kind in edges
+    ]
+    tall = (
+        f'{{\n  "entities": {_list(tall_nodes, "  ")},\n'
+        f'  "relations": {_list(tall_edges, "  ")}\n}}'
+    )
+    return tall, flat
+
+
+def _list(items: list[str], indent: str) -> str:
+    newline = f"\n{indent}  "
+    return f"[{newline}{f',{newline}'.join(items)}\n{indent}]" if items else "[]"

@@ -38,9 +38,9 @@ _TTL_MS = {
     "resources/templates/list": 3_600_000,
     "resources/read": 0,
 }
-"""How long a client may cache the answers of a method."""
+"""The time for which a client may cache the answers of a method."""
 EDGE_BYTES = 512
-"""How much of each end of a bad line is searched for its id."""
+"""The length of each end of a bad line in which its id is searched."""
 
 
 class ProtocolError(Exception):
@@ -164,15 +164,16 @@ def response(request: Message, result: Fields, server: Fields) -> Fields:
     return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
 
-def error_response(id: Json, error: ProtocolError, request: Message | None = None) -> Fields:
+def error_response(error: ProtocolError, request: Message | None) -> Fields:
     """Return the error in the era of the request, if one was parsed."""
     code = error.code
+    request_id = error.id if request is None else request.id
     if code == NO_RESOURCE and request is not None and request.is_stateless:
         code = BAD_PARAMS  # The newer era has no code for a missing resource.
     fields: Fields = {"code": code, "message": error.message}
     if error.data is not None:
         fields["data"] = error.data
-    return {"jsonrpc": "2.0", "id": id, "error": fields}
+    return {"jsonrpc": "2.0", "id": request_id, "error": fields}
 
 
 def notification(method: str, params: Fields) -> Fields:

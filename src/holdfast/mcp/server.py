@@ -6,14 +6,18 @@ own, and can be cancelled meanwhile. No message ends the server, however bad it 
 
 from __future__ import annotations
 
+import gc
+import os
+
 from holdfast import __version__
+from holdfast.answers.failure import failure_fields
 from holdfast.mcp import messages
 from holdfast.mcp.messages import Message, ProtocolError
-from holdfast.mcp.stdio import END_SIGNALS, MAX_LINE_BYTES, Pipe, TooLong
+from holdfast.mcp.stdio import MAX_LINE_BYTES, Pipe, TooLong, raise_on_end_signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from holdfast.core.types import Fields, Json
 
@@ -27,9 +31,9 @@ class App:
     name = ""
     instructions = ""
     is_subscribable = False
-
-    def tools(self) -> list[Fields]:
-        raise NotImplementedError
+    tools: Sequence[Fields] = ()
+    templates: Sequence[Fields] = ()
+    """Of the addresses of resources that are not all listed."""
 
     def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
         """Return a tool's result; ``None`` if it will be given to ``context`` later."""
@@ -37,9 +41,6 @@ class App:
 
     def resources(self) -> list[Fields]:
         raise NotImplementedError
-
-    def templates(self) -> list[Fields]:
-        return []
 
     def read(self, uri: str) -> list[Fields]:
         """Return the contents of a resource; raise ``ProtocolError`` if there is none."""
@@ -90,10 +91,10 @@ class Server:
             "initialize": self._initialize,
             "server/discover": self._discover,
             "ping": lambda _: {},
-            "tools/list": lambda _: {"tools": app.tools()},
+            "tools/list": lambda _: {"tools": app.tools},
             "tools/call": self._call,
             "resources/list": lambda _: {"resources": app.resources()},
-            "resources/templates/list": lambda _: {"resourceTemplates": app.templates()},
+            "resources/templates/list": lambda _: {"resourceTemplates": app.templates},
             "resources/read": lambda request: {"contents": app.read(request.text("uri"))},
         }
         if app.is_subscribable:
@@ -111,27 +112,26 @@ class Server:
             self._app.close()
 
     def _handle(self, line: bytes | TooLong) -> None:
+        request: Message | None = None
         try:
-            message = _parse(line)
+            request = _parse(line)
+            result = None if request is None else self._dispatch(request)
         except ProtocolError as error:
-            self._pipe.send(messages.error_response(error.id, error))
-            return
-        if message is None:
-            return
-        if not message.has_id:
-            self._take_notification(message)
-            return
-        try:
-            result = self._result(message)
-        except ProtocolError as error:
-            self._pipe.send(messages.error_response(message.id, error, message))
+            self._pipe.send(messages.error_response(error, request))
         except Exception as error:  # noqa: BLE001 - every request is answered
-            self._pipe.send(messages.error_response(message.id, _unexpected(error)))
+            fields = failure_fields(error)
+            message = f"{fields['message']}; {fields['hint']}"
+            bug = ProtocolError(messages.INTERNAL, message, fields)
+            self._pipe.send(messages.error_response(bug, request))
         else:
-            if result is not None:
-                self.answer(message, result)
+            if request is not None and result is not None:
+                self.answer(request, result)
 
-    def _result(self, request: Message) -> Fields | None:
+    def _dispatch(self, request: Message) -> Fields | None:
+        """Return the result of a request; ``None`` for a notification, or if it comes later."""
+        if not request.has_id:
+            self._take_notification(request)
+            return None
         request.check_version()
         method = self._methods.get(request.method)
         if method is None:
@@ -216,23 +216,13 @@ def _parse(line: bytes | TooLong) -> Message | None:
     return messages.parse(line) if line.strip() else None
 
 
-def _unexpected(error: Exception) -> ProtocolError:
-    from holdfast.mcp.results import failure_fields
-
-    fields = failure_fields(error)
-    message = f"{fields['message']}; {fields['hint']}"
-    return ProtocolError(messages.INTERNAL, message, fields)
-
-
 def serve(app: App) -> None:
     """Serve standard input and output until the client closes them or ends the process."""
-    import gc
-
     # A command ends before there is garbage to collect; a server lives on. But collecting must not
     # walk through every large answer.
     gc.enable()
     gc.set_threshold(_COLLECT_AFTER_OBJECTS)
-    _raise_on_end_signals()
+    raise_on_end_signals()
     try:
         with Pipe() as pipe:
             Server(app, pipe).serve()
@@ -240,15 +230,7 @@ def serve(app: App) -> None:
         return
 
 
-def _raise_on_end_signals() -> None:
-    """Raise ``KeyboardInterrupt`` at the first signal, so that runs are ended and recorded."""
-    import signal
-
-    def end(_signal: int, _frame: object) -> None:
-        # A second signal must not interrupt what the first one began.
-        for number in END_SIGNALS:
-            signal.signal(number, lambda _signal, _frame: None)
-        raise KeyboardInterrupt
-
-    for number in END_SIGNALS:
-        signal.signal(number, end)
+def project_folder() -> str:
+    """Return the client's project folder: it may start its servers somewhere else."""
+    folder = os.environ.get("CLAUDE_PROJECT_DIR", "")
+    return folder if os.path.isdir(folder) else "."

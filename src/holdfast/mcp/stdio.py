@@ -13,6 +13,7 @@ from _signal import (  # type: ignore[import-not-found]
     SIGINT,
     SIGTERM,
     set_wakeup_fd,
+    signal,
 )
 from _thread import allocate_lock
 
@@ -34,38 +35,18 @@ _MAX_CHUNK_BYTES = 1 << 22
 
 
 class TooLong:
-    """In place of a line of more than ``MAX_LINE_BYTES``, of which only both ends were kept."""
+    """In place of a line of more than ``MAX_LINE_BYTES``, of which only both ends are kept."""
 
     __slots__ = ("head", "length", "tail")
 
-    def __init__(self, length: int, head: bytes, tail: bytes) -> None:
-        self.length = length
-        self.head = head
-        self.tail = tail
-
-
-class _Line:
-    """A line while it is being read; only its ends, once it is too long."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        self._parts: list[bytes] = []
-        self._ends: tuple[bytes, bytes] | None = None
+    def __init__(self, line: bytearray) -> None:
+        self.length = len(line)
+        self.head = bytes(line[:EDGE_BYTES])
+        self.tail = bytes(line[-EDGE_BYTES:])
 
     def add(self, part: bytes) -> None:
         self.length += len(part)
-        if self._ends is not None:
-            head, tail = self._ends
-            self._ends = head, (tail + part[-EDGE_BYTES:])[-EDGE_BYTES:]
-            return
-        self._parts.append(part)
-        if self.length > MAX_LINE_BYTES:
-            whole = b"".join(self._parts)
-            self._ends = whole[:EDGE_BYTES], whole[-EDGE_BYTES:]
-            self._parts.clear()
-
-    def whole(self) -> bytes | TooLong:
-        return b"".join(self._parts) if self._ends is None else TooLong(self.length, *self._ends)
+        self.tail = (self.tail + part[-EDGE_BYTES:])[-EDGE_BYTES:]
 
 
 class Pipe:
@@ -101,19 +82,19 @@ class Pipe:
 
     def lines(self) -> Iterator[bytes | TooLong]:
         """Yield lines without their ends, until the client closes or a signal ends the server."""
-        line = _Line()
+        line: bytearray | TooLong = bytearray()
         size = _MIN_CHUNK_BYTES
         while not self._is_closed and (chunk := self._read(size)):
             # Read a long line in large chunks; an ordinary one needs no large buffer.
             size = min(size * 2, _MAX_CHUNK_BYTES) if len(chunk) == size else _MIN_CHUNK_BYTES
             *ends, rest = chunk.split(b"\n")
             for end in ends:
-                line.add(end)
-                yield line.whole()
-                line = _Line()
-            line.add(rest)
-        if line.length:
-            yield line.whole()
+                line = _extend(line, end)
+                yield line if isinstance(line, TooLong) else bytes(line)
+                line = bytearray()
+            line = _extend(line, rest)
+        if line:
+            yield line if isinstance(line, TooLong) else bytes(line)
 
     def _read(self, size: int) -> bytes:
         """Return the next chunk; empty if the client is gone or a signal ends the server."""
@@ -139,3 +120,25 @@ class Pipe:
                     rest = rest[os.write(self._out, rest) :]
             except OSError:
                 self._is_closed = True
+
+
+def _extend(line: bytearray | TooLong, part: bytes) -> bytearray | TooLong:
+    """Return a line with another part of it; only its ends, once it is too long."""
+    if isinstance(line, TooLong):
+        line.add(part)
+        return line
+    line += part
+    return line if len(line) <= MAX_LINE_BYTES else TooLong(line)
+
+
+def raise_on_end_signals() -> None:
+    """Raise ``KeyboardInterrupt`` at the first signal, so that runs are ended and recorded."""
+
+    def end(_signal: int, _frame: object) -> None:
+        # A second signal must not interrupt what the first one began.
+        for number in END_SIGNALS:
+            signal(number, lambda _signal, _frame: None)
+        raise KeyboardInterrupt
+
+    for number in END_SIGNALS:
+        signal(number, end)

@@ -9,8 +9,12 @@ Answers become part of a context too, so they say where the workflow is, not eve
 
 from __future__ import annotations
 
+from holdfast.answers import json
+from holdfast.core.briefing import place_of, quoted
+from holdfast.core.next_step import current_task, inner_phase, next_step
+from holdfast.core.workflow.lifecycle import pending
 from holdfast.errors import Refused
-from holdfast.mcp.schemas import schema_errors
+from holdfast.mcp.tools import schema_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +23,26 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json
     from holdfast.keeper import Keeper, Receipt
 
+    Call = Callable[[Keeper, Fields], Fields]
+
 _TEXT: Fields = {"type": "string"}
 _TEXTS: Fields = {"type": "array", "items": _TEXT}
 _FLAG: Fields = {"type": "boolean"}
 _ANY: Fields = {"type": "object"}
 _WORKFLOW: Fields = {"type": "string", "description": "its id; default: the one of this session"}
 _ID: Fields = {"type": "string", "description": "names the request: a retry is applied once"}
-_TASK: Fields = {"type": ["integer", "string"]}
+_OUTPUT: Fields = {
+    "ok": _FLAG,
+    "position": {"type": "object", "description": "phase, task, pending, next, …"},
+    "seqs": {"type": "array"},
+}
+_LAST_OUTPUT: Fields = {
+    "notes": _TEXTS,
+    "error": {"type": "object", "description": "code, message, hint"},
+}
+
+TOOLS: list[Fields] = []
+_CALLS: dict[str, Call] = {}
 
 
 def _one_of(*words: str) -> Fields:
@@ -37,142 +54,40 @@ def _object(properties: Fields, required: tuple[str, ...] = ()) -> Fields:
     return {**schema, "required": list(required)} if required else schema
 
 
-_POSITION: Fields = {"type": "object", "description": "phase, task, pending, next, …"}
-_ERROR: Fields = {"type": "object", "description": "code, message, hint"}
-
-
-def _output(**more: Fields) -> Fields:
-    shared = {"ok": _FLAG, "position": _POSITION, "seqs": {"type": "array"}}
-    return _object({**shared, **more, "notes": _TEXTS, "error": _ERROR}, ("ok",))
-
-
 def _tool(
-    name: str, about: str, inputs: Fields, output: Fields, *required: str, **hints: bool
-) -> Fields:
-    """Define a tool; all but those that only read take the id of a request as well."""
+    name: str,
+    about: str,
+    inputs: Fields,
+    *required: str,
+    output: Fields | None = None,
+    **hints: bool,
+) -> Callable[[Call], Call]:
+    """Declare a tool; all but those that only read take the id of a request as well."""
     if not hints.get("readOnlyHint"):
         target = {} if name == "start" else {"workflow": _WORKFLOW}
         inputs = {**inputs, **target, "id": _ID}
         hints.setdefault("destructiveHint", False)
-    return {
-        "name": name,
-        "description": about,
-        "inputSchema": _object(inputs, required),
-        "outputSchema": output,
-        "annotations": {"openWorldHint": False, **hints},
-    }
+    TOOLS.append(
+        {
+            "name": name,
+            "description": about,
+            "inputSchema": _object(inputs, required),
+            "outputSchema": _object({**_OUTPUT, **(output or {}), **_LAST_OUTPUT}, ("ok",)),
+            "annotations": {"openWorldHint": False, **hints},
+        }
+    )
 
+    def register(function: Call) -> Call:
+        _CALLS[name] = function
+        return function
 
-TOOLS: tuple[Fields, ...] = (
-    _tool(
-        "start",
-        "Open a workflow from a recipe (dev, tdd, planning, custom, …; a wrong name lists all), or "
-        "go on with the active one of the same subject. Do it before multi-step work.",
-        {
-            "recipe": _TEXT,
-            "subject": {"type": "string", "description": "a file, a ticket, a sentence"},
-            "title": _TEXT,
-            "tasks": _TEXTS,
-            "phases": {**_TEXTS, "description": "in place of the recipe's"},
-            "reading": {**_TEXTS, "description": "@path: files to read after a compaction"},
-            "reminders": _TEXTS,
-            "context": _ANY,
-        },
-        _output(resumed=_FLAG),
-        "recipe",
-    ),
-    _tool(
-        "status",
-        "List the active workflows; with an id, or for one, show all of it.",
-        {"workflow": _WORKFLOW, "show": {**_FLAG, "description": "the whole workflow"}},
-        _output(workflows={"type": "array", "items": _ANY}, workflow=_ANY),
-        readOnlyHint=True,
-    ),
-    _tool(
-        "resume",
-        "Take a workflow up in this session, also one that ended, and get its briefing: where it "
-        "stands, what is next, what to read.",
-        {},
-        _output(briefing=_TEXT),
-    ),
-    _tool(
-        "phase",
-        "Move on: advance to the next phase; start, complete, block or unblock one by name; enter "
-        "a step of it.",
-        {
-            "action": _one_of("advance", "start", "complete", "block", "unblock", "step"),
-            "name": {"type": "string", "description": "phase or step; not for advance"},
-            "fields": {**_ANY, "description": "kept with the phase"},
-            "force": {**_FLAG, "description": "although a grave violation is open"},
-            "reason": _TEXT,
-        },
-        _output(),
-        "action",
-    ),
-    _tool(
-        "task",
-        "Add a task (text), start it, enter a phase of it (red, green, refactor), say that it is "
-        "done (commit) or blocked (reason).",
-        {
-            "action": _one_of("add", "start", "phase", "done", "block"),
-            "task": {**_TASK, "description": "its id; not for add"},
-            "text": _TEXT,
-            "phase": _TEXT,
-            "commit": _TEXT,
-            "reason": _TEXT,
-        },
-        _output(),
-        "action",
-    ),
-    _tool(
-        "gate",
-        "run: run the command that the project declares for a gate, and record what came of it. "
-        "record: say yourself whether a gate passed. tests: record a test run of yours.",
-        {
-            "action": _one_of("run", "record", "tests"),
-            "gate": {"type": "string", "description": "not for tests"},
-            "timeout": {"type": "string", "description": "of run: 90s, 10m"},
-            "passed": {**_FLAG, "description": "of record"},
-            "fields": {**_ANY, "description": "of record: kept with it"},
-            "command": {"type": "string", "description": "of tests: what you ran"},
-            "failing": _TEXTS,
-            "passing": _TEXTS,
-        },
-        _output(gate=_ANY),
-        "action",
-        openWorldHint=True,
-    ),
-    _tool(
-        "note",
-        "Keep something: reminder (every briefing repeats it), reading (@path to read after a "
-        "compaction), context (fields), learning (for all later sessions), violation (code, "
-        "severity, text) and mended (code).",
-        {
-            "kind": _one_of("reminder", "reading", "context", "learning", "violation", "mended"),
-            "text": _TEXT,
-            "fields": _ANY,
-            "code": _TEXT,
-            "severity": _one_of("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"),
-        },
-        _output(),
-        "kind",
-    ),
-    _tool(
-        "complete",
-        "Finish the workflow. Refused while tasks, phases or gates are pending; force needs a "
-        "reason.",
-        {"outcome": _TEXT, "force": _FLAG, "reason": _TEXT},
-        _output(signal=_TEXT),
-    ),
-)
-_BY_NAME = {tool["name"]: tool for tool in TOOLS}
-NAMES = tuple(_BY_NAME)
-_START_OPTIONS = ("title", "tasks", "phases", "reading", "reminders", "context")
+    return register
 
 
 def check_arguments(name: str, arguments: Fields) -> None:
     """Raise ``Refused`` if the arguments do not fit the schema of the tool."""
-    errors = schema_errors(_BY_NAME[name]["inputSchema"], arguments)
+    tool = next(tool for tool in TOOLS if tool["name"] == name)
+    errors = schema_errors(tool["inputSchema"], arguments)
     if errors:
         why = "; ".join(errors[:5])
         raise Refused("invalid", f"{name}: {why}", "call it as its schema says")
@@ -186,7 +101,7 @@ def call(keeper: Keeper, name: str, arguments: Fields) -> Fields:
 def changed(receipt: Receipt, **more: Json) -> Fields:
     """Return the answer to a call that changed something: where the workflow is now."""
     fields: Fields = {"ok": True, "position": _position(receipt), "seqs": list(receipt.seqs)}
-    return {**fields, **more, **_notes(receipt.notes)}
+    return json.with_notes({**fields, **more}, receipt.notes)
 
 
 def target(arguments: Fields) -> Fields:
@@ -205,10 +120,6 @@ def required(arguments: Fields, tool: str, *names: str) -> list[Json]:
 
 
 def _position(receipt: Receipt) -> Fields:
-    from holdfast.core.briefing import place_of, quoted
-    from holdfast.core.next_step import current_task, inner_phase, next_step
-    from holdfast.core.workflow.lifecycle import pending
-
     state = receipt.state
     values: Fields = {**state}
     names = ("id", "title", "status", "phase", "step", "branch")
@@ -230,19 +141,38 @@ def _position(receipt: Receipt) -> Fields:
     return fields
 
 
-def _notes(notes: list[str]) -> Fields:
-    return {"notes": list(notes)} if notes else {}
-
-
-def _start(keeper: Keeper, args: Fields) -> Fields:
-    options = {name: args[name] for name in _START_OPTIONS if name in args}
+@_tool(
+    "start",
+    "Open a workflow from a recipe (dev, tdd, planning, custom, …; a wrong name lists all), or "
+    "go on with the active one of the same subject. Do it before multi-step work.",
+    {
+        "recipe": _TEXT,
+        "subject": {"type": "string", "description": "a file, a ticket, a sentence"},
+        "title": _TEXT,
+        "tasks": _TEXTS,
+        "phases": {**_TEXTS, "description": "in place of the recipe's"},
+        "reading": {**_TEXTS, "description": "@path: files to read after a compaction"},
+        "reminders": _TEXTS,
+        "context": _ANY,
+    },
+    "recipe",
+    output={"resumed": _FLAG},
+)
+def _start_workflow(keeper: Keeper, args: Fields) -> Fields:
+    names = ("title", "tasks", "phases", "reading", "reminders", "context")
+    options = {name: args[name] for name in names if name in args}
     receipt = keeper.start(args["recipe"], args.get("subject"), **options, id=args.get("id"))
     return changed(receipt, resumed=bool(receipt.resumed))
 
 
-def _status(keeper: Keeper, args: Fields) -> Fields:
-    from holdfast.answers import json
-
+@_tool(
+    "status",
+    "List the active workflows; with an id, or for one, show all of it.",
+    {"workflow": _WORKFLOW, "show": {**_FLAG, "description": "the whole workflow"}},
+    output={"workflows": {"type": "array", "items": _ANY}, "workflow": _ANY},
+    readOnlyHint=True,
+)
+def _show_status(keeper: Keeper, args: Fields) -> Fields:
     if args.get("show") or "workflow" in args:
         receipt = keeper.show(workflow=args.get("workflow"))
         return {"ok": True, **json.workflow(receipt)}
@@ -250,12 +180,32 @@ def _status(keeper: Keeper, args: Fields) -> Fields:
     return {"ok": True, **json.workflows(rows, notes)}
 
 
-def _resume(keeper: Keeper, args: Fields) -> Fields:
+@_tool(
+    "resume",
+    "Take a workflow up in this session, also one that ended, and get its briefing: where it "
+    "stands, what is next, what to read.",
+    {},
+    output={"briefing": _TEXT},
+)
+def _resume_workflow(keeper: Keeper, args: Fields) -> Fields:
     receipt = keeper.resume(**target(args))
     return changed(receipt, briefing=keeper.briefing(state=receipt.state))
 
 
-def _phase(keeper: Keeper, args: Fields) -> Fields:
+@_tool(
+    "phase",
+    "Move on: advance to the next phase; start, complete, block or unblock one by name; enter "
+    "a step of it.",
+    {
+        "action": _one_of("advance", "start", "complete", "block", "unblock", "step"),
+        "name": {"type": "string", "description": "phase or step; not for advance"},
+        "fields": {**_ANY, "description": "kept with the phase"},
+        "force": {**_FLAG, "description": "although a grave violation is open"},
+        "reason": _TEXT,
+    },
+    "action",
+)
+def _change_phase(keeper: Keeper, args: Fields) -> Fields:
     action = args["action"]
     forced = {"force": args.get("force", False), "reason": args.get("reason")}
     if action == "advance":
@@ -273,7 +223,21 @@ def _phase(keeper: Keeper, args: Fields) -> Fields:
     return changed(keeper.block_phase(name, {**fields, **reason}, **target(args)))
 
 
-def _task(keeper: Keeper, args: Fields) -> Fields:
+@_tool(
+    "task",
+    "Add a task (text), start it, enter a phase of it (red, green, refactor), say that it is "
+    "done (commit) or blocked (reason).",
+    {
+        "action": _one_of("add", "start", "phase", "done", "block"),
+        "task": {"type": ["integer", "string"], "description": "its id; not for add"},
+        "text": _TEXT,
+        "phase": _TEXT,
+        "commit": _TEXT,
+        "reason": _TEXT,
+    },
+    "action",
+)
+def _change_task(keeper: Keeper, args: Fields) -> Fields:
     action = args["action"]
     if action == "add":
         (text,) = required(args, "task", "text")
@@ -288,7 +252,25 @@ def _task(keeper: Keeper, args: Fields) -> Fields:
     return changed(method(task, text, **target(args)))
 
 
-def _gate(keeper: Keeper, args: Fields) -> Fields:
+@_tool(
+    "gate",
+    "run: run the command that the project declares for a gate, and record what came of it. "
+    "record: say yourself whether a gate passed. tests: record a test run of yours.",
+    {
+        "action": _one_of("run", "record", "tests"),
+        "gate": {"type": "string", "description": "not for tests"},
+        "timeout": {"type": "string", "description": "of run: 90s, 10m"},
+        "passed": {**_FLAG, "description": "of record"},
+        "fields": {**_ANY, "description": "of record: kept with it"},
+        "command": {"type": "string", "description": "of tests: what you ran"},
+        "failing": _TEXTS,
+        "passing": _TEXTS,
+    },
+    "action",
+    output={"gate": _ANY},
+    openWorldHint=True,
+)
+def _record_gate(keeper: Keeper, args: Fields) -> Fields:
     """Record a gate or a test run; ``gate_runs`` runs gates."""
     if args["action"] == "tests":
         (command,) = required(args, "gate", "command")
@@ -299,7 +281,21 @@ def _gate(keeper: Keeper, args: Fields) -> Fields:
     return changed(receipt, gate={"name": gate, **receipt.state["gates"][gate]})
 
 
-def _note(keeper: Keeper, args: Fields) -> Fields:
+@_tool(
+    "note",
+    "Keep something: reminder (every briefing repeats it), reading (@path to read after a "
+    "compaction), context (fields), learning (for all later sessions), violation (code, "
+    "severity, text) and mended (code).",
+    {
+        "kind": _one_of("reminder", "reading", "context", "learning", "violation", "mended"),
+        "text": _TEXT,
+        "fields": _ANY,
+        "code": _TEXT,
+        "severity": _one_of("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"),
+    },
+    "kind",
+)
+def _take_note(keeper: Keeper, args: Fields) -> Fields:
     kind = args["kind"]
     if kind == "context":
         (fields,) = required(args, "note", "fields")
@@ -313,24 +309,18 @@ def _note(keeper: Keeper, args: Fields) -> Fields:
     (text,) = required(args, "note", "text")
     if kind == "learning":
         receipt = keeper.remember(text, id=args.get("id"))
-        return {"ok": True, "seqs": list(receipt.seqs), **_notes(receipt.notes)}
+        return json.with_notes({"ok": True, "seqs": list(receipt.seqs)}, receipt.notes)
     method = keeper.remind if kind == "reminder" else keeper.require_reading
     return changed(method(text, **target(args)))
 
 
-def _complete(keeper: Keeper, args: Fields) -> Fields:
+@_tool(
+    "complete",
+    "Finish the workflow. Refused while tasks, phases or gates are pending; force needs a reason.",
+    {"outcome": _TEXT, "force": _FLAG, "reason": _TEXT},
+    output={"signal": _TEXT},
+)
+def _complete_workflow(keeper: Keeper, args: Fields) -> Fields:
     options = {name: args[name] for name in ("outcome", "force", "reason") if name in args}
     receipt = keeper.complete(**options, **target(args))
     return changed(receipt, **({} if receipt.signal is None else {"signal": receipt.signal}))
-
-
-_CALLS: dict[str, Callable[[Keeper, Fields], Fields]] = {
-    "start": _start,
-    "status": _status,
-    "resume": _resume,
-    "phase": _phase,
-    "task": _task,
-    "gate": _gate,
-    "note": _note,
-    "complete": _complete,
-}

@@ -7,14 +7,14 @@ workspace meanwhile, so everything else is looked up for each call.
 
 from __future__ import annotations
 
-import os
-
+from holdfast.answers.json import workflow_view
+from holdfast.core import json_text
 from holdfast.core.briefing import quoted
 from holdfast.errors import Refused
 from holdfast.mcp import workflow_tools
 from holdfast.mcp.messages import BAD_PARAMS, NO_RESOURCE, ProtocolError
-from holdfast.mcp.results import tool_failure, tool_result
 from holdfast.mcp.server import App
+from holdfast.mcp.tools import tool_failure, tool_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields, Json
     from holdfast.keeper import Keeper
-    from holdfast.mcp.gate_runs import GateRuns
+    from holdfast.mcp.gate_runs import GateRun
     from holdfast.mcp.server import RequestContext
 
 INSTRUCTIONS = (
@@ -38,7 +38,7 @@ _RESOURCES = {
 }
 """By the end of their addresses."""
 _MAX_LISTED = 50
-"""How many workflows are listed; the others have addresses too."""
+"""Workflows that are listed; the others have addresses too."""
 TEMPLATES: tuple[Fields, ...] = tuple(
     {
         "uriTemplate": f"{_URI}{{id}}{end}",
@@ -55,24 +55,24 @@ class WorkflowApp(App):
 
     name = "holdfast"
     instructions = INSTRUCTIONS
+    tools = workflow_tools.TOOLS
+    templates = TEMPLATES
 
     def __init__(self, open_keeper: Callable[[Keeper | None], Keeper]) -> None:
         self._open_sharing = open_keeper
         self._keeper: Keeper | None = None
-        self._runs: GateRuns | None = None
+        self._runs: list[GateRun] = []
+        """A list, because a client may give two requests one id, and both have to be ended."""
 
     def _open(self) -> Keeper:
         """Open the workspace as it is now, with the ledger that is open already."""
         self._keeper = self._open_sharing(self._keeper)
         return self._keeper
 
-    def tools(self) -> list[Fields]:
-        return list(workflow_tools.TOOLS)
-
     def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
-        if name not in workflow_tools.NAMES:
-            tools = list(workflow_tools.NAMES)
-            raise ProtocolError(BAD_PARAMS, f"Unknown tool: {name[:80]}", {"tools": tools})
+        names = [tool["name"] for tool in workflow_tools.TOOLS]
+        if name not in names:
+            raise ProtocolError(BAD_PARAMS, f"Unknown tool: {name[:80]}", {"tools": names})
         try:
             workflow_tools.check_arguments(name, arguments)
             if name == "gate" and arguments["action"] == "run":
@@ -83,20 +83,25 @@ class WorkflowApp(App):
             return tool_failure(error, arguments)
 
     def _run_gate(self, arguments: Fields, context: RequestContext) -> None:
-        from holdfast.mcp.gate_runs import GateRuns
+        from holdfast.mcp.gate_runs import GateRun
 
         workflow_tools.required(arguments, "gate", "gate")
-        self._runs = self._runs or GateRuns()
         # A run has a thread of its own, so it needs a ledger of its own.
-        self._runs.start(lambda: self._open_sharing(None), arguments, context)
+        run = GateRun(lambda: self._open_sharing(None), arguments, context)
+        run.start()
+        self._runs = [*[other for other in self._runs if other.is_alive()], run]
 
     def cancel(self, id: Json) -> None:
-        if self._runs is not None:
-            self._runs.cancel(id)
+        for run in self._runs:
+            if run.id == id:
+                run.cancelled.set()
 
     def close(self) -> None:
-        if self._runs is not None:
-            self._runs.end()
+        """Cancel all runs, and wait until each is recorded."""
+        for run in self._runs:
+            run.cancelled.set()
+        for run in self._runs:
+            run.join()
 
     def resources(self) -> list[Fields]:
         """List the resources of the active workflows, the one that changed last first."""
@@ -112,38 +117,24 @@ class WorkflowApp(App):
             for end, (mime, _) in _RESOURCES.items()
         ]
 
-    def templates(self) -> list[Fields]:
-        return list(TEMPLATES)
-
     def read(self, uri: str) -> list[Fields]:
         name, slash, rest = uri.removeprefix(_URI).partition("/")
         end = slash + rest
         if not uri.startswith(_URI) or not name or end not in _RESOURCES:
             raise _no_resource(uri, "there is no such address; see resources/templates/list")
         try:
-            text = _read(self._open(), name, end)
+            keeper = self._open()
+            if end == "/briefing":
+                text = keeper.briefing(workflow=name)
+            elif end == "/log":
+                text = json_text.dumps(keeper.log(workflow=name))
+            else:
+                receipt = keeper.show(workflow=name)
+                text = json_text.dumps(workflow_view(receipt.state, receipt.record))
         except Refused as refused:
             raise _no_resource(uri, refused.message) from None
         return [{"uri": uri, "mimeType": _RESOURCES[end][0], "text": text}]
 
 
-def _read(keeper: Keeper, workflow: str, end: str) -> str:
-    from holdfast.answers.json import workflow_view
-    from holdfast.core import json_text
-
-    if end == "/briefing":
-        return keeper.briefing(workflow=workflow)
-    if end == "/log":
-        return json_text.dumps(keeper.log(workflow=workflow))
-    receipt = keeper.show(workflow=workflow)
-    return json_text.dumps(workflow_view(receipt.state, receipt.record))
-
-
 def _no_resource(uri: str, why: str) -> ProtocolError:
     return ProtocolError(NO_RESOURCE, f"Resource not found: {why}", {"uri": uri[:200]})
-
-
-def folder() -> str:
-    """Return the client's project folder: it may start its servers somewhere else."""
-    named = os.environ.get("CLAUDE_PROJECT_DIR", "")
-    return named if os.path.isdir(named) else "."

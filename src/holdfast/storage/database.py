@@ -148,7 +148,7 @@ class Database:
             version = self._check_identity(connection)
         except Error as error:
             extended = getattr(error, "sqlite_errorcode", None)
-            if _code(error) not in _READ_ONLY and extended not in _NO_SHARED_MEMORY:
+            if result_code(error) not in _READ_ONLY and extended not in _NO_SHARED_MEMORY:
                 raise self._fault(error) from error
             return self._open_copy()
         if version >= SCHEMA_VERSION:
@@ -206,12 +206,12 @@ class Database:
         """Take the lock alone, for a repair of a database that may not open."""
         if self._connection is None:
             refuse_network(self.folder)
-        if not (os.path.exists(self.path) or self._belongs_here()):
-            raise moved(self.folder)
+            if not (os.path.exists(self.path) or self._belongs_here()):
+                raise moved(self.folder)
         try:
             try:
                 self.lock.acquire(self._wait_s)
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 self._make_folder()
                 self.lock.acquire(self._wait_s)
             finish_recovery(self.path, self._disk)
@@ -226,9 +226,9 @@ class Database:
         hold for another one.
         """
         assert self._connection is not None
-        if not self._is_current():
-            raise moved(self.folder)
         if not self._connection.in_transaction:
+            if not self._is_current():
+                raise moved(self.folder)
             self.execute("BEGIN IMMEDIATE")
 
     def execute(self, statement: str, values: tuple[object, ...] = ()) -> Cursor:
@@ -453,7 +453,7 @@ class Database:
             raise errors.symbolic_link("ledger", self.path)
         try:
             return _sqlite3.connect(
-                f"file:{_quoted(self.path)}?mode={mode}",
+                f"file:{uri_path(self.path)}?mode={mode}",
                 uri=True,
                 isolation_level=None,
                 timeout=self._wait_s,
@@ -547,7 +547,7 @@ class Database:
             is_current = self._is_current()  # While it is opened, its journal is not known yet.
         if not os.path.isdir(self.folder) or not is_current:
             return moved(self.folder)
-        code = _code(error)
+        code = result_code(error)
         if code in _DAMAGED or code == 0:  # 0: text that is no UTF-8
             return errors.damaged_ledger(self.path, str(error))
         if code in _BUSY:
@@ -703,14 +703,14 @@ def _schema() -> str:
     )
 
 
-def _quoted(path: str) -> str:
+def uri_path(path: str) -> str:
     """Escape a path for SQLite's URI."""
     for character in "%?#":
         path = path.replace(character, f"%{ord(character):02X}")
     return path
 
 
-def _code(error: Exception) -> int:
+def result_code(error: Exception) -> int:
     """Return SQLite's primary result code."""
     code: int = getattr(error, "sqlite_errorcode", None) or 0
     return code & 0xFF

@@ -7,11 +7,13 @@ end, whatever happened. What a stream's columns and state are is the caller's kn
 
 from __future__ import annotations
 
+import os
 from _operator import ne
-from binascii import crc32
 from itertools import compress
+from time import time_ns
 
 from holdfast.core import json_text
+from holdfast.core.json_text import digest
 from holdfast.errors import Fault, damaged_ledger
 from holdfast.storage import event_codec
 from holdfast.storage.database import Database
@@ -35,24 +37,40 @@ COLUMNS = (
     "floating", "worktree", "record", "session", "session_id", "session_pid", "ttl", "unread",
     "initiative", "milestone", "created_at", "updated_at",
 )  # fmt: skip
-_EACH = range(len(COLUMNS))
+_EACH = range(len(COLUMNS) + 1)
 _LISTED = ", ".join([f"streams.{name}" for name in COLUMNS])
 STREAMS = (
-    f"SELECT {_LISTED}, states.state, states.checksum FROM streams LEFT JOIN states USING (stream)"
+    f"SELECT {_LISTED}, streams.digest,"
+    " states.stream, states.version, states.hash, states.state, states.digest"
+    " FROM streams LEFT JOIN states USING (stream)"
 )
-_MARKS = ", ".join("?" * len(COLUMNS))
-_PUT_STREAM = f"INSERT OR REPLACE INTO streams ({', '.join(COLUMNS)}) VALUES ({_MARKS})"
+_STORED = (*COLUMNS, "digest")
+_VERSION = COLUMNS.index("version")
+_STATE = len(_STORED)
+"""Where a row of ``STREAMS`` continues with the columns of ``states``."""
+EVENTS_PER_STATE = 8
+"""How many events follow a stored state before the next state is stored."""
+_PUT_STREAM = (
+    f"INSERT OR REPLACE INTO streams ({', '.join(_STORED)}) VALUES ({', '.join('?' * _STATE)})"
+)
 _PUT_STATE = (
-    "INSERT INTO states (stream, state, checksum) VALUES (?, ?, ?)"
-    " ON CONFLICT (stream) DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
+    "INSERT INTO states (stream, version, hash, state, digest) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (stream) DO UPDATE SET version = excluded.version, hash = excluded.hash,"
+    " state = excluded.state, digest = excluded.digest"
 )
 _PUT_EVENT = f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({', '.join('?' * 12)})"
 _KEEP_EVENT = _PUT_EVENT.replace("INSERT", "INSERT OR IGNORE", 1)
+_NEWEST_EVENT = "SELECT seq, hash, v FROM events ORDER BY seq DESC LIMIT 1"
 _EVENTS = f"SELECT {event_codec.COLUMNS} FROM events"
 _RECORD = (
     "worktree", "path", "stream", "seq", "digest", "size", "mtime_ns", "inode", "device",
     "written_ns",
 )  # fmt: skip
+_GET_RECORD = f"SELECT {', '.join(_RECORD)} FROM records WHERE worktree = ? AND path = ?"
+_PUT_RECORD = (
+    f"INSERT OR REPLACE INTO records ({', '.join(_RECORD)})"
+    f" VALUES ({', '.join('?' * len(_RECORD))})"
+)
 _IDENTITY = "identity"
 _UNPLACED = "unplaced"
 _SYNCED = "synced"
@@ -62,11 +80,18 @@ _MAX_KNOWN = 20
 class Stream:
     """One aggregate as of its last event: its row, and its state."""
 
-    __slots__ = ("row", "state")
+    __slots__ = ("_row", "_values", "state")
 
-    def __init__(self, row: Fields, state: Any) -> None:
-        self.row = row
+    def __init__(self, values: tuple[Any, ...], state: Any, row: Fields | None = None) -> None:
+        self._values = values
+        self._row = row
         self.state = state
+
+    @property
+    def row(self) -> Fields:
+        if self._row is None:
+            self._row = _row_of(self._values)
+        return self._row
 
 
 class Ledger:
@@ -78,9 +103,14 @@ class Ledger:
         disk: Disk,
         wait_s: float,
         belongs_here: Callable[[], bool] = lambda: True,
+        evolve: Callable[[str, Any, Event], Any] | None = None,
     ) -> None:
-        """Open no file yet. ``belongs_here`` is asked before a database is made."""
+        """Open no file yet. ``belongs_here`` is asked before a database is made.
+
+        ``evolve`` applies an event to the state of its stream. Without it, states cannot be read.
+        """
         self.folder = folder
+        self._evolve = evolve
         self.database = Database(folder, disk, wait_s, belongs_here)
         self._identity = ""
         self._identified: object = None
@@ -91,8 +121,6 @@ class Ledger:
         """The last event, while the lock is held."""
         self._rows: dict[str, tuple[Any, ...]] = {}
         """Rows of streams as they were read under the lock, so that only changes are written."""
-        self._records: dict[tuple[str, str], Fields | None] = {}
-        """Rows of files, likewise."""
         self._unplaced_text: str | None = None
         self._known: dict[str, tuple[tuple[Any, ...], Stream]] = {}
         """Streams that were checked or written, each with its row of ``STREAMS``.
@@ -100,7 +128,7 @@ class Ledger:
         State is never changed in place, so it serves again while its row stays the same.
         """
         self._texts = json_text.FieldTexts()
-        self._boot = kernel.boot_id()
+        self._boot: str | None = None
 
     # The whole
 
@@ -111,12 +139,19 @@ class Ledger:
         """Return seq and hash of the last event, ``(0, "")`` while there is none."""
         if self._head is not None:
             return self._head
-        row = self._row("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
+        row = self._row(_NEWEST_EVENT)
         if row is None:
             return 0, ""
         if not (isinstance(row[0], int) and isinstance(row[1], str)):
             raise damaged_ledger(self.database.path, "its last event is none")
         return row[0], row[1]
+
+    def _head_to_continue(self) -> tuple[int, str]:
+        """Return the last event; raise ``Fault`` if a newer Holdfast wrote it."""
+        row = self._row(_NEWEST_EVENT)
+        if row is not None and row[2] > event_codec.SCHEMA:
+            raise event_codec.newer_event(row[2])
+        return (0, "") if row is None else (row[0], row[1])
 
     @property
     def head_seq(self) -> int:
@@ -142,6 +177,10 @@ class Ledger:
 
     def stream(self, name: str) -> Stream | None:
         """Return a stream with its state; a name that is no text is none."""
+        if name in self._rows:  # It was read under the lock.
+            known = self._known.get(name)
+            if known is not None and known[0] is self._rows[name]:
+                return known[1]
         if not json_text.is_encodable(name):
             return None
         return next(self._streams("streams.stream = ?", name), None)
@@ -169,7 +208,7 @@ class Ledger:
     def rows(self, where: str = "kind = 'workflow'", *values: object) -> list[Fields]:
         """Return the rows of streams, without their states."""
         query = f"SELECT {_LISTED} FROM streams WHERE {where}"
-        return [self._row_of(row) for row in self.database.rows(query, values)]
+        return [self._checked_row(row) for row in self.database.rows(query, values)]
 
     def states(self, where: str, *values: object) -> Iterator[Stream]:
         """Yield streams with their states."""
@@ -189,14 +228,30 @@ class Ledger:
             if known is not None and known[0] == row:
                 stream = known[1]
             else:
-                if not is_whole(row):
-                    why = f"the state of {row[0]} is not what was written"
-                    raise damaged_ledger(self.database.path, why)
-                stream = Stream(self._row_of(row), json_text.loads(row[-2]))
+                stream = Stream(row, self._state_of(row))
                 self._remember(row, stream)
             if self.database.lock.is_held:
                 self._rows[row[0]] = row
             yield stream
+
+    def _state_of(self, row: tuple[Any, ...]) -> Any:
+        """Return the state of a row of ``STREAMS``; raise ``Fault`` if it is not as written."""
+        name, version = row[0], row[_VERSION]
+        if not is_whole(row):
+            raise damaged_ledger(self.database.path, f"the state of {name} is not what was written")
+        stored, state = row[_STATE + 1], json_text.loads(row[_STATE + 3])
+        if stored == version:
+            return state
+        assert self._evolve is not None
+        clause = "WHERE stream = ? AND version > ? AND version <= ? ORDER BY version"
+        try:
+            for event in self._events(clause, name, stored, version, read=event_codec.checked):
+                stored, state = event["version"], self._evolve(name, state, event)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise damaged_ledger(self.database.path, f"the events of {name}: {error}") from error
+        if stored != version:
+            raise damaged_ledger(self.database.path, f"events of {name} are missing")
+        return state
 
     def _remember(self, row: tuple[Any, ...], stream: Stream) -> None:
         if len(self._known) >= _MAX_KNOWN:
@@ -276,10 +331,15 @@ class Ledger:
             return self.database.rows(f"{_EVENTS} WHERE stream = ? ORDER BY version", (stream,))
         return self.database.rows(f"{_EVENTS} WHERE seq > ? ORDER BY seq", (after,))
 
-    def _events(self, clause: str, *values: object) -> Iterator[Event]:
+    def _events(
+        self,
+        clause: str,
+        *values: object,
+        read: Callable[[tuple[Any, ...]], Event] = event_codec.read,
+    ) -> Iterator[Event]:
         for row in self.database.rows(f"{_EVENTS} {clause}", values):
             try:
-                event = event_codec.read(row)
+                event = read(row)
             except event_codec.BadEvent as bad:
                 why = f"event {row[0]} is not what was written ({bad})"
                 raise damaged_ledger(self.database.path, why) from bad
@@ -289,16 +349,8 @@ class Ledger:
 
     def record(self, worktree: str, path: str) -> Fields | None:
         """Return what is known of a file as it was last written."""
-        if (worktree, path) in self._records:
-            return self._records[worktree, path]
-        row = self._row(
-            f"SELECT {', '.join(_RECORD)} FROM records WHERE worktree = ? AND path = ?",
-            worktree, path,
-        )  # fmt: skip
-        record = None if row is None else dict(zip(_RECORD, row, strict=True))
-        if self.database.lock.is_held:
-            self._records[worktree, path] = record
-        return record
+        row = self._row(_GET_RECORD, worktree, path)
+        return None if row is None else dict(zip(_RECORD, row, strict=True))
 
     def completed_records(self, formats: str) -> Iterator[tuple[Fields, str]]:
         """Yield the rows of ended workflows whose record stands, each with its path, oldest first.
@@ -310,7 +362,7 @@ class Ledger:
             f" {ENDED} AND status != 'expired' AND format IN ({formats}) ORDER BY updated_at"
         )
         for row in rows:
-            yield self._row_of(row), row[-1]
+            yield self._checked_row(row), row[-1]
 
     def active_records(self, worktree: str) -> set[str]:
         """Return the paths of the records of a worktree's active workflows."""
@@ -330,22 +382,31 @@ class Ledger:
         return [file for file in files if all(isinstance(text, str) for text in file)]
 
     def is_settled(self) -> bool:
-        """Return True if the writer of the last event put all its files in place.
+        """Return True if the files of the last transaction are in place.
 
         The lock's file says so, in a mark that does not outlive the system: a power cut may keep
         the mark and lose what it speaks of.
         """
-        return bool(self._boot) and self.database.lock.read_mark() == self._settled_mark()
+        mark, inode, path = (*self.database.lock.read_mark().split(" ", 2), "", "")[:3]
+        if mark != self._settled_mark() or not self._boot:
+            return False
+        try:
+            return not path or os.lstat(path).st_ino == int(inode)
+        except (OSError, ValueError):
+            return False
 
-    def mark_settled(self) -> None:
-        self.database.lock.write_mark(self._settled_mark())
+    def mark_settled(self, path: str = "", inode: int = 0) -> None:
+        """Let the next transaction look for nothing but the file at ``path``, if there is one."""
+        self.database.lock.write_mark(f"{self._settled_mark()} {inode} {path}")
 
     def mark_unsettled(self) -> None:
-        """Let the next transaction look for the files of the last one again."""
-        self.database.lock.write_mark(b"-" * len(self._settled_mark()))
+        """Let the next transaction look for all files of the last one again."""
+        self.database.lock.write_mark("")
 
-    def _settled_mark(self) -> bytes:
-        return f"{self.head()[1]:32} {self._boot}".encode()
+    def _settled_mark(self) -> str:
+        if self._boot is None:
+            self._boot = kernel.boot_id()
+        return f"{self.head()[1]}-{self._boot}"
 
     # A transaction
 
@@ -357,18 +418,14 @@ class Ledger:
         """
         self.database.acquire()
         try:
-            newest = self._row("SELECT seq, hash, v FROM events ORDER BY seq DESC LIMIT 1")
-            if newest is not None and newest[2] > event_codec.SCHEMA:
-                raise event_codec.newer_event(newest[2])
+            self._head = self._head_to_continue()
         except BaseException:
             self.release()
             raise
-        self._head = (0, "") if newest is None else (newest[0], newest[1])
 
     def _forget_reads(self) -> None:
         self._head = None
         self._rows.clear()
-        self._records.clear()
         self._unplaced_text = None
 
     def begin(self, identity: str = "") -> None:
@@ -422,40 +479,55 @@ class Ledger:
         if added:
             self._head = (row[0], row[11])
 
-    def put_stream(self, row: Fields, state: object) -> None:
-        """Replace a stream's row and state."""
-        text = self._texts.dumps(state)
-        values = (*map(row.get, COLUMNS), text)
-        whole = (*values, _checksum(values))
-        self._put_row(whole)
-        self.database.execute(_PUT_STATE, (row["stream"], *whole[-2:]))
-        self._remember(whole, Stream(self._row_of(whole), state))
-        self._written_bytes += len(text)
+    def put_stream(self, row: Fields, state: object, *, with_state: bool = False) -> None:
+        """Replace a stream's row, and its stored state if that is due or ``with_state`` is true."""
+        name, version = row["stream"], row["version"]
+        values = tuple(map(row.get, COLUMNS))
+        values = (*values, _digest_of(values))
+        before = self._rows.get(name)
+        self._put_row(values, before)
+        if with_state or before is None or version >= before[_STATE + 1] + EVENTS_PER_STATE:
+            text = self._texts.dumps(state)
+            stored: tuple[Any, ...] = (name, version, row["hash"], text)
+            stored = (*stored, _digest_of(stored))
+            self.database.execute(_PUT_STATE, stored)
+            self._written_bytes += len(text)
+        else:
+            stored = before[_STATE:]
+        whole = self._rows[name] = (*values, *stored)
+        self._remember(whole, Stream(whole, state))
 
-    def _put_row(self, values: tuple[Any, ...]) -> None:
+    def _put_row(self, values: tuple[Any, ...], before: tuple[Any, ...] | None) -> None:
         """Write a stream's row. Columns that stay as they are leave their indexes alone."""
-        before = self._rows.get(values[0])
-        self._rows[values[0]] = values
         if before is None:
-            self.database.execute(_PUT_STREAM, values[: len(COLUMNS)])
+            self.database.execute(_PUT_STREAM, values)
             return
         changed = list(compress(_EACH, map(ne, values, before)))
-        if changed:
-            columns = ", ".join([f"{COLUMNS[number]} = ?" for number in changed])
-            self.database.execute(
-                f"UPDATE streams SET {columns} WHERE stream = ?",
-                (*[values[number] for number in changed], values[0]),
-            )
-
-    def put_record(self, record: Fields) -> None:
-        self._records[record["worktree"], record["path"]] = record
+        columns = ", ".join([f"{_STORED[number]} = ?" for number in changed])
         self.database.execute(
-            f"INSERT OR REPLACE INTO records ({', '.join(_RECORD)}) VALUES (?,?,?,?,?,?,?,?,?,?)",
-            tuple(record[name] for name in _RECORD),
+            f"UPDATE streams SET {columns} WHERE stream = ?",
+            (*[values[number] for number in changed], values[0]),
         )
 
+    def put_record(
+        self,
+        worktree: str,
+        path: str,
+        stream: str,
+        seq: int,
+        record_digest: str,
+        stat: os.stat_result,
+    ) -> None:
+        """Note how the file looks that shows an event."""
+        self.database.execute(
+            _PUT_RECORD,
+            (
+                worktree, path, stream, seq, record_digest, stat.st_size, stat.st_mtime_ns,
+                stat.st_ino, stat.st_dev, time_ns(),
+            ),
+        )  # fmt: skip
+
     def drop_record(self, worktree: str, path: str) -> None:
-        self._records[worktree, path] = None
         self.database.execute(
             "DELETE FROM records WHERE worktree = ? AND path = ?", (worktree, path)
         )
@@ -474,7 +546,6 @@ class Ledger:
     def drop_views(self) -> None:
         """Empty every table that is made from events."""
         self._rows.clear()
-        self._records.clear()
         for table in ("streams", "states", "records"):
             self.database.execute(f"DELETE FROM {table}")
 
@@ -498,27 +569,36 @@ class Ledger:
         self._forget_reads()
         self.database.release()
 
-    def _row_of(self, values: tuple[Any, ...]) -> Fields:
-        """Return a stream's row as the rest of the product knows it."""
-        row: Fields = dict(zip(COLUMNS, values, strict=False))
-        row["id"] = row["stream"]
-        row["floating"] = bool(row["floating"])
+    def _checked_row(self, values: tuple[Any, ...]) -> Fields:
         try:
-            row["session"] = json_text.loads(row["session"]) if row["session"] else None
+            return _row_of(values)
         except (json_text.BadJson, TypeError) as error:
-            why = f"the row of {row['id']} is not what was written"
+            why = f"the row of {values[0]} is not what was written"
             raise damaged_ledger(self.database.path, why) from error
-        return row
 
     def _row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
         return self.database.row(statement, values)
 
 
+def _row_of(values: tuple[Any, ...]) -> Fields:
+    """Return a stream's row as the rest of the product knows it."""
+    row: Fields = dict(zip(COLUMNS, values, strict=False))
+    row["id"] = row["stream"]
+    row["floating"] = bool(row["floating"])
+    row["session"] = json_text.loads(row["session"]) if row["session"] else None
+    return row
+
+
 def is_whole(row: tuple[Any, ...]) -> bool:
-    """True if a row of ``STREAMS`` is what was written."""
-    return bool(_checksum(row[:-1]) == row[-1])
+    """True if a row of ``STREAMS`` is what was written, with its state."""
+    digests = _digest_of(row[: _STATE - 1]), _digest_of(row[_STATE:-1])
+    return (row[_STATE - 1], row[-1]) == digests and row[0] == row[_STATE]
 
 
-def _checksum(values: tuple[Any, ...]) -> int:
-    """Return a checksum that tells whether a bit flipped on the disk."""
-    return crc32("\x1f".join(map(str, values)).encode(errors="replace"))
+def stored_state(row: tuple[Any, ...]) -> tuple[str, str]:
+    """Return the stored state of a row of ``STREAMS``, as JSON, after the hash of its event."""
+    return row[_STATE + 2], row[_STATE + 3]
+
+
+def _digest_of(values: tuple[Any, ...]) -> str:
+    return digest("\x1f".join(map(str, values)).encode(errors="replace"))

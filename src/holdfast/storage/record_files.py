@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_TRIES = 200
 """The number of attempts to write a file while another tool, such as git clean, removes it."""
+_MAX_REMEMBERED = 20
 _EMPTY = b"{}"
 """The content of a record file without a record."""
 
@@ -36,6 +37,8 @@ class RecordFiles:
         self._is_own = is_own
         """Returns whether bytes are an unedited record of this workspace's ledger."""
         self._note = note
+        self._written: dict[str, tuple[str, bytes]] = {}
+        """What this process wrote last to each path, with the hash of the event that it shows."""
         self._around: dict[str, tuple[list[str], tuple[str, str]]] = {}
         """The names beside each record that are checked whenever it is loaded."""
 
@@ -43,40 +46,45 @@ class RecordFiles:
         """Return the record's bytes, cut off if too large; ``None`` if there is no file."""
         return self._disk.read_own(path, LARGEST + 1)
 
-    def prepare(
-        self,
-        path: str,
-        data: bytes,
-        root: str | None = None,
-        *,
-        is_named: bool = False,
-        durable: bool = False,
-    ) -> str:
-        """Write the record to its spare name, so that there is certainly room; return that name.
+    def remember(self, path: str, event_hash: str, data: bytes) -> None:
+        """Remember the record of an event, so that it need not be compared by its digest."""
+        if len(self._written) >= _MAX_REMEMBERED:
+            self._written.clear()
+        self._written[path] = event_hash, data
 
-        ``root`` is the worktree's folder. ``is_named`` is for a record whose absence has a meaning:
-        the spare or the record then exists after a power cut. ``durable`` is for a record that
-        cannot be rebuilt: its content then survives a power cut, too.
+    def wrote(self, path: str, event_hash: str, data: bytes) -> bool:
+        """Return True if this process wrote these bytes as the record of that event."""
+        return self._written.get(path) == (event_hash, data)
+
+    def prepare(
+        self, path: str, data: bytes, root: str = os.path.sep, *, is_named: bool = False
+    ) -> tuple[str, os.stat_result]:
+        """Write the record to its spare name, so that there is certainly room.
+
+        Return that name and the file's status. ``root`` is the worktree's folder. ``is_named`` is
+        for a record whose absence has a meaning: the spare or the record then exists after a power
+        cut.
         """
         spare = _spare(path)
+        mode = self._disk.mode_of(path)
         try:
-            self._disk.create(spare, data, self._disk.mode_of(path), durable=durable)
+            stat = self._disk.create(spare, data, mode)
         except FileNotFoundError:
-            self._create_with_folder(spare, data, root or os.path.sep, durable=durable)
+            stat = self._create_with_folder(spare, data, root)
         except FileExistsError:
             self._clear_spare(spare, path, data)
-            self._disk.create(spare, data, self._disk.mode_of(path), durable=durable)
-        if is_named and root is not None and not is_there(path):
+            stat = self._disk.create(spare, data, mode)
+        if is_named and not is_there(path):
             self.sync_names(spare, root)
-        return spare
+        return spare, stat
 
-    def _create_with_folder(self, path: str, data: bytes, root: str, *, durable: bool) -> None:
+    def _create_with_folder(self, path: str, data: bytes, root: str) -> os.stat_result:
         """Create a file and its folder, which another tool may be removing at the same time.
 
         Raise ``FileNotFoundError`` if the root does not exist: a worktree that was moved or removed
         is not created again.
         """
-        for attempt in range(MAX_TRIES):
+        for _ in range(MAX_TRIES):
             missing = []
             folder = os.path.dirname(path)
             while folder != root and not os.path.isdir(folder):
@@ -85,12 +93,10 @@ class RecordFiles:
             try:
                 for name in reversed(missing):
                     self._disk.add_folder(name)
-                self._disk.create(path, data, durable=durable)
+                return self._disk.create(path, data)
             except FileNotFoundError:
-                if attempt == MAX_TRIES - 1:
-                    raise
-            else:
-                return
+                continue
+        return self._disk.create(path, data)
 
     def sync_names(self, path: str, root: str) -> None:
         """Make the names of all folders between the root and the path durable, and the path's."""
@@ -201,7 +207,7 @@ class RecordFiles:
 
     def reset(self, path: str) -> str | None:
         """Replace a record by an empty object. Keep an edited record as ``remove`` does."""
-        return self.put(self.prepare(path, _EMPTY + b"\n"), path, None)
+        return self.put(self.prepare(path, _EMPTY + b"\n")[0], path, None)
 
     def remove(self, path: str) -> str | None:
         """Remove a record. If an editor changed it, keep it to be adopted and return its path."""

@@ -18,7 +18,7 @@ from itertools import islice
 
 from holdfast.storage import event_codec
 from holdfast.storage.database import BESIDE, RECOVERED, Error, connect_damaged, finish_recovery
-from holdfast.storage.ledger import COLUMNS, STREAMS, is_whole
+from holdfast.storage.ledger import COLUMNS, STREAMS, is_whole, stored_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _EVENTS = f"SELECT {event_codec.COLUMNS} FROM events WHERE seq > 0 ORDER BY seq"
 _SEQ = COLUMNS.index("seq")
-_HASH = COLUMNS.index("hash")
 
 _DEFAULT_PAGE_BYTES = 4096
 _PAGE_SIZES = [1 << power for power in range(9, 17)]
@@ -89,9 +88,9 @@ class Damaged:
         return max((row[_SEQ] for row in rows if is_whole(row)), default=0)
 
     def states(self) -> dict[str, tuple[str, str]]:
-        """Return hash and state, as JSON, of each stream whose row and state are whole."""
+        """Return a state, as JSON, of each stream whose row is whole, after its event's hash."""
         rows = _tolerant(self._connection, STREAMS)
-        return {row[0]: (row[_HASH], row[-2]) for row in rows if is_whole(row)}
+        return {row[0]: stored_state(row) for row in rows if is_whole(row)}
 
     def fact(self, name: str) -> str:
         query = "SELECT value FROM facts WHERE name = ?"

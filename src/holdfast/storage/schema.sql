@@ -56,7 +56,8 @@ CREATE TABLE streams (
   initiative   TEXT,                 -- the initiative it belongs to
   milestone    TEXT,
   created_at   TEXT,
-  updated_at   TEXT
+  updated_at   TEXT,
+  digest       TEXT NOT NULL         -- of the columns before it
 ) WITHOUT ROWID;
 
 -- With the status in an index, SQLite need not look it up in the table for each row.
@@ -73,12 +74,16 @@ CREATE INDEX ended_by_time ON streams (updated_at, seq)
 CREATE INDEX streams_with_unread ON streams (stream) WHERE unread IS NOT NULL;
 CREATE INDEX streams_by_initiative ON streams (initiative) WHERE initiative IS NOT NULL;
 
--- The state of each stream after its last event, as JSON. The checksum covers the stream's row,
--- too: a bit that flips on the disk must not become part of the next event.
+-- A state of each stream, as JSON. It is written every few events; the events after it are applied
+-- when the stream is loaded. Rows have digests because a bit that flips on the disk must not become
+-- part of the next event. (A version that adds a new format of events must store the state with each
+-- of them, so that this one can still show it.)
 CREATE TABLE states (
-  stream   TEXT PRIMARY KEY,
-  state    TEXT NOT NULL,
-  checksum INTEGER NOT NULL          -- CRC-32
+  stream  TEXT PRIMARY KEY,
+  version INTEGER NOT NULL,          -- the last event that the state shows
+  hash    TEXT NOT NULL,             -- of that event
+  state   TEXT NOT NULL,
+  digest  TEXT NOT NULL              -- of the columns before it
 );
 
 -- The files that show streams, as they were last written.

@@ -37,6 +37,8 @@ _EMPTY_TAIL = b'],\n  "_holdfast": {"doubtful": 0}\n}\n'
 _DOUBT = -len(b"0}\n}\n")
 _LAST = b'"last_activity": "'
 _TIME = len("2026-11-15T20:31:06.123Z")
+_HEAD_END = len(_HEAD) + _TIME
+_QUOTE = ord('"')
 
 
 def row_of(source: Fields | Workflow) -> Fields:
@@ -111,9 +113,12 @@ class Index:
 
     def doubt(self) -> None:
         """Mark the file as doubtful before an event, until ``put`` or ``take`` is called."""
-        self._before = self.read()
-        if self._before is not None and _lines(self._before) is not None:
-            self._disk.overwrite(self._path, {len(self._before) + _DOUBT: b"1"})
+
+        def mark(raw: bytes) -> dict[int, bytes]:
+            self._before = raw
+            return {} if _lines(raw) is None else {len(raw) + _DOUBT: b"1"}
+
+        self._disk.update(self._path, mark)
 
     def is_doubtful(self) -> bool:
         """Return True if a writer may have been killed between an event and the index update."""
@@ -143,20 +148,20 @@ class Index:
         """Update ``last_activity`` of a workflow in the index, if the file is small."""
         if not os.path.isdir(os.path.join(os.path.dirname(self._path), "completed")):
             self._make_folders()
-        raw = self.read() or b""
-        if len(raw) > SMALL:
-            return
-        start = raw.find(_key(state["id"]))
-        offset = raw.find(_LAST, start, raw.find(b"\n", start)) + len(_LAST)
-        times = (
-            raw[len(_HEAD) + _TIME : len(_HEAD) + _TIME + 1],
-            raw[offset + _TIME : offset + _TIME + 1],
-        )
-        if _lines(raw) is None or start < 0 or times != (b'"', b'"'):
+
+        def update(raw: bytes) -> dict[int, bytes] | None:
+            if len(raw) > SMALL:
+                return {}
+            start = raw.find(_key(state["id"]))
+            offset = raw.find(_LAST, start, raw.find(b"\n", start)) + len(_LAST)
+            has_form = raw.startswith(_HEAD) and raw.endswith(_TAIL) and start > 0
+            if not has_form or raw[_HEAD_END] != _QUOTE or raw[offset + _TIME] != _QUOTE:
+                return None
+            at = state["updated_at"].encode()
+            return {len(_HEAD): at, offset: at}
+
+        if not self._disk.update(self._path, update):
             self.rebuild()
-            return
-        at = state["updated_at"].encode()
-        self._disk.overwrite(self._path, {len(_HEAD): at, offset: at})
 
     def is_current(self, rows: list[Fields]) -> bool:
         """Return True if the file has exactly these rows. Its ``updated_at`` is not compared."""
@@ -269,4 +274,5 @@ def is_listed(state: Workflow | None) -> bool:
 
 
 def _key(workflow_id: str) -> bytes:
-    return _line({"id": workflow_id})[:-1] + b","
+    """Return the beginning of a workflow's line."""
+    return b'{"id": %s,' % json_text.dumps(workflow_id).encode()

@@ -11,6 +11,10 @@ from stat import S_ISDIR, S_ISREG
 
 from holdfast.system import kernel
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _PIECE = 64 * 1024
 _TO_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -123,19 +127,23 @@ class Disk:
     def close(self, fd: int) -> None:
         os.close(fd)
 
-    def create(self, path: str, data: bytes, mode: int = 0o666, *, durable: bool = False) -> None:
-        """Create a file; raise ``FileExistsError`` if the name is taken."""
+    def create(
+        self, path: str, data: bytes, mode: int = 0o666, *, durable: bool = False
+    ) -> os.stat_result:
+        """Create a file and return its status; raise ``FileExistsError`` if the name is taken."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(path, flags, mode)
         try:
             self.write(fd, data)
             if durable:
                 self.sync(fd)
+            stat = os.fstat(fd)
         except BaseException:
             self.close(fd)
             self.remove(path)
             raise
         self.close(fd)
+        return stat
 
     def mode_of(self, path: str) -> int:
         """Return the permissions of a file, or those of a new file if it does not exist."""
@@ -204,14 +212,27 @@ class Disk:
             self.remove(spare)
             raise
 
-    def overwrite(self, path: str, pieces: dict[int, bytes]) -> None:
-        """Overwrite the bytes at these offsets of a file. Its length does not change."""
-        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    def update(self, path: str, edit: Callable[[bytes], dict[int, bytes] | None]) -> bool:
+        """Overwrite the bytes at the offsets that ``edit`` returns for a file's content.
+
+        Return False if the file cannot be opened, or ``edit`` returns ``None``.
+        """
         try:
-            for offset, data in pieces.items():
-                os.pwrite(fd, data, offset)
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            raw = _read_all(fd, None)
+            pieces = edit(raw)
+            if pieces:
+                edited = bytearray(raw)
+                for offset, data in pieces.items():
+                    edited[offset : offset + len(data)] = data
+                start = min(pieces)
+                os.pwrite(fd, edited[start:], start)
         finally:
             self.close(fd)
+        return pieces is not None
 
     def exchange(self, one: str, other: str) -> None:
         """Swap two files, in one step if the file system can."""
@@ -294,9 +315,7 @@ def old_of(spare: str) -> str:
     return f"{spare}.old"
 
 
-def _read_from(
-    path: str, flags: int, most: int | None, *, or_busy: bool = False
-) -> bytes | None:
+def _read_from(path: str, flags: int, most: int | None, *, or_busy: bool = False) -> bytes | None:
     try:
         fd = os.open(path, flags)
     except (FileNotFoundError, NotADirectoryError):

@@ -205,7 +205,7 @@ def _holder(fd: int) -> str:
 def boot_id() -> str:
     """Return a name for the time since the kernel started; empty where the system has none."""
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read().decode(errors="replace").strip()
     except OSError:
         return ""

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.system.disk import Disk
 
-_MAX_MARK_BYTES = 128
+_MAX_MARK_BYTES = 4096
 
 
 class Lock:
@@ -51,17 +51,18 @@ class Lock:
             _HELD.discard(self)
             self._disk.unlock(self._fd)
 
-    def read_mark(self) -> bytes:
-        """Return what an earlier holder left in the lock's file; nothing if it cannot be read."""
+    def read_mark(self) -> str:
+        """Return the line that an earlier holder left in the lock's file; empty for none."""
         try:
-            return os.pread(self._fd, _MAX_MARK_BYTES, 0)
+            line, end, _ = os.pread(self._fd, _MAX_MARK_BYTES, 0).partition(b"\n")
         except OSError:
-            return b""
+            return ""
+        return line.decode(errors="replace") if end else ""
 
-    def write_mark(self, mark: bytes) -> None:
-        """Leave a mark for the next holder, if that is possible. All marks have one length."""
+    def write_mark(self, mark: str) -> None:
+        """Leave a line for the next holder, if that is possible."""
         try:
-            os.pwrite(self._fd, mark, 0)
+            os.pwrite(self._fd, f"{mark}\n".encode(errors="replace"), 0)
         except OSError:
             return
 

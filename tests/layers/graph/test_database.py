@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from holdfast.errors import Fault, Refused
-from holdfast.layers.graph import sql
+from holdfast.layers.graph import database
 from holdfast.layers.graph.store import GraphStore
 
 pytestmark = pytest.mark.promise(4, 5)
@@ -67,7 +67,7 @@ def test_another_programs_database_is_left_as_it_is(path):
 def test_a_newer_graph_is_left_to_the_newer_holdfast(path):
     filled(path, 1)
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {sql.VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {database.VERSION + 1}")
     connection.close()
     with pytest.raises(Fault) as caught:
         GraphStore(path)
@@ -268,7 +268,8 @@ def test_without_room_nothing_of_a_call_is_kept_and_with_room_it_goes_on(path):
 
 
 def test_a_sqlite_that_cannot_search_is_said(path, monkeypatch):
-    monkeypatch.setattr(sql, "SCHEMA", sql.SCHEMA.replace("'trigram case_sensitive 1'", "'none'"))
+    schema = database.SCHEMA.replace("'trigram case_sensitive 1'", "'none'")
+    monkeypatch.setattr(database, "SCHEMA", schema)
     with pytest.raises(Fault) as caught:
         GraphStore(path)
     assert "FTS5 with trigrams" in caught.value.hint

@@ -209,7 +209,7 @@ def test_a_position_that_makes_no_sense_delivers_everything_again(memory, keeper
     memory.set()
     keeper().start("apex", "one")
     limited(keeper(), reach=lambda *_: 0)
-    kept = place / ".git" / "holdfast" / mcp_delivery.NAME
+    kept = place / ".git" / "holdfast" / mcp_delivery.POSITION_FILE
     held = json.loads(kept.read_text())
     marks = {**held["marks"], "seq": "many"}
     kept.write_text(json.dumps({**held, "marks": marks}) if text is None else text)

@@ -3,8 +3,9 @@
 import pytest
 
 from holdfast.core.workflow.state import blank
-from holdfast.layers.graph import apply, projection
+from holdfast.layers.graph import mcp_delivery, projection
 from holdfast.layers.graph.store import GraphStore
+from holdfast.storage.ledger import Stream
 
 AT = "2026-02-11T14:00:00.000Z"
 LATER = "2026-02-11T15:00:00.000Z"
@@ -22,7 +23,7 @@ def a_workflow(number=1, recipe="apex", format_name="verb", **fields):
 
 
 def seen(state, seq=1):
-    return projection.WorkflowSnapshot(state, seq)
+    return Stream({"seq": seq}, state)
 
 
 def event(kind, data, at=AT):
@@ -200,28 +201,28 @@ def observed(store, name):
 
 
 def test_current_values_replace_old_ones_and_nothing_else(store):
-    assert apply.apply(store, [operation("x", "a: 1", "b: 1")], []) == 1
+    assert mcp_delivery.apply_updates(store, [operation("x", "a: 1", "b: 1")], []) == 1
     store.add_observations([{"entityName": "x", "contents": ["a note of mine", "c: 1"]}])
-    assert apply.apply(store, [operation("x", "a: 1", "b: 2")], []) == 1
+    assert mcp_delivery.apply_updates(store, [operation("x", "a: 1", "b: 2")], []) == 1
     assert observed(store, "x") == ["a: 1", "a note of mine", "c: 1", "b: 2"]
-    assert apply.apply(store, [operation("x", "a: 1", "b: 2")], []) == 0
-    apply.apply(store, [operation("x", "a: 1")], [])
+    assert mcp_delivery.apply_updates(store, [operation("x", "a: 1", "b: 2")], []) == 0
+    mcp_delivery.apply_updates(store, [operation("x", "a: 1")], [])
     assert observed(store, "x") == ["a: 1", "a note of mine", "c: 1"]
 
 
 def test_a_history_is_added_to_once(store):
     for _ in range(2):
-        apply.apply(store, [operation("log", "one", "two", "one", replaces=())], [])
-    apply.apply(store, [operation("log", "two", "three", replaces=())], [])
+        mcp_delivery.apply_updates(store, [operation("log", "one", "two", "one", replaces=())], [])
+    mcp_delivery.apply_updates(store, [operation("log", "two", "three", replaces=())], [])
     assert observed(store, "log") == ["one", "two", "three"]
 
 
 def test_an_entity_that_is_none_any_more_goes_with_its_relations_only_if_it_is_there(store):
     store.create_relations([{"from": "gone", "to": "x", "relationType": "r"}])
-    apply.apply(store, [], ["gone"])
+    mcp_delivery.apply_updates(store, [], ["gone"])
     assert store.read_graph()["relations"]
-    apply.apply(store, [operation("gone", "a: 1")], [])
-    assert apply.apply(store, [], ["gone"]) == 1
+    mcp_delivery.apply_updates(store, [operation("gone", "a: 1")], [])
+    assert mcp_delivery.apply_updates(store, [], ["gone"]) == 1
     assert store.read_graph() == {"entities": [], "relations": []}
 
 
@@ -246,12 +247,13 @@ def test_repeated_after_a_kill_at_any_call_it_comes_out_the_same(path, killed_af
     wanted = [operation("x", "a: 1", "b: 3"), operation("y", "a: 1")]
     wanted.append(operation("log", "one", "two", replaces=()))
     with GraphStore(path) as store:
-        apply.apply(store, [operation("x", "a: 1", "b: 1"), operation("log", "one")], [])
+        before = [operation("x", "a: 1", "b: 1"), operation("log", "one")]
+        mcp_delivery.apply_updates(store, before, [])
         try:
-            apply.apply(Dying(store), wanted, [])
+            mcp_delivery.apply_updates(Dying(store), wanted, [])
         except Killed:
             pass
-        apply.apply(store, wanted, [])
+        mcp_delivery.apply_updates(store, wanted, [])
         assert observed(store, "x") == ["a: 1", "b: 3"]
         assert observed(store, "log") == ["one", "two"]
-        assert apply.apply(store, wanted, []) == 0
+        assert mcp_delivery.apply_updates(store, wanted, []) == 0

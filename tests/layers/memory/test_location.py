@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from holdfast import Keeper, Refused
-from holdfast.layers.memory import location
+from holdfast.layers.memory import find_path
 from holdfast.workspace.location import find
 
 
@@ -22,7 +22,7 @@ def home(tmp_path, monkeypatch):
 
 
 def at(home):
-    return location.find(find(str(home / "a_b.c")))
+    return find_path(find(str(home / "a_b.c")))
 
 
 def test_it_goes_by_the_path_of_the_project(home):
@@ -36,7 +36,7 @@ def test_worktrees_share_it(home):
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
     subprocess.run([*git, "worktree", "add", "-q", str(home / "side")], check=True)
-    assert location.find(find(str(home / "side"))) == at(home)
+    assert find_path(find(str(home / "side"))) == at(home)
 
 
 def test_the_clients_settings_say_another_folder(home, monkeypatch):
@@ -53,6 +53,19 @@ def test_the_clients_settings_say_another_folder(home, monkeypatch):
     local.unlink()
     settings.unlink()
     assert at(home).startswith(str(home / "config" / "projects"))
+
+
+def test_a_clones_link_does_not_lead_out_of_the_workspace(home):
+    (home / "a_b.c" / ".claude").mkdir()
+    (home / "a_b.c" / "docs").mkdir()
+    (home / "a_b.c" / ".claude" / "settings.json").write_text('{"autoMemoryDirectory": "docs"}')
+    file = home / "a_b.c" / "docs" / "MEMORY.md"
+    assert at(home) == str(file)
+    file.symlink_to(home / "a_b.c" / "notes.md")
+    assert at(home) == str(file)
+    file.unlink()
+    file.symlink_to(home / "home" / "notes.md")
+    assert "projects" in at(home)
 
 
 @pytest.mark.parametrize("text", ['{"autoMemoryEnabled": false}', "nonsense", "[]"])

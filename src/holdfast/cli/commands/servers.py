@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 )
 def workflows(args: Arguments) -> Answer:
     _check_client(args)
-    from holdfast.mcp.server import serve
-    from holdfast.mcp.workflows import WorkflowApp, folder
+    from holdfast.mcp.server import project_folder, serve
+    from holdfast.mcp.workflows import WorkflowApp
 
     def open_shared(share: Keeper | None) -> Keeper:
-        return open_keeper(args, folder(), by="mcp", client=os.getppid(), share=share)
+        return open_keeper(args, project_folder(), by="mcp", client=os.getppid(), share=share)
 
     serve(WorkflowApp(open_shared))
     return Silence()
@@ -44,10 +44,9 @@ def workflows(args: Arguments) -> Answer:
 def memory(args: Arguments) -> Answer:
     _check_client(args)
     from holdfast.mcp.memory import MemoryApp
-    from holdfast.mcp.server import serve
-    from holdfast.mcp.workflows import folder
+    from holdfast.mcp.server import project_folder, serve
 
-    serve(MemoryApp(args["memory_file"], folder(), wait_s()))
+    serve(MemoryApp(args["memory_file"], project_folder(), wait_s()))
     return Silence()
 
 

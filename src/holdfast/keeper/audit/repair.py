@@ -14,7 +14,7 @@ from holdfast import formats
 from holdfast.adopt import unknown_records
 from holdfast.core import json_text
 from holdfast.errors import Fault
-from holdfast.formats import LOGS, aggregate_of, is_log, is_workflow, signature, stream_of
+from holdfast.formats import LOGS, aggregate_of, evolve, is_log, is_workflow, signature, stream_of
 from holdfast.formats.schema import Invalid
 from holdfast.keeper.audit.chain import LEDGER, OWN_STREAM, REPAIRED, Chain, Report, give_up
 from holdfast.keeper.audit.verify import read_chain, verify
@@ -210,16 +210,30 @@ def _state_of(store: Store, stream: str, states: dict[str, tuple[str, str]]) -> 
     """Return the best state of a stream with missing events, and the state's source."""
     last = next(store.ledger.newest(stream, 1))
     held = store.ledger.stream(stream)
-    subject = store.subject(held) if held else None
+    subject = store.subject_of(held) if held else None
     if subject is not None and subject.path is not None:
         raw = store.files.read(subject.path)
         state = None if raw is None else _parse_record(store, subject, raw, last["seq"])
         if state is not None:
             return state, subject.record
-    known_hash, text = states.get(stream, ("", ""))
-    if known_hash == last["hash"]:
-        return json_text.loads(text), "its last state"
+    state = _continued(store, stream, *states.get(stream, ("", "")))
+    if state is not None:
+        return state, "its last state"
     return (held.state, "what is left of its history") if held else (None, "")
+
+
+def _continued(store: Store, stream: str, known_hash: str, text: str) -> Any:
+    """Return a stored state with the events after it; ``None`` if one of them is missing."""
+    state, version = None, 0
+    for event in store.ledger.events(stream):
+        if event["hash"] == known_hash:
+            state = json_text.loads(text)
+        elif state is not None and event["version"] == version + 1:
+            state = evolve(stream, state, event)
+        else:
+            state = None
+        version = event["version"]
+    return state
 
 
 def _parse_record(store: Store, subject: Any, raw: bytes, seq: int) -> Any:

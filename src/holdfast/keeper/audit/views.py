@@ -101,14 +101,14 @@ def check_records(store: Store, report: Report) -> None:
         except Fault:
             continue  # ``check_streams`` reports the stream.
         if held is not None:
-            _check_record(store, store.subject(held), report)
+            _check_record(store, store.subject_of(held), report)
     for stream in map(stream_of, LOGS):
         try:
             held = store.ledger.stream(stream)
         except Fault:
             continue
         # A log without events may still have a record, if the ledger was lost.
-        subject = store.blank_subject(stream) if held is None else store.subject(held)
+        subject = store.blank_subject(stream) if held is None else store.subject_of(held)
         _check_record(store, subject, report)
 
 

@@ -1,10 +1,50 @@
 """The memory graph (L3): entities with observations, and relations between them.
 
-``projection`` translates states and events of the ledger into updates of entities, and
-``pending_events`` reads those from the ledger. The embedded graph is that answer and nothing more.
-A Memory server of the user's own (``mcp_client``) is sent what changed (``mcp_delivery``), with as
-few calls as possible (``apply``).
+``projection`` reads from the ledger what the graph should contain. The embedded graph is that
+answer and nothing more. A Memory server of the user's own is called by ``mcp_client``, and
+``mcp_delivery`` sends it what changed.
 
-``store`` is the graph of ``holdfast mcp memory`` in an SQLite file (``database``, ``sql``,
-``search``), and ``memory_graph`` imports it from the file of another Memory server.
+``store`` is the graph of ``holdfast mcp memory``, in an SQLite file that ``database`` opens, and
+``memory_graph`` imports it from the file of another Memory server.
 """
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    # The values that the tools of a Memory server take and return
+
+    class Entity(TypedDict):
+        """A node of the graph."""
+
+        name: str
+        entityType: str
+        observations: list[str]
+
+    Relation = TypedDict("Relation", {"from": str, "to": str, "relationType": str})
+
+    class Graph(TypedDict):
+        """The graph, or a part of it."""
+
+        entities: list[Entity]
+        relations: list[Relation]
+
+    class Addition(TypedDict):
+        """Observations to add to an entity."""
+
+        entityName: str
+        contents: list[str]
+
+    class Added(TypedDict):
+        """Observations that were added, because the entity did not have them."""
+
+        entityName: str
+        addedObservations: list[str]
+
+    class Deletion(TypedDict):
+        """Observations to delete from an entity."""
+
+        entityName: str
+        observations: list[str]

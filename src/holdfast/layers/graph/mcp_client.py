@@ -8,20 +8,20 @@ way, or a call that exceeds the time limit, is raised as ``Unreachable``.
 from __future__ import annotations
 
 import os
+from contextlib import asynccontextmanager
 
 from holdfast.core import json_text
 from holdfast.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
     from typing import Any, TypeVar
 
     from mcp import Client
-    from mcp.client import Transport
     from mcp.types import CallToolResult
 
-    from holdfast.layers.graph.types import Addition, Deletion, Entity, Graph
+    from holdfast.layers.graph import Addition, Deletion, Entity, Graph
     from holdfast.workspace.trust import ConfiguredServer
 
     T = TypeVar("T")
@@ -91,7 +91,7 @@ def reach(
     the SDK is not installed.
     """
     try:
-        import anyio
+        import anyio.to_thread
         import mcp  # noqa: F401
     except ImportError:
         raise Refused(
@@ -104,8 +104,15 @@ def reach(
     # Errors are reported below; the SDK must not print them as well.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
+
+    async def run() -> T:
+        with anyio.fail_after(limit_s) as scope:
+            async with _client(server.expand(os.environ), folder) as client:
+                graph = RemoteGraph(client, scope.deadline)
+                return await anyio.to_thread.run_sync(work, graph)
+
     try:
-        return anyio.run(_run, server.expand(os.environ), folder, limit_s, work)
+        return anyio.run(run)
     except Exception as error:
         cause: BaseException = error
         while isinstance(cause, BaseExceptionGroup):  # The SDK's tasks fail as a group.
@@ -117,50 +124,30 @@ def reach(
         raise Unreachable(f"{type(cause).__name__}: {str(cause)[:_MAX_QUOTED]}") from error
 
 
-async def _run(
-    server: ConfiguredServer, folder: str, limit_s: float, work: Callable[[RemoteGraph], T]
-) -> T:
-    import anyio
+@asynccontextmanager
+async def _client(server: ConfiguredServer, folder: str) -> AsyncIterator[Client]:
+    """Connect to a server over HTTP, or start its process and end it afterwards."""
+    from mcp import Client, StdioServerParameters, stdio_client
 
-    with anyio.fail_after(limit_s) as scope:
-        if server.url:
-            return await _run_over_http(server, scope.deadline, work)
-        return await _run_as_process(server, folder, scope.deadline, work)
+    if server.url:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
 
-
-async def _run_over_http(
-    server: ConfiguredServer, deadline: float, work: Callable[[RemoteGraph], T]
-) -> T:
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
-
-    # The deadline covers everything, so single calls have no limit.
-    async with httpx2.AsyncClient(headers=server.headers, timeout=None) as http:
-        transport = streamable_http_client(server.url, http_client=http)
-        return await _run_with(transport, deadline, work)
-
-
-async def _run_as_process(
-    server: ConfiguredServer, folder: str, deadline: float, work: Callable[[RemoteGraph], T]
-) -> T:
-    from mcp import StdioServerParameters, stdio_client
-
+        # The deadline covers everything, so single calls have no limit.
+        async with httpx2.AsyncClient(headers=server.headers, timeout=None) as http:
+            transport = streamable_http_client(server.url, http_client=http)
+            async with Client(transport, cache=None) as client:
+                yield client
+        return
     parameters = StdioServerParameters(
         command=server.command, args=server.args, env=server.environment, cwd=folder
     )
     null: Any = os.open(os.devnull, os.O_WRONLY)
     try:
-        return await _run_with(stdio_client(parameters, errlog=null), deadline, work)
+        async with Client(stdio_client(parameters, errlog=null), cache=None) as client:
+            yield client
     finally:
         os.close(null)
-
-
-async def _run_with(transport: Transport, deadline: float, work: Callable[[RemoteGraph], T]) -> T:
-    from anyio import to_thread
-    from mcp import Client
-
-    async with Client(transport, cache=None) as client:
-        return await to_thread.run_sync(work, RemoteGraph(client, deadline))
 
 
 def _text_of(result: CallToolResult) -> str:

@@ -1,39 +1,45 @@
-"""Deliver the graph (L3) to the user's own Memory server.
+"""Deliver the graph (L3) to the user's own Memory server, with as few calls as possible.
 
-How far the server is up to date is in a small file beside the ledger, written after the server
-acknowledged. A kill in between delivers the same updates again, which changes nothing. A server
-that fails costs its time limit once and is then left alone for five minutes.
+The server's current content is compared first, so repeating an update changes nothing. How far the
+server is up to date is in a small file beside the ledger, written after the server acknowledged; a
+kill in between delivers the same updates again. A server that fails costs its time limit once and
+is then left alone for five minutes.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from holdfast.core import json_text
 from holdfast.core import time as times
 from holdfast.core.json_text import digest
 from holdfast.errors import Fault
-from holdfast.layers.graph import apply, mcp_client, pending_events, projection
+from holdfast.layers.graph import mcp_client, projection
 from holdfast.workspace import trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from holdfast.core.types import Fields
-    from holdfast.layers.interfaces import LayerSource
+    from holdfast.layers import LayerSource
+    from holdfast.layers.graph import Addition, Deletion, Entity
+    from holdfast.layers.graph.projection import EntityUpdate
+    from holdfast.layers.graph.store import GraphStore
     from holdfast.workspace.trust import ConfiguredServer
 
     Work = Callable[[mcp_client.RemoteGraph], Any]
     Reach = Callable[[ConfiguredServer, str, float, Work], Any]
 
-NAME = "graph-mcp.json"
+POSITION_FILE = "graph-mcp.json"
 LIMIT_S = 10.0
 BACK_OFF_MS = 5 * 60 * 1_000
 WARNING = "Memory MCP unavailable — operating in degraded mode (L1 only)"
 RECOVERED = "Memory MCP is available again: L1 state was synced to L3"
+_MAX_ENTITIES = 200
+"""Entities that are read at once."""
 _MAX_DIGITS = 15
 """A longer number is not a position in a ledger."""
 
@@ -55,7 +61,7 @@ class Delivery:
 
 
 class ServerPosition:
-    """How far one server is up to date, and whether it failed recently. Stored in a file."""
+    """The position up to which one server has the ledger, and its last failure. Kept in a file."""
 
     def __init__(self, source: LayerSource, server: ConfiguredServer) -> None:
         self._source = source
@@ -120,18 +126,17 @@ def deliver(
     Raise ``Refused`` if a person did not approve the server.
     """
     server = _approved_server(source, name)
-    lock = source.disk.lock(f"{_path(source)}.lock", limit_s)
-    try:
+    with _locked(source, limit_s):
         position = ServerPosition(source, server)
         # Read before the streams: what is recorded meanwhile is delivered again the next time.
         head, head_hash = source.ledger.head()
         start = 0 if everything else position.first_pending()
         delivery = Delivery()
         if (head != start or position.why) and not position.is_backing_off():
-            changes = pending_events.since(source, start, position.marks.get("holder", ""))
+            changes = projection.read_changes(source, start, position.marks.get("holder", ""))
 
             def work(graph: mcp_client.RemoteGraph) -> int:
-                return apply.apply(graph, changes.updates, changes.removed)
+                return apply_updates(graph, changes.updates, changes.removed)
 
             try:
                 delivery.entities = reach(server, source.workspace.root, limit_s, work)
@@ -147,8 +152,6 @@ def deliver(
                     source.note(RECOVERED)
                 position.why = ""
             position.save()
-    finally:
-        source.disk.close(lock)
     if position.why:
         source.note(WARNING)
         delivery.why = position.why
@@ -177,7 +180,11 @@ def call(
         try:
             return reach(server, source.workspace.root, limit_s, work)
         except mcp_client.Unreachable as error:
-            position = _save_failure(source, server, str(error), limit_s)
+            position.back_off(str(error))
+            # If nothing can be written, the next process tries again.
+            with suppress(OSError), _locked(source, limit_s):
+                position.marks = ServerPosition(source, server).marks
+                position.save()
     raise Fault(
         "graph_unavailable",
         f"{WARNING}: the server mcp:{name} failed: {position.why}",
@@ -185,24 +192,68 @@ def call(
     )
 
 
-def _save_failure(
-    source: LayerSource, server: ConfiguredServer, why: str, limit_s: float
-) -> ServerPosition:
-    """Record that a server failed. If nothing can be written, the next process tries again."""
+@contextmanager
+def _locked(source: LayerSource, limit_s: float) -> Iterator[None]:
+    """Let one process at a time deliver and record how far it came."""
+    lock = source.disk.lock(f"{_path(source)}.lock", limit_s)
     try:
-        lock = source.disk.lock(f"{_path(source)}.lock", limit_s)
-    except OSError:
-        lock = -1
-    try:
-        position = ServerPosition(source, server)
-        position.back_off(why)
-        if lock >= 0:
-            with suppress(OSError):
-                position.save()
+        yield
     finally:
-        if lock >= 0:
-            source.disk.close(lock)
-    return position
+        source.disk.close(lock)
+
+
+def apply_updates(
+    graph: GraphStore | mcp_client.RemoteGraph, updates: list[EntityUpdate], removed: list[str]
+) -> int:
+    """Remove entities and apply updates; return the number of entities that changed."""
+    obsolete = graph.open_nodes(removed)["entities"] if removed else []
+    if obsolete:
+        graph.delete_entities([entity["name"] for entity in obsolete])
+    changed = len(obsolete)
+    for start in range(0, len(updates), _MAX_ENTITIES):
+        changed += _apply_batch(graph, updates[start : start + _MAX_ENTITIES])
+    return changed
+
+
+def _apply_batch(graph: GraphStore | mcp_client.RemoteGraph, updates: list[EntityUpdate]) -> int:
+    known: dict[str, list[str]] = {}
+    for entity in graph.open_nodes([update["name"] for update in updates])["entities"]:
+        known.setdefault(entity["name"], entity["observations"])
+    creations: list[Entity] = []
+    deletions: list[Deletion] = []
+    additions: list[Addition] = []
+    for update in updates:
+        name = update["name"]
+        target = list(dict.fromkeys(update["observations"]))
+        if name not in known:
+            kind = update["entityType"]
+            creations.append({"name": name, "entityType": kind, "observations": target})
+            continue
+        stale, missing = _difference(target, update["replaces"], known[name])
+        if stale:
+            deletions.append({"entityName": name, "observations": stale})
+        if missing:
+            additions.append({"entityName": name, "contents": missing})
+    if creations:
+        graph.create_entities(creations)
+    if deletions:
+        graph.delete_observations(deletions)
+    if additions:
+        graph.add_observations(additions)
+    return len(creations) + len({item["entityName"] for item in (*deletions, *additions)})
+
+
+def _difference(
+    target: list[str], replaces: tuple[str, ...], known: list[str]
+) -> tuple[list[str], list[str]]:
+    """Return what to delete and what to add: all after the first difference, to keep the order."""
+    if not replaces:
+        return [], [text for text in target if text not in known]
+    current = [text for text in known if text.startswith(replaces)]
+    equal = 0
+    while equal < min(len(current), len(target)) and current[equal] == target[equal]:
+        equal += 1
+    return current[equal:], target[equal:]
 
 
 def _approved_server(source: LayerSource, name: str) -> ConfiguredServer:
@@ -212,7 +263,7 @@ def _approved_server(source: LayerSource, name: str) -> ConfiguredServer:
 
 
 def _path(source: LayerSource) -> str:
-    return os.path.join(source.workspace.home, NAME)
+    return os.path.join(source.workspace.home, POSITION_FILE)
 
 
 def _parse(raw: bytes | None) -> Fields:

@@ -21,17 +21,22 @@ from holdfast.system.disk import Disk
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Self
+    from typing import Any, Self
 
     from holdfast.core.types import Fields, Json
-    from holdfast.layers.graph.types import Entity, Relation
+    from holdfast.layers.graph import Entity, Relation
 
 FILE_VARIABLE = "MEMORY_FILE_PATH"
 DATABASE_SUFFIX = ".db"
 _IMPORTED = "imported"
 """The mark of an import: how the file was then."""
+_TEXTS = {
+    "entity": ("name", "entityType"),
+    "relation": ("from", "to", "relationType"),
+}
+"""The fields of each kind of line that are one text."""
 _MAX_LISTED = 20
-"""How many bad lines are listed one by one."""
+"""Bad lines that are listed one by one."""
 _MAX_FILE_BYTES = 1 << 32
 _READ_ATTEMPTS = 40
 _READ_PAUSE_S = 0.05
@@ -214,46 +219,34 @@ def _stat(path: str) -> tuple[int, ...]:
 
 def parse(raw: bytes) -> tuple[list[Entity], list[Relation], list[tuple[int, str]]]:
     """Return the entities, the relations, and each bad line's number with what is wrong."""
-    entities: list[Entity] = []
-    relations: list[Relation] = []
+    nodes: dict[str, list[Any]] = {"entity": [], "relation": []}
     bad: list[tuple[int, str]] = []
     for number, line in enumerate(raw.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            fields = json_text.loads(line)
-            kind = fields.get("type") if isinstance(fields, dict) else None
-            if kind == "entity":
-                entities.append(_entity(fields))
-            elif kind == "relation":
-                relations.append(
-                    {
-                        "from": _text(fields.get("from"), "from"),
-                        "to": _text(fields.get("to"), "to"),
-                        "relationType": _text(fields.get("relationType"), "relationType"),
-                    }
-                )
+        if line.strip():
+            try:
+                kind, node = _parse_line(line)
+            except ValueError as error:
+                bad.append((number, str(error)))
             else:
-                bad.append((number, "it is neither an entity nor a relation"))
-        except ValueError as error:
-            bad.append((number, str(error)))
-    return entities, relations, bad
+                nodes[kind].append(node)
+    return nodes["entity"], nodes["relation"], bad
 
 
-def _entity(fields: Fields) -> Entity:
-    texts = fields.get("observations", [])
-    return {
-        "name": _text(fields.get("name"), "name"),
-        "entityType": _text(fields.get("entityType"), "entityType"),
-        "observations": [
-            _text(text, "list of observations")
-            for text in (texts if isinstance(texts, list) else [None])
-        ],
-    }
+def _parse_line(line: bytes) -> tuple[str, Fields]:
+    """Return what a line is, and its fields; raise ``ValueError`` with what is wrong."""
+    fields = json_text.loads(line)
+    kind = str(fields.get("type")) if isinstance(fields, dict) else ""
+    if kind not in _TEXTS:
+        raise ValueError("it is neither an entity nor a relation")
+    node: Fields = {name: _text(fields.get(name), name) for name in _TEXTS[kind]}
+    if kind == "entity":
+        texts = fields.get("observations", [])
+        texts = texts if isinstance(texts, list) else [None]
+        node["observations"] = [_text(text, "list of observations") for text in texts]
+    return kind, node
 
 
 def _text(value: Json, name: str) -> str:
-    """Return the text; raise ``ValueError`` if it is not one."""
     if not isinstance(value, str) or not json_text.is_encodable(value):
         raise ValueError(f"its {name} is not text")
     return value

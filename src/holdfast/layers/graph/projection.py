@@ -1,4 +1,4 @@
-"""Translate states and events of the ledger into updates of graph entities. Pure.
+"""Read from the ledger what the graph should contain: everything, or what changed after an event.
 
 Names, types and sentences are those that agents know from the Memory server: one ``WorkflowState``
 for each workflow, with current values only; ``interview-state`` with the newest interview;
@@ -7,6 +7,9 @@ for each workflow, with current values only; ``interview-state`` with the newest
 ``workflow-state`` is the slot of the main worktree: it shows the verb workflow whose record has the
 one path for verb workflows there. Every other workflow is ``workflow-state:ID``. In the same way
 ``initiative-checkpoint`` is the current initiative, and ``initiative-checkpoint:KEY`` another one.
+
+The ledger is read without a lock, and nothing is written. The embedded graph is nothing but this
+answer, computed on demand; a Memory server is sent what changed since the last delivery.
 """
 
 from __future__ import annotations
@@ -15,25 +18,48 @@ from collections import defaultdict
 
 from holdfast.core import json_text
 from holdfast.core.workflow.state import is_active
+from holdfast.formats import is_workflow, stream_of
 from holdfast.formats.document import index_to_show
+from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TypedDict
 
     from holdfast.core.types import Event, Fields, Workflow
-    from holdfast.layers.graph.types import EntityUpdate
+    from holdfast.layers import LayerSource
+    from holdfast.layers.graph import Entity
+    from holdfast.storage.ledger import Stream
+
+    class EntityUpdate(TypedDict):
+        """One entity as the graph should have it after some events.
+
+        Observations that begin with one of ``replaces`` are replaced by ``observations``. If
+        ``replaces`` is empty, ``observations`` are added.
+        """
+
+        name: str
+        entityType: str
+        replaces: tuple[str, ...]
+        observations: list[str]
+
 
 VERSION = "1"
 """Delivered with the graph: a server that has another version is sent everything again."""
 SLOT = "workflow-state"
 CHECKPOINT = "initiative-checkpoint"
+_LOGS = tuple(stream_of(kind) for kind in ("interview", "delegation", "learning", "forge"))
+"""Streams of which a graph shows every event, also those that left the state."""
+_INITIATIVES = stream_of("initiatives")
+_WHOLE_RECORD = ("record_adopted", "record_edited")
+_NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
 _MAIN_WORKTREE = "."
-_WORKFLOW_KEYS = (
-    "type: ", "phase: ", "phase_index: ", "started: ", "context: ", "status: ", "updated: ",
-)  # fmt: skip
-_INITIATIVE_KEYS = ("initiative: ", "milestone: ", "status: ", "progress: ", "updated: ")
-_INTERVIEW_KEYS = ("skill: ", "confidence: ", "dimensions: ", "questions_asked: ", "timestamp: ")
+_IN_THE_SLOT = (
+    f"format = 'verb' AND worktree = '{_MAIN_WORKTREE}' ORDER BY {ACTIVE} DESC, seq DESC LIMIT 1"
+)
+_CHANGED = "seq > ? OR stream IN (?, ?) ORDER BY created_at, stream"
+_NEWEST = f"{ACTIVE} AND phase_total > 0 ORDER BY updated_at DESC, seq DESC LIMIT 1"
 _KIND_OF_EVENT = {
     "interview_recorded": "interview",
     "interview_skipped": "skip",
@@ -44,7 +70,7 @@ _KIND_OF_EVENT = {
     "learning_recorded": "learning",
     "forge_noted": "forge",
 }
-_DELEGATION_KINDS = ("delegation", "escalation", "override", "routing")
+_ENTRY_KINDS = ("delegation", "escalation", "override", "routing", "forge")
 _SENTENCES = {
     "skip": "interview_skip: {skill}, user said: {reason} at {timestamp}",
     "delegation": (
@@ -62,14 +88,76 @@ _ESCALATION_OUTCOME = (
 )
 
 
-class WorkflowSnapshot:
-    """A workflow as of its last event."""
+class PendingChanges:
+    """The updates and removals that bring a graph up to date."""
 
-    __slots__ = ("seq", "state")
+    __slots__ = ("holder", "removed", "updates")
 
-    def __init__(self, state: Workflow, seq: int) -> None:
-        self.state = state
-        self.seq = seq
+    def __init__(self, updates: list[EntityUpdate], removed: list[str], holder: str) -> None:
+        self.updates = updates
+        self.removed = removed
+        """The names of entities to remove."""
+        self.holder = holder
+        """The id of the workflow in the slot ``workflow-state``; empty if there is none."""
+
+
+def read_changes(source: LayerSource, after: int = 0, previous: str = "") -> PendingChanges:
+    """Return what changed after an event; 0 means everything.
+
+    ``previous`` is the id of the workflow that held the slot until then.
+    """
+    ledger = source.ledger
+    in_slot = [row["stream"] for row in ledger.rows(_IN_THE_SLOT)]
+    streams = list(ledger.states(_CHANGED, after, previous, "".join(in_slot)))
+    workflows = [stream for stream in streams if is_workflow(stream.row["stream"])]
+    holder = slot_holder(workflows)
+    before = next((stream for stream in workflows if stream.state["id"] == previous), None)
+    changed = [stream for stream in workflows if stream.row["seq"] > after]
+    updates, removed = workflow_updates(changed, before, holder)
+    if previous and holder is None:
+        removed.append(SLOT)
+    updates += _read_logs(source, streams, after)
+    for stream in streams:
+        if stream.row["stream"] == _INITIATIVES:
+            checkpoints, obsolete = initiative_updates(stream.state)
+            updates += checkpoints
+            removed += obsolete
+    holder_id = "" if holder is None else holder.state["id"]
+    return PendingChanges(merge_updates(updates), removed, holder_id)
+
+
+def read_newest_workflow(source: LayerSource) -> Entity | None:
+    """Return the entity of the active workflow that changed last, without the other entities."""
+    for stream in source.ledger.states(_NEWEST):
+        update = workflow_update(stream.state, in_slot=fits_slot(stream.state))
+        return {
+            "name": update["name"],
+            "entityType": update["entityType"],
+            "observations": update["observations"],
+        }
+    return None
+
+
+def _read_logs(source: LayerSource, streams: list[Stream], after: int) -> list[EntityUpdate]:
+    """Return the updates for events of the logs in their order, up to the states that were read."""
+    events: list[Event] = []
+    for stream in streams:
+        name, last = stream.row["stream"], stream.row["seq"]
+        if name in _LOGS:
+            events += source.ledger.events(name, after=after, upto=last)
+    updates: list[EntityUpdate] = []
+    for event in sorted(events, key=lambda event: event["seq"]):
+        try:
+            if event["type"] in _WHOLE_RECORD:
+                updates += log_updates(source.state_at(event["stream"], event["seq"]))
+            else:
+                updates += event_updates(event)
+        except _NONSENSE:
+            continue  # It came with an import, and the state leaves it out as well.
+    return updates
+
+
+# Pure: states and events as updates of entities
 
 
 def fits_slot(state: Workflow) -> bool:
@@ -77,54 +165,50 @@ def fits_slot(state: Workflow) -> bool:
     return state["recipe"]["format"] == "verb" and state["worktree"] == _MAIN_WORKTREE
 
 
-def slot_holder(workflows: Iterable[WorkflowSnapshot]) -> WorkflowSnapshot | None:
+def slot_holder(workflows: Iterable[Stream]) -> Stream | None:
     """Return the workflow that the slot shows: the active one, else the one that changed last."""
     return max(
         (workflow for workflow in workflows if fits_slot(workflow.state)),
-        key=lambda workflow: (is_active(workflow.state), workflow.seq),
+        key=lambda workflow: (is_active(workflow.state), workflow.row["seq"]),
         default=None,
     )
 
 
 def workflow_updates(
-    changed: list[WorkflowSnapshot],
-    previous: WorkflowSnapshot | None,
-    holder: WorkflowSnapshot | None,
+    changed: list[Stream], previous: Stream | None, holder: Stream | None
 ) -> tuple[list[EntityUpdate], list[str]]:
     """Return the updates for workflows that changed, and the names of entities to remove.
 
     ``previous`` held the slot until now, and ``holder`` holds it from now on.
     """
-    by_id = {workflow.state["id"]: workflow for workflow in changed}
     previous_id = None if previous is None else previous.state["id"]
     holder_id = None if holder is None else holder.state["id"]
     has_moved = previous_id != holder_id
-    if has_moved:
-        for workflow in (previous, holder):
-            if workflow is not None:
-                by_id.setdefault(workflow.state["id"], workflow)
-    removed = [f"{SLOT}:{holder_id}"] if has_moved and holder_id is not None else []
+    moved = [previous, holder] if has_moved else []
+    by_id = {stream.state["id"]: stream for stream in (*changed, *moved) if stream is not None}
     updates = [
-        workflow_update(workflow.state, in_slot=key == holder_id) for key, workflow in by_id.items()
+        workflow_update(stream.state, in_slot=key == holder_id) for key, stream in by_id.items()
     ]
-    return updates, removed
+    return updates, [f"{SLOT}:{holder_id}"] if has_moved and holder_id is not None else []
 
 
 def workflow_update(state: Workflow, *, in_slot: bool) -> EntityUpdate:
     """Return the update for one workflow."""
-    values = {"type": state["recipe"]["name"].upper()}
-    if state["phases"]:
-        index = index_to_show(state["phase"], state["phases"])
-        values["phase"] = state["phases"][index]["name"]
-        values["phase_index"] = f"{index + 1}/{len(state['phases'])}"
-    values["started"] = state["created_at"]
-    values["context"] = state["title"] or state["subject"]
-    if not is_active(state):
-        ended = state.get("completed_at") if state["status"] == "completed" else None
-        values["status"] = f"{state['status']} at {ended or state['updated_at']}"
-    values["updated"] = state["updated_at"]
+    phases = state["phases"]
+    index = index_to_show(state["phase"], phases)
+    ended = state.get("completed_at") if state["status"] == "completed" else None
+    status = f"{state['status']} at {ended or state['updated_at']}"
+    values = {
+        "type": state["recipe"]["name"].upper(),
+        "phase": phases[index]["name"] if phases else None,
+        "phase_index": f"{index + 1}/{len(phases)}" if phases else None,
+        "started": state["created_at"],
+        "context": state["title"] or state["subject"],
+        "status": None if is_active(state) else status,
+        "updated": state["updated_at"],
+    }
     name = SLOT if in_slot else f"{SLOT}:{state['id']}"
-    return _current(name, "WorkflowState", _WORKFLOW_KEYS, values)
+    return _current(name, "WorkflowState", values)
 
 
 def event_updates(event: Event) -> list[EntityUpdate]:
@@ -137,9 +221,8 @@ def log_updates(state: Fields) -> list[EntityUpdate]:
     """Return the updates for a log whose record was adopted or edited as a whole."""
     updates: list[EntityUpdate] = []
     for entry in state.get("entries", []):
-        kind = entry.get("kind", "delegation") if "key" not in entry else "forge"
-        known = (*_DELEGATION_KINDS, "forge")
-        updates.append(_entry(kind if kind in known else "delegation", entry))
+        kind = "forge" if "key" in entry else entry.get("kind")
+        updates.append(_entry(kind if kind in _ENTRY_KINDS else "delegation", entry))
     updates += [_entry("interview", entry) for entry in state.get("interviews", [])[-1:]]
     updates += [_entry("skip", entry) for entry in state.get("skips", [])]
     updates += [_entry("learning", entry) for entry in state.get("learnings", [])]
@@ -160,7 +243,7 @@ def initiative_updates(state: Fields) -> tuple[list[EntityUpdate], list[str]]:
             "updated": initiative["updated_at"],
         }
         name = CHECKPOINT if key == current else f"{CHECKPOINT}:{key}"
-        updates.append(_current(name, "InitiativeCheckpoint", _INITIATIVE_KEYS, values))
+        updates.append(_current(name, "InitiativeCheckpoint", values))
     return updates, [f"{CHECKPOINT}:{current}"] if len(updates) > 1 else []
 
 
@@ -180,14 +263,15 @@ def merge_updates(updates: Iterable[EntityUpdate]) -> list[EntityUpdate]:
 def _entry(kind: str, entry: Fields) -> EntityUpdate:
     """Return the update for one entry of a log."""
     if kind == "interview":
+        confidence = entry.get("confidence")
         values = {
             "skill": entry["skill"],
-            "confidence": entry.get("confidence", "unknown"),
+            "confidence": "unknown" if confidence is None else confidence,
             "dimensions": json_text.dumps(entry.get("dimensions", {})),
             "questions_asked": entry.get("questions_asked", 0),
             "timestamp": entry.get("timestamp", "unknown"),
         }
-        return _current("interview-state", "InterviewState", _INTERVIEW_KEYS, values)
+        return _current("interview-state", "InterviewState", values)
     if kind == "learning":
         prefix = f"{entry['kind']}: " if entry.get("kind") else ""
         return _history("learnings", "Learnings", f"{prefix}{entry['text']}")
@@ -203,9 +287,10 @@ def _entry(kind: str, entry: Fields) -> EntityUpdate:
     return _history("delegation-log", "DelegationRecord", *lines)
 
 
-def _current(name: str, kind: str, keys: tuple[str, ...], values: Fields) -> EntityUpdate:
-    """Return an update that replaces the values of these keys."""
-    lines = [f"{key}: {value}" for key, value in values.items()]
+def _current(name: str, kind: str, values: Fields) -> EntityUpdate:
+    """Return an update that replaces the values of these keys; ``None`` is no value."""
+    keys = tuple(f"{key}: " for key in values)
+    lines = [f"{key}: {value}" for key, value in values.items() if value is not None]
     return {"name": name, "entityType": kind, "replaces": keys, "observations": lines}
 
 

@@ -1,1 +1,294 @@
-"""L2: what a next session should know, in the ``MEMORY.md`` that its client loads by itself."""
+"""Keep Holdfast's section of the project's ``MEMORY.md`` (L2) up to date.
+
+The section is computed from the whole state of the workspace, so a missed update is made up for by
+the next one, and the file is written only if the section changes. What was written last is
+remembered beside the ledger, so that a line that an editor removed stays out. ``section`` parses
+and renders the file.
+
+The file is the one that Claude Code loads for this project. ``HOLDFAST_MEMORY`` and the settings
+come first. A path that comes with a repository must stay inside the workspace; a person's own
+settings may name any.
+"""
+
+from __future__ import annotations
+
+import os
+from errno import EFBIG
+
+from holdfast.core import json_text, logs
+from holdfast.core.json_text import digest
+from holdfast.core.other_layers import (
+    active_line,
+    begun_phases,
+    completion_line,
+    expiry_line,
+    learning_line,
+    one_line,
+    preference_lines,
+)
+from holdfast.core.workflow.lifecycle import pending
+from holdfast.core.workflow.state import is_active
+from holdfast.errors import HoldfastError
+from holdfast.formats import stream_of
+from holdfast.layers.memory import section
+from holdfast.storage import shared_file
+from holdfast.storage.ledger import ACTIVE, ENDED
+from holdfast.system.disk import Disk
+from holdfast.workspace import settings
+from holdfast.workspace.location import is_inside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.core.types import Fields
+    from holdfast.layers import LayerSource
+    from holdfast.storage.ledger import Stream
+    from holdfast.workspace.location import Workspace
+
+UNAVAILABLE = "Auto-memory unavailable — learnings will not persist"
+_NAME = "MEMORY.md"
+_OFF = "off"
+_STATE_FILE = "memory.json"
+"""What was written last; beside the ledger."""
+_LOCK_FILE = "memory.lock"
+_LOCK_WAIT_S = 5.0
+_LOCAL_SETTINGS = "settings.local.json"
+_MAX_SETTINGS_BYTES = 1_000_000
+_INDEX_VERSION_4 = b"\0\0\0\4"
+"""Git's index with shortened paths, in which a path cannot be searched."""
+_MAX_ENDED = 20
+_MAX_FILE_BYTES = 4_000_000
+_MARK_LINES = 2
+_ACTIVE_VERBS = f"{ACTIVE} AND format = 'verb' ORDER BY updated_at DESC"
+_NEWEST_ENDED = f"{ENDED} AND status != 'abandoned' ORDER BY updated_at DESC, seq DESC LIMIT ?"
+
+
+class Memory:
+    """The ``MEMORY.md`` of one workspace."""
+
+    def __init__(self, source: LayerSource) -> None:
+        self._source = source
+
+    @property
+    def path(self) -> str | None:
+        """The file's path; ``None`` if memory is switched off."""
+        return find_path(self._source.workspace)
+
+    def is_available(self) -> bool:
+        """Return True if the file can be read and written, or created."""
+        path = file = self.path
+        if path is None:
+            return False
+        while not os.path.lexists(path) and os.path.dirname(path) != path:
+            path = os.path.dirname(path)
+        is_right_kind = os.path.isfile(path) if path == file else os.path.isdir(path)
+        return is_right_kind and os.access(path, os.W_OK)
+
+    def lines(self) -> list[str]:
+        """Return the lines of our section; empty if there is none."""
+        path = self.path
+        raw = self._source.disk.read(path) if path else None
+        lines = section.Section(raw or b"", self._key).lines or []
+        return [section.encode(line).decode(errors="replace") for line in lines]
+
+    def sentences(self) -> list[str]:
+        """Return the sentences of our section, without headings and list marks."""
+        return section.bullets(self.lines())
+
+    def write(self) -> bool:
+        """Bring the section up to date; return True if the file changed.
+
+        Trouble with the file becomes a note, because the state itself is safe.
+        """
+        disk = self._source.disk
+        try:
+            path = self.path
+            if path is None:
+                return False
+            lock = disk.lock(os.path.join(self._source.workspace.home, _LOCK_FILE), _LOCK_WAIT_S)
+            try:
+                return self._write(os.path.realpath(path))
+            finally:
+                disk.close(lock)
+        except (OSError, HoldfastError) as error:
+            why = getattr(error, "strerror", None) or getattr(error, "message", None) or error
+            self._source.note(f"{UNAVAILABLE} ({why})")
+            return False
+
+    def _write(self, path: str) -> bool:
+        disk = self._source.disk
+        last = self._remembered(path)
+        room = settings.load(self._source.workspace.root).memory_lines() - _MARK_LINES
+        next_: Fields = {}
+        has_changed = False
+
+        def update(raw: bytes | None) -> bytes | None:
+            # Called again if another writer was faster, so everything is computed anew.
+            nonlocal next_, has_changed
+            if raw is not None and len(raw) > _MAX_FILE_BYTES:
+                raise OSError(EFBIG, f"it has more than {_MAX_FILE_BYTES:,} bytes")
+            document = section.Section(raw or b"", self._key)
+            ours, others, remembered = section.merge(
+                document.lines, list(self._parts()), last, room
+            )
+            after: bytes | None = document.with_lines([*ours, *others])
+            after = None if raw is None and not after else after
+            next_ = {"path": path, **remembered}
+            has_changed = has_changed or after != raw
+            return after
+
+        disk.make_folder(os.path.dirname(path))
+        self._clear_spares(path, last["written"])
+        shared_file.settle(disk, path, update, self._source.pause, self._key)
+        if next_ != last:
+            disk.replace_view(self._state_path, json_text.pretty(next_).encode() + b"\n")
+        return has_changed
+
+    def _clear_spares(self, path: str, written: list[str]) -> None:
+        """Remove what a killed writer left beside the file; keep it if it has unknown lines."""
+
+        def is_known(spare: bytes) -> bool:
+            rendered = section.render(self._parts())
+            ours = section.Section(b"", self._key).with_lines(rendered)
+            current = self._source.disk.read(path) or b""
+            known = {b"", *current.splitlines(), *ours.splitlines()}
+            *whole, last = spare.splitlines()
+            return any(row.startswith(last) for row in known) and all(
+                row in known or section.is_ours(section.decode(row), written, []) for row in whole
+            )
+
+        for kept in shared_file.clear_spares(self._source.disk, path, is_known, self._key):
+            self._source.note(f"what was saved as {path} when a writer died is kept as {kept}")
+
+    @property
+    def _key(self) -> str:
+        """The section's name, because several workspaces may share one file."""
+        top = self._source.workspace.project
+        name = "".join([c if c.isalnum() else "-" for c in os.path.basename(top)]) or "workspace"
+        return f"{name[:40]}-{digest(os.path.realpath(top).encode())[:8]}"
+
+    @property
+    def _state_path(self) -> str:
+        return os.path.join(self._source.workspace.home, _STATE_FILE)
+
+    def _remembered(self, path: str) -> Fields:
+        """Return what was written last; empty if it is unknown or was another file."""
+        try:
+            stored = json_text.loads(self._source.disk.read_own(self._state_path) or b"{}")
+        except json_text.BadJson:
+            stored = {}
+        if not isinstance(stored, dict) or stored.get("path") != path:
+            stored = {}
+        return {"path": path, **{key: _texts(stored.get(key)) for key in ("written", "dropped")}}
+
+    def _parts(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield headings with sentences; the last ones are dropped first if there is no room."""
+        learnings: dict[str, list[str]] = {}
+        for entry in self._log("learning")["learnings"]:
+            heading = one_line(entry.get("section", logs.DEFAULT_SECTION))
+            learnings.setdefault(heading, []).insert(0, learning_line(entry))
+        yield from learnings.items()
+        preferences = preference_lines(self._log("delegation"), self._log("interview"))
+        yield section.PREFERRED, preferences
+        ledger = self._source.ledger
+        active = [self._active(stream) for stream in list(ledger.states(_ACTIVE_VERBS))]
+        yield section.ACTIVE, [sentence for sentence in active if sentence]
+        ended = ledger.states(_NEWEST_ENDED, _MAX_ENDED)
+        yield section.ENDED, [self._ended(stream) for stream in ended]
+
+    def _log(self, kind: str) -> Fields:
+        state: Fields = self._source.state_of(stream_of(kind))
+        return state
+
+    def _active(self, stream: Stream) -> str | None:
+        state = self._source.peek_at(stream).state
+        if not is_active(state):
+            return None
+        recipe, begun = state["recipe"]["name"], begun_phases(state)
+        return active_line(recipe, state["title"], begun)
+
+    def _ended(self, stream: Stream) -> str:
+        row, state = stream.row, stream.state
+        if row["status"] == "expired":
+            return expiry_line(row["recipe"], row["title"], row["phase"])
+        # Its last event says how it was completed, unless something was noted after that.
+        last = next(self._source.ledger.newest(row["id"], 1))
+        is_completion = last["type"] == "workflow_completed"
+        ending = last["data"] if is_completion else {**state, "skipped": pending(state)}
+        return completion_line(row["recipe"], row["title"], ending)
+
+
+def _texts(value: object) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+# Where the file is
+
+
+def find_path(workspace: Workspace) -> str | None:
+    """Return the absolute path, ``None`` if memory is switched off."""
+    path = os.environ.get("HOLDFAST_MEMORY") or settings.load(workspace.root).memory()
+    if path == _OFF:
+        return None
+    if path:
+        return os.path.abspath(os.path.join(workspace.root, os.path.expanduser(path)))
+    if os.environ.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") == "1":
+        return None
+    return _client_path(workspace)
+
+
+def _client_path(workspace: Workspace) -> str | None:
+    """Return the path by the client's own settings: local, then the team's, then the person's."""
+    own = os.path.abspath(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"))
+    main = workspace.main_worktree or workspace.root
+    project = os.path.join(main, ".claude")
+    local = _read_settings(os.path.join(project, _LOCAL_SETTINGS), main)
+    team = _read_settings(os.path.join(project, "settings.json"), main)
+    person = _read_settings(os.path.join(own, "settings.json"))
+    enabled = [layer.get("autoMemoryEnabled") for layer in (local, team, person)]
+    if next((value for value in enabled if isinstance(value, bool)), True) is False:
+        return None
+    local_root = main if "autoMemoryDirectory" in local and _is_tracked(workspace) else None
+    for layer, root in ((local, local_root), (team, main), (person, None)):
+        path = _configured_path(layer.get("autoMemoryDirectory"), main, root)
+        if path is not None:
+            return path
+    real = os.path.realpath(main)
+    slug = "".join([letter if letter.isascii() and letter.isalnum() else "-" for letter in real])
+    name = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME") or slug
+    return os.path.join(own, "projects", name, "memory", _NAME)
+
+
+def _configured_path(folder: object, base: str, root: str | None) -> str | None:
+    """Return the file in a configured folder.
+
+    Return ``None`` if the folder is not usable, or the file is outside of ``root``, by its path or
+    by a link.
+    """
+    if not isinstance(folder, str) or not folder or "\0" in folder:
+        return None
+    path = os.path.abspath(os.path.join(base, os.path.expanduser(folder), _NAME))
+    return path if root is None or is_inside(path, root) else None
+
+
+def _is_tracked(workspace: Workspace) -> bool:
+    """Return True if the local settings came with the repository, so are not the person's own.
+
+    Return True also if git's index has shortened paths and cannot be searched.
+    """
+    index = Disk().read(os.path.join(workspace.git, "index")) if workspace.git else None
+    if index is None:
+        return False
+    return index[4:8] == _INDEX_VERSION_4 or _LOCAL_SETTINGS.encode() in index
+
+
+def _read_settings(path: str, root: str | None = None) -> Fields:
+    """Return a client's settings; empty if they are unreadable or lie outside of ``root``."""
+    if root is not None and not is_inside(path, root):
+        return {}
+    try:
+        document = json_text.loads(Disk().read(path, _MAX_SETTINGS_BYTES) or b"{}")
+    except (OSError, json_text.BadJson):
+        return {}
+    return document if isinstance(document, dict) else {}

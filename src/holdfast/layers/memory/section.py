@@ -23,7 +23,7 @@ _BEGIN = "<!-- holdfast:begin {} -->"
 _END = "<!-- holdfast:end {} -->"
 _BULLET = "- "
 _LOADED_LINES = 200
-"""How many lines of the document a client loads."""
+"""The lines of the document that a client loads."""
 
 
 class Section:

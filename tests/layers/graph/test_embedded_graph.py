@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from holdfast import Initiatives, Keeper
 from holdfast.errors import HoldfastError
-from holdfast.layers.graph import apply, pending_events
+from holdfast.layers.graph import mcp_delivery, projection
 from holdfast.layers.graph.store import GraphStore
 
 
 def entities(keeper):
     """Return what the graph says, by name."""
-    updates = pending_events.since(keeper.store, 0).updates
+    updates = projection.read_changes(keeper.store, 0).updates
     return {one["name"]: list(dict.fromkeys(one["observations"])) for one in updates}
 
 
@@ -26,7 +26,7 @@ def value(observations, key):
 
 def test_where_nothing_was_recorded_the_graph_is_empty_and_nothing_is_made(place, keeper):
     assert entities(keeper()) == {}
-    assert pending_events.newest_workflow(keeper().store) is None
+    assert projection.read_newest_workflow(keeper().store) is None
     (_, row), notes = keeper().sync()
     assert (row["status"], row["seq"], notes) == ("current", 0, [])
     assert not os.path.exists(place / ".claude")
@@ -48,7 +48,7 @@ def test_it_is_as_of_the_last_event(keeper):
 def test_a_look_waits_for_no_writer_and_writes_nothing(place, keeper):
     keeper().start("apex", "one")
     files = {path: path.stat().st_mtime_ns for path in (place / ".git" / "holdfast").rglob("*")}
-    with keeper().store.transaction():
+    with keeper().access.transaction():
         assert list(entities(keeper())) == ["workflow-state"]
     after = {path: path.stat().st_mtime_ns for path in (place / ".git" / "holdfast").rglob("*")}
     assert after == files
@@ -57,14 +57,14 @@ def test_a_look_waits_for_no_writer_and_writes_nothing(place, keeper):
 def test_the_newest_is_the_entity_of_the_active_workflow_that_changed_last(keeper):
     first = keeper().start("dev", "one.md").state["id"]
     keeper().start("apex", "two")
-    assert pending_events.newest_workflow(keeper().store)["name"] == "workflow-state"
+    assert projection.read_newest_workflow(keeper().store)["name"] == "workflow-state"
     keeper().remind("look", workflow=first)
     graph = entities(keeper())
-    newest = pending_events.newest_workflow(keeper().store)
+    newest = projection.read_newest_workflow(keeper().store)
     assert newest["name"] == f"workflow-state:{first}"
     assert newest["observations"] == graph[newest["name"]]
     keeper().abandon("no", workflow=first)
-    assert pending_events.newest_workflow(keeper().store)["name"] == "workflow-state"
+    assert projection.read_newest_workflow(keeper().store)["name"] == "workflow-state"
 
 
 def test_the_place_goes_from_one_verb_workflow_to_the_next_and_back(keeper):
@@ -159,8 +159,8 @@ def test_a_server_that_is_told_step_by_step_has_what_the_graph_has(steps, chance
             known, seq, holder = [], 0, ""
             for number, step in enumerate([*steps, "deliver"]):
                 if step == "deliver":
-                    changes = pending_events.since(keeper.store, seq, holder)
-                    apply.apply(server, changes.updates, changes.removed)
+                    changes = projection.read_changes(keeper.store, seq, holder)
+                    mcp_delivery.apply_updates(server, changes.updates, changes.removed)
                     seq, holder = keeper.store.ledger.head_seq, changes.holder
                     continue
                 try:
