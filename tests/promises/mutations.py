@@ -235,6 +235,12 @@ MUTATIONS = [
         value(lambda self: self.words),
         "tests/install/test_doctor.py::test_nothing_that_a_project_brings_is_run",
     ),
+    Mutation(
+        13, "believe a ledger that lies in a clone",
+        "holdfast.workspace.location:Workspace.has_foreign_ledger", answer(False),
+        "tests/workspace/test_location.py"
+        "::test_a_ledger_in_the_work_tree_of_a_clone_is_not_believed[plain]",
+    ),
     *STRANGERS,
     Mutation(
         14, "print raw", "holdfast.answers.text:_is_harmless", answer(True),

@@ -1,6 +1,7 @@
 """Where a workspace is: worktrees of any layout, and the branch that is checked out."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -74,6 +75,35 @@ def test_a_worktree_that_moved_is_where_git_says_and_a_removed_one_is_gone(origi
     assert [here.root_of(state["worktree"]) for here in workspaces] == [moved, moved]
     os.rename(origin, str(tmp_path / "elsewhere"))
     assert [here.root_of(MAIN) for here in workspaces] == [None, None]
+
+
+@pytest.mark.parametrize("kind", ["plain", "bare"])
+def test_a_ledger_in_the_work_tree_of_a_clone_is_not_believed(origin, tmp_path, kind):
+    source, clone = str(tmp_path / "source"), os.path.join(origin, "inner")
+    os.makedirs(source)
+    if kind == "bare":
+        git(source, "init", "-q", "--bare", ".")
+    Keeper(source).start("dev", "docs/feature.md")
+    shutil.copytree(source, clone)
+    workspace = find(clone)
+    assert (workspace.root, workspace.home) == (origin, os.path.join(origin, ".git", "holdfast"))
+    assert Keeper(clone).log() == []
+
+
+def test_a_ledger_of_version_0_1_in_the_work_tree_of_a_clone_is_not_believed(origin):
+    inner = os.path.join(origin, "inner")
+    os.makedirs(os.path.join(inner, ".claude", "holdfast"))
+    with open(os.path.join(inner, ".claude", "holdfast", "ledger.ndjson"), "wb"):
+        pass
+    assert find(inner).root == origin
+
+
+def test_a_ledger_of_ones_own_stays_when_a_folder_above_becomes_a_repository(tmp_path):
+    inner = str(tmp_path / "inner")
+    os.makedirs(inner)
+    state = Keeper(inner).start("dev", "docs/feature.md").state
+    make_repository(str(tmp_path))
+    assert Keeper(os.path.join(inner, ".claude")).show(workflow=state["id"]).state == state
 
 
 def test_the_branch_in_a_rebase_is_the_one_that_is_rebased(origin):

@@ -144,6 +144,11 @@ class Workspace:
     def has_ledger(self) -> bool:
         return os.path.lexists(os.path.join(self.home, LEDGER))
 
+    def has_foreign_ledger(self) -> bool:
+        """Return True if there is a ledger that this person's Holdfast did not make."""
+        paths = [os.path.join(self.home, name) for name in (LEDGER, OLD_LEDGER)]
+        return any(map(os.path.lexists, paths)) and not is_own_ledger(self.home)
+
     @property
     def unread_mark(self) -> str:
         """The path of a file that exists while an active workflow may require reading.
@@ -355,28 +360,23 @@ def find(path: str = ".") -> Workspace:
     start = folder = os.path.abspath(path)
     if not os.path.isdir(start):
         raise Refused("not_found", f"{path} is not a folder", "run holdfast in a project's folder")
+    inner: Workspace | None = None
     while True:
         pointer = os.path.join(folder, ".git")
-        if os.path.isdir(pointer):
-            if os.path.exists(os.path.join(pointer, "HEAD")):
-                return _in_git(folder, pointer)
-            # A ledger made in the work tree now would not be the one that git's folder gets later.
-            raise Refused(
-                "not_ready",
-                f"{pointer} has no HEAD: git is still making it, or was interrupted",
-                "wait until git is done; if it was interrupted, remove that folder",
-            )
-        if os.path.isfile(pointer):
-            return _in_git(folder, _git_folder(pointer))
-        if os.path.isdir(os.path.join(folder, ".claude", "holdfast")):
-            return Workspace(folder)
-        has_head = os.path.isfile(os.path.join(folder, "HEAD"))
-        if has_head and _core_settings(folder).get("bare") == "true":
+        if os.path.isdir(pointer) or os.path.isfile(pointer):
+            # Git carries what is in its work tree: a ledger there may have come with a clone.
+            if inner is None or inner.has_foreign_ledger():
+                return _in_git(folder, _git_folder(pointer))
+            return inner
+        if inner is None and os.path.isdir(os.path.join(folder, ".claude", "holdfast")):
+            inner = Workspace(folder)
+        elif inner is None and os.path.isfile(os.path.join(folder, "HEAD")):
             # These files may be part of a clone, so no other setting in them is trusted.
-            return Workspace(folder, folder, folder)
+            is_bare = _core_settings(folder).get("bare") == "true"
+            inner = Workspace(folder, folder, folder) if is_bare else None
         above = os.path.dirname(folder)
         if above == folder:
-            return Workspace(start)
+            return inner or Workspace(start)
         folder = above
 
 
@@ -393,9 +393,18 @@ def _in_git(root: str, git: str) -> Workspace:
 
 
 def _git_folder(pointer: str) -> str:
-    """Return the git folder that a ``.git`` file names."""
-    target = _read(pointer).removeprefix("gitdir: ")
-    return os.path.normpath(os.path.join(os.path.dirname(pointer), target))
+    """Return the git folder that ``.git`` is or names; raise ``Refused`` if it is not ready."""
+    if os.path.isfile(pointer):
+        target = _read(pointer).removeprefix("gitdir: ")
+        return os.path.normpath(os.path.join(os.path.dirname(pointer), target))
+    if os.path.exists(os.path.join(pointer, "HEAD")):
+        return pointer
+    # A ledger made in the work tree now would not be the one that git's folder gets later.
+    raise Refused(
+        "not_ready",
+        f"{pointer} has no HEAD: git is still making it, or was interrupted",
+        "wait until git is done; if it was interrupted, remove that folder",
+    )
 
 
 def _worktree_name(git: str) -> str:
