@@ -66,7 +66,7 @@ def active(store: Store, most: int | None) -> list[Fields]:
     rows = []
     limit = "" if most is None else f" LIMIT {most}"
     for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):
-        held = Stream((), None, row)
+        held = Stream(row, None)
         seen = _peek(store, held)
         if seen is None:
             rows.append(held.row)

@@ -80,17 +80,16 @@ _MAX_KNOWN = 20
 class Stream:
     """One aggregate as of its last event: its row, and its state."""
 
-    __slots__ = ("_row", "_values", "state")
+    __slots__ = ("_row", "state")
 
-    def __init__(self, values: tuple[Any, ...], state: Any, row: Fields | None = None) -> None:
-        self._values = values
+    def __init__(self, row: Fields | tuple[Any, ...], state: Any) -> None:
         self._row = row
         self.state = state
 
     @property
     def row(self) -> Fields:
-        if self._row is None:
-            self._row = _row_of(self._values)
+        if isinstance(self._row, tuple):
+            self._row = _row_of(self._row)
         return self._row
 
 
