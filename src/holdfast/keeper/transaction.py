@@ -413,9 +413,8 @@ class Transaction:
                     if record is not None:
                         prepared.append(record)
                         unplaced = [*unplaced, (record.worktree, record.record, loaded.stream)]
-                    old = loaded.old_place()
-                    if old is not None:
-                        unplaced = [*unplaced, (*old, loaded.stream)]
+                    if loaded.old_place is not None:
+                        unplaced = [*unplaced, (*loaded.old_place, loaded.stream)]
             ledger.put_unplaced(unplaced)
             if not self._request:
                 ledger.mark_unsettled()
@@ -434,11 +433,13 @@ class Transaction:
         self._request = ""
         saved = self._publish(changed, prepared, is_asked=is_asked)
         for loaded, stale in dirty:
-            store.indexes.show(loaded.state, stale)
+            root = loaded.location.root if loaded.location is not None else None
+            store.indexes.show(loaded.state, stale, root)
         if may_be_read:
             store.unmark_unread()
         for loaded in changed:
             loaded.events, loaded.is_shown, loaded.before = [], False, loaded.state
+            loaded.old_place = None
         return saved
 
     def _publish(
@@ -454,7 +455,7 @@ class Transaction:
                 if path is not None:
                     saved.append((record.loaded.stream, path))
             for loaded in changed:
-                if loaded.old_place() is not None:
+                if loaded.old_place is not None:
                     self._is_unsettled = True
                     path = self._writer.leave_old_place(loaded)
                     if path is not None:
