@@ -28,7 +28,7 @@ def hook_input(data):
     root = ground.workspace()
     if isinstance(event.get("cwd"), str):
         event["cwd"] = os.path.join(root, "docs")
-    folder = quick_check.folder_of(event) if event else ""
+    folder = quick_check.folder_of(event)
     if not folder or find(folder).root != root:
         return
     quick_check._may_matter(event, find(folder))

@@ -126,9 +126,8 @@ def _raising(_original):
 
     def main():
         event = quick_check._event(quick_check._read())
-        quick_check._print(
-            quick_check._answer(event, quick_check.folder_of(event) if event else "")
-        )
+        folder = quick_check.folder_of(event)
+        quick_check._print(quick_check._answer(event, quick_check.find(folder)) if folder else None)
         return 0
 
     return main
@@ -265,9 +264,15 @@ MUTATIONS = [
         "::test_history_stays_in_the_order_in_which_it_was_recorded[skill-a year back]",
     ),
     Mutation(
-        13, "doctor runs what a project names", "holdfast.install.installed:InstalledHook.program",
+        13, "doctor runs what a project names", "holdfast.install.doctor:InstalledHook.program",
         value(lambda self: self.words),
         "tests/install/test_doctor.py::test_nothing_that_a_project_brings_is_run",
+    ),
+    Mutation(
+        13, "believe a ledger that lies in a clone",
+        "holdfast.workspace.location:Workspace.has_foreign_ledger", answer(False),
+        "tests/workspace/test_location.py"
+        "::test_a_ledger_in_the_work_tree_of_a_clone_is_not_believed[plain]",
     ),
     *STRANGERS,
     Mutation(
@@ -281,7 +286,7 @@ MUTATIONS = [
         "::test_the_briefing_keeps_text_in_its_line[closing tag-skill]",
     ),
     Mutation(
-        14, "follow links", "holdfast.workspace.location:Workspace._check_contained", answer(),
+        14, "follow links", "holdfast.workspace.location:Workspace._check_links", answer(),
         "tests/promises/test_p14_links.py"
         "::test_a_folder_that_leads_out_is_refused[to a folder-skill]",
     ),

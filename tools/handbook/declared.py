@@ -59,7 +59,7 @@ def event_types() -> list[str]:
 
 def hook_events() -> list[str]:
     """The events that the hook answers, and those that ``init`` asks clients for."""
-    asked = {event for agent in AGENTS.values() for event, _ in (*agent.events, *agent.enforcing)}
+    asked = {event for agent in AGENTS.values() for event in (*agent.events, *agent.enforcing)}
     return sorted({*handlers.EVENTS, *asked})
 
 
@@ -102,10 +102,10 @@ def _keys_of(table: str) -> list[str]:
 def _known(wrong: dict[str, Any]) -> tuple[str, list[str]]:
     """Where the settings are refused, and which keys are known there."""
     try:
-        settings._check(wrong, "", _TABLES, settings._VALUES)  # noqa: SLF001
-    except settings.BadSettings as bad:
-        named = str(bad).partition("known are ")[2]
-        return str(bad.details["key"]), named.split(", ") if named else []
+        settings._check(wrong, _TABLES)  # noqa: SLF001
+    except settings.BadValue as bad:
+        named = bad.why.partition("known are ")[2]
+        return bad.key, named.split(", ") if named else []
     raise AssertionError("a key that nobody knows was taken")
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Workflow
     from holdfast.keeper import Receipt
     from holdfast.keeper.audit.chain import Report
-    from holdfast.workspace.trust import Wish
+    from holdfast.workspace.trust import CommandRequest
 
 _WORKFLOW_FIRST = (
     "id", "recipe", "format", "subject", "title", "status", "phase", "step", "cycle", "phases",
@@ -95,7 +95,7 @@ def failed_run(what: str, result: Fields) -> Fields:
     }
 
 
-def trust_requests(requests: list[Wish], not_covered: str, notes: list[str]) -> Fields:
+def trust_requests(requests: list[CommandRequest], not_covered: str, notes: list[str]) -> Fields:
     rows = [request.as_fields() for request in requests]
     return with_notes({"commands": rows, "not_covered": not_covered}, notes)
 

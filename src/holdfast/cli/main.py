@@ -24,6 +24,8 @@ _REFUSED, _USAGE, _FAULT, INTERRUPTED = 1, 2, 3, 130
 """Exit codes."""
 _UNKNOWN_NAME = ("not_found", "no_recipe", "no_command", "invalid", "usage")
 """Codes of the errors that an unknown name leads to."""
+_HOOK_OPTIONS = ("--explain", "--help", "-h")
+"""Options with which a person, not a client, runs ``holdfast hook``."""
 _LONG_RUNNING = ("--follow", "export", "import", "log", "mcp", "repair", "run", "verify", "watch")
 """Words of commands that run until they are ended, or read the whole ledger."""
 
@@ -52,8 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
     try:
-        if words == ["hook"] and not os.isatty(0):
-            # Clients send many events, so this one takes the shortest way.
+        is_explained = any(word.startswith(_HOOK_OPTIONS) for word in words)
+        if words[:1] == ["hook"] and not is_explained and not os.isatty(0):
+            # Clients send many events, so this one takes the shortest way. Whatever else is on the
+            # command line is ignored: the exit code of a usage error would block the agent.
             from holdfast.hooks.quick_check import main as answer_event
 
             return answer_event()

@@ -12,7 +12,7 @@ from holdfast.answers.text import clean, clean_json
 from holdfast.cli.answer import Answer, Silence, make_done_page, make_page
 from holdfast.cli.parser import Parameter, command
 from holdfast.errors import Refused
-from holdfast.workspace.trust import NOT_COVERED, named
+from holdfast.workspace.trust import NOT_COVERED, describe_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
     from holdfast.keeper.audit.chain import Report
-    from holdfast.workspace.trust import Wish
+    from holdfast.workspace.trust import CommandRequest
 
 _DAMAGED, _UNDELIVERED = 1, 3
 _LEVEL_MARKS = {"repaired": "completed", "behind": "pending", "error": "blocked"}
@@ -56,7 +56,7 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
     )
 
 
-def _request_lines(screen: Screen, requests: list[Wish]) -> Iterator[str]:
+def _request_lines(screen: Screen, requests: list[CommandRequest]) -> Iterator[str]:
     for request in requests:
         status = "approved" if request.approved else "not approved"
         mark = "completed" if request.approved else "pending"
@@ -67,7 +67,7 @@ def _request_lines(screen: Screen, requests: list[Wish]) -> Iterator[str]:
         yield "This repository wants no command run."
 
 
-def _ask(request: Wish) -> bool:
+def _ask(request: CommandRequest) -> bool:
     """Ask the person on the terminal; raise ``Refused`` if there is none."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
         raise Refused(
@@ -76,7 +76,7 @@ def _ask(request: Wish) -> bool:
             f" ({request.source})",
             "run holdfast trust in a terminal; holdfast trust --list shows all of them",
         )
-    print(f"\n{clean(request.source)} wants {clean(named(request.gate))} to run:\n")
+    print(f"\n{clean(request.source)} wants {clean(describe_gate(request.gate))} to run:\n")
     print(f"    {clean(request.command)}\n")
     print("Approve exactly this command, for this workspace? [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
