@@ -100,13 +100,15 @@ class LoadedStream:
 class PreparedRecord:
     """A record that is written beside its path."""
 
+    stat: os.stat_result
+    """The status of the spare file, which the record keeps."""
+
     def __init__(self, loaded: LoadedStream, location: Location) -> None:
         self.loaded = loaded
         self.worktree, self.record = location.place
         self.root = location.root or ""
         self.path = location.path or ""
         self.spare = ""
-        self.inode = 0
         self.data = b""
 
 
@@ -146,16 +148,15 @@ class RecordWriter:
         if len(prepared.data) > LARGEST:
             raise _too_large(loaded.stream, len(prepared.data))
         try:
-            prepared.spare, stat = store.files.prepare(
+            prepared.spare, prepared.stat = store.files.prepare(
                 prepared.path, prepared.data, prepared.root, is_named=loaded.ends_when_removed
             )
         except OSError as error:
             if here.root_of(place[0]) is None:
                 return None  # The worktree was moved or removed at this moment.
             raise _record_not_written(place[1], error) from error
-        prepared.inode = stat.st_ino
         digest = signature.digest_in(prepared.data)
-        store.ledger.put_record(*place, loaded.stream, loaded.seq, digest, stat)
+        store.ledger.put_record(*place, loaded.stream, loaded.seq, digest, prepared.stat)
         return prepared
 
     def put(self, prepared: PreparedRecord) -> str | None:

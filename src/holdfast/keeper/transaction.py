@@ -50,8 +50,8 @@ class Transaction:
         self._request = ""
         self._is_ending = False
         """True when everything that was asked for is appended."""
-        self._placed: list[tuple[str, int]] = []
-        """Path and inode of the files that the last commit put in place, or removed."""
+        self._placed: list[tuple[str, os.stat_result]] = []
+        """Path and status of the files that the last commit put in place."""
         self._is_unsettled = False
         """True if a file must be looked at again, or could not be put in place."""
 
@@ -448,7 +448,7 @@ class Transaction:
         """Put the records in place; return the stream and path of what editors saved there."""
         saved: list[tuple[str, str]] = []
         self._unsettled = []
-        self._placed = [(record.path, record.inode) for record in prepared]
+        self._placed = [(record.path, record.stat) for record in prepared]
         try:
             for record in prepared:
                 path = self._writer.put(record)
@@ -476,7 +476,8 @@ def _is_file(path: str, known: Fields) -> bool:
         stat = os.lstat(path)
     except OSError:
         return False
-    return (stat.st_ino, stat.st_dev) == (known["inode"], known["device"])
+    status = stat.st_ino, stat.st_dev, stat.st_size, stat.st_mtime_ns
+    return status == (known["inode"], known["device"], known["size"], known["mtime_ns"])
 
 
 def storage_fault(error: OSError) -> Fault:
