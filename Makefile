@@ -1,6 +1,6 @@
 # Everything is made from here on a machine that has only Python 3.11 or newer, git and make.
 # The environment in .venv is made at the first call, and its parts again only when the file that
-# names them changes. ARGS goes to the command that runs: make test ARGS="-k tidy"
+# names them changes. ARGS goes to the command that runs: make test ARGS="-k style"
 
 # A caller's own environment would lead to another Python or other packages.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
@@ -39,7 +39,7 @@ demo: $(VENV)/.package
 
 # For the inner loop. A name that matches nothing is left out.
 CHECKED := $(wildcard $(addprefix tests/, \
-    core formats storage adopt workspace test_disk.py test_tidy.py))
+    core formats storage adopt workspace system test_style.py))
 
 check: lint
 	@$(PYTEST) -q $(CHECKED) $(ARGS)

@@ -1,7 +1,7 @@
 """How many instructions of Python a command takes: a number that no busy machine changes.
 
 ``python bench/opcodes.py`` prints the counts; with ``--write`` they become the limits of
-``bench/opcodes.json``, which ``tests/test_guard.py`` holds every change to.
+``bench/opcodes.json``, which ``tests/bench/test_opcodes.py`` holds every change to.
 """
 
 from __future__ import annotations

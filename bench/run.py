@@ -19,12 +19,11 @@ from fixtures import ROOT, Workshop
 from graph import measure_graph
 from growth import measure_history, measure_many
 from hookruns import measure_hooks
+from servers import measure_server
 from sizes import FULL, QUICK, TINY
 from transitions import measure_transitions
 from trees import measure_trees
 from writers import measure_writers
-
-from servers import measure_server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

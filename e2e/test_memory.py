@@ -24,7 +24,8 @@ from reference import (
     why_unavailable,
 )
 
-TALK = Path(__file__).resolve().parent.parent / "tests" / "graph" / "memory-talk.json"
+TESTS = Path(__file__).resolve().parent.parent / "tests"
+TALK = TESTS / "layers" / "graph" / "memory-talk.json"
 ROUNDS, CALLS = 12, 400
 NAMES = ["a", "A", "b", "Ab c", "Straße", "ΣΑΣ", "", "日本語", "e\u0301", "x" * 50]
 TEXTS = [*NAMES, "one", "One two", "THREE", 'q"uote', "%_\\", "a\0b", "😀😃", "İ", "tab\t", "\n"]

@@ -3,8 +3,8 @@
 import pytest
 from jsonschema import Draft202012Validator
 
-from acceptance.test_every_command import FOUND, STORY
 from handbook import answers
+from support.story import FOUND, STORY
 
 
 def misfits(command, answer):

@@ -4,7 +4,7 @@ import json
 import os
 
 from holdfast import Keeper
-from workshop import DAY_MS, Clock
+from support.workshop import DAY_MS, Clock
 
 INDEX = ".claude/workflow-state/index.json"
 HOUR_MS = 3_600_000

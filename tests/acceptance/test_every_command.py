@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from holdfast.cli.parser import load_all
-from story import FOUND, PAGE, STORY
+from support.paths import ROOT
+from support.story import FOUND, PAGE, STORY
 
 COMMANDS = load_all()
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 with open(os.path.join(ROOT, "docs", "json.md"), encoding="utf-8") as page:
     CONTRACT = page.read()
 

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from acceptance.conftest import Answer, Place
+from support.command_line import Answer, Folder
 
 MOUNT = """\
 mount --bind "$KEPT" "$KEPT" && mount -o remount,bind,ro "$KEPT" || exit 99
@@ -25,7 +25,7 @@ WAYS_OUT = ("holdfast init --agent codex", "holdfast mcp", "person")
 LEDGER = os.path.join(".git", "holdfast")
 
 
-class Sandbox(Place):
+class Sandbox(Folder):
     """The same folder, as a command sees it that an agent runs."""
 
     def __init__(self, place, allowed="", kept=".git"):

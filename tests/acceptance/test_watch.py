@@ -10,7 +10,7 @@ import termios
 
 import pytest
 
-from pseudoterminal import Pseudoterminal
+from support.pseudoterminal import Pseudoterminal
 
 ENTERED, LEFT = "\x1b[?1049h", "\x1b[?1049l"
 

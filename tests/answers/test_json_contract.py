@@ -1,7 +1,6 @@
 """``docs/json.md`` tells every error code there is, and none that there is not."""
 
 import ast
-import pathlib
 import re
 
 import pytest
@@ -10,8 +9,8 @@ from handbook.declared import error_codes, name_of, texts, trees
 from holdfast.cli.main import failure
 from holdfast.errors import Fault, Refused
 from holdfast.workspace.recipes import BadRecipe, NoRecipe
+from support.paths import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
 ERRORS = PAGE.partition("\n## Errors\n")[2]
 DOCUMENTED = {

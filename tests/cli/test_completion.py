@@ -15,7 +15,7 @@ from holdfast.cli.commands import completion
 from holdfast.cli.commands.completion import join_pieces, quote, unquote
 from holdfast.cli.parser import COMMON, GROUPS, Usage, load_all, parse
 from promises.hostile import HOSTILE
-from workshop import HOME, Workshop
+from support.workshop import HOME, Workshop
 
 COMMANDS = load_all()
 FREE = {"TEXT", "KEY=VALUE", "COMMAND", "WORD", "CODE", "DETAILS", "SKILL", "KEY", "TITLE", "QUERY"}

@@ -12,8 +12,8 @@ import pytest
 from holdfast import Keeper
 from holdfast.cli.screen import wrap
 from holdfast.core import json_text
+from support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 STEPS = 5
 ESCAPE = "\x1b["
 

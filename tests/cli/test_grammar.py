@@ -2,16 +2,15 @@
 
 import inspect
 import shlex
-from pathlib import Path
 
 import pytest
 
 from handbook.reference import markdown
 from holdfast.cli.commands import help as cli_help
 from holdfast.cli.parser import COMMON, GROUPS, Usage, load_all, parse
+from support.paths import ROOT
 
 COMMANDS = load_all()
-ROOT = Path(__file__).resolve().parents[2]
 each_command = pytest.mark.parametrize("name", COMMANDS)
 
 

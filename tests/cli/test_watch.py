@@ -16,7 +16,7 @@ from holdfast.cli.commands.watch import (
 )
 from holdfast.cli.screen import Screen, count_cells, count_painted_cells
 from holdfast.core.workflow.state import blank
-from workshop import LEDGER, NOON, Workshop
+from support.workshop import LEDGER, NOON, Workshop
 
 NOW = "2026-01-02T06:04:05.000Z"
 THEN = "2026-01-02T03:04:05.000Z"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import json_text
 from holdfast.core.json_text import BadJson
-from workshop import SOURCE
+from support.paths import SOURCE
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 numbers = st.integers(-(10**60), 10**60) | st.floats(allow_nan=False, allow_infinity=False)

@@ -6,9 +6,9 @@ import tracemalloc
 
 import pytest
 
-from git_template import make_repository
 from holdfast.evidence import tree
 from holdfast.workspace import location
+from support.git_template import make_repository
 
 AUTHOR = {
     "GIT_CONFIG_GLOBAL": os.devnull,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from editing import AT, LATER, Record, begun, changed, statuses
 from holdfast.core.workflow.state import find_phase, find_task
 from holdfast.formats import skill, verb
 from holdfast.workspace import recipes
-from strategies import origin_of
+from support.editing import AT, LATER, Record, begun, changed, statuses
+from support.strategies import origin_of
 
 # The skill format, changed with jq
 

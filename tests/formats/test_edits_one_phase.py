@@ -2,9 +2,9 @@
 
 import pytest
 
-from editing import AT, LATER, Record, begun, changed, statuses
 from holdfast.core.workflow.state import find_phase, find_task
 from holdfast.formats import formal, loop
+from support.editing import AT, LATER, Record, begun, changed, statuses
 
 # The formal format, which names one phase
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from holdfast.formats import formal, loop, skill, verb
 from holdfast.formats.schema import Invalid, is_safe
 from holdfast.workspace import recipes
-from strategies import (
+from support.paths import SAMPLES
+from support.strategies import (
     FORMATS,
     NESTED,
     any_workflow,
@@ -21,7 +22,6 @@ from strategies import (
 )
 
 MODULES = {"verb": verb, "formal": formal, "skill": skill, "loop": loop}
-SAMPLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "samples")
 PLACES = {
     "verb": ".claude/workflow-state.json",
     "formal": "untracked/workflow-state/some-process/state-some-process-20260217_060504.json",

@@ -9,10 +9,9 @@ import tempfile
 
 import holdfast
 from holdfast import Keeper
-from workshop import Clock, open_workflow
+from support.paths import SAMPLES, TESTS
+from support.workshop import Clock, open_workflow
 
-SAMPLES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "samples")
-TESTS = os.path.dirname(SAMPLES)
 _MEMORY = "/dev/shm"
 
 

@@ -17,7 +17,7 @@ from holdfast.mcp.server import Server
 from holdfast.mcp.stdio import MAX_LINE_BYTES
 from holdfast.mcp.workflows import WorkflowApp
 from holdfast.workspace.location import find
-from workshop import Clock
+from support.workshop import Clock
 
 COMMANDS = load_all()
 

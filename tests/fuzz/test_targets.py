@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fuzz.mutating import mutated
 from fuzz.targets import BY_NAME, TARGETS
-from workshop import SEED, many
+from support.workshop import SEED, many
 
 pytestmark = pytest.mark.promise(10)
 

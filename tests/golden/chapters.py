@@ -6,7 +6,7 @@ first of them; the others go where it does not: refusals, edits by hand, damage,
 
 from golden.chapters_clients import HOOKS, INIT, MCP, MEMORY_SERVER
 from golden.steps import Git, Look, Remove, Replace, Run, Wait, Write
-from story import FOUND, PAGE, STORY
+from support.story import FOUND, PAGE, STORY
 
 RECORD = ".claude/workflow-state.json"
 DEV = ".claude/workflow-state/active/dev-b25a2dc1.json"

@@ -2,7 +2,7 @@
 
 It drives the library through every command of the core, so that the ledger has every event type,
 and keeps an export of it, with the states it gives, in a folder named after the version. Every
-later version imports it (``tests/test_histories.py``); no folder of a release is written again.
+later version imports it (``test_histories.py``); no folder of a release is written again.
 """
 
 from __future__ import annotations

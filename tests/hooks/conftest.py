@@ -1,77 +1,15 @@
-"""The driver of the hook tests: events as a client sends them, to the real program."""
-
-import json
-import os
-import sys
-
 import pytest
 
-import fork_server
-import holdfast
-from acceptance.conftest import Place, an_environment
-from git_template import make_repository
-
-HOME = ".git/holdfast"
-ENTRY = os.path.join(os.path.dirname(holdfast.__file__), "hooks", "entry.py")
-
-
-class Client(Place):
-    """A client that fires hooks in a folder."""
-
-    session = "session-1"
-
-    def fire(self, event, raw=None, **fields):
-        """Fires an event; gives the answer as an object, ``None`` when there was none."""
-        told = {
-            "session_id": self.session,
-            "transcript_path": "/nowhere/transcript.jsonl",
-            "cwd": self.path,
-            "hook_event_name": event,
-            **fields,
-        }
-        given = json.dumps(told).encode() if raw is None else raw
-        done = fork_server.run(
-            [sys.executable, "-I", "-S", ENTRY],
-            cwd=self.path, env=self.environment, input=given, capture_output=True, timeout=60,
-        )  # fmt: skip
-        assert done.returncode == 0
-        assert done.stderr == b""
-        return json.loads(done.stdout) if done.stdout else None
-
-    def briefed(self, source="compact", **fields):
-        """The text that a new context gets; empty when it gets none."""
-        answer = self.fire("SessionStart", source=source, **fields)
-        if answer is None:
-            return ""
-        told = answer["hookSpecificOutput"]
-        assert told["hookEventName"] == "SessionStart"
-        return told["additionalContext"]
-
-    def read(self, path, **fields):
-        full = os.path.join(self.path, path)
-        return self.fire(
-            "PostToolUse", tool_name="Read", tool_input={"file_path": full},
-            tool_response={"type": "text"}, **fields,
-        )  # fmt: skip
-
-    def log(self):
-        path = os.path.join(self.path, HOME, "hook.log")
-        if not os.path.exists(path):
-            return ""
-        with open(path) as file:
-            return file.read()
-
-    def other(self, session):
-        client = Client(self.path, self.environment)
-        client.session = session
-        return client
+from support.command_line import clean_environment
+from support.git_template import make_repository
+from support.hook_client import HookClient
 
 
 @pytest.fixture
 def client(tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "work").mkdir()
-    made = Client(tmp_path / "work", an_environment(tmp_path / "home"))
+    made = HookClient(tmp_path / "work", clean_environment(tmp_path / "home"))
     make_repository(made.path, committed=True)
     return made
 

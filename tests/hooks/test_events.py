@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from hooks.conftest import ENTRY, HOME
-from hooks.test_hostile import break_the_ledger
+from support.hook_client import ENTRY, HOME, break_the_ledger
 
 SOURCES = ("startup", "resume", "clear", "compact", "fork")
 

@@ -8,15 +8,9 @@ import sys
 import pytest
 
 from holdfast.keeper import Keeper
-from hooks.conftest import ENTRY, HOME
+from support.hook_client import ENTRY, HOME, break_the_ledger
 
 pytestmark = pytest.mark.promise(14, 15)
-
-
-def break_the_ledger(client):
-    ledger = os.path.join(client.path, HOME, "ledger.db")
-    os.rename(ledger, f"{ledger}.away")
-    os.mkdir(ledger)
 
 
 @pytest.mark.parametrize(

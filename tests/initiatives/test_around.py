@@ -8,12 +8,11 @@ import sys
 
 import pytest
 
-import holdfast
 from holdfast import Initiatives, Keeper, Refused
 from holdfast.initiatives.status_yaml import Status
 from initiatives.ground import RECORD, TOP, YAML
+from support.paths import SOURCE
 
-SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE}
 CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.json"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Refused
-from layers.graph.test_mcp_delivery import Memory
+from support.own_memory import OwnMemory
 
 CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.json"
 TAKEN = "Sync corrected: initiative.json updated to match WORKFLOW-STATUS.yaml"
@@ -17,7 +17,7 @@ TAKEN = "Sync corrected: initiative.json updated to match WORKFLOW-STATUS.yaml"
 def memory(ground, tmp_path_factory, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    memory = Memory(Path(ground.root), monkeypatch)
+    memory = OwnMemory(Path(ground.root), monkeypatch)
     memory.set()
     return memory
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from git_template import make_repository
 from holdfast import install
 from holdfast.install.client_files import SettingsFile
+from support.git_template import make_repository
 
 SKILLS = sorted(os.listdir(Path(__file__).resolve().parents[2] / "plugin" / "skills"))
 

@@ -8,12 +8,12 @@ import shutil
 import signal
 import sys
 
-from git_template import make_repository
 from holdfast import install
 from holdfast.install import client_files
 from holdfast.system.disk import Disk
-from settings_samples import FILES
-from workshop import FULL
+from support.git_template import make_repository
+from support.settings_samples import FILES
+from support.workshop import FULL
 
 STEPS = (
     *("make_folder", "create", "write", "sync", "sync_folder", "exchange", "remove", "link"),

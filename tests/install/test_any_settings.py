@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from git_template import make_repository
 from holdfast import install
 from holdfast.install.agents import AGENTS
 from holdfast.install.entries import add_hooks, edit, own_handlers, remove_hooks
+from support.git_template import make_repository
 
 EVENTS = ("SessionStart", "PreCompact", "PostToolUse", "Stop", "Notification", "hooks")
 names = st.text(max_size=6) | st.sampled_from(["env", "model", "matcher", "größe", '"', "\\"])

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from acceptance.conftest import Place, an_environment
-from git_template import make_repository
 from holdfast.cli.commands.setup import settings_lines
 from holdfast.cli.screen import Screen
+from support.command_line import Folder, clean_environment
+from support.git_template import make_repository
 
 TEAM = ".claude/settings.json"
 
@@ -19,7 +19,7 @@ TEAM = ".claude/settings.json"
 @pytest.fixture
 def repo(tmp_path):
     (tmp_path / "home").mkdir()
-    place = Place(tmp_path, an_environment(tmp_path / "home")).at("work")
+    place = Folder(tmp_path, clean_environment(tmp_path / "home")).at("work")
     make_repository(place.path)
     return place
 
@@ -61,7 +61,7 @@ def test_it_is_set_up_from_any_folder_of_the_project(repo):
 
 def test_a_folder_without_git_will_do(tmp_path):
     (tmp_path / "home").mkdir()
-    place = Place(tmp_path, an_environment(tmp_path / "home")).at("plain")
+    place = Folder(tmp_path, clean_environment(tmp_path / "home")).at("plain")
     place.ok("init")
     assert place.has(TEAM)
     place.ok("uninstall")

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from acceptance.conftest import Place, an_environment
-from git_template import make_repository
 from holdfast import Keeper
 from holdfast.errors import Fault
 from holdfast.install.doctor import examine
 from holdfast.storage import database
+from support.command_line import Folder, clean_environment
+from support.git_template import make_repository
 
 HOOKS = {"SessionStart": [{"hooks": [{"type": "command", "command": "holdfast hook"}]}]}
 
@@ -27,8 +27,8 @@ def place(tmp_path):
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
     program.chmod(0o755)
     git = os.path.dirname(shutil.which("git"))
-    environment = {**an_environment(tmp_path / "home"), "PATH": f"{program.parent}:{git}:/bin"}
-    made = Place(tmp_path / "work", environment)
+    environment = {**clean_environment(tmp_path / "home"), "PATH": f"{program.parent}:{git}:/bin"}
+    made = Folder(tmp_path / "work", environment)
     make_repository(made.path, committed=True)
     return made
 

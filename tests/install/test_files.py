@@ -11,7 +11,7 @@ from holdfast import Keeper, install
 from holdfast.install.agents import AGENTS, fastest_command
 from holdfast.install.entries import is_our_handler
 from install.conftest import skill_files, skills_in
-from settings_samples import BIG, FILES
+from support.settings_samples import BIG, FILES
 
 TEAM = ".claude/settings.json"
 LOCAL = ".claude/settings.local.json"

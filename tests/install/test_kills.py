@@ -6,12 +6,11 @@ import sys
 
 import pytest
 
-import holdfast
-from workshop import EFFORT
+from support.paths import SOURCE
+from support.workshop import EFFORT
 
 pytestmark = pytest.mark.promise(1, 9)
 
-SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 HERE = os.path.dirname(os.path.abspath(__file__))
 DYING = os.path.join(HERE, "dying.py")
 PLACES = os.pathsep.join([SOURCE, os.path.dirname(HERE)])

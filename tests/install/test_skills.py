@@ -11,8 +11,8 @@ from holdfast import install
 from holdfast.errors import Refused
 from holdfast.install import client_files
 from install.conftest import SKILLS, skill_files, skills_in
+from support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 DEV = ".claude/skills/dev/SKILL.md"
 FOLDERS = {"claude": ".claude/skills", "codex": ".agents/skills", "gemini": ".agents/skills"}
 

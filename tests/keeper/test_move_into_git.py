@@ -9,7 +9,7 @@ import pytest
 from holdfast import Fault, Refused
 from holdfast.storage.database import Database
 from holdfast.system.disk import Disk
-from workshop import Workshop
+from support.workshop import Workshop
 
 PLAIN = ".claude/holdfast/ledger.db"
 IN_GIT = ".git/holdfast/ledger.db"

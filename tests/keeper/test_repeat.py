@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast import Refused
-from workshop import Workshop
+from support.workshop import Workshop
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.errors import Refused
-from workshop import Workshop, types
+from support.workshop import Workshop, types
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import HoldfastError, Initiatives, Refused
-from workshop import FORMATS, SOURCE, Workshop, lines_of, types, without_time, worked_on
+from support.paths import SOURCE
+from support.workshop import FORMATS, Workshop, lines_of, types, without_time, worked_on
 
 
 @pytest.fixture

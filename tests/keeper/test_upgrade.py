@@ -10,7 +10,8 @@ import pytest
 
 from histories import record
 from promises import strace
-from workshop import SOURCE, Workshop, lines_of, sampled
+from support.paths import SOURCE
+from support.workshop import Workshop, lines_of, sampled
 
 OLD = ".claude/holdfast/ledger.ndjson"
 HISTORY = os.path.join(record.HERE, "0.1.0", "ledger.ndjson")

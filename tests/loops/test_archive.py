@@ -11,7 +11,7 @@ from holdfast import Loops, Refused
 from holdfast.core.workflow.state import is_active
 from holdfast.loops.progress_log import read_entries, without_cut_entries
 from promises.disks import CountingDisk
-from workshop import Workshop
+from support.workshop import Workshop
 
 pytestmark = pytest.mark.promise(1)
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast import Loops
 from holdfast.loops import progress_log
-from workshop import Workshop
+from support.workshop import Workshop
 
 PROGRESS = ".claude/iterative/user-auth/progress.md"
 MEMORY = ".git/holdfast/pages/user-auth.json"

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Loops, Refused
 from holdfast.core.next_step import turn_of
-from workshop import Workshop
+from support.workshop import Workshop
 
 HOME = ".claude/iterative"
 FOLDER = f"{HOME}/user-auth"

@@ -12,7 +12,6 @@ import random
 import shutil
 
 from holdfast.workspace import location
-from memory_model import Model as Graph
 from month.agents import Agent, Wishes
 from month.checks import Checks
 from month.effects import Wrong, must
@@ -20,7 +19,8 @@ from month.model import Model
 from month.people import Hand, Hook, foreign_edit, record_edit, records_of
 from month.place import approve, inhabited, lay_out
 from month.world import Runner, World
-from workshop import DAY_MS, NOON, lines_of
+from support.memory_model import Model as Graph
+from support.workshop import DAY_MS, NOON, lines_of
 
 AGENTS = 20
 STEPS = 160

@@ -6,7 +6,7 @@ import os
 from holdfast.hooks import quick_check
 from month.effects import Wrong, must
 from month.world import AgentDisk
-from workshop import edited
+from support.workshop import edited
 
 RECORDS = (
     ".claude/workflow-state.json",

@@ -7,14 +7,14 @@ import sys
 import pytest
 
 from month.run import one
-from workshop import EFFORT, SEED, SOURCE
+from support.paths import SOURCE, TESTS
+from support.workshop import EFFORT, SEED
 
 pytestmark = pytest.mark.promise(1, 2, 5, 6, 7, 8, 9, 12, 15)
 
 SEEDS = range(SEED % 10_000, SEED % 10_000 + (3 if EFFORT == "1" else 200))
 FOUND = (221, 2212, 2246)
 """Months that found something once."""
-TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @pytest.mark.parametrize("seed", sorted({*SEEDS, *FOUND}))

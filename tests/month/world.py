@@ -23,7 +23,7 @@ from holdfast.system import kernel
 from holdfast.system.disk import Disk
 from promises.disks import CALLS, READS, Died, Node, RecordingDisk
 from promises.power import Cut, materialise, ways
-from workshop import NOON
+from support.workshop import NOON
 
 SPARED = {errno.ENOSPC: (*READS, "lock", "remove", "cut"), errno.EIO: (*READS, "lock")}
 LEDGER = "ledger.db"

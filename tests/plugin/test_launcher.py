@@ -5,11 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-PLUGIN = Path(__file__).resolve().parents[2] / "plugin"
+from support.paths import PLUGIN
+
 LAUNCHER = PLUGIN / "bin" / "holdfast-hook"
 HOOKS = json.loads((PLUGIN / "hooks" / "hooks.json").read_text("utf-8"))["hooks"]
 EVENTS = ["SessionStart", "PreCompact", "SessionEnd", "PostToolUse"]

@@ -2,14 +2,12 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 import holdfast
+from support.paths import PLUGIN, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-PLUGIN = ROOT / "plugin"
 MANIFEST = PLUGIN / ".claude-plugin" / "plugin.json"
 MARKETPLACES = {
     "./plugin": ROOT / ".claude-plugin" / "marketplace.json",

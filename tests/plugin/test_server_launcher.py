@@ -3,12 +3,9 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
-import holdfast
+from support.paths import PLUGIN, SOURCE
 
-PLUGIN = Path(__file__).resolve().parents[2] / "plugin"
-SOURCE = Path(holdfast.__file__).parent.parent
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 
 

@@ -7,14 +7,13 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from holdfast.cli.parser import load_all, parse
+from support.paths import ROOT
 
 COMMANDS = load_all()
-ROOT = Path(__file__).resolve().parents[2]
 SKILLS = {path.parent.name: path for path in sorted((ROOT / "plugin/skills").glob("*/SKILL.md"))}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FIELD = re.compile(r"([a-z-]+): (.+)")

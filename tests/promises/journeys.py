@@ -13,9 +13,10 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import fork_server
 from holdfast.cli.parser import COMMANDS, parse
-from workshop import SOURCE, Workshop
+from support import fork_server
+from support.paths import SOURCE
+from support.workshop import Workshop
 
 PHASES = {
     "dev": ("load_feature", "create_branch", "task_execution"),

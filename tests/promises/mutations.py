@@ -147,13 +147,13 @@ MUTATIONS = [
     Mutation(
         1, "every record counts as put in place", "holdfast.storage.ledger:Ledger.is_settled",
         answer(True),
-        "tests/keeper/test_settled.py"
+        "tests/keeper/test_unsettled_mark.py"
         "::test_without_a_valid_mark_the_last_record_is_looked_at[of an earlier event]",
     ),
     Mutation(
         2, "a mark outlives a power cut", "holdfast.storage.ledger:Ledger._settled_mark",
         lambda original: lambda self: original(self).partition("-")[0],
-        "tests/keeper/test_settled.py"
+        "tests/keeper/test_unsettled_mark.py"
         "::test_without_a_valid_mark_the_last_record_is_looked_at[of another boot]",
     ),
     Mutation(
@@ -189,13 +189,13 @@ MUTATIONS = [
     ),
     Mutation(
         4, "no digest of a state", "holdfast.storage.ledger:is_whole", answer(True),
-        "tests/keeper/test_settled.py"
+        "tests/keeper/test_unsettled_mark.py"
         "::test_a_state_that_is_not_what_was_written_is_not_continued",
     ),
     Mutation(
         4, "a state without its last events", "holdfast.storage.ledger:Ledger._state_of",
         _state_as_stored,
-        "tests/keeper/test_settled.py"
+        "tests/keeper/test_unsettled_mark.py"
         "::test_a_stored_state_and_the_events_after_it_are_the_state",
     ),
     Mutation(

@@ -11,37 +11,20 @@ import sys
 
 import pytest
 
-import fork_server
 from promises.mutations import MUTATIONS
-from workshop import FULL, SOURCE
+from support import fork_server
+from support.mutated_package import make_mutated_package
+from support.paths import ROOT, TESTS
+from support.workshop import FULL
 
 pytestmark = pytest.mark.promise
 
-TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ROOT = os.path.dirname(TESTS)
 PROMISED = set(range(1, 16))
 NOT_SHOWN = "NOT SHOWN"
 FAILED = 1
 """What pytest answers when it ran tests and some of them failed."""
-APPLIED = """\
-import sys
-sys.path.append({tests!r})
-from promises.mutating import install
-from promises.mutations import MUTATIONS
-install(next(one for one in MUTATIONS if one.name == {name!r}))
-sys.path.remove({tests!r})
-"""
 
 each_mutation = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-
-
-def mutated(folder, mutation=None):
-    """Return a folder that the package can be imported from, with the mutation or without one."""
-    os.symlink(os.path.join(SOURCE, "holdfast"), folder / "holdfast")
-    if mutation is not None:
-        text = APPLIED.format(tests=TESTS, name=mutation.name)
-        (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
-    return str(folder)
 
 
 def outcome(package, mutation):
@@ -64,7 +47,7 @@ def outcome(package, mutation):
 
 @each_mutation
 def test_a_mutation_turns_its_promise_red(tmp_path, tally, not_shown, mutation):
-    ended = outcome(mutated(tmp_path, mutation), mutation)
+    ended = outcome(make_mutated_package(tmp_path, mutation), mutation)
     if ended.returncode == 0 and NOT_SHOWN in ended.stdout:
         not_shown(f"the mutation {mutation.name!r}: its test could not run here")
     assert ended.returncode == FAILED, f"{mutation.name} went unnoticed:\n{ended.stdout[-3000:]}"
@@ -75,7 +58,7 @@ if FULL:
     # In a sampled run the tests themselves show it.
     @each_mutation
     def test_the_same_test_is_green_without_the_mutation(tmp_path, mutation):
-        ended = outcome(mutated(tmp_path), mutation)
+        ended = outcome(make_mutated_package(tmp_path), mutation)
         assert ended.returncode == 0, ended.stdout[-3000:]
 
 

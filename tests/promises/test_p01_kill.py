@@ -11,7 +11,7 @@ import pytest
 
 from promises import aftermath, strace
 from promises.journeys import MUTATING, PHASES, Site, ask, journey
-from workshop import SEED, sampled
+from support.workshop import SEED, sampled
 
 pytestmark = pytest.mark.promise(1)
 

@@ -17,7 +17,7 @@ from holdfast.system import kernel
 from promises import aftermath, power, strace
 from promises.journeys import PHASES, Site, ask, journey
 from promises.traces import Trace
-from workshop import FULL, SEED, many, sampled
+from support.workshop import FULL, SEED, many, sampled
 
 pytestmark = pytest.mark.promise(2)
 

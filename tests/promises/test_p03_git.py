@@ -17,7 +17,8 @@ import pytest
 
 from holdfast import Fault, HoldfastError, Keeper, Refused
 from promises.writers import UNKNOWN, Load, check_found_once, check_history
-from workshop import SOURCE, Workshop, many
+from support.paths import SOURCE
+from support.workshop import Workshop, many
 
 pytestmark = pytest.mark.promise(3)
 

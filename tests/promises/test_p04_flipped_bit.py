@@ -11,7 +11,7 @@ import sqlite3
 import pytest
 
 from holdfast import HoldfastError
-from workshop import Workshop, lines_of, sampled, without_time
+from support.workshop import Workshop, lines_of, sampled, without_time
 
 pytestmark = pytest.mark.promise(4)
 

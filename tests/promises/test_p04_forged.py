@@ -17,7 +17,7 @@ from holdfast.adopt import findings
 from holdfast.cli import main as cli
 from holdfast.core.json_text import digest
 from holdfast.storage import event_codec
-from workshop import SEED, Workshop, many
+from support.workshop import SEED, Workshop, many
 
 pytestmark = pytest.mark.promise(4)
 

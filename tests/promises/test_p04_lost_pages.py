@@ -10,7 +10,7 @@ import sqlite3
 
 import pytest
 
-from workshop import Workshop, sampled
+from support.workshop import Workshop, sampled
 
 pytestmark = pytest.mark.promise(4)
 

@@ -15,7 +15,7 @@ from holdfast import Keeper
 from holdfast.system.disk import Disk
 from promises import aftermath, strace
 from promises.journeys import PHASES, Site, ask, journey
-from workshop import SEED, sampled
+from support.workshop import SEED, sampled
 
 pytestmark = pytest.mark.promise(5)
 

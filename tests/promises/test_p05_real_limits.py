@@ -12,7 +12,7 @@ import pytest
 
 from promises import aftermath
 from promises.journeys import Site, ask, journey
-from workshop import sampled
+from support.workshop import sampled
 
 pytestmark = pytest.mark.promise(5)
 

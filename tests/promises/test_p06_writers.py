@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Keeper
 from promises.writers import Lane, check_found_once, check_history, check_linearizable
-from workshop import FULL, SEED, Workshop, many
+from support.workshop import FULL, SEED, Workshop, many
 
 pytestmark = pytest.mark.promise(6)
 

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast import Fault, Refused
 from promises.journeys import PHASES, Site, call, command, journey
-from workshop import SEED, many, sampled
+from support.workshop import SEED, many, sampled
 
 pytestmark = pytest.mark.promise(7)
 

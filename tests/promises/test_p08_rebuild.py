@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from holdfast import Refused
-from workshop import (
+from support.workshop import (
     FORMATS,
     RECIPES,
     SEED,

@@ -14,7 +14,7 @@ import subprocess
 import pytest
 
 from holdfast.system.disk import Disk
-from workshop import FORMATS, SEED, Workshop, lines_of, sampled, worked_on
+from support.workshop import FORMATS, SEED, Workshop, lines_of, sampled, worked_on
 
 pytestmark = pytest.mark.promise(9)
 

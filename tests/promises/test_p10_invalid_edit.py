@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.json_text import MAX_DEPTH
-from workshop import FORMATS, Workshop, lines_of, many, types, without_time, worked_on
+from support.workshop import FORMATS, Workshop, lines_of, many, types, without_time, worked_on
 
 pytestmark = pytest.mark.promise(10)
 

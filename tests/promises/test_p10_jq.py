@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from workshop import FORMATS, Workshop, lines_of, types, worked_on
+from support.workshop import FORMATS, Workshop, lines_of, types, worked_on
 
 pytestmark = pytest.mark.promise(10)
 

@@ -17,8 +17,9 @@ import pytest
 from holdfast import Fault, Keeper
 from holdfast.storage.ledger import Ledger
 from holdfast.system.disk import Disk
-from promises.writers import ENVIRONMENT, TESTS
-from workshop import SOURCE, Workshop, sampled
+from promises.writers import ENVIRONMENT
+from support.paths import SOURCE, TESTS
+from support.workshop import Workshop, sampled
 
 pytestmark = pytest.mark.promise(11)
 
@@ -47,7 +48,7 @@ os.read(0, 1)
 STOPPED = """\
 import os, signal, sys
 from holdfast import Keeper
-from fork_server import STEPS
+from support.fork_server import STEPS
 
 steps = 0
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast import Refused
 from holdfast.core.time import epoch_ms
-from workshop import DAY_MS, FORMATS, YEAR_MS, Workshop, lines_of, open_workflow, worked_on
+from support.workshop import DAY_MS, FORMATS, YEAR_MS, Workshop, lines_of, open_workflow, worked_on
 
 pytestmark = pytest.mark.promise(12)
 

@@ -14,12 +14,13 @@ import pytest
 
 from holdfast.cli.parser import load_all
 from holdfast.hooks.handlers import EVENTS
-from hooks.conftest import ENTRY
 from promises.clones import GIT, SECRET, Clone
 from promises.repositories import REPOSITORIES
 from promises.strace import cannot_trace
 from promises.watched import python_places, watch
-from workshop import FULL, SOURCE, sampled
+from support.hook_client import ENTRY
+from support.paths import SOURCE
+from support.workshop import FULL, sampled
 
 COMMANDS = load_all()
 pytestmark = pytest.mark.promise(13)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from promises.hostile import each_hostile, is_allowed
-from workshop import FORMATS, Workshop, open_workflow
+from support.workshop import FORMATS, Workshop, open_workflow
 
 pytestmark = pytest.mark.promise(14)
 

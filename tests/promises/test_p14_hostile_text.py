@@ -9,7 +9,7 @@ import pytest
 from holdfast import Fault, Refused
 from holdfast.cli import main as cli
 from promises.hostile import HOSTILE, ONLY_IN_LIBRARY, each_hostile, is_allowed
-from workshop import FORMATS, RECIPES, Workshop, lines_of, open_workflow, sampled
+from support.workshop import FORMATS, RECIPES, Workshop, lines_of, open_workflow, sampled
 
 pytestmark = pytest.mark.promise(14)
 

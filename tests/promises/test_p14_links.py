@@ -10,7 +10,7 @@ import pytest
 from holdfast import Fault, Refused
 from holdfast.core.json_text import digest
 from holdfast.storage import event_codec
-from workshop import FORMATS, RECIPES, Workshop, open_workflow, worked_on
+from support.workshop import FORMATS, RECIPES, Workshop, open_workflow, worked_on
 
 pytestmark = pytest.mark.promise(14)
 

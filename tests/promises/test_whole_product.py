@@ -16,8 +16,8 @@ from holdfast.cli.parser import load_all
 from promises import strace
 from promises.conftest import IN_MEMORY
 from promises.whole import READING, STEPS, Scenes
-from story import STORY
-from workshop import SEED, sampled
+from support.story import STORY
+from support.workshop import SEED, sampled
 
 COMMANDS = load_all()
 SERVERS = {"mcp", "mcp memory"}

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import holdfast
 from holdfast.hooks.handlers import EVENTS
 from holdfast.mcp.workflow_tools import TOOLS
-from mcp_client import STATELESS
 from promises import strace
 from promises.journeys import INDEX, command, run_held, told
-from story import FOUND, PAGE, STORY
-from workshop import SOURCE
+from support.mcp_client import STATELESS
+from support.paths import SOURCE
+from support.story import FOUND, PAGE, STORY
 
 ENTRY = os.path.join(os.path.dirname(holdfast.__file__), "hooks", "entry.py")
 RETRY = "tried"

@@ -13,9 +13,8 @@ import threading
 import time
 
 from holdfast import HoldfastError, Keeper
-from workshop import SOURCE
+from support.paths import SOURCE, TESTS
 
-TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PATIENCE_S = 120
 ENVIRONMENT = {
     **os.environ,

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import Fault
 from holdfast.storage import database
-from workshop import Workshop
+from support.workshop import Workshop
 
 STEP = "ALTER TABLE facts ADD COLUMN since TEXT;"
 

@@ -17,7 +17,8 @@ from holdfast.storage import database
 from holdfast.storage.database import Database
 from holdfast.storage.ledger import Ledger
 from holdfast.system.disk import Disk
-from workshop import SOURCE, Workshop
+from support.paths import SOURCE
+from support.workshop import Workshop
 
 
 @pytest.fixture

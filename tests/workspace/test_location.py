@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from git_template import ADA, make_repository
 from holdfast import Keeper
 from holdfast.workspace.location import MAIN, find
+from support.git_template import ADA, make_repository
 
 
 def git(folder, *words, check=True):

@@ -1,6 +1,6 @@
 """The types of everything that flows through Holdfast, for the type checker alone.
 
-No module imports this one at run time (``tests/test_imports.py`` checks it). State, events and
+No module imports this one at run time (``tests/test_style.py`` checks it). State, events and
 commands are plain dictionaries: unknown fields survive, and starting costs nothing.
 """
 

@@ -1,8 +1,8 @@
 import pytest
 
-from git_template import make_repository
 from holdfast import Keeper
 from holdfast.layers.graph.store import GraphStore
+from support.git_template import make_repository
 
 
 @pytest.fixture

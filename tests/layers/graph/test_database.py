@@ -7,14 +7,12 @@ import sys
 
 import pytest
 
-import holdfast
 from holdfast.errors import Fault, Refused
 from holdfast.layers.graph import database
 from holdfast.layers.graph.store import GraphStore
+from support.paths import SOURCE
 
 pytestmark = pytest.mark.promise(4, 5)
-
-SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 
 
 def entity(name, *observations):

@@ -4,57 +4,25 @@ The server is a small one with the official SDK (``memory_server.py``), as a pro
 """
 
 import json
-import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import memory_forks
 from holdfast.errors import Fault, Refused
 from holdfast.layers.graph import mcp_client, mcp_delivery
 from holdfast.workspace import trust
 from holdfast.workspace.location import find
+from support import memory_forks
+from support.own_memory import OwnMemory
 
 SERVER = memory_forks.SERVER
 
 
-class Memory:
-    """A server in ``.mcp.json``, and what it was asked and holds."""
-
-    def __init__(self, place, monkeypatch):
-        self.place = place
-        self.file = place.parent / "memory.json"
-        monkeypatch.setenv("HOLDFAST_GRAPH", "mcp:memory")
-
-    def set(self, *words, trusted=True):
-        program, arguments = memory_forks.command(str(self.file), *words)
-        self.write({"command": program, "args": arguments})
-        if trusted:
-            self.trust()
-
-    def write(self, told):
-        (self.place / ".mcp.json").write_text(json.dumps({"mcpServers": {"memory": told}}))
-
-    def trust(self):
-        folder = Path(os.environ["HOME"]) / ".config" / "holdfast"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.toml").write_text(f'[trust]\nfolders = ["{self.place}"]\n')
-
-    def calls(self):
-        log = Path(f"{self.file}.calls")
-        return log.read_text().split() if log.exists() else []
-
-    def entities(self):
-        held = json.loads(self.file.read_text())["entities"]
-        return {one["name"]: one["observations"] for one in held}
-
-
 @pytest.fixture
 def memory(place, monkeypatch):
-    return Memory(place, monkeypatch)
+    return OwnMemory(place, monkeypatch)
 
 
 def synced(keeper, **options):

@@ -9,7 +9,7 @@ import pytest
 from holdfast import Keeper
 from holdfast.errors import Fault, Refused
 from holdfast.system.disk import Disk
-from layers.graph.test_mcp_delivery import Memory
+from support.own_memory import OwnMemory
 
 
 class Stuck(Disk):
@@ -23,7 +23,7 @@ class Stuck(Disk):
 
 @pytest.fixture
 def memory(place, monkeypatch):
-    return Memory(place, monkeypatch)
+    return OwnMemory(place, monkeypatch)
 
 
 @pytest.fixture

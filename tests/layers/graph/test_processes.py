@@ -8,12 +8,11 @@ import sys
 
 import pytest
 
-import holdfast
 from holdfast.layers.graph.store import GraphStore
+from support.paths import SOURCE
 
 pytestmark = pytest.mark.promise(1, 6)
 
-SOURCE = os.path.dirname(os.path.dirname(holdfast.__file__))
 WRITER = """\
 import sys
 from holdfast.layers.graph.store import GraphStore

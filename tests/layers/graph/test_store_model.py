@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Refused
 from holdfast.layers.graph.store import GraphStore
-from memory_model import Model, NotThere
+from support.memory_model import Model, NotThere
 
 ODD = [
     "",

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from typing import Any, TypeVar
 
-    from mcp import Client
     from mcp.types import CallToolResult
 
     from holdfast.layers.graph import Addition, Deletion, Entity, Graph
     from holdfast.workspace.trust import ConfiguredServer
+    from mcp import Client
 
     T = TypeVar("T")
 
@@ -92,6 +92,7 @@ def reach(
     """
     try:
         import anyio.to_thread
+
         import mcp  # noqa: F401
     except ImportError:
         raise Refused(

@@ -1,0 +1,162 @@
+"""What a common command loads. Every import is paid at every start, so the list is pinned here."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from support.paths import SOURCE
+
+PROGRAM = """\
+import sys
+before = set(sys.modules)
+sys.path.insert(0, sys.argv[1])
+from holdfast.cli.main import main
+code = main(sys.argv[2:])
+print(*sorted(set(sys.modules) - before), sep="\\n", file=sys.stderr)
+raise SystemExit(code)
+"""
+
+HEAVY = (
+    "argparse",
+    "contextlib",
+    "dataclasses",
+    "datetime",
+    "enum",
+    "hashlib",
+    "importlib",
+    "json",
+    "pathlib",
+    "random",
+    "re",
+    "shutil",
+    "signal",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "tomllib",
+    "traceback",
+    "typing",
+    "unicodedata",
+    "uuid",
+    "warnings",
+)
+
+PACKAGES = {
+    "holdfast": (
+        *("adopt", "answers", "cli", "core", "errors", "formats", "keeper", "storage", "system"),
+        "workspace",
+    ),
+    "holdfast.adopt": ("findings", "record"),
+    "holdfast.answers": ("json", "text"),
+    "holdfast.cli": ("answer", "commands", "main", "parser", "screen"),
+    "holdfast.cli.commands": ("progress",),
+    "holdfast.core": (
+        *("diff", "json_text", "record_formats", "refusal", "selection", "time"),
+        "workflow",
+    ),
+    "holdfast.core.workflow": (
+        "evidence",
+        "lifecycle",
+        "phases",
+        "state",
+        "tasks",
+    ),
+    "holdfast.formats": (*("schema", "signature", "skill"),),
+    "holdfast.keeper": ("record_writer", "repeats", "session", "store", "transaction"),
+    "holdfast.storage": (*("database", "event_codec", "ledger", "record_files", "skill_index"),),
+    "holdfast.system": ("disk", "kernel", "lock"),
+    "holdfast.workspace": ("location",),
+}
+COMMON = ["holdfast", *(f"{pack}.{name}" for pack, names in PACKAGES.items() for name in names)]
+AS_TEXT = [*COMMON, "holdfast.core.next_step"]
+SQLITE = {
+    *("_collections", "_functools", "_operator", "_sqlite3", "collections", "functools"),
+    *("itertools", "keyword", "operator", "reprlib"),
+}
+"""``_sqlite3``, without the package around it, loads ``functools`` itself."""
+STANDARD = {
+    *SQLITE,
+    *(
+        "__future__",
+        "_blake2",
+        "_collections_abc",
+        "_ctypes",
+        "_datetime",
+        "_json",
+        "_md5",
+        "_stat",
+        "errno",
+    ),
+    *("fcntl", "gc", "genericpath", "os", "os.path", "posixpath", "stat", "types"),
+}
+"""``_ctypes``, without the package around it, is for the one call that exchanges two files."""
+
+
+@pytest.fixture
+def repository(tmp_path):
+    subprocess.run(["git", "init", "-q", "-b", "main", tmp_path], check=True)
+    loaded(tmp_path, "start", "dev", "feature.md", *[f"--task={number}" for number in "123"])
+    return tmp_path
+
+
+def loaded(folder, *words):
+    """The modules that a command loads, in an interpreter that has loaded nothing by itself."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", PROGRAM, SOURCE, *words],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    return done.stderr.split()
+
+
+def test_a_finished_task_loads_exactly_these_modules(repository):
+    modules = loaded(repository, "task", "done", "1")
+    ours = [name for name in modules if name.partition(".")[0] == "holdfast"]
+    assert ours == sorted(AS_TEXT)
+    assert set(modules) - set(ours) <= STANDARD
+
+
+def test_a_finished_task_in_json_loads_exactly_these_modules(repository):
+    modules = loaded(repository, "task", "done", "1", "--json")
+    assert [name for name in modules if name.partition(".")[0] == "holdfast"] == sorted(COMMON)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "task start 1",
+        "task done 1 --commit 4f5e6d7",
+        "task block 1 --reason x",
+        "task add four",
+        "advance",
+        "phase complete load_feature",
+        "step read",
+        "remind slowly",
+        "set a=1",
+        "status",
+        "verify",
+        "show",
+        "show --json",
+        "resume",
+        "log",
+        "abandon",
+    ],
+)
+def test_no_common_command_loads_anything_heavy(repository, line):
+    assert sorted(set(loaded(repository, *line.split())) & set(HEAVY)) == []
+
+
+def test_nothing_of_the_checkers_own_is_ever_loaded(repository):
+    """The shapes are for the type checker; at run time they would cost ``typing``."""
+    modules = loaded(repository, "start", "planning", "a move", "--json")
+    assert [
+        name
+        for name in modules
+        if name.startswith("holdfast.") and name.endswith(("shapes", "types"))
+    ] == []

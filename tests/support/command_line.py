@@ -1,0 +1,133 @@
+"""Commands as a person types them: real processes in a folder, and what they answer."""
+
+import json
+import os
+import subprocess
+import sys
+
+from support import fork_server
+from support.paths import SOURCE
+
+KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
+
+
+def clean_environment(home):
+    """Nothing of the person who runs the tests, and git alike everywhere."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in KEPT or name.startswith(("COV_", "COVERAGE_"))
+    }
+    return {
+        **kept,
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": SOURCE,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        **{f"GIT_{who}_NAME": "Ada" for who in ("AUTHOR", "COMMITTER")},
+        **{f"GIT_{who}_EMAIL": "ada@example.com" for who in ("AUTHOR", "COMMITTER")},
+    }
+
+
+class Answer:
+    """What a process said: its exit code, its text, and the object it printed."""
+
+    def __init__(self, done):
+        self.code = done.returncode
+        self.out = done.stdout.decode(errors="surrogateescape")
+        self.err = done.stderr.decode(errors="surrogateescape")
+
+    @property
+    def json(self):
+        """The one object; anything beside it on standard output is an error."""
+        assert self.out.endswith("\n"), (self.out, self.err)
+        lines = self.out.splitlines()
+        assert len(lines) == 1, (self.out, self.err)
+        value = json.loads(lines[0])
+        assert isinstance(value, dict)
+        assert value["ok"] is (self.code == 0)
+        return value
+
+    def __repr__(self):
+        return f"<exit {self.code}\n{self.out}{self.err}>"
+
+
+class Folder:
+    """A folder in which commands are typed, with the environment they are typed in."""
+
+    def __init__(self, path, environment):
+        self.path = str(path)
+        self.environment = environment
+
+    def run(self, *words, **options):
+        """``holdfast WORDS``, whatever comes of it."""
+        command = [sys.executable, "-m", "holdfast", *words]
+        settings = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": 120, **options}
+        env = settings.pop("env", self.environment)
+        return Answer(fork_server.run(command, cwd=self.path, env=env, **settings))
+
+    @staticmethod
+    def in_json(words):
+        """The words with ``--json``, which is Holdfast's own only before ``--``."""
+        end = words.index("--") if "--" in words else len(words)
+        return (*words[:end], "--json", *words[end:])
+
+    def ok(self, *words, **options):
+        """The object of a command that must succeed."""
+        answer = self.run(*self.in_json(words), **options)
+        assert answer.code == 0, answer
+        return answer.json
+
+    def refused(self, *words, exit_code=1, **options):
+        """The error of a command that must not succeed."""
+        answer = self.run(*self.in_json(words), **options)
+        assert answer.code == exit_code, answer
+        error = answer.json["error"]
+        assert error["message"]
+        assert error["hint"]
+        return error
+
+    def state(self, workflow=None):
+        return self.ok("show", *([workflow] if workflow else []))["workflow"]
+
+    def types(self, workflow=None):
+        """The types of the events, oldest first."""
+        events = self.ok("log", *([workflow] if workflow else []))["events"]
+        return [event["type"] for event in events]
+
+    def at(self, *parts):
+        """The same person in another folder, which is made if need be."""
+        path = os.path.join(self.path, *parts)
+        os.makedirs(path, exist_ok=True)
+        return Folder(path, self.environment)
+
+    def as_session(self, session, pid=None):
+        """The same folder, asked by a client."""
+        told = {} if pid is None else {"CLAUDE_PID": str(pid)}
+        told["CLAUDE_CODE_SESSION_ID"] = session
+        return Folder(self.path, {**self.environment, **told})
+
+    def git(self, *words, check=True):
+        done = subprocess.run(
+            ["git", *words], cwd=self.path, env=self.environment, check=check, capture_output=True
+        )
+        return done.stdout.decode().strip()
+
+    def commit(self, name, text, message="more"):
+        self.write(name, text)
+        self.git("add", "--", name)
+        self.git("commit", "-q", "-m", message)
+
+    def write(self, name, text):
+        path = os.path.join(self.path, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def has(self, *parts):
+        return os.path.lexists(os.path.join(self.path, *parts))
+
+    def record(self, name):
+        with open(os.path.join(self.path, name), encoding="utf-8") as file:
+            return json.load(file)
