@@ -1,4 +1,5 @@
-"""What all tests share: Hypothesis' settings, and the lines that a run says of itself at its end.
+"""What all tests share: Hypothesis' settings, a workshop and a folder to type commands in, and the
+lines that a run says of itself at its end.
 
 A test that counts (kill points, writers, states after a power cut) calls the fixture ``tally`` with
 its counts; those of all tests of the same name are added up, over all processes, and printed in one
@@ -17,6 +18,9 @@ import pytest
 from hypothesis import settings
 
 from holdfast import Keeper
+from support.command_line import Folder, clean_environment
+from support.git_template import make_repository
+from support.workshop import Workshop
 
 MEMORY = "/dev/shm"
 ROOM_BYTES = 2 << 30
@@ -111,6 +115,33 @@ def pytest_collection_finish():
     """Take what was collected out of the collector's sight: it stays till the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """A workshop: a repository, and keepers in it with a clock of their own."""
+    return Workshop(tmp_path / "work")
+
+
+@pytest.fixture
+def dev_shop(shop):
+    """A workshop with one workflow in it, of the recipe ``dev``."""
+    shop.keeper().start("dev", "a.md", tasks=["one", "two"])
+    return shop
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """An empty folder that is no repository, in which commands are typed."""
+    (tmp_path / "home").mkdir()
+    return Folder(tmp_path, clean_environment(tmp_path / "home")).at("work")
+
+
+@pytest.fixture
+def repo(folder):
+    """The same in a git repository with one commit on ``main``."""
+    make_repository(folder.path, committed=True)
+    return folder
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def everything(place):
     return found
 
 
-def told(place, *words):
+def ask_without_trace(place, *words):
     """The answer as text and as JSON; neither leaves a trace."""
     before = everything(place)
     text = place.run(*words)
@@ -42,14 +42,14 @@ def commands(answer):
 
 
 def test_where_nothing_was_begun_it_says_how_to_begin(repo):
-    text, answer = told(repo)
+    text, answer = ask_without_trace(repo)
     assert text.startswith("work · branch main\nNo workflow is active here.\n")
     assert commands(answer) == ["holdfast start RECIPE SUBJECT", "holdfast init", "holdfast demo"]
     assert (answer["workflows"], answer["mine"], answer["git"]) == ([], None, True)
 
 
 def test_outside_of_git_it_says_so_and_makes_no_folder(folder):
-    text, answer = told(folder)
+    text, answer = ask_without_trace(folder)
     assert text.startswith("work · not a git repository\n")
     assert (answer["git"], answer["branch"]) == (False, None)
     assert not folder.has(".claude")
@@ -57,17 +57,17 @@ def test_outside_of_git_it_says_so_and_makes_no_folder(folder):
 
 def test_one_workflow_is_told_with_its_next_step(repo):
     repo.ok("start", "dev", "login.md", "--task", "Check the password")
-    _, answer = told(repo)
+    _, answer = ask_without_trace(repo)
     assert commands(answer) == ["holdfast task start 1", "holdfast resume", "holdfast watch"]
     assert answer["mine"] == answer["workflows"][0]["id"]
     repo.ok("task", "start", "1")
-    assert commands(told(repo)[1])[0] == "holdfast task done 1"
+    assert commands(ask_without_trace(repo)[1])[0] == "holdfast task done 1"
 
 
 def test_of_several_none_is_taken_but_the_newest_is_named(repo):
     repo.ok("start", "tdd", "one")
     newest = repo.ok("start", "tdd", "two")["workflow"]["id"]
-    text, answer = told(repo)
+    text, answer = ask_without_trace(repo)
     assert (answer["mine"], len(answer["workflows"])) == (None, 2)
     assert commands(answer) == [
         f"holdfast resume {newest}",
@@ -75,31 +75,31 @@ def test_of_several_none_is_taken_but_the_newest_is_named(repo):
         "holdfast watch",
     ]
     other = answer["workflows"][1]["id"]
-    assert commands(told(repo, "-w", other)[1])[0] == f"holdfast advance -w {other}"
+    assert commands(ask_without_trace(repo, "-w", other)[1])[0] == f"holdfast advance -w {other}"
     assert other in text
 
 
 def test_many_workflows_are_not_all_listed(repo):
     for number in range(10):
         repo.ok("start", "tdd", f"subject {number}")
-    text, answer = told(repo)
+    text, answer = ask_without_trace(repo)
     assert len(answer["workflows"]) == 10
     assert "and 2 more: holdfast status" in text
 
 
 def test_an_initiative_gives_one_of_the_next_steps(repo):
     repo.ok("initiative", "create", "Tidy", "--milestone", "M1:Map")
-    text, answer = told(repo)
+    text, answer = ask_without_trace(repo)
     assert "initiative Tidy" in text
     assert commands(answer)[0] == "holdfast initiative start M1"
     repo.ok("start", "tdd", "one")
-    assert commands(told(repo)[1])[2] == "holdfast initiative start M1"
+    assert commands(ask_without_trace(repo)[1])[2] == "holdfast initiative start M1"
     # An edit of its record is seen by somebody who only looks, and recorded by the next change.
     path = os.path.join(repo.path, ".claude/initiative.json")
     with open(path, encoding="utf-8") as file:
         edited = file.read().replace("Map", "Chart")
     repo.write(".claude/initiative.json", edited)
-    assert told(repo)[1]["initiative"]["milestones"][0]["title"] == "Chart"
+    assert ask_without_trace(repo)[1]["initiative"]["milestones"][0]["title"] == "Chart"
     events = len(repo.types())
     repo.ok("initiative", "start", "M1")
     assert repo.types()[events:] == ["record_edited", "milestone_started"]
@@ -109,37 +109,41 @@ def test_a_milestone_is_begun_with_a_workflow_and_completed_after_it(repo):
     repo.ok("initiative", "create", "Tidy", "--milestone", "M1:Map", "--milestone", "M2:Sweep")
     repo.ok("initiative", "start", "M1")
     begin, end = "holdfast start RECIPE SUBJECT --milestone M1", "holdfast initiative complete M1"
-    assert commands(told(repo)[1]) == [begin, end, "holdfast recipes"]
+    assert commands(ask_without_trace(repo)[1]) == [begin, end, "holdfast recipes"]
     other = repo.ok("start", "tdd", "something else")["workflow"]["id"]
-    assert commands(told(repo)[1])[2] == begin
+    assert commands(ask_without_trace(repo)[1])[2] == begin
     repo.ok("abandon", "-w", other)
     mine = repo.ok("start", "tdd", "one", "--milestone", "M1")["workflow"]["id"]
-    assert commands(told(repo)[1]) == ["holdfast advance", "holdfast resume", "holdfast watch"]
+    assert commands(ask_without_trace(repo)[1]) == [
+        "holdfast advance",
+        "holdfast resume",
+        "holdfast watch",
+    ]
     repo.ok("complete", "-w", mine, "--force", "--reason", "enough")
-    assert commands(told(repo)[1])[0] == end
+    assert commands(ask_without_trace(repo)[1])[0] == end
     repo.ok("initiative", "complete", "M1")
-    assert commands(told(repo)[1])[0] == "holdfast start RECIPE SUBJECT --milestone M2"
+    assert commands(ask_without_trace(repo)[1])[0] == "holdfast start RECIPE SUBJECT --milestone M2"
 
 
 def test_a_loop_is_gone_on_with_by_its_turn(repo):
     repo.ok("loop", "new", "survey", "--mode", "knowledge", "--outcome", "Understood")
     repo.ok("loop", "plan", "survey", "--unit", "R1:Sources", "--criteria", "three")
-    assert commands(told(repo)[1])[0].startswith("holdfast loop ")
+    assert commands(ask_without_trace(repo)[1])[0].startswith("holdfast loop ")
 
 
 def test_what_ended_can_be_brought_back(repo):
     name = repo.ok("start", "tdd", "one")["workflow"]["id"]
     repo.ok("abandon")
-    assert commands(told(repo)[1])[0] == f"holdfast resume {name}"
+    assert commands(ask_without_trace(repo)[1])[0] == f"holdfast resume {name}"
     repo.ok("resume", name)
     repo.ok("complete", "--force", "--reason", "enough")
-    assert commands(told(repo)[1])[0] == "holdfast start RECIPE SUBJECT"
+    assert commands(ask_without_trace(repo)[1])[0] == "holdfast start RECIPE SUBJECT"
 
 
 def test_on_another_branch_it_says_where_the_work_is(repo):
     repo.ok("start", "planning", "one")
     repo.git("switch", "-q", "-c", "other")
-    text, answer = told(repo)
+    text, answer = ask_without_trace(repo)
     assert answer["mine"] is None
     assert "is for branch main; this is other" in text
     name = answer["workflows"][0]["id"]
@@ -154,16 +158,16 @@ def test_on_another_branch_a_session_is_shown_the_way_back_first(repo):
     ada = repo.as_session("ada", os.getpid())
     ada.ok("start", "planning", "one", "--task", "Look")
     ada.git("switch", "-q", "-c", "other")
-    found = commands(told(ada)[1])
+    found = commands(ask_without_trace(ada)[1])
     assert found == ["git switch main", "holdfast task start 1", "holdfast resume"]
     ada.git("switch", "-q", "main")
-    assert commands(told(ada)[1])[0] == "holdfast task start 1"
+    assert commands(ask_without_trace(ada)[1])[0] == "holdfast task start 1"
 
 
 def test_the_branch_of_another_worktree_is_no_way_to_go(repo):
     repo.ok("start", "planning", "one")
     repo.git("worktree", "add", "-q", "../search", "-b", "search")
-    found = commands(told(repo.at("..", "search"))[1])
+    found = commands(ask_without_trace(repo.at("..", "search"))[1])
     assert found[0].startswith("holdfast resume ")
 
 
@@ -171,13 +175,13 @@ def test_an_edited_record_is_shown_and_left_to_the_next_change(repo):
     record = repo.ok("start", "dev", "x", "--task", "Old")["workflow"]["record"]
     with open(os.path.join(repo.path, record), encoding="utf-8") as file:
         repo.write(record, file.read().replace('"Old"', '"New"'))
-    text, answer = told(repo)
+    text, answer = ask_without_trace(repo)
     assert "task 1 (New)" in text
     assert answer["notes"][0].endswith("its next change adopts that")
     assert "record_edited" not in repo.types()
     repo.ok("task", "start", "1")
     assert repo.types().count("record_edited") == 1
-    assert "notes" not in told(repo)[1]
+    assert "notes" not in ask_without_trace(repo)[1]
 
 
 def test_a_damaged_ledger_comes_first(repo):
@@ -185,7 +189,7 @@ def test_a_damaged_ledger_comes_first(repo):
     repo.write(LEDGER, "nothing that SQLite could read " * 200)
     for end in ("-wal", "-shm"):
         os.remove(os.path.join(repo.path, f"{LEDGER}{end}"))
-    text, answer = told(repo)
+    text, answer = ask_without_trace(repo)
     (damage,) = answer["damage"]
     assert LEDGER in damage
     assert commands(answer)[:2] == ["holdfast verify", "holdfast repair"]

@@ -30,7 +30,7 @@ each_row = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def shop(repo):
+def apex(repo):
     """Return a repository with an APEX workflow that is being implemented."""
     repo.environment["HOLDFAST_MEMORY"] = str(memory(repo))
     repo.ok("start", "apex", "Login")
@@ -60,7 +60,7 @@ def served(repo):
 
 
 @pytest.fixture
-def known_to_server(served, shop):
+def known_to_server(served, apex):
     served.ok("sync")
     return served
 
@@ -98,19 +98,19 @@ def test_the_tier_is_named_as_it_was_found(known_to_server, kept, tier, resume):
 
 
 @pytest.mark.parametrize("kept", [("L1", "L2"), ("L1",), ("L2",), ()])
-def test_the_embedded_graph_goes_with_the_ledger(shop, kept):
-    leave(shop, *kept)
-    assert layers(shop.ok("context")) == kept
+def test_the_embedded_graph_goes_with_the_ledger(apex, kept):
+    leave(apex, *kept)
+    assert layers(apex.ok("context")) == kept
 
 
 @pytest.mark.parametrize("kept", [("L1", "L2"), ("L1",), ("L2",), ()])
-def test_with_the_ledger_the_layers_are_named_as_found_and_then_healed(shop, kept):
-    leave(shop, *kept, ledger=True)
+def test_with_the_ledger_the_layers_are_named_as_found_and_then_healed(apex, kept):
+    leave(apex, *kept, ledger=True)
     for _ in range(2):
-        assert layers(shop.ok("context")) == (*kept, "L3")
-    assert shop.ok("resume")["workflow"]["phase"] == "implement"
-    shop.ok("sync")
-    assert layers(shop.ok("context")) == ("L1", "L2", "L3")
+        assert layers(apex.ok("context")) == (*kept, "L3")
+    assert apex.ok("resume")["workflow"]["phase"] == "implement"
+    apex.ok("sync")
+    assert layers(apex.ok("context")) == ("L1", "L2", "L3")
 
 
 def test_a_server_that_was_emptied_is_told_everything_again(known_to_server):
@@ -171,25 +171,25 @@ def test_a_position_of_any_recipe_comes_back_from_the_graph(served, recipe, way,
         assert [phase["status"] for phase in after["phases"]] == statuses
 
 
-def test_memory_alone_tells_the_last_known_position_and_resumes_nothing(shop):
-    leave(shop, "L2")
-    error = shop.refused("resume")
+def test_memory_alone_tells_the_last_known_position_and_resumes_nothing(apex):
+    leave(apex, "L2")
+    error = apex.refused("resume")
     assert "Active APEX workflow: plan approved, implementing Login" in error["message"]
     assert "holdfast start" in error["hint"]
-    assert not shop.has(RECORD)
+    assert not apex.has(RECORD)
 
 
-def test_with_nothing_left_it_is_a_fresh_start(shop):
-    leave(shop)
-    assert shop.refused("resume")["code"] == "not_found"
-    shop.ok("start", "oneshot", "Typo")
+def test_with_nothing_left_it_is_a_fresh_start(apex):
+    leave(apex)
+    assert apex.refused("resume")["code"] == "not_found"
+    apex.ok("start", "oneshot", "Typo")
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "nonsense\0"])
-def test_a_record_that_is_no_record_counts_as_missing(shop, damage):
-    shop.write(RECORD, damage)
-    leave(shop, "L1", "L2")
-    assert layers(shop.ok("context")) == ("L2",)
+def test_a_record_that_is_no_record_counts_as_missing(apex, damage):
+    apex.write(RECORD, damage)
+    leave(apex, "L1", "L2")
+    assert layers(apex.ok("context")) == ("L2",)
 
 
 def test_a_server_that_does_not_run_counts_as_missing(known_to_server):
@@ -199,29 +199,29 @@ def test_a_server_that_does_not_run_counts_as_missing(known_to_server):
     assert known_to_server.state()["phase"] == "implement"
 
 
-def test_the_page_shows_each_layer(shop):
-    shown = shop.run("context").out
+def test_the_page_shows_each_layer(apex):
+    shown = apex.run("context").out
     assert "▶ APEX  Login" in shown
     assert "Layers: Full, resume: yes" in shown
     assert "File state: ✓ APEX 3/5 implement" in shown
     assert "Auto-memory: ✓ Active APEX workflow: plan approved, implementing Login" in shown
     assert "MCP Memory: ✓ APEX 3/5 implement" in shown
-    shop.environment["HOLDFAST_GRAPH"] = "off"
-    assert "MCP Memory: ✗ (degraded mode)" in shop.run("context").out
-    shop.environment["HOLDFAST_MEMORY"] = "off"
-    assert "Auto-memory: ✗ (off)" in shop.run("context").out
+    apex.environment["HOLDFAST_GRAPH"] = "off"
+    assert "MCP Memory: ✗ (degraded mode)" in apex.run("context").out
+    apex.environment["HOLDFAST_MEMORY"] = "off"
+    assert "Auto-memory: ✗ (off)" in apex.run("context").out
 
 
-def test_what_else_is_known_is_shown(shop):
-    shop.ok("interview", "record", "--skill", "plan", "--confidence", "0.82")
-    shop.ok("delegation", "record", "--agent", "tester", "--outcome", "ok")
-    shop.ok("remember", "Short commits", "--kind", "preference")
-    answer = shop.ok("context")
+def test_what_else_is_known_is_shown(apex):
+    apex.ok("interview", "record", "--skill", "plan", "--confidence", "0.82")
+    apex.ok("delegation", "record", "--agent", "tester", "--outcome", "ok")
+    apex.ok("remember", "Short commits", "--kind", "preference")
+    answer = apex.ok("context")
     assert answer["interview"]["skill"] == "plan"
     assert answer["delegations"]["agents"][0]["agent"] == "tester"
     assert answer["learnings"][0]["text"] == "Short commits"
     assert [row["title"] for row in answer["workflows"]] == ["Login"]
-    shown = shop.run("context").out
+    shown = apex.run("context").out
     for text in ("plan · confidence 0.82", "tester 1", "Short commits"):
         assert text in shown
 

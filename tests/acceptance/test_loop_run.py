@@ -40,7 +40,7 @@ def units(place, slug):
     return {task["id"]: task for task in place.state(slug)["tasks"]}
 
 
-def told(place, slug):
+def record_without_times(place, slug):
     """What the record tells, without times."""
     document = place.record(f".claude/iterative/{slug}/state.json")
     text = repr({key: document[key] for key in document if key != "_holdfast"})
@@ -211,7 +211,7 @@ def test_killed_three_times_a_run_ends_in_the_same_state_as_an_undisturbed_one(r
     answer = drive(repo, slug)
     assert answer.code == 0, answer
     assert len(asked(repo)) == turns + 3
-    assert told(repo, slug) == told(undisturbed, slug)
+    assert record_without_times(repo, slug) == record_without_times(undisturbed, slug)
     begun = "T2 iterate 2" if mode == "development" else "R2 iterate 2"
     assert begun in asked(repo)
     assert entries_of(repo, slug) == entries_of(undisturbed, slug)

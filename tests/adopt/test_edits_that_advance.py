@@ -5,15 +5,10 @@ import os
 import pytest
 
 from holdfast.core.workflow.state import declared_phase, find_phase
-from support.workshop import Workshop, lines_of, types
+from support.workshop import lines_of, types
 
 GREEN = {"implementation_file": "a.py"}
 RED = {"test_file": "test_a.py", "failure_confirmed": True}
-
-
-@pytest.fixture
-def shop(tmp_path):
-    return Workshop(tmp_path)
 
 
 @pytest.fixture
@@ -28,7 +23,7 @@ def tdd(shop):
     return keeper.advance().state
 
 
-def edited(shop, state, change):
+def settle_edit(shop, state, change):
     shop.edit(state["record"], change)
     return shop.keeper().settle(workflow=state["id"]).state
 
@@ -60,7 +55,7 @@ def counted(document):
     "change", [only_the_phase, only_the_status, both, after_the_last_phase, counted]
 )
 def test_a_script_that_goes_back_to_red_begins_the_next_cycle(shop, tdd, change):
-    state = edited(shop, tdd, change)
+    state = settle_edit(shop, tdd, change)
     assert (state["phase"], state["cycle"]) == ("red", 2)
     assert state["phases"] == [
         {"name": "red", "status": "in_progress"},
@@ -76,7 +71,7 @@ def test_what_the_script_wrote_for_the_new_cycle_is_kept(shop, tdd):
         only_the_phase(document)
         document["state_machine"]["phases"][0] |= {"test_file": "test_b.py", "by": "hand"}
 
-    state = edited(shop, tdd, change)
+    state = settle_edit(shop, tdd, change)
     assert find_phase(state, "red") == {
         "name": "red",
         "status": "in_progress",
@@ -89,14 +84,14 @@ def test_a_script_that_goes_back_to_another_phase_stays_in_its_cycle(shop, tdd):
     def change(document):
         document["state_machine"]["current_phase"] = "green"
 
-    state = edited(shop, tdd, change)
+    state = settle_edit(shop, tdd, change)
     assert (state["phase"], state["cycle"]) == ("green", 1)
     assert find_phase(state, "green")["implementation_file"] == "a.py"
 
 
 def test_another_edit_in_the_new_cycle_does_not_begin_a_third(shop, tdd):
-    edited(shop, tdd, only_the_phase)
-    state = edited(shop, tdd, lambda document: document["context"].update(page=2))
+    settle_edit(shop, tdd, only_the_phase)
+    state = settle_edit(shop, tdd, lambda document: document["context"].update(page=2))
     assert (state["phase"], state["cycle"]) == ("red", 2)
 
 
@@ -109,7 +104,7 @@ def test_a_formal_record_begins_its_next_cycle_too(shop):
     def change(document):
         document["phase"] |= {"current": 1, "name": first}
 
-    state = edited(shop, state, change)
+    state = settle_edit(shop, state, change)
     assert (state["phase"], state["cycle"]) == (first, 2)
 
 
@@ -119,7 +114,7 @@ def test_a_formal_record_begins_its_next_cycle_too(shop):
 @pytest.mark.parametrize("tasks", [[], ["one", "two"]], ids=["done", "pending"])
 def test_a_loop_that_is_said_to_be_complete_is_completed(shop, tasks):
     begun = shop.keeper().start("loop-development", "a loop", tasks=tasks).state
-    state = edited(shop, begun, lambda document: document.update(phase="complete"))
+    state = settle_edit(shop, begun, lambda document: document.update(phase="complete"))
     assert (state["status"], state["phase"]) == ("completed", "complete")
     assert types(shop.keeper())[-1] == "workflow_completed"
     assert shop.document(begun["record"])["phase"] == "complete"
@@ -131,7 +126,7 @@ def test_a_loop_that_reached_its_last_phase_by_itself_is_still_open(shop):
     begun = keeper.start("loop-development", "a loop").state
     while keeper.settle().state["phase"] != "complete":
         keeper.advance()
-    state = edited(shop, begun, lambda document: document.update(task="renamed"))
+    state = settle_edit(shop, begun, lambda document: document.update(task="renamed"))
     assert (state["status"], state["title"]) == ("in_progress", "renamed")
 
 
@@ -157,7 +152,7 @@ def test_a_renamed_phase_keeps_what_its_recipe_declares(shop):
     def rename(document):
         document["phase"]["name"] = "Look closely"
 
-    state = edited(shop, begun, rename)
+    state = settle_edit(shop, begun, rename)
     assert state["phase"] == "Look closely"
     assert declared_phase(state, "Look closely") == {
         "name": "Look closely",

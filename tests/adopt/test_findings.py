@@ -14,7 +14,7 @@ from holdfast import Initiatives
 from holdfast.adopt import findings
 from holdfast.core.record_formats import FORMATS
 from holdfast.formats import LOGS, log_of, stream_of
-from support.workshop import YEAR_MS, Place, Workshop, edited, types, worked_on
+from support.workshop import YEAR_MS, Place, Workshop, edit_document, types, worked_on
 
 CHANGES = {
     "interview": lambda keeper, word: keeper.interviews().record(word, 0.5),
@@ -37,7 +37,7 @@ class WorkflowGround:
         self.shop.keeper().remind(word, workflow=self.stream)
 
     def edit(self):
-        self.shop.edit(self.record, lambda document: edited(self.kind, document))
+        self.shop.edit(self.record, lambda document: edit_document(self.kind, document))
 
 
 class LogGround:

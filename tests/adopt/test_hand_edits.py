@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from support.workshop import FORMATS, Place, edited, lines_of, told, worked_on
+from support.workshop import FORMATS, Place, edit_document, edited_value, lines_of, worked_on
 
 each_format = pytest.mark.parametrize("record_format", FORMATS)
 
@@ -20,11 +20,11 @@ def place(tmp_path, record_format):
 
 @each_format
 def test_an_edit_is_adopted_as_an_event_with_what_changed(place):
-    before = told(place.state)
+    before = edited_value(place.state)
     seq = place.shop.keeper().log()[-1]["seq"]
-    place.shop.edit(place.record, lambda document: edited(place.format, document))
+    place.shop.edit(place.record, lambda document: edit_document(place.format, document))
     state, notes = place.looked()
-    assert told(state) == "by hand"
+    assert edited_value(state) == "by hand"
     event = place.last()
     assert event["type"] == "record_edited"
     assert event["data"]["base"] == seq
@@ -40,9 +40,9 @@ def test_an_edit_of_an_earlier_event_is_merged_with_what_happened_since(place):
     stale = place.raw()
     place.shop.keeper().remind("meanwhile", workflow=place.id)
     place.shop.write(place.record, stale)
-    place.shop.edit(place.record, lambda document: edited(place.format, document))
+    place.shop.edit(place.record, lambda document: edit_document(place.format, document))
     state, _ = place.looked()
-    assert told(state) == "by hand"
+    assert edited_value(state) == "by hand"
     assert state["reminders"][-1] == "meanwhile"
     assert place.news() == ["reminder_added", "record_edited"]
     assert place.last()["data"]["base"] < place.last()["seq"] - 1
@@ -51,10 +51,10 @@ def test_an_edit_of_an_earlier_event_is_merged_with_what_happened_since(place):
 @each_format
 def test_the_same_change_on_both_sides_is_made_once(place):
     stale = place.raw()
-    place.shop.edit(place.record, lambda document: edited(place.format, document))
+    place.shop.edit(place.record, lambda document: edit_document(place.format, document))
     once, _ = place.looked()
     place.shop.write(place.record, stale)
-    place.shop.edit(place.record, lambda document: edited(place.format, document))
+    place.shop.edit(place.record, lambda document: edit_document(place.format, document))
     twice, _ = place.looked()
     assert twice == once
     assert place.news() == ["record_edited"]
@@ -64,13 +64,13 @@ def test_the_same_change_on_both_sides_is_made_once(place):
 @each_format
 def test_overlapping_changes_are_refused_and_both_versions_kept(place):
     stale = place.raw()
-    place.shop.edit(place.record, lambda document: edited(place.format, document, "one"))
+    place.shop.edit(place.record, lambda document: edit_document(place.format, document, "one"))
     one, _ = place.looked()
     place.shop.write(place.record, stale)
-    place.shop.edit(place.record, lambda document: edited(place.format, document, "two"))
+    place.shop.edit(place.record, lambda document: edit_document(place.format, document, "two"))
     refused = place.raw()
     state, notes = place.looked()
-    assert told(state) == "one"
+    assert edited_value(state) == "one"
     assert state == one
     assert place.news() == ["record_edited"]
     kept = place.shop.beside(place.record)
@@ -139,10 +139,10 @@ def test_an_edit_of_an_ended_record_never_reaches_the_next_workflow(place):
     where = place.record
     if place.format == "skill":
         where = where.replace("/active/", "/completed/")
-    place.shop.edit(where, lambda document: edited(place.format, document))
+    place.shop.edit(where, lambda document: edit_document(place.format, document))
     edit = place.shop.read(where)
     other = worked_on(place.shop.keeper(), place.format, "other work")
-    assert told(other) != "by hand"
+    assert edited_value(other) != "by hand"
     assert place.shop.keeper().settle(workflow=other["id"]).state == other
     kept = [edit in data for data in place.shop.files().values() if isinstance(data, bytes)]
     adopted = any(event["type"] == "record_edited" for event in place.shop.keeper().log())
@@ -196,10 +196,10 @@ def test_what_is_not_json_is_read_again_after_a_moment_then_moved_aside(place):
 def test_a_file_that_is_just_being_written_is_waited_for(place, written):
     """The editor empties the file and has not written all of it when it is read."""
     document = place.shop.document(place.record)
-    edited(place.format, document)
+    edit_document(place.format, document)
     whole = json.dumps(document).encode()
     place.shop.write(place.record, whole[:written])
     keeper = place.shop.keeper(sleep=lambda _seconds: place.shop.write(place.record, whole))
-    assert told(keeper.settle(workflow=place.id).state) == "by hand"
+    assert edited_value(keeper.settle(workflow=place.id).state) == "by hand"
     assert place.news() == ["record_edited"]
     assert place.shop.beside(place.record) == {}

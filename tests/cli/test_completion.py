@@ -15,20 +15,11 @@ from holdfast.cli.commands import completion
 from holdfast.cli.commands.completion import join_pieces, quote, unquote
 from holdfast.cli.parser import COMMON, GROUPS, Usage, load_all, parse
 from promises.hostile import HOSTILE
-from support.workshop import HOME, Workshop
+from support.workshop import HOME
 
 COMMANDS = load_all()
 FREE = {"TEXT", "KEY=VALUE", "COMMAND", "WORD", "CODE", "DETAILS", "SKILL", "KEY", "TITLE", "QUERY"}
 """Arguments in which people write what they like."""
-
-
-@pytest.fixture
-def shop(tmp_path, monkeypatch):
-    for name in ("CLAUDE_CODE_SESSION_ID", "CLAUDE_PID"):
-        monkeypatch.delenv(name, raising=False)
-    shop = Workshop(tmp_path / "work")
-    monkeypatch.chdir(shop.root)
-    return shop
 
 
 def values(line):
@@ -81,7 +72,7 @@ def test_an_option_that_was_given_is_not_offered_again_unless_it_can_be_repeated
 @pytest.mark.parametrize(
     "line", ["nosuch ", "task nosuch ", "show --nosuch ", "log --limit x ", "show a b"]
 )
-def test_a_line_that_is_wrong_already_is_not_completed(shop, line):
+def test_a_line_that_is_wrong_already_is_not_completed(current_shop, line):
     assert values(line) == []
 
 
@@ -94,21 +85,30 @@ def test_help_and_completion_know_their_words():
 
 
 @pytest.fixture
-def busy(shop):
-    keeper = shop.keeper()
+def current_shop(shop, monkeypatch):
+    """A workshop that is the current folder, of nobody's session."""
+    for name in ("CLAUDE_CODE_SESSION_ID", "CLAUDE_PID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(shop.root)
+    return shop
+
+
+@pytest.fixture
+def busy(current_shop):
+    keeper = current_shop.keeper()
     phases, tasks = ["plan", "build it"], ["one", "two", "three"]
     old = keeper.start("tdd", "old").state["id"]
     keeper.abandon(workflow=old)
     other = keeper.start("planning", "other", phases=["elsewhere"], branch="b2").state["id"]
     mine = keeper.start("dev", "mine", phases=phases, tasks=tasks).state["id"]
     keeper.complete_task(1, workflow=mine)
-    shop.ids = {"mine": mine, "other": other, "old": old}
-    shop.write(".claude/workflows/own.toml", b'format = "verb"\n[[phases]]\nname = "x"\n')
-    shop.write(".claude/workflows/bad.toml", b"format = 7\n")
-    shop.write("docs/plan.md", b"")
-    shop.write("docs/more/deep.md", b"")
-    shop.write("README.md", b"")
-    return shop
+    current_shop.ids = {"mine": mine, "other": other, "old": old}
+    current_shop.write(".claude/workflows/own.toml", b'format = "verb"\n[[phases]]\nname = "x"\n')
+    current_shop.write(".claude/workflows/bad.toml", b"format = 7\n")
+    current_shop.write("docs/plan.md", b"")
+    current_shop.write("docs/more/deep.md", b"")
+    current_shop.write("README.md", b"")
+    return current_shop
 
 
 def test_names_of_the_workspace_are_offered_where_they_belong(busy):
@@ -130,11 +130,11 @@ def test_names_of_the_workspace_are_offered_where_they_belong(busy):
     assert values("phase start plan ") == []
 
 
-def test_steps_are_those_of_the_current_phase(shop):
-    shop.keeper().start("dev", "x")
+def test_steps_are_those_of_the_current_phase(current_shop):
+    current_shop.keeper().start("dev", "x")
     assert values("step ") == []
     for _ in range(3):
-        shop.keeper().advance()
+        current_shop.keeper().advance()
     assert values("step ") == ["lint", "test", "security_review", "code_simplifier"]
 
 
@@ -181,8 +181,8 @@ def test_a_ledger_that_cannot_be_read_completes_nothing(busy):
 # What strangers say
 
 
-def test_no_stored_name_gets_out_but_on_one_visible_line(shop):
-    keeper = shop.keeper()
+def test_no_stored_name_gets_out_but_on_one_visible_line(current_shop):
+    keeper = current_shop.keeper()
     names = list(dict.fromkeys(text[:100] for text in HOSTILE.values()))
     phases = [name for name in names if name.strip()]
     state = keeper.start("custom", "x", phases=phases, title=HOSTILE["colour"]).state
@@ -198,8 +198,8 @@ def test_no_stored_name_gets_out_but_on_one_visible_line(shop):
     assert [line for line in lines("bash", "-w", "") if line != state["id"]] == []
 
 
-def test_a_name_that_looks_like_an_option_is_offered_after_two_dashes_alone(shop):
-    shop.keeper().start("custom", "x", phases=["--force", "calm"])
+def test_a_name_that_looks_like_an_option_is_offered_after_two_dashes_alone(current_shop):
+    current_shop.keeper().start("custom", "x", phases=["--force", "calm"])
     assert values("phase start ") == ["calm"]
     assert values("phase start -- ") == ["--force", "calm"]
 

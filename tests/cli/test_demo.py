@@ -68,7 +68,7 @@ def read_or_end(fd):
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def demo_run(tmp_path_factory):
     """One whole run, without a terminal: where it was, what it said, how long it computed."""
     folder = tmp_path_factory.mktemp("demo")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -79,18 +79,18 @@ def told(tmp_path_factory):
     return folder, done, spent
 
 
-def test_it_tells_the_story_in_numbered_steps_and_checks_each(told):
-    steps = re.split(r"^ (\d)  ", told[1].stdout, flags=re.MULTILINE)
+def test_it_tells_the_story_in_numbered_steps_and_checks_each(demo_run):
+    steps = re.split(r"^ (\d)  ", demo_run[1].stdout, flags=re.MULTILINE)
     assert steps[1::2] == [str(number) for number in range(1, STEPS + 1)]
     for step in steps[2::2]:
         assert "    $ " in step
         assert "    ✓ " in step
         assert "    → " in step
-    checked = len(re.findall(r"^    ✓ ", told[1].stdout, re.MULTILINE))
-    assert f"All {checked} facts were checked and held." in told[1].stdout
+    checked = len(re.findall(r"^    ✓ ", demo_run[1].stdout, re.MULTILINE))
+    assert f"All {checked} facts were checked and held." in demo_run[1].stdout
 
 
-def test_it_shows_the_real_answers_of_real_commands(told):
+def test_it_shows_the_real_answers_of_real_commands(demo_run):
     for answer in (
         "│ ▶ started dev-",
         "│ Killed (",
@@ -99,21 +99,21 @@ def test_it_shows_the_real_answers_of_real_commands(told):
         "│ holdfast: complete: dev-",
         "│ sound · ",
     ):
-        assert answer in told[1].stdout
+        assert answer in demo_run[1].stdout
 
 
-def test_it_is_plain_and_quiet_where_there_is_no_terminal(told):
-    assert ESCAPE not in told[1].stdout
-    assert told[1].stderr == ""
-    assert max(len(line) for line in told[1].stdout.splitlines()) <= 120
+def test_it_is_plain_and_quiet_where_there_is_no_terminal(demo_run):
+    assert ESCAPE not in demo_run[1].stdout
+    assert demo_run[1].stderr == ""
+    assert max(len(line) for line in demo_run[1].stdout.splitlines()) <= 120
 
 
-def test_it_leaves_nothing_behind(told):
-    assert os.listdir(told[0]) == []
+def test_it_leaves_nothing_behind(demo_run):
+    assert os.listdir(demo_run[0]) == []
 
 
-def test_it_takes_less_than_ten_seconds_of_computing(told):
-    assert told[2] < 10
+def test_it_takes_less_than_ten_seconds_of_computing(demo_run):
+    assert demo_run[2] < 10
 
 
 def test_the_folder_is_kept_for_whoever_asks_and_holds_what_was_told(tmp_path):

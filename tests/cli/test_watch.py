@@ -2,7 +2,6 @@
 
 import os
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +15,7 @@ from holdfast.cli.commands.watch import (
 )
 from holdfast.cli.screen import Screen, count_cells, count_painted_cells
 from holdfast.core.workflow.state import blank
-from support.workshop import LEDGER, NOON, Workshop
+from support.workshop import LEDGER, NOON
 
 NOW = "2026-01-02T06:04:05.000Z"
 THEN = "2026-01-02T03:04:05.000Z"
@@ -171,18 +170,18 @@ def test_more_workflows_than_lines_are_counted():
     assert f" … and {30 - len(listed)} more workflows" in lines
 
 
-def test_more_workflows_than_are_opened_are_counted_too(shop, monkeypatch):
+def test_more_workflows_than_are_opened_are_counted_too(dev_shop, monkeypatch):
     monkeypatch.setattr("holdfast.keeper.overview.MAX_OPENED", 2)
     for number in range(4):
-        shop.keeper().start("tdd", f"src/{number}.py")
-    view = Poller(shop.keeper(), None).poll()
+        dev_shop.keeper().start("tdd", f"src/{number}.py")
+    view = Poller(dev_shop.keeper(), None).poll()
     assert (len(view["states"]), view["unopened"]) == (2, 3)
     assert view["layers"][0]["target"] == "2/2 records, 3 more not looked at"
     for height in (None, 30):
         lines = frame_lines(Screen(width=60, now=NOW), {**view, "keys": ""}, height, set())
         assert "5 workflows · event" in lines[0]
         assert " … and 3 more workflows" in lines
-    one = Poller(shop.keeper(), next(iter(view["states"]))).poll()
+    one = Poller(dev_shop.keeper(), next(iter(view["states"]))).poll()
     assert (len(one["states"]), one["unopened"]) == (1, 0)
     assert one["layers"][0]["target"] == "1/1 records"
 
@@ -212,13 +211,6 @@ def test_the_same_view_is_no_news():
     assert changes.keys(NOON) == set()
 
 
-@pytest.fixture
-def shop(tmp_path):
-    shop = Workshop(tmp_path / "shop")
-    shop.keeper().start("dev", "x", tasks=["one"])
-    return shop
-
-
 class Counting:
     """A keeper that counts how often it was opened by a look."""
 
@@ -231,37 +223,37 @@ class Counting:
         return getattr(self._keeper, name)
 
 
-def test_nothing_is_opened_while_nothing_was_written(shop):
-    keeper = Counting(shop.keeper())
+def test_nothing_is_opened_while_nothing_was_written(dev_shop):
+    keeper = Counting(dev_shop.keeper())
     picture = Frame(Poller(keeper, None), lambda: NOON, 1)
     for _ in range(5):
         picture.lines(80, 24)
     assert keeper.looks == 1
-    shop.keeper().complete_task(1)
+    dev_shop.keeper().complete_task(1)
     assert [line for line in picture.lines(80, 24) if line.startswith("•    ✓ 1  one")]
     assert keeper.looks == 2
 
 
-def test_what_is_written_while_it_looks_is_not_missed(shop):
+def test_what_is_written_while_it_looks_is_not_missed(dev_shop):
     class Busy(Counting):
         def watched(self, *args, **kwargs):
             told = self._keeper.watched(*args, **kwargs)
             if self.looks == 2:
-                shop.keeper().complete_task(1)
+                dev_shop.keeper().complete_task(1)
             return told
 
-    eye = Poller(Busy(shop.keeper()), None)
-    eye.poll()
+    eye = Poller(Busy(dev_shop.keeper()), None)
+    before = eye.poll()["seq"]
     assert not eye.is_stale()
-    assert eye.poll()["seq"] == 3
+    assert eye.poll()["seq"] == before + 1
     assert eye.is_stale()
     assert eye.poll()["seq"] == 4
 
 
-def test_an_edit_of_a_record_wakes_it(shop):
-    keeper = Counting(shop.keeper())
+def test_an_edit_of_a_record_wakes_it(dev_shop):
+    keeper = Counting(dev_shop.keeper())
     picture = Frame(Poller(keeper, None), lambda: NOON, 1)
-    path = f"{shop.root}/{shop.keeper().show().state['record']}"
+    path = f"{dev_shop.root}/{dev_shop.keeper().show().state['record']}"
     with open(path, encoding="utf-8") as file:
         text = file.read()
     with open(path, "w", encoding="utf-8") as file:
@@ -269,22 +261,22 @@ def test_an_edit_of_a_record_wakes_it(shop):
     assert [line for line in picture.lines(120, 24) if "its record was edited" in line]
 
 
-def test_a_fault_is_shown_and_the_last_view_stays(shop):
-    picture = Frame(Poller(shop.keeper(), None), lambda: NOON, 1)
-    os.remove(shop.path(LEDGER))
-    shop.write(LEDGER, b"nothing that SQLite could read")
+def test_a_fault_is_shown_and_the_last_view_stays(dev_shop):
+    picture = Frame(Poller(dev_shop.keeper(), None), lambda: NOON, 1)
+    os.remove(dev_shop.path(LEDGER))
+    dev_shop.write(LEDGER, b"nothing that SQLite could read")
     lines = picture.lines(80, 24)
     assert [line for line in lines if "1  one" in line]
     assert [line for line in lines if line.lstrip().startswith("✗ the ledger")]
 
 
-def test_a_folder_that_is_gone_is_said_to_be_and_the_last_view_stays(shop):
-    picture = Frame(Poller(shop.keeper(), None), lambda: NOON, 1)
-    os.rename(shop.root, f"{shop.root}-away")
+def test_a_folder_that_is_gone_is_said_to_be_and_the_last_view_stays(dev_shop):
+    picture = Frame(Poller(dev_shop.keeper(), None), lambda: NOON, 1)
+    os.rename(dev_shop.root, f"{dev_shop.root}-away")
     lines = picture.lines(200, 24)
-    assert [line for line in lines if f"✗ the folder {shop.root} is gone" in line]
+    assert [line for line in lines if f"✗ the folder {dev_shop.root} is gone" in line]
     assert [line for line in lines if "1  one" in line]
-    os.rename(f"{shop.root}-away", shop.root)
+    os.rename(f"{dev_shop.root}-away", dev_shop.root)
     assert not [line for line in picture.lines(200, 24) if "is gone" in line]
 
 

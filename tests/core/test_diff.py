@@ -27,7 +27,7 @@ def same(one, other):
 
 
 @st.composite
-def edited(draw, state):
+def edited_states(draw, state):
     """The state after a few changes here and there."""
     after = copy.deepcopy(state)
     for _ in range(draw(st.integers(0, 3))):
@@ -67,7 +67,9 @@ def removed(listed, position, _value):
 
 
 list_edits = [replaced, added, removed]
-threes = states.flatmap(lambda base: st.tuples(st.just(base), edited(base), edited(base)))
+threes = states.flatmap(
+    lambda base: st.tuples(st.just(base), edited_states(base), edited_states(base))
+)
 
 
 @given(states, states)

@@ -22,7 +22,7 @@ def names(prefix, *rest):
     return {prefix + name for name in rest}
 
 
-def told(result):
+def unordered(result):
     """The order of names is the tool's affair."""
     return {key: set(value) if isinstance(value, list) else value for key, value in result.items()}
 
@@ -204,7 +204,7 @@ SAMPLES = {
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sample_is_read(name):
-    assert told(read(name)) == SAMPLES[name]
+    assert unordered(read(name)) == SAMPLES[name]
 
 
 def test_every_sample_is_expected():
@@ -230,7 +230,7 @@ def test_sample_that_stops_anywhere_is_no_trouble(name):
 def test_passing_tests_are_known_before_the_end():
     text = (OUTPUTS / "pytest-9.2.0-verbose.txt").read_text("utf-8")
     part = testlogs.parse(text.partition("= ERRORS =")[0])
-    assert told(part) == {
+    assert unordered(part) == {
         "runner": "pytest",
         "passing": PY_PASSING | names(PY, "Old::test_sub"),
         "failing": PY_FAILING - names(PY, "Old::test_sub"),

@@ -11,14 +11,14 @@ from holdfast.initiatives.pages import MilestonePage, merge_pages, new_page
 AT = "2026-04-01T10:00:00.000Z"
 
 
-def told(*texts, known=()):
+def milestones_of(*texts, known=()):
     pages = [(str(n), MilestonePage(text.encode(), "", known)) for n, text in enumerate(texts)]
     return {one.id: (one.title, one.status, one.tasks) for one in merge_pages(pages)[1]}
 
 
 def test_headings_with_boxes_below():
     text = "# Tidy\n\n## M1: Map\n\n- [x] one\n- [X] two\n\n## M2: Move\n- [x] three\n* [ ] four\n"
-    assert told(f"{text}\n## M3: Ship\n\nText.\n") == {
+    assert milestones_of(f"{text}\n## M3: Ship\n\nText.\n") == {
         "M1": ("Map", "completed", {"one": True, "two": True}),
         "M2": ("Move", "in_progress", {"three": True, "four": False}),
         "M3": ("Ship", "pending", {}),
@@ -30,7 +30,7 @@ def test_a_list_of_milestones_as_boxes_with_tasks_inside():
         "- [x] M1: Map\n  - [ ] left over\n- [ ] **M2** - Move\n    - [x] a\n      - [ ] deeper\n"
         "1. [ ] M3: Ship\n"
     )
-    assert told(text) == {
+    assert milestones_of(text) == {
         "M1": ("Map", "completed", {"left over": False}),
         "M2": ("Move", "in_progress", {"a": True, "deeper": False}),
         "M3": ("Ship", "pending", {}),
@@ -53,7 +53,7 @@ def test_a_list_of_milestones_as_boxes_with_tasks_inside():
     ],
 )
 def test_headings_as_people_write_them(heading):
-    assert told(f"{heading}\n- [ ] one\n") == {"M1": ("Map", "pending", {"one": False})}
+    assert milestones_of(f"{heading}\n- [ ] one\n") == {"M1": ("Map", "pending", {"one": False})}
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,16 @@ def test_headings_as_people_write_them(heading):
     ],
 )
 def test_what_only_looks_like_a_milestone_is_none(text):
-    assert told(text) == {}
+    assert milestones_of(text) == {}
 
 
 def test_an_id_alone_is_a_milestone_where_it_is_known():
     text = "- [x] plan\n- [ ] ship\n\n## plan\n\n- [x] one\n\n## ship it\n\n- [ ] nobody's\n"
-    assert told(text, known=("plan", "ship")) == {
+    assert milestones_of(text, known=("plan", "ship")) == {
         "plan": ("", "completed", {"one": True}),
         "ship": ("", "pending", {}),
     }
-    assert told(text) == {}
+    assert milestones_of(text) == {}
 
 
 def test_boxes_in_code_and_in_other_sections_are_nobodys_tasks():
@@ -88,17 +88,17 @@ def test_boxes_in_code_and_in_other_sections_are_nobodys_tasks():
         "## M1: Map\n\n- [x] one\n\n```md\n- [ ] not this\n```\n\n    - [ ] nor this\n\n"
         "### Details\n\n- [ ] two\n\n## Notes\n\n- [ ] nor that\n"
     )
-    assert told(text) == {"M1": ("Map", "in_progress", {"one": True, "two": False})}
+    assert milestones_of(text) == {"M1": ("Map", "in_progress", {"one": True, "two": False})}
 
 
 def test_a_box_of_its_own_counts_more_than_its_tasks():
     text = "- [ ] M1: Map\n- [x] M2: Move\n\n## M1: Map\n- [x] one\n## M2: Move\n- [ ] two\n"
-    assert [one[1] for one in told(text).values()] == ["in_progress", "completed"]
-    assert told("## M1: Map ✅\n- [ ] one\n")["M1"][1] == "completed"
+    assert [one[1] for one in milestones_of(text).values()] == ["in_progress", "completed"]
+    assert milestones_of("## M1: Map ✅\n- [ ] one\n")["M1"][1] == "completed"
 
 
 def test_ids_of_ones_own_are_known_by_the_initiative():
-    assert told("## alpha: First\n- [x] one\n", known=["alpha"]) == {
+    assert milestones_of("## alpha: First\n- [x] one\n", known=["alpha"]) == {
         "alpha": ("First", "completed", {"one": True})
     }
 

@@ -12,7 +12,7 @@ CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.js
 TAKEN = "Sync corrected: initiative.json updated to match WORKFLOW-STATUS.yaml"
 
 
-def told(ground):
+def sources_of(ground):
     """What each of the three says."""
     return ground.record(), ground.text(ground.yaml), ground.entity()
 
@@ -23,7 +23,7 @@ def told(ground):
 def test_milestone_started_updates_record_yaml_and_graph(ground):
     ground.begin()
     ground.initiatives().start("M1")
-    record, yaml, entity = told(ground)
+    record, yaml, entity = sources_of(ground)
     assert (record["status"], record["currentMilestone"]) == ("in_progress", "M1")
     assert record["progress"] == {"M1": "in_progress", "M2": "pending", "M3": "pending"}
     assert f"milestone: M1\nstatus: in_progress\nupdated: {ground.now}\n" in yaml
@@ -39,7 +39,7 @@ def test_milestone_started_updates_record_yaml_and_graph(ground):
 def test_task_completed_updates_the_record_and_touches_no_milestone_elsewhere(ground):
     ground.begin()
     ground.initiatives().start("M1")
-    _, yaml, entity = told(ground)
+    _, yaml, entity = sources_of(ground)
     ground.initiatives().task("M1", "list readers")
     ground.initiatives().task("M1", "list readers", done=True)
     assert ground.record()["lastUpdated"] == ground.now
@@ -52,7 +52,7 @@ def test_milestone_completed_updates_the_record_with_the_next_and_the_others(gro
     ground.begin()
     ground.initiatives().start("M1")
     ground.initiatives().complete("M1")
-    record, yaml, entity = told(ground)
+    record, yaml, entity = sources_of(ground)
     assert record["currentMilestone"] == "M2"
     assert record["progress"] == {"M1": "completed", "M2": "in_progress", "M3": "pending"}
     assert "milestone: M2" in yaml
@@ -71,7 +71,7 @@ def test_status_change_updates_record_yaml_and_graph(ground, change, status):
     ground.begin()
     ground.initiatives().start("M1")
     change(ground.initiatives())
-    record, yaml, entity = told(ground)
+    record, yaml, entity = sources_of(ground)
     assert record["status"] == status
     assert f"status: {status}\n" in yaml
     assert f"status: {status}" in entity

@@ -86,7 +86,7 @@ def test_a_matcher_that_matches_everything_is_as_good_as_none(project, matcher):
     assert json.loads(project.read(TEAM))["hooks"]["Stop"][0]["matcher"] == matcher
 
 
-def edited(project, change):
+def edit_settings(project, change):
     settings = json.loads(project.read(TEAM))
     change(settings)
     project.write(TEAM, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
@@ -103,7 +103,7 @@ def test_ours_goes_and_what_others_added_stays(project):
         settings["hooks"]["SessionEnd"].append({"hooks": [theirs]})
         settings["hooks"]["Stop"].insert(0, {"hooks": [theirs]})
 
-    edited(project, change)
+    edit_settings(project, change)
     assert project.how(project.uninstall()) == {TEAM: "changed"}
     expected = json.loads(FILES["big"])
     expected["hooks"]["SessionStart"].append({"hooks": [theirs]})
@@ -119,7 +119,7 @@ def test_ours_goes_and_what_others_added_stays(project):
 def test_what_was_empty_before_is_left_empty(project, name):
     project.write(TEAM, FILES[name])
     project.init(enforce=True)
-    edited(project, lambda settings: settings.update(theme="dark"))
+    edit_settings(project, lambda settings: settings.update(theme="dark"))
     project.uninstall()
     assert json.loads(project.read(TEAM)) == {**json.loads(FILES[name]), "theme": "dark"}
 
@@ -142,7 +142,7 @@ def test_a_file_that_init_made_goes_although_it_was_laid_out_anew(project):
 
 def test_a_file_that_init_made_stays_when_it_has_something_else(project):
     project.init()
-    edited(project, lambda settings: settings.update(model="opus"))
+    edit_settings(project, lambda settings: settings.update(model="opus"))
     assert project.how(project.uninstall()) == {TEAM: "changed"}
     assert project.read(TEAM) == b'{\n  "model": "opus"\n}\n'
 
@@ -165,7 +165,7 @@ def test_a_file_with_a_colleagues_hooks_is_left_as_it_is_and_can_be_freed_of_the
 def test_init_after_somebodys_change_still_ends_where_they_were(project):
     project.write(TEAM, FILES["big"])
     project.init()
-    edited(project, lambda settings: settings.update(theme="dark"))
+    edit_settings(project, lambda settings: settings.update(theme="dark"))
     project.init(enforce=True)
     assert project.how(project.uninstall()) == {TEAM: "restored"}
     expected = {**json.loads(FILES["big"]), "theme": "dark"}

@@ -15,7 +15,7 @@ from support.workshop import FORMATS, Workshop, lines_of, types, without_time, w
 
 
 @pytest.fixture
-def shop(tmp_path):
+def full_shop(tmp_path):
     """Return a workspace with a workflow of every format, and something in the logs."""
     shop = Workshop(tmp_path / "here")
     for record_format in FORMATS:
@@ -27,10 +27,10 @@ def shop(tmp_path):
 
 
 @pytest.fixture
-def other(tmp_path, shop):
+def other(tmp_path, full_shop):
     """Return an empty workspace of somebody else."""
     other = Workshop(tmp_path / "there")
-    other.clock.ms = shop.clock.ms
+    other.clock.ms = full_shop.clock.ms
     return other
 
 
@@ -52,11 +52,11 @@ def states(shop):
     return {row["id"]: without_place(shop.keeper().show(workflow=row["id"]).state) for row in rows}
 
 
-def test_a_whole_ledger_comes_back_elsewhere(shop, other):
-    done = other.keeper().import_file(exported(shop))
-    assert done.events == len(shop.keeper().log())
-    assert other.keeper().log()[: done.events] == shop.keeper().log()
-    assert states(other) == states(shop)
+def test_a_whole_ledger_comes_back_elsewhere(full_shop, other):
+    done = other.keeper().import_file(exported(full_shop))
+    assert done.events == len(full_shop.keeper().log())
+    assert other.keeper().log()[: done.events] == full_shop.keeper().log()
+    assert states(other) == states(full_shop)
     assert len(states(other)) == len(FORMATS)
     assert [entry["text"] for entry in other.keeper().learnings()] == ["a learning"]
     assert "Tidy" in str(Initiatives(other.keeper()).show())
@@ -66,64 +66,64 @@ def test_a_whole_ledger_comes_back_elsewhere(shop, other):
 
 
 @pytest.mark.parametrize("record_format", FORMATS)
-def test_one_workflow_is_handed_over_with_its_record(shop, other, record_format):
-    rows, _ = shop.keeper().workflows()
+def test_one_workflow_is_handed_over_with_its_record(full_shop, other, record_format):
+    rows, _ = full_shop.keeper().workflows()
     (row,) = [row for row in rows if row["format"] == record_format]
-    path = exported(shop, row["id"])
+    path = exported(full_shop, row["id"])
     with open(path, encoding="utf-8") as file:
         header, *_, record, _end = map(json.loads, file)
     assert header["workflow"] == row["id"]
     assert record["record"] == row["record"]
     other.keeper().start("debug" if record_format != "verb" else "dev", "mine")
     other.keeper().import_file(path)
-    assert states(other)[row["id"]] == states(shop)[row["id"]]
+    assert states(other)[row["id"]] == states(full_shop)[row["id"]]
     assert lines_of(other.keeper()) == []
     other.keeper().remind("goes on", workflow=row["id"])
 
 
-def test_the_same_import_twice_is_once(shop, other):
-    path = exported(shop)
+def test_the_same_import_twice_is_once(full_shop, other):
+    path = exported(full_shop)
     other.keeper().import_file(path)
     before = other.keeper().log()
     again = other.keeper().import_file(path)
-    assert (again.events, again.known) == (0, len(shop.keeper().log()))
+    assert (again.events, again.known) == (0, len(full_shop.keeper().log()))
     assert other.keeper().log() == before
-    assert shop.keeper().import_file(path).events == 0
+    assert full_shop.keeper().import_file(path).events == 0
 
 
-def test_a_workflow_goes_there_and_comes_back(shop, other):
-    (row,) = [row for row in shop.keeper().workflows()[0] if row["format"] == "skill"]
+def test_a_workflow_goes_there_and_comes_back(full_shop, other):
+    (row,) = [row for row in full_shop.keeper().workflows()[0] if row["format"] == "skill"]
     workflow = row["id"]
-    other.keeper().import_file(exported(shop, workflow))
+    other.keeper().import_file(exported(full_shop, workflow))
     other.keeper().complete_task(1, workflow=workflow)
     other.keeper().remind("done there", workflow=workflow)
-    shop.keeper().import_file(exported(other, workflow))
-    state = shop.keeper().show(workflow=workflow).state
+    full_shop.keeper().import_file(exported(other, workflow))
+    state = full_shop.keeper().show(workflow=workflow).state
     assert state["reminders"][-1] == "done there"
     assert state["tasks"][0]["status"] == "completed"
-    shop.keeper().remind("and back", workflow=workflow)
-    other.keeper().import_file(exported(shop, workflow))
-    assert states(other)[workflow] == states(shop)[workflow]
-    assert lines_of(shop.keeper()) == lines_of(other.keeper()) == []
+    full_shop.keeper().remind("and back", workflow=workflow)
+    other.keeper().import_file(exported(full_shop, workflow))
+    assert states(other)[workflow] == states(full_shop)[workflow]
+    assert lines_of(full_shop.keeper()) == lines_of(other.keeper()) == []
 
 
-def test_a_history_that_went_two_ways_is_refused_and_nothing_is_taken_in(shop, other):
-    (row,) = [row for row in shop.keeper().workflows()[0] if row["format"] == "skill"]
-    other.keeper().import_file(exported(shop))
+def test_a_history_that_went_two_ways_is_refused_and_nothing_is_taken_in(full_shop, other):
+    (row,) = [row for row in full_shop.keeper().workflows()[0] if row["format"] == "skill"]
+    other.keeper().import_file(exported(full_shop))
     other.keeper().remind("there", workflow=row["id"])
     other.keeper().remember("learned there")
-    shop.keeper().remind("here", workflow=row["id"])
-    before = shop.keeper().log()
+    full_shop.keeper().remind("here", workflow=row["id"])
+    before = full_shop.keeper().log()
     with pytest.raises(Refused, match="has another history here") as caught:
-        shop.keeper().import_file(exported(other))
+        full_shop.keeper().import_file(exported(other))
     assert caught.value.code == "conflict"
-    assert shop.keeper().log() == before
-    assert lines_of(shop.keeper()) == []
+    assert full_shop.keeper().log() == before
+    assert lines_of(full_shop.keeper()) == []
 
 
-def test_logs_of_two_ledgers_are_put_together(shop, other):
+def test_logs_of_two_ledgers_are_put_together(full_shop, other):
     other.keeper().remember("mine")
-    other.keeper().import_file(exported(shop))
+    other.keeper().import_file(exported(full_shop))
     assert [entry["text"] for entry in other.keeper().learnings()] == ["mine", "a learning"]
     assert lines_of(other.keeper()) == []
 
@@ -145,10 +145,10 @@ def test_what_another_machine_ran_is_a_claim_and_what_was_run_here_stays_evidenc
     assert gates["test"]["evidence"] == "claim"
 
 
-def test_an_import_of_the_command_line_says_what_it_did(shop, other):
-    path = exported(shop)
+def test_an_import_of_the_command_line_says_what_it_did(full_shop, other):
+    path = exported(full_shop)
     done = other.run("import", path)
-    assert f"imported {len(shop.keeper().log())} events of " in done.stdout.decode()
+    assert f"imported {len(full_shop.keeper().log())} events of " in done.stdout.decode()
     again = other.run("import", path)
     assert "nothing is new in it" in again.stdout.decode()
     with open(path, "rb") as file:
@@ -254,8 +254,8 @@ def test_an_import_into_a_ledger_that_is_in_use_is_whole_or_not_at_all(lines, tm
 
 
 @pytest.mark.parametrize("kept", [1, 4, -1])
-def test_an_export_that_was_cut_off_is_refused_whole(shop, other, kept):
-    path = exported(shop)
+def test_an_export_that_was_cut_off_is_refused_whole(full_shop, other, kept):
+    path = exported(full_shop)
     with open(path, encoding="utf-8") as file:
         lines = file.readlines()
     with open(path, "w", encoding="utf-8") as file:

@@ -29,11 +29,12 @@ def old_lines():
 
 
 @pytest.fixture
-def shop(tmp_path):
-    return place(Workshop(tmp_path / "work"))
+def old_shop(shop):
+    """A workshop with the ledger of 0.1 in it."""
+    return put_old_ledger(shop)
 
 
-def place(shop, lines=None):
+def put_old_ledger(shop, lines=None):
     shop.write(OLD, b"".join(old_lines() if lines is None else lines))
     return shop
 
@@ -54,52 +55,52 @@ def check_taken_in_once(shop):
     assert shop.read(OLD) == b"".join(old_lines())
 
 
-def test_a_ledger_that_came_with_a_clone_is_not_believed(shop, tmp_path):
-    subprocess.run(["git", "-C", shop.root, "add", "-f", OLD], check=True)
-    rows, notes = shop.keeper().workflows()
+def test_a_ledger_that_came_with_a_clone_is_not_believed(old_shop, tmp_path):
+    subprocess.run(["git", "-C", old_shop.root, "add", "-f", OLD], check=True)
+    rows, notes = old_shop.keeper().workflows()
     assert rows == []
     assert [note for note in notes if "came with the repository" in note]
-    assert shop.keeper().log() == []
-    shop.keeper().import_file(shop.path(OLD))
-    check_taken_in_once(shop)
+    assert old_shop.keeper().log() == []
+    old_shop.keeper().import_file(old_shop.path(OLD))
+    check_taken_in_once(old_shop)
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_the_first_command_takes_it_in_whatever_it_is(shop, line):
+def test_the_first_command_takes_it_in_whatever_it_is(old_shop, line):
     words = [sys.executable, "-m", "holdfast", *line.split()]
-    given = json.dumps({**HOOK, "cwd": shop.root}).encode() if line == "hook" else b""
+    given = json.dumps({**HOOK, "cwd": old_shop.root}).encode() if line == "hook" else b""
     done = subprocess.run(
-        words, cwd=shop.root, input=given, capture_output=True, check=False,
+        words, cwd=old_shop.root, input=given, capture_output=True, check=False,
         env={**os.environ, "PYTHONPATH": SOURCE, "CLAUDE_CODE_SESSION_ID": ""},
     )  # fmt: skip
     assert b"error in Holdfast itself" not in done.stdout + done.stderr, done
-    check_taken_in_once(shop)
+    check_taken_in_once(old_shop)
     assert [
-        line["level"] for line in shop.keeper().verify().lines if line["level"] == "error"
+        line["level"] for line in old_shop.keeper().verify().lines if line["level"] == "error"
     ] == []
 
 
-def test_it_is_said_once_and_the_next_command_takes_nothing_in(shop):
-    _, notes = shop.keeper().workflows()
+def test_it_is_said_once_and_the_next_command_takes_nothing_in(old_shop):
+    _, notes = old_shop.keeper().workflows()
     (note,) = [note for note in notes if "version 0.1 was taken in" in note]
     assert f"{len(old_lines())} events; its files stay in .claude/holdfast" in note
     assert "counts as a claim" in note
-    before = shop.keeper().log()
-    assert [note for note in shop.keeper().workflows()[1] if "0.1" in note] == []
-    assert shop.keeper().log() == before
+    before = old_shop.keeper().log()
+    assert [note for note in old_shop.keeper().workflows()[1] if "0.1" in note] == []
+    assert old_shop.keeper().log() == before
 
 
-def test_the_records_stand_again_and_the_work_goes_on(shop):
-    rows, _ = shop.keeper().workflows()
+def test_the_records_stand_again_and_the_work_goes_on(old_shop):
+    rows, _ = old_shop.keeper().workflows()
     assert rows
     for row in rows:
-        assert os.path.exists(shop.path(row["record"]))
-        shop.keeper().remind("goes on", workflow=row["id"])
-    assert lines_of(shop.keeper()) == []
+        assert os.path.exists(old_shop.path(row["record"]))
+        old_shop.keeper().remind("goes on", workflow=row["id"])
+    assert lines_of(old_shop.keeper()) == []
 
 
 def test_outside_git_the_new_ledger_lies_beside_the_old_one(tmp_path):
-    shop = place(Workshop(tmp_path, git=False))
+    shop = put_old_ledger(Workshop(tmp_path, git=False))
     check_taken_in_once(shop)
     assert {"ledger.db", "ledger.ndjson"} <= set(os.listdir(shop.path(".claude/holdfast")))
 
@@ -123,20 +124,20 @@ def test_what_git_clean_left_in_gits_folder_is_enough(tmp_path):
     assert len(taken_in(shop)) == len(old_lines())
 
 
-def test_a_linked_worktree_takes_in_the_ledger_of_the_main_one(shop, tmp_path):
-    git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-C", shop.root]
+def test_a_linked_worktree_takes_in_the_ledger_of_the_main_one(old_shop, tmp_path):
+    git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-C", old_shop.root]
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "begin"], check=True)
     side = tmp_path / "side"
     subprocess.run([*git, "worktree", "add", "-q", "-b", "side", str(side)], check=True)
     other = Workshop(side, git=False)
     assert [note for note in other.keeper().workflows()[1] if "was taken in" in note]
-    check_taken_in_once(shop)
+    check_taken_in_once(old_shop)
 
 
 def test_a_damaged_line_is_left_out_and_named_and_the_rest_is_taken_in(tmp_path):
     lines = old_lines()
     lines[20] = lines[20].replace(b'"', b"'", 1)
-    shop = place(Workshop(tmp_path), lines)
+    shop = put_old_ledger(Workshop(tmp_path), lines)
     _, notes = shop.keeper().workflows()
     assert "1 of its lines are no events and were left out" in notes
     assert len(taken_in(shop)) == len(lines) - 1
@@ -148,7 +149,7 @@ def test_a_damaged_line_is_left_out_and_named_and_the_rest_is_taken_in(tmp_path)
 @pytest.mark.parametrize("cut", [1, 40, 400])
 def test_a_torn_end_takes_only_the_last_commit_along(tmp_path, cut):
     raw = b"".join(old_lines())
-    shop = place(Workshop(tmp_path), [raw[:-cut]])
+    shop = put_old_ledger(Workshop(tmp_path), [raw[:-cut]])
     events = taken_in(shop)
     assert len(old_lines()) - 8 < len(events) < len(old_lines()) + 1
     assert shop.keeper().verify().ok
@@ -156,21 +157,22 @@ def test_a_torn_end_takes_only_the_last_commit_along(tmp_path, cut):
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"nonsense\n", b"\x00" * 4096])
 def test_a_file_without_an_event_is_no_ledger(tmp_path, text):
-    shop = place(Workshop(tmp_path), [text])
+    shop = put_old_ledger(Workshop(tmp_path), [text])
     assert shop.keeper().workflows()[0] == []
     shop.keeper().start("dev", "a.md")
     assert lines_of(shop.keeper()) == []
 
 
-def test_two_that_come_at_once_take_it_in_once(shop):
+def test_two_that_come_at_once_take_it_in_once(old_shop):
     words = [sys.executable, "-m", "holdfast", "status"]
     env = {**os.environ, "PYTHONPATH": SOURCE}
     running = [
-        subprocess.Popen(words, cwd=shop.root, env=env, stdout=subprocess.DEVNULL) for _ in range(6)
+        subprocess.Popen(words, cwd=old_shop.root, env=env, stdout=subprocess.DEVNULL)
+        for _ in range(6)
     ]
     assert [process.wait(60) for process in running] == [0] * 6
-    check_taken_in_once(shop)
-    assert lines_of(shop.keeper()) == []
+    check_taken_in_once(old_shop)
+    assert lines_of(old_shop.keeper()) == []
 
 
 def test_killed_at_any_point_it_is_taken_in_exactly_once(tmp_path, not_shown, tally):
@@ -179,11 +181,11 @@ def test_killed_at_any_point_it_is_taken_in_exactly_once(tmp_path, not_shown, ta
         not_shown(f"promise 1, the upgrade from 0.1: {why}")
     log = str(tmp_path / "strace.log")
     root = tmp_path / "work"
-    points = strace.points(place(Workshop(root)).root, log, ["status"])
+    points = strace.points(put_old_ledger(Workshop(root)).root, log, ["status"])
     chosen = sampled(points, 25, "upgrade")
     for point in chosen:
         shutil.rmtree(root)
-        shop = place(Workshop(root))
+        shop = put_old_ledger(Workshop(root))
         strace.kill(shop.root, log, ["status"], point)
         check_taken_in_once(shop)
         assert shop.keeper().verify().ok, point

@@ -20,11 +20,6 @@ PLACE = f"{HOME}/archive/user-auth-20260217"
 PAGES = {"brief.md", "context.md", "guardrails.md", "progress.md", "state.json", "tasks.md"}
 
 
-@pytest.fixture
-def shop(tmp_path):
-    return Workshop(tmp_path)
-
-
 def opened(shop, slug="user-auth"):
     loops = Loops(shop.keeper())
     loops.new(slug)

@@ -7,15 +7,9 @@ import pytest
 
 from holdfast import Loops
 from holdfast.loops import progress_log
-from support.workshop import Workshop
 
 PROGRESS = ".claude/iterative/user-auth/progress.md"
 MEMORY = ".git/holdfast/pages/user-auth.json"
-
-
-@pytest.fixture
-def shop(tmp_path):
-    return Workshop(tmp_path)
 
 
 @pytest.fixture
@@ -43,7 +37,7 @@ def read(monkeypatch):
     return counts
 
 
-def edited(shop, before, after):
+def edit_log(shop, before, after):
     text = shop.read(PROGRESS)
     assert before in text
     shop.write(PROGRESS, text.replace(before, after, 1))
@@ -65,13 +59,13 @@ def test_only_the_end_of_a_log_that_somebody_wrote_in_is_compared(shop, loops, r
 
 
 def test_a_change_far_above_is_still_noticed(shop, loops):
-    edited(shop, b"part 1", b"part X")
+    edit_log(shop, b"part 1", b"part X")
     for _ in range(2):
         (note,) = loops.show().notes
         assert "T1 - Iteration 2" in note
         assert "was changed since" in note
     assert "was changed since" in loops.iterate("T1", did="a", remaining="b").notes[0]
-    edited(shop, b"part X", b"part 1")
+    edit_log(shop, b"part X", b"part 1")
     assert loops.show().notes == []
 
 

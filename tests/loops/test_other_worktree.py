@@ -76,7 +76,7 @@ def begun(trees, *, by_hand=True):
     return {path: data for path, data in trees.left.files().items() if path.startswith(PAGES)}
 
 
-def told(shop):
+def pages_of(shop):
     """The pages that stand there, without the record, which is Holdfast's."""
     found = {path: data for path, data in shop.files().items() if path.startswith(PAGES)}
     return {path: data for path, data in found.items() if "state.json" not in path}
@@ -84,8 +84,8 @@ def told(shop):
 
 def assert_all_went_along(trees, pages):
     pages = {path: data for path, data in pages.items() if "state.json" not in path}
-    assert told(trees.main) == pages
-    assert told(trees.left) == {}
+    assert pages_of(trees.main) == pages
+    assert pages_of(trees.left) == {}
     state = Loops(trees.main.keeper()).show("auth").state
     assert (state["worktree"], state["tasks"][0]["description"]) == (".", "Uno")
     assert b"by hand" in trees.main.read(f"{PAGES}/context.md")
@@ -106,7 +106,7 @@ def test_there_and_back_again_nothing_has_changed(trees):
     trees.main.keeper().resume(workflow="auth")
     trees.left.keeper().resume(workflow="auth")
     record = f"{PAGES}/state.json"
-    assert told(trees.left) == {path: pages[path] for path in pages if path != record}
+    assert pages_of(trees.left) == {path: pages[path] for path in pages if path != record}
     assert not os.path.exists(trees.main.path(PAGES))
 
 
@@ -118,7 +118,7 @@ def test_what_stands_in_the_new_place_is_kept_under_another_name(trees):
         trees.main.write(path, data)
     notes = trees.main.keeper().resume(workflow="auth").notes
     assert "another tasks.md stood here, and is now tasks-2.md" in notes
-    found = told(trees.main)
+    found = pages_of(trees.main)
     for name in ("tasks", "progress"):
         assert found.pop(f"{PAGES}/{name}-2.md") == b"other"
     assert found.pop(f"{PAGES}/draft.md") == b"other"
@@ -156,7 +156,7 @@ def test_pages_of_an_earlier_loop_are_never_those_of_a_new_one(trees, runs, iter
     loops.plan("auth", "T1: One")
     if iterated:
         loops.iterate("T1", did="half", remaining="the rest")
-    pages = told(trees.left)
+    pages = pages_of(trees.left)
     trees.main.keeper().resume(workflow="auth")
     Loops(trees.main.keeper()).archive("auth")
     for _ in range(1, runs):
@@ -186,7 +186,7 @@ def test_a_loop_comes_out_of_another_worktrees_archive_with_its_pages(trees):
     assert (receipt.state["worktree"], is_active(receipt.state)) == (".", True)
     assert receipt.state["record"] == f"{PAGES}/state.json"
     wanted = {path.replace(ARCHIVED, PAGES): data for path, data in before.items()}
-    assert told(trees.main) == {p: wanted[p] for p in wanted if "state.json" not in p}
+    assert pages_of(trees.main) == {p: wanted[p] for p in wanted if "state.json" not in p}
     assert not os.path.exists(trees.left.path(ARCHIVED))
     assert not os.path.exists(trees.left.path(PAGES))
 
@@ -264,7 +264,7 @@ def test_killed_at_any_moment_nothing_is_lost_wherever_somebody_goes_on(trees, t
         copy.main.keeper().resume(workflow="auth")
         state = Loops(copy.main.keeper()).show("auth").state
         assert (state["worktree"], state["tasks"][0]["iterations_used"]) == (".", 2)
-        found = b"\n".join(told(copy.main).values())
+        found = b"\n".join(pages_of(copy.main).values())
         for text in (b"mine", b"deep", b"by hand", b"Uno", b"A remark."):
             assert text in found
         points += 1

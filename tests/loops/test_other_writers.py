@@ -8,14 +8,8 @@ import pytest
 from holdfast import Loops
 from holdfast.system.disk import Disk
 from support.loop_files import HOME, TASKS, edit, finish, opened, units
-from support.workshop import Workshop
 
 pytestmark = pytest.mark.promise(9)
-
-
-@pytest.fixture
-def shop(tmp_path):
-    return Workshop(tmp_path)
 
 
 FOREIGN = {

@@ -8,12 +8,6 @@ import pytest
 from holdfast import Loops, Refused
 from holdfast.loops import pages
 from support.loop_files import HOME, PROGRESS, TASKS, edit, finish, opened, units
-from support.workshop import Workshop
-
-
-@pytest.fixture
-def shop(tmp_path):
-    return Workshop(tmp_path)
 
 
 def test_a_development_loop_has_these_files(shop):

@@ -8,17 +8,11 @@ import pytest
 
 from holdfast import Loops, Refused
 from holdfast.core.next_step import turn_of
-from support.workshop import Workshop
 
 HOME = ".claude/iterative"
 FOLDER = f"{HOME}/user-auth"
 STATE = f"{FOLDER}/state.json"
 PROGRESS = f"{FOLDER}/progress.md"
-
-
-@pytest.fixture
-def shop(tmp_path):
-    return Workshop(tmp_path)
 
 
 def opened(shop, mode="development", *units):
@@ -40,7 +34,7 @@ def without_ledger(shop, *, record=True):
         os.remove(shop.path(STATE))
 
 
-def told(document):
+def record_content(document):
     """What a record tells, without when and by whom it was written."""
     return {key: document[key] for key in document if key not in ("updated", "_holdfast")}
 
@@ -171,7 +165,7 @@ def test_with_the_ledger_gone_the_pages_give_the_same_state(shop, mode, record):
     before, brief = shop.document(STATE), loops.show().state
     without_ledger(shop, record=record)
     receipt = Loops(shop.keeper()).rebuild()
-    assert told(shop.document(STATE)) == told(before)
+    assert record_content(shop.document(STATE)) == record_content(before)
     assert [note for note in receipt.notes if "discrepancy" in note] == []
     for key in ("tasks", "guardrails", "context", "title", "phase", "current_task"):
         assert receipt.state[key] == brief[key], key
@@ -209,7 +203,7 @@ def test_a_log_cut_inside_an_entry_is_made_whole_and_nothing_is_lost(shop, share
     assert shop.read(PROGRESS).startswith(whole[: int(len(whole) * share)])
     without_ledger(shop, record=False)
     receipt = Loops(shop.keeper()).rebuild("user-auth")
-    assert told(shop.document(STATE)) == told(before)
+    assert record_content(shop.document(STATE)) == record_content(before)
     assert [note for note in receipt.notes if "discrepancy" in note] == []
 
 
@@ -243,11 +237,11 @@ def test_there_must_be_something_to_rebuild_from(shop):
 
 def test_an_unreadable_record_with_the_ledger_gone_is_kept_aside(shop):
     lived(shop)
-    before = told(shop.document(STATE))
+    before = record_content(shop.document(STATE))
     without_ledger(shop)
     shop.write(STATE, b'{"torn": ')
     Loops(shop.keeper()).rebuild("user-auth")
-    assert told(shop.document(STATE)) == before
+    assert record_content(shop.document(STATE)) == before
     assert list(shop.beside(STATE).values()) == [b'{"torn": ']
 
 
@@ -260,7 +254,7 @@ def test_a_log_cut_inside_a_character_still_tells_all_before(shop):
     whole, before = shop.read(PROGRESS), shop.document(STATE)
     shop.write(PROGRESS, whole[: whole.index("ü".encode()) + 1])
     loops.rebuild("user-auth")
-    assert told(shop.document(STATE)) == told(before)
+    assert record_content(shop.document(STATE)) == record_content(before)
     shop.write(PROGRESS, whole[: whole.index("ü".encode()) + 1])
     without_ledger(shop, record=False)
     done = units(Loops(shop.keeper()).rebuild("user-auth").state)

@@ -6,16 +6,10 @@ import pytest
 
 from holdfast import Loops
 from support.loop_files import HOME, finish, opened, units
-from support.workshop import Workshop
 
 pytestmark = pytest.mark.promise(10)
 
 STATE = f"{HOME}/user-auth/state.json"
-
-
-@pytest.fixture
-def shop(tmp_path):
-    return Workshop(tmp_path / "work")
 
 
 @pytest.mark.parametrize("status", ["confirming", "verifying", "done"])

@@ -50,7 +50,7 @@ GROUPS = (
 )  # fmt: skip
 
 
-def told(state):
+def facts_of(state):
     """The same of a state that Holdfast gives."""
     return {
         **{name: state[name] for name in ("status", "phase", "reminders", "required_reading")},
@@ -166,7 +166,7 @@ class Model:
 
     def check_state(self, state):
         flow = self.flows[state["id"]]
-        found, wanted = told(state), flow.as_told()
+        found, wanted = facts_of(state), flow.as_told()
         for name in CHECKED:
             if name in ("phase", "phases") and flow.format == "loop":
                 continue  # A loop moves its phase by itself, with its units.

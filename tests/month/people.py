@@ -6,7 +6,7 @@ import os
 from holdfast.hooks import quick_check
 from month.effects import Wrong, must
 from month.world import AgentDisk
-from support.workshop import edited
+from support.workshop import edit_document
 
 RECORDS = (
     ".claude/workflow-state.json",
@@ -127,7 +127,7 @@ def record_edit(token, *, broken):
         if token.endswith("x"):
             document[f"x-{token}"] = token
         else:
-            edited(_format_of(document), document, token)
+            edit_document(_format_of(document), document, token)
         text = json.dumps(document, indent=2)
         return (text[:-1] + f'"{token}' if broken else text).encode()
 

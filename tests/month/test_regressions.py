@@ -17,11 +17,6 @@ from support.workshop import YEAR_MS, Workshop, lines_of, open_workflow
 PAGES = ".claude/iterative/lo"
 
 
-@pytest.fixture
-def shop(tmp_path):
-    return Workshop(tmp_path)
-
-
 def looped(shop, *units):
     Loops(shop.keeper()).new("lo")
     for unit in units:

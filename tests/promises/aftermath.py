@@ -4,7 +4,7 @@ import json
 import os
 import re
 
-from promises.journeys import INDEX, ask, timeless, told
+from promises.journeys import INDEX, ask, history_of, timeless
 
 UNKNOWN = ("not_found", "no_workflow")
 _PLACED = re.compile(r'"(seq|base)": \d+')
@@ -33,7 +33,7 @@ def events(root):
 def history(root, workflow=None):
     """What happened, perhaps to one workflow only: version, id, type and data of each event."""
     listed = [event for event in events(root) if workflow in (None, event["stream"])]
-    return [(*what[1:4], _placeless(what[4])) for what in told(listed)]
+    return [(*what[1:4], _placeless(what[4])) for what in history_of(listed)]
 
 
 def _placeless(value):

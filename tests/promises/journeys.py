@@ -233,7 +233,7 @@ def timeless(value):
     return json.loads(MOMENT.sub("then", json.dumps(value)))
 
 
-def told(events):
+def history_of(events):
     """What happened, without when and by whom, and with one word for ids made by chance."""
     return [
         (

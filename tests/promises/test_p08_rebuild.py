@@ -32,7 +32,7 @@ OTHERS = {"verb": "oneshot", "formal": "custom", "skill": "tdd", "loop": "loop-k
 
 
 @pytest.fixture(params=range(WALKS))
-def shop(request, tmp_path, tmp_path_factory):
+def walked_shop(request, tmp_path, tmp_path_factory):
     """A workspace in which a lot has happened, and no formal record's absence means anything."""
     seed = SEED + request.param
     first = tmp_path_factory.getbasetemp() / f"walk-{seed}"
@@ -171,34 +171,34 @@ def remove_views(shop):
 
 
 @pytest.mark.parametrize("way", ["removed", "emptied", "with their folders"])
-def test_deleted_views_come_back_byte_for_byte(shop, way):
-    before = settled(shop)
-    events = shop.keeper().log()
+def test_deleted_views_come_back_byte_for_byte(walked_shop, way):
+    before = settled(walked_shop)
+    events = walked_shop.keeper().log()
     assert len(events) > STEPS
     assert len(before) > 4
     if way == "emptied":
         for path in before:
-            shop.write(path, b"")
+            walked_shop.write(path, b"")
     elif way == "removed":
-        remove_views(shop)
+        remove_views(walked_shop)
     else:
-        shutil.rmtree(shop.path(".claude"))
-        shutil.rmtree(shop.path("untracked"), ignore_errors=True)
-    shop.keeper().repair()
-    assert settled(shop) == before, f"seed {shop.seed}"
-    assert shop.keeper().log() == events
-    assert lines_of(shop.keeper()) == []
+        shutil.rmtree(walked_shop.path(".claude"))
+        shutil.rmtree(walked_shop.path("untracked"), ignore_errors=True)
+    walked_shop.keeper().repair()
+    assert settled(walked_shop) == before, f"seed {walked_shop.seed}"
+    assert walked_shop.keeper().log() == events
+    assert lines_of(walked_shop.keeper()) == []
 
 
-def test_the_tables_of_the_ledger_come_back_as_they_were(shop):
-    before = tables(shop)
-    with sqlite3.connect(shop.path(HOME, "ledger.db")) as connection:
+def test_the_tables_of_the_ledger_come_back_as_they_were(walked_shop):
+    before = tables(walked_shop)
+    with sqlite3.connect(walked_shop.path(HOME, "ledger.db")) as connection:
         for table in ("states", "streams", "records"):
             connection.execute(f"DELETE FROM {table}")
     connection.close()
-    assert shop.keeper().repair().ok
-    assert tables(shop) == before, f"seed {shop.seed}"
-    assert lines_of(shop.keeper()) == []
+    assert walked_shop.keeper().repair().ok
+    assert tables(walked_shop) == before, f"seed {walked_shop.seed}"
+    assert lines_of(walked_shop.keeper()) == []
 
 
 def tables(shop):
@@ -207,24 +207,24 @@ def tables(shop):
     return {stream.row["stream"]: (stream.row, stream.state) for stream in streams}
 
 
-def test_active_records_come_back_with_a_change_and_no_look_needs_them(shop):
-    rows, _ = shop.keeper().workflows()
-    before = {row["record"]: shop.read(row["record"]) for row in rows}
-    remove_views(shop)
-    again, notes = shop.keeper().workflows()
+def test_active_records_come_back_with_a_change_and_no_look_needs_them(walked_shop):
+    rows, _ = walked_shop.keeper().workflows()
+    before = {row["record"]: walked_shop.read(row["record"]) for row in rows}
+    remove_views(walked_shop)
+    again, notes = walked_shop.keeper().workflows()
     assert again == rows
     assert len([note for note in notes if "its next change rebuilds it" in note]) == len(before)
     for row in rows:
-        shop.keeper().settle(workflow=row["id"])
-    assert {path: shop.read(path) for path in before} == before, f"seed {shop.seed}"
+        walked_shop.keeper().settle(workflow=row["id"])
+    assert {path: walked_shop.read(path) for path in before} == before, f"seed {walked_shop.seed}"
 
 
-def test_the_states_in_the_records_are_those_of_the_ledger(shop):
-    rows, _ = shop.keeper().workflows()
-    told = {row["id"]: shop.keeper().show(workflow=row["id"]).state for row in rows}
-    remove_views(shop)
-    assert {one: shop.keeper().show(workflow=one).state for one in told} == told
-    assert all("behind" in line for line in lines_of(shop.keeper()))
+def test_the_states_in_the_records_are_those_of_the_ledger(walked_shop):
+    rows, _ = walked_shop.keeper().workflows()
+    told = {row["id"]: walked_shop.keeper().show(workflow=row["id"]).state for row in rows}
+    remove_views(walked_shop)
+    assert {one: walked_shop.keeper().show(workflow=one).state for one in told} == told
+    assert all("behind" in line for line in lines_of(walked_shop.keeper()))
 
 
 # The other way round

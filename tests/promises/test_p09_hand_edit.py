@@ -14,7 +14,7 @@ import subprocess
 import pytest
 
 from holdfast.system.disk import Disk
-from support.workshop import FORMATS, SEED, Workshop, lines_of, sampled, worked_on
+from support.workshop import FORMATS, SEED, Workshop, edit_document, lines_of, sampled, worked_on
 
 pytestmark = pytest.mark.promise(9)
 
@@ -79,13 +79,8 @@ TRANSITIONS = {
 }
 
 
-def edited(record_format, document):
-    if record_format == "verb":
-        document["context"] = HAND
-    elif record_format == "loop":
-        document["task"] = HAND
-    else:
-        document["context"]["attempt"] = HAND
+def hand_edited(record_format, document):
+    edit_document(record_format, document, HAND)
     if record_format == "formal":
         document["key_reminders"].append(HAND)
     return json.dumps(document, indent=1).encode()
@@ -113,7 +108,7 @@ class Scene:
         raw = self.opened
         if self.from_now and os.path.exists(path) and os.path.getsize(path):
             raw = self.shop.read(self.record)
-        self.saved = edited(self.format, json.loads(raw))
+        self.saved = hand_edited(self.format, json.loads(raw))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if self.in_place:
             with open(path, "wb") as file:
@@ -304,7 +299,7 @@ def test_an_edit_that_stands_between_two_names_is_found_there(tmp_path):
 def test_whoever_writes_slowly_into_the_file_itself_is_waited_for(record_format, half, tmp_path):
     """``slow > record``: the shell empties the file before the first byte comes."""
     scene = Scene(tmp_path, record_format, from_now=False, in_place=True)
-    saved = edited(record_format, json.loads(scene.opened))
+    saved = hand_edited(record_format, json.loads(scene.opened))
     with open(scene.shop.path(scene.record), "wb", buffering=0) as file:
         file.write(saved[:half])
         look = scene.shop.keeper().settle(workflow=scene.id)
@@ -326,7 +321,7 @@ def test_whoever_had_the_file_open_when_it_was_exchanged_is_waited_for(
 ):
     """Opened before the exchange, emptied before or after it, written after it."""
     scene = Scene(tmp_path, record_format, from_now=False, in_place=True)
-    saved = edited(record_format, json.loads(scene.opened))
+    saved = hand_edited(record_format, json.loads(scene.opened))
     with open(scene.shop.path(scene.record), "r+b", buffering=0) as file:
         disk = Stepping()
         disk.exchange = lambda one, other: exchanged(disk, one, other, file, dies=dies)

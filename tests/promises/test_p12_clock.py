@@ -6,7 +6,7 @@ import pytest
 
 from holdfast import Refused
 from holdfast.core.time import epoch_ms
-from support.workshop import DAY_MS, FORMATS, YEAR_MS, Workshop, lines_of, open_workflow, worked_on
+from support.workshop import DAY_MS, FORMATS, YEAR_MS, lines_of, open_workflow, worked_on
 
 pytestmark = pytest.mark.promise(12)
 
@@ -18,13 +18,8 @@ each_format = pytest.mark.parametrize("record_format", FORMATS)
 each_jump = pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
 
 
-def told(state):
+def without_bookkeeping(state):
     return {key: value for key, value in state.items() if key not in BOOKKEEPING}
-
-
-@pytest.fixture
-def shop(tmp_path):
-    return Workshop(tmp_path)
 
 
 def jumping(shop, jump, workflow):
@@ -119,12 +114,14 @@ def test_what_a_jump_expired_comes_back_whole(shop, record_format, way):
         assert not os.path.exists(shop.path(state["record"]))
     assert shop.keeper().log()[-1]["type"] == "workflow_expired"
     receipt = shop.keeper().resume(workflow=state["id"])
-    assert told(receipt.state) == told(state)
+    assert without_bookkeeping(receipt.state) == without_bookkeeping(state)
     assert receipt.state["status"] == "in_progress"
     kept = [entry["event"] for entry in receipt.state["history"]]
     assert kept[-2:] == ["workflow_expired", "workflow_resumed"]
     assert receipt.state["history"][: len(state["history"])] == state["history"]
-    assert told(shop.keeper().show(workflow=state["id"]).state) == told(state)
+    assert without_bookkeeping(
+        shop.keeper().show(workflow=state["id"]).state
+    ) == without_bookkeeping(state)
     assert shop.document(state["record"])["_holdfast"]["seq"] == receipt.seqs[-1]
     assert lines_of(shop.keeper()) == []
 
@@ -135,7 +132,7 @@ def test_it_comes_back_whole_when_the_clock_is_right_again(shop, record_format):
     shop.clock.ms -= YEAR_MS
     assert shop.keeper().show(workflow=state["id"]).state["status"] == "expired"
     resumed = shop.keeper().resume(workflow=state["id"]).state
-    assert told(resumed) == told(state)
+    assert without_bookkeeping(resumed) == without_bookkeeping(state)
     shop.clock.ms += DAY_MS // 2
     assert shop.keeper().show(workflow=state["id"]).state["status"] == "in_progress"
 
@@ -147,7 +144,7 @@ def test_a_blocked_workflow_comes_back_blocked(shop, record_format):
     shop.clock.ms += YEAR_MS
     assert shop.keeper().workflows()[0] == []
     resumed = shop.keeper().resume(workflow=state["id"]).state
-    assert told(resumed) == told(blocked.state)
+    assert without_bookkeeping(resumed) == without_bookkeeping(blocked.state)
     assert resumed["status"] == "blocked"
 
 
@@ -172,7 +169,7 @@ def test_a_stale_copy_does_not_bring_an_expired_workflow_back_by_itself(shop, re
     rows, _ = shop.keeper().workflows()
     assert rows == []
     resumed = shop.keeper().resume(workflow=state["id"]).state
-    assert told(resumed) == told(state)
+    assert without_bookkeeping(resumed) == without_bookkeeping(state)
 
 
 @each_jump

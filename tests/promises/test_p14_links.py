@@ -54,11 +54,6 @@ def outside(tmp_path):
     return Outside(tmp_path / "outside")
 
 
-@pytest.fixture
-def shop(tmp_path):
-    return Workshop(tmp_path / "repository")
-
-
 def every_command(shop, record_format="skill", workflow="dev-1a2b3c4d"):
     """What a user would do; the refusals and faults that came of it."""
     attempts = [

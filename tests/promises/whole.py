@@ -16,7 +16,7 @@ import holdfast
 from holdfast.hooks.handlers import EVENTS
 from holdfast.mcp.workflow_tools import TOOLS
 from promises import strace
-from promises.journeys import INDEX, command, run_held, told
+from promises.journeys import INDEX, command, history_of, run_held
 from support.mcp_client import STATELESS
 from support.paths import SOURCE
 from support.story import FOUND, PAGE, STORY
@@ -166,14 +166,14 @@ class Scene:
         return ended.returncode, json.loads(ended.stdout)
 
     def history(self):
-        """What was asked for, as ``told`` has it.
+        """What was asked for, as ``history_of`` has it.
 
         That a file which a killed command did not get to was brought in step is an event, too.
         """
         code, answer = self.ask("log")
         assert code == 0, answer
         asked = [event for event in answer["events"] if event["type"] != CORRECTED]
-        return [(name, kind, _steady(data)) for _, name, _, kind, data in told(asked)]
+        return [(name, kind, _steady(data)) for _, name, _, kind, data in history_of(asked)]
 
     def complaints(self):
         """The lines of ``verify`` that are not fine; an index may be behind till the next event."""

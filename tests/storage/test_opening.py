@@ -18,12 +18,6 @@ from holdfast.storage.database import Database
 from holdfast.storage.ledger import Ledger
 from holdfast.system.disk import Disk
 from support.paths import SOURCE
-from support.workshop import Workshop
-
-
-@pytest.fixture
-def shop(tmp_path):
-    return Workshop(tmp_path / "repository")
 
 
 def folder_of(shop):

@@ -27,7 +27,7 @@ def options(tmp_path):
     return {"cwd": folder, "env": clean_environment(home), "capture_output": True, "timeout": 60}
 
 
-def told(run, command, options, **more):
+def outcome_of(run, command, options, **more):
     ended = run(command, **{**options, **more})
     return ended.returncode, CHANCE.sub(b"then", ended.stdout), CHANCE.sub(b"then", ended.stderr)
 
@@ -47,7 +47,9 @@ def told(run, command, options, **more):
 def test_answer_streams_and_exit_code_are_those_of_a_fresh_process(options, line):
     fork_server.run([*HOLDFAST, "start", "dev", "a.md"], **options)
     command = [*HOLDFAST, *line.split()]
-    assert told(fork_server.run, command, options) == told(subprocess.run, command, options)
+    assert outcome_of(fork_server.run, command, options) == outcome_of(
+        subprocess.run, command, options
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,9 @@ def test_settings_of_the_interpreter_are_in_effect(options, settings):
     fork_server.run([*HOLDFAST, "start", "dev", "docs/ärger.md", "--title", "Ärger →"], **options)
     options["env"] = {**options["env"], **settings}
     command = [*HOLDFAST, "status"]
-    assert told(fork_server.run, command, options) == told(subprocess.run, command, options)
+    assert outcome_of(fork_server.run, command, options) == outcome_of(
+        subprocess.run, command, options
+    )
 
 
 def test_a_hook_hears_its_event_and_answers_as_a_fresh_one(options):
@@ -65,8 +69,8 @@ def test_a_hook_hears_its_event_and_answers_as_a_fresh_one(options):
     event = {"session_id": "s", "cwd": str(options["cwd"]), "source": "compact"}
     given = json.dumps({**event, "hook_event_name": "SessionStart"}).encode()
     command = [sys.executable, "-I", "-S", ENTRY]
-    forked = told(fork_server.run, command, options, input=given)
-    assert forked == told(subprocess.run, command, options, input=given)
+    forked = outcome_of(fork_server.run, command, options, input=given)
+    assert forked == outcome_of(subprocess.run, command, options, input=given)
     assert b"a.md" in forked[1]
 
 

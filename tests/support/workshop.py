@@ -190,7 +190,7 @@ class Place:
         return self.shop.keeper().log()[-1]
 
 
-def edited(record_format, document, value="by hand"):
+def edit_document(record_format, document, value="by hand"):
     """One change in the format's own words."""
     if record_format == "verb":
         document["context"] = value
@@ -200,8 +200,8 @@ def edited(record_format, document, value="by hand"):
         document["context"]["attempt"] = value
 
 
-def told(state):
-    """Where the change of ``edited`` arrives."""
+def edited_value(state):
+    """Where the change of ``edit_document`` arrives."""
     if state["recipe"]["format"] in ("verb", "loop"):
         return state["title"]
     return state["context"]["attempt"]

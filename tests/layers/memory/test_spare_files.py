@@ -35,12 +35,12 @@ def memory(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def shop(tmp_path, memory):
+def keeper(tmp_path, memory):
     return Keeper(str(tmp_path / "shop"))
 
 
-def spare(memory, shop, turn=0):
-    key = shop.memory()._key
+def spare(memory, keeper, turn=0):
+    key = keeper.memory()._key
     return memory.parent / f".MEMORY.md.holdfast-{key}-{turn}"
 
 
@@ -61,19 +61,19 @@ def test_a_writer_killed_at_any_step_leaves_a_memory_that_can_be_written(tmp_pat
 
 
 @pytest.mark.parametrize("left", [b"", b"# Mine\n<!-- hold", b"# Mine\n", b"# Mine"])
-def test_what_a_killed_writer_left_of_ours_goes(memory, shop, left):
+def test_what_a_killed_writer_left_of_ours_goes(memory, keeper, left):
     memory.write_bytes(b"# Mine\n")
-    spare(memory, shop).write_bytes(left)
-    assert shop.remember("One").notes == []
+    spare(memory, keeper).write_bytes(left)
+    assert keeper.remember("One").notes == []
     assert "- One" in memory.read_text()
     assert os.listdir(memory.parent) == ["MEMORY.md"]
 
 
-def test_what_somebody_saved_when_a_writer_died_is_kept(memory, shop):
+def test_what_somebody_saved_when_a_writer_died_is_kept(memory, keeper):
     memory.write_bytes(b"# Mine\n")
     for text in (b"# Mine\nsaved at that instant\n", b"# Mine\nand once more\n"):
-        spare(memory, shop).write_bytes(text)
-        (note,) = shop.remember(f"One {len(text)}").notes
+        spare(memory, keeper).write_bytes(text)
+        (note,) = keeper.remember(f"One {len(text)}").notes
         assert "when a writer died is kept as" in note
     kept = sorted(memory.parent.glob("MEMORY.md.found-*"))
     assert [path.read_bytes().splitlines()[1] for path in kept] == [
@@ -81,39 +81,39 @@ def test_what_somebody_saved_when_a_writer_died_is_kept(memory, shop):
     ]
 
 
-def test_a_folder_in_its_place_stays_there(memory, shop):
+def test_a_folder_in_its_place_stays_there(memory, keeper):
     memory.mkdir()
     (memory / "mine").write_text("x")
-    assert "unavailable" in shop.remember("One").notes[0]
+    assert "unavailable" in keeper.remember("One").notes[0]
     assert (memory / "mine").read_text() == "x"
     (memory / "mine").unlink()
     memory.rmdir()
-    assert shop.remember("Two").notes == []
+    assert keeper.remember("Two").notes == []
 
 
-def test_a_pipe_in_its_place_stays_there(memory, shop):
+def test_a_pipe_in_its_place_stays_there(memory, keeper):
     os.mkfifo(memory)
-    assert "a pipe" in shop.remember("One").notes[0]
+    assert "a pipe" in keeper.remember("One").notes[0]
     assert not memory.is_file()
 
 
-def test_indents_and_bytes_that_are_no_text_stay_inside_the_section_too(memory, shop):
-    shop.remember("One")
+def test_indents_and_bytes_that_are_no_text_stay_inside_the_section_too(memory, keeper):
+    keeper.remember("One")
     theirs = b"  - nested\n\n      code\nlatin \xe9\n"
     raw = memory.read_bytes().replace(b"- One\n", b"- One\n" + theirs)
     memory.write_bytes(raw)
-    shop.remember("Two")
+    keeper.remember("Two")
     assert theirs in memory.read_bytes()
-    assert shop.memory().lines()[-1] == "latin �"
-    shop.remember("Three")
+    assert keeper.memory().lines()[-1] == "latin �"
+    keeper.remember("Three")
     assert memory.read_bytes().count(theirs) == 1
 
 
-def test_a_section_that_stands_twice_becomes_one(memory, shop):
-    shop.remember("One")
+def test_a_section_that_stands_twice_becomes_one(memory, keeper):
+    keeper.remember("One")
     raw = memory.read_bytes()
     memory.write_bytes(b"# Mine\n" + raw + b"between\n" + raw.replace(b"- One", b"- Theirs"))
-    shop.remember("Two")
+    keeper.remember("Two")
     text = memory.read_text()
     assert text.count("holdfast:begin") == text.count("holdfast:end") == 1
     assert text.count("- One") == text.count("- Two") == text.count("- Theirs") == 1
@@ -128,13 +128,13 @@ def test_without_its_end_a_section_takes_no_paragraph_of_others():
     assert found.with_lines(found.lines).endswith(b"<!-- holdfast:end k -->\n\n## Mine\n\n- x\n")
 
 
-def test_a_line_about_the_position_reads_no_whole_ledger(shop, monkeypatch, memory):
+def test_a_line_about_the_position_reads_no_whole_ledger(keeper, monkeypatch, memory):
     for number in range(3):
-        shop.start("oneshot", f"Typo {number}")
-        shop.advance()
-        shop.complete(f"mended {number}")
+        keeper.start("oneshot", f"Typo {number}")
+        keeper.advance()
+        keeper.complete(f"mended {number}")
     whole = []
-    ledger = shop.store.ledger
+    ledger = keeper.store.ledger
     events = ledger.events
 
     def seen(stream=None, *, after=0, upto=None):
@@ -142,7 +142,7 @@ def test_a_line_about_the_position_reads_no_whole_ledger(shop, monkeypatch, memo
         return events(stream, after=after, upto=upto)
 
     monkeypatch.setattr(ledger, "events", seen)
-    shop.start("apex", "Login")
-    shop.advance()
+    keeper.start("apex", "Login")
+    keeper.advance()
     assert "- Completed ONESHOT for Typo 1: mended 1" in memory.read_text()
     assert whole == []
