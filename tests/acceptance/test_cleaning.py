@@ -1,25 +1,11 @@
 """Time: what expires, what ended a while ago, and how all of it comes back."""
 
-import json
 import os
 
 from holdfast import Keeper
 from support.workshop import DAY_MS, Clock
 
-INDEX = ".claude/workflow-state/index.json"
 HOUR_MS = 3_600_000
-
-
-def listed(place):
-    return [row["id"] for row in place.record(INDEX)["active_workflows"]]
-
-
-def rewritten(path, change):
-    with open(path) as file:
-        record = json.load(file)
-    change(record)
-    with open(path, "w") as file:
-        json.dump(record, file, indent=2)
 
 
 def aged(place, **options):
@@ -56,10 +42,10 @@ def test_an_unattended_workflow_expires_and_comes_back(repo):
     assert [row["id"] for row in keeper.clean(dry_run=True)[0]] == [workflow]
     assert [row["id"] for row in keeper.clean()[0]] == [workflow]
     assert not os.listdir(os.path.join(repo.path, ".claude/workflow-state/active"))
-    assert listed(repo) == []
+    assert repo.listed() == []
     back = keeper.resume(workflow=workflow).state
     assert back["tasks"][0]["phases"]["green"] == "in_progress"
-    assert listed(repo) == [workflow]
+    assert repo.listed() == [workflow]
 
 
 def test_cleaning_happens_by_itself_at_most_hourly(repo):
@@ -84,10 +70,11 @@ def test_an_edited_record_that_is_cleaned_is_kept(repo):
     clock, keeper = aged(repo)
     workflow = keeper.start("dev", "a.md").state["id"]
     keeper.complete(force=True, reason="x", workflow=workflow)
-    path = os.path.join(repo.path, f".claude/workflow-state/completed/{workflow}.json")
-    rewritten(path, lambda record: record["context"].update(note="by hand"))
+    record = f".claude/workflow-state/completed/{workflow}.json"
+    repo.edit(record, lambda document: document["context"].update(note="by hand"))
     clock.ms += 2 * DAY_MS
     keeper.clean()
     back = keeper.resume(workflow=workflow).state
-    kept = [name for name in os.listdir(os.path.dirname(path)) if "saved" in name]
+    folder = os.path.dirname(os.path.join(repo.path, record))
+    kept = [name for name in os.listdir(folder) if "saved" in name]
     assert back["context"].get("note") == "by hand" or kept

@@ -1,6 +1,5 @@
 """Gates: what was run is evidence until a file changes; what was said is shown as a claim."""
 
-import json
 import os
 import sys
 import time
@@ -150,16 +149,6 @@ def test_a_claim_cannot_pretend_to_be_a_run(dev):
     assert {"exit_code", "tree", "command"}.isdisjoint(gate(dev, "lint"))
 
 
-def edited(place, name, change):
-    """The record after somebody changed it by hand."""
-    path = os.path.join(place.path, name)
-    with open(path) as file:
-        record = json.load(file)
-    change(record["checkpoints"])
-    with open(path, "w") as file:
-        json.dump(record, file, indent=2)
-
-
 def forged(gates):
     gates["test"] = {**gates["lint"], "passed": True, "exit_code": 0, "command": "make test"}
 
@@ -176,7 +165,7 @@ def forged(gates):
 )
 def test_an_edited_record_can_claim_but_never_forge_a_run(dev, change, name):
     record = dev.run("gate", "run", "lint", "--json", "--", "false").json["workflow"]["record"]
-    edited(dev, record, change)
+    dev.edit(record, lambda document: change(document["checkpoints"]))
     found = gate(dev, name)
     assert (found["status"], found["passed"], found["evidence"]) == ("completed", True, "claim")
     assert {"exit_code", "tree", "command", "output_tail"}.isdisjoint(found)
@@ -192,7 +181,7 @@ def test_an_edited_record_can_claim_but_never_forge_a_run(dev, change, name):
 
 def test_a_note_beside_a_run_leaves_it_one(dev):
     record = dev.ok("gate", "run", "lint", "--", "true")["workflow"]["record"]
-    edited(dev, record, lambda gates: gates["lint"].update(note="slow"))
+    dev.edit(record, lambda document: document["checkpoints"]["lint"].update(note="slow"))
     assert (gate(dev, "lint")["evidence"], gate(dev, "lint")["note"]) == ("run", "slow")
 
 

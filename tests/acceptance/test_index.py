@@ -8,25 +8,21 @@ from pathlib import Path
 
 import pytest
 
-INDEX = ".claude/workflow-state/index.json"
-
-
-def listed(place):
-    return [row["id"] for row in place.record(INDEX)["active_workflows"]]
+from support.command_line import INDEX
 
 
 def test_the_index_has_exactly_the_active_workflows(repo):
     dev = repo.ok("start", "dev", "a.md")["workflow"]["id"]
     tdd = repo.ok("start", "tdd", "b")["workflow"]["id"]
-    assert listed(repo) == [dev, tdd]
+    assert repo.listed() == [dev, tdd]
     repo.ok("abandon", "-w", dev)
-    assert listed(repo) == [tdd]
+    assert repo.listed() == [tdd]
     repo.ok("resume", dev)
-    assert listed(repo) == [dev, tdd]
+    assert repo.listed() == [dev, tdd]
     repo.ok("complete", "--force", "--reason", "x", "-w", tdd)
-    assert listed(repo) == [dev]
+    assert repo.listed() == [dev]
     repo.ok("start", "apex", "of another format")
-    assert listed(repo) == [dev]
+    assert repo.listed() == [dev]
 
 
 def test_a_row_of_the_index_says_what_scripts_look_for(repo):
@@ -47,7 +43,7 @@ def test_a_row_of_the_index_says_what_scripts_look_for(repo):
     assert index["updated_at"] == after["updated_at"]
 
 
-def rewritten(path, change):
+def edit_index(path, change):
     with open(path) as file:
         index = json.load(file)
     change(index)
@@ -68,8 +64,8 @@ def doubtful(path):
         os.remove,
         lambda path: os.truncate(path, 0),
         lambda path: os.truncate(path, os.path.getsize(path) + 1),
-        lambda path: rewritten(path, lambda index: index["active_workflows"].clear()),
-        lambda path: rewritten(path, lambda index: index.update(active_workflows=7)),
+        lambda path: edit_index(path, lambda index: index["active_workflows"].clear()),
+        lambda path: edit_index(path, lambda index: index.update(active_workflows=7)),
         doubtful,
     ],
     ids=["gone", "empty", "longer", "emptied by a script", "nonsense", "its writer died"],
@@ -79,10 +75,10 @@ def test_a_damaged_index_is_built_again_by_the_next_command(repo, damage):
     tdd = repo.ok("start", "tdd", "b")["workflow"]["id"]
     damage(os.path.join(repo.path, INDEX))
     repo.ok("task", "start", "1", "-w", dev)
-    assert listed(repo) == [dev, tdd]
+    assert repo.listed() == [dev, tdd]
     damage(os.path.join(repo.path, INDEX))
     other = repo.ok("start", "dev", "c.md")["workflow"]["id"]
-    assert listed(repo) == sorted([dev, tdd, other])
+    assert repo.listed() == sorted([dev, tdd, other])
 
 
 def test_a_worktree_has_an_index_of_its_own(repo):
@@ -90,9 +86,9 @@ def test_a_worktree_has_an_index_of_its_own(repo):
     repo.git("worktree", "add", "-q", "../linked")
     linked = repo.at("..", "linked")
     there = linked.ok("start", "tdd", "b")["workflow"]["id"]
-    assert (listed(repo), listed(linked)) == ([here], [there])
+    assert (repo.listed(), linked.listed()) == ([here], [there])
     linked.ok("resume", here)
-    assert (listed(repo), listed(linked)) == ([], [here, there])
+    assert (repo.listed(), linked.listed()) == ([], [here, there])
 
 
 def test_an_index_that_leads_elsewhere_is_not_written(repo):
@@ -126,7 +122,7 @@ def test_scripts_that_complete_a_workflow_leave_an_exact_index(repo, not_shown):
         ["sh", "-c", script], cwd=repo.path, env={**repo.environment, **variables}, check=True
     )
     assert [row["id"] for row in repo.ok("status")["workflows"]] == [other]
-    assert listed(repo) == [other]
+    assert repo.listed() == [other]
     assert repo.state(state["id"])["status"] == "completed"
 
 

@@ -164,7 +164,7 @@ def test_a_method_takes_what_its_command_takes(name):
         assert carried.get(into, into) in parameters, (name, into)
 
 
-class Clock:
+class StillClock:
     def __init__(self):
         self.ms = 1_771_329_600_000
 
@@ -174,11 +174,11 @@ class Clock:
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return StillClock()
 
 
 @pytest.fixture
-def keeper(repo, clock):
+def open_keeper(repo, clock):
     return lambda **options: Keeper(repo.path, clock_ms=clock, **options)
 
 
@@ -194,96 +194,96 @@ def test_the_library_and_the_command_line_see_the_same(repo):
     ("recipe", "ttl", "days"),
     [("apex", None, 1), ("dev", None, 7), ("tdd", None, 7), ("planning", "3d", 3)],
 )
-def test_a_workflow_expires_when_it_lay_still_for_its_time(keeper, clock, recipe, ttl, days):
-    state = keeper().start(recipe, "one", tasks=["a"], ttl=ttl).state
+def test_a_workflow_expires_when_it_lay_still_for_its_time(open_keeper, clock, recipe, ttl, days):
+    state = open_keeper().start(recipe, "one", tasks=["a"], ttl=ttl).state
     clock.ms += days * DAY_MS
-    assert keeper().show().state["status"] == "in_progress"
+    assert open_keeper().show().state["status"] == "in_progress"
     clock.ms += 1_000
-    shown = keeper().show(workflow=state["id"])
+    shown = open_keeper().show(workflow=state["id"])
     assert shown.state["status"] == "expired"
     assert f"holdfast resume {state['id']}" in shown.notes[0]
-    assert keeper().workflows()[0] == []
-    keeper().settle(workflow=state["id"])
-    assert keeper().log()[-1]["type"] == "workflow_expired"
+    assert open_keeper().workflows()[0] == []
+    open_keeper().settle(workflow=state["id"])
+    assert open_keeper().log()[-1]["type"] == "workflow_expired"
 
 
 @pytest.mark.parametrize("recipe", ["planning", "loop-development"])
-def test_formal_workflows_and_loops_never_expire(keeper, clock, recipe):
-    keeper().start(recipe, "one")
+def test_formal_workflows_and_loops_never_expire(open_keeper, clock, recipe):
+    open_keeper().start(recipe, "one")
     clock.ms += 5_000 * DAY_MS
-    assert keeper().show().state["status"] == "in_progress"
+    assert open_keeper().show().state["status"] == "in_progress"
 
 
-def test_resume_brings_an_expired_workflow_back_at_the_same_place(repo, keeper, clock):
-    state = keeper().start("tdd", "one", tasks=["a"], reminders=["this"]).state
-    keeper().advance()
-    before = keeper().start_task(1).state
+def test_resume_brings_an_expired_workflow_back_at_the_same_place(repo, open_keeper, clock):
+    state = open_keeper().start("tdd", "one", tasks=["a"], reminders=["this"]).state
+    open_keeper().advance()
+    before = open_keeper().start_task(1).state
     clock.ms += 30 * DAY_MS
     with pytest.raises(Refused, match="has expired") as caught:
-        keeper().complete_task(1)
+        open_keeper().complete_task(1)
     assert caught.value.hint == f"holdfast resume {state['id']}"
     assert not repo.has(state["record"])
-    after = keeper().resume(workflow=state["id"]).state
+    after = open_keeper().resume(workflow=state["id"]).state
     same = ("phase", "phases", "tasks", "status", "reminders", "current_task", "record")
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
     assert repo.has(state["record"])
-    assert keeper().complete_task(1).state["tasks"][0]["status"] == "completed"
+    assert open_keeper().complete_task(1).state["tasks"][0]["status"] == "completed"
 
 
 @pytest.mark.parametrize("noticed", [False, True])
-def test_resume_by_name_works_whether_the_expiry_was_noticed_or_not(keeper, clock, noticed):
-    state = keeper().start("tdd", "one").state
+def test_resume_by_name_works_whether_the_expiry_was_noticed_or_not(open_keeper, clock, noticed):
+    state = open_keeper().start("tdd", "one").state
     clock.ms += 30 * DAY_MS
     if noticed:
-        assert keeper().workflows()[0] == []
-    assert keeper().resume(workflow=state["id"]).state["status"] == "in_progress"
-    assert keeper().advance().state["phase"] == "green"
+        assert open_keeper().workflows()[0] == []
+    assert open_keeper().resume(workflow=state["id"]).state["status"] == "in_progress"
+    assert open_keeper().advance().state["phase"] == "green"
 
 
-def test_resume_without_a_name_does_not_wake_what_expired(keeper, clock):
-    state = keeper().start("tdd", "one").state
+def test_resume_without_a_name_does_not_wake_what_expired(open_keeper, clock):
+    state = open_keeper().start("tdd", "one").state
     clock.ms += 30 * DAY_MS
     with pytest.raises(Refused, match="has expired") as caught:
-        keeper().resume()
+        open_keeper().resume()
     assert caught.value.hint == f"holdfast resume {state['id']}"
 
 
-def test_starting_an_expired_subject_begins_a_new_run(keeper, clock):
-    keeper().start("apex", "one", tasks=["a"])
+def test_starting_an_expired_subject_begins_a_new_run(open_keeper, clock):
+    open_keeper().start("apex", "one", tasks=["a"])
     clock.ms += 2 * DAY_MS
-    again = keeper().start("apex", "one")
+    again = open_keeper().start("apex", "one")
     assert (again.resumed, again.state["tasks"]) == (False, [])
-    assert [e["type"] for e in keeper().log()].count("workflow_expired") == 1
+    assert [e["type"] for e in open_keeper().log()].count("workflow_expired") == 1
 
 
-def test_an_expired_workflow_does_not_keep_its_place_occupied(keeper, clock):
-    old = keeper().start("apex", "one").state
+def test_an_expired_workflow_does_not_keep_its_place_occupied(open_keeper, clock):
+    old = open_keeper().start("apex", "one").state
     clock.ms += 2 * DAY_MS
-    new = keeper().start("apex", "two")
+    new = open_keeper().start("apex", "two")
     assert new.state["status"] == "in_progress"
     assert old["id"] in new.notes[0]
     with pytest.raises(Refused) as caught:
-        keeper().resume(workflow=old["id"])
+        open_keeper().resume(workflow=old["id"])
     assert caught.value.code == "occupied"
 
 
-def test_a_session_of_an_unknown_process_is_live_for_an_hour(keeper, clock):
-    keeper(session="ada").start("tdd", "one")
+def test_a_session_of_an_unknown_process_is_live_for_an_hour(open_keeper, clock):
+    open_keeper(session="ada").start("tdd", "one")
     clock.ms += 3_600_000
     with pytest.raises(Refused) as caught:
-        keeper().advance()
+        open_keeper().advance()
     assert caught.value.code == "held"
     clock.ms += 1_000
-    assert keeper().advance().state["phase"] == "green"
+    assert open_keeper().advance().state["phase"] == "green"
 
 
-def test_a_client_that_got_the_number_of_another_is_not_that_client(keeper, monkeypatch):
-    one = keeper(session="before", pid=os.getpid()).start("tdd", "one").state
-    keeper().start("tdd", "two")
-    assert keeper(session="after", pid=os.getpid()).mine()["id"] == one["id"]
+def test_a_client_that_got_the_number_of_another_is_not_that_client(open_keeper, monkeypatch):
+    one = open_keeper(session="before", pid=os.getpid()).start("tdd", "one").state
+    open_keeper().start("tdd", "two")
+    assert open_keeper(session="after", pid=os.getpid()).mine()["id"] == one["id"]
     born = sessions._born(os.getpid())
     monkeypatch.setattr(sessions, "_born", lambda _pid: born + 1)
-    assert keeper(session="after", pid=os.getpid()).mine().code == "ambiguous"
+    assert open_keeper(session="after", pid=os.getpid()).mine().code == "ambiguous"
 
 
 def test_a_process_is_known_by_when_it_was_started():
@@ -293,8 +293,8 @@ def test_a_process_is_known_by_when_it_was_started():
     assert sessions._born(child.pid) is None
 
 
-def test_a_clock_that_went_back_expires_nothing(keeper, clock):
-    keeper().start("apex", "one")
+def test_a_clock_that_went_back_expires_nothing(open_keeper, clock):
+    open_keeper().start("apex", "one")
     clock.ms -= 400 * DAY_MS
-    assert keeper().show().state["status"] == "in_progress"
-    assert keeper().advance().state["phase"] == "plan"
+    assert open_keeper().show().state["status"] == "in_progress"
+    assert open_keeper().advance().state["phase"] == "plan"

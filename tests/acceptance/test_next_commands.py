@@ -4,7 +4,7 @@ import os
 import shlex
 
 
-def opened(place, recipe, subject, *words):
+def start_workflow(place, recipe, subject, *words):
     """The id of a new workflow, and the next command that its start names."""
     answer = place.run("start", recipe, subject, *words)
     assert answer.code == 0, answer
@@ -25,8 +25,8 @@ def pasted(place, command):
 
 
 def two_open(place):
-    one, alone = opened(place, "tdd", "one", "--task", "First")
-    two, beside = opened(place, "dev", "two", "--task", "Second")
+    one, alone = start_workflow(place, "tdd", "one", "--task", "First")
+    two, beside = start_workflow(place, "dev", "two", "--task", "Second")
     assert alone == "holdfast task start 1"
     return one, two, beside
 
@@ -47,17 +47,17 @@ def test_without_a_session_the_briefing_names_its_workflow_where_there_are_sever
 
 def test_a_workflow_that_a_session_holds_leaves_the_other_by_default(repo):
     held = repo.as_session("ada", os.getpid()).ok("start", "tdd", "one")["workflow"]["id"]
-    _, named = opened(repo, "dev", "two", "--task", "Second")
+    _, named = start_workflow(repo, "dev", "two", "--task", "Second")
     assert named == "holdfast task start 1"
     text = repo.run("resume", held).out
     assert line_after("NEXT: ", text) == f"holdfast advance -w {held}"
 
 
 def test_a_session_and_a_single_workflow_need_no_name(repo):
-    one, _ = opened(repo, "tdd", "one", "--task", "First")
+    one, _ = start_workflow(repo, "tdd", "one", "--task", "First")
     assert line_after("NEXT: ", repo.run("resume", one).out) == "holdfast task start 1"
     ada = repo.as_session("ada", os.getpid())
-    _, named = opened(ada, "dev", "two", "--task", "Second")
+    _, named = start_workflow(ada, "dev", "two", "--task", "Second")
     assert named == "holdfast task start 1"
     assert line_after("NEXT: ", ada.run("resume", one).out) == "holdfast task start 1"
 
@@ -88,7 +88,7 @@ def test_the_next_of_one_of_several_loops_names_it(repo):
 
 
 def test_on_another_branch_the_briefing_names_a_command_that_works(repo):
-    one, _ = opened(repo, "planning", "one", "--task", "First")
+    one, _ = start_workflow(repo, "planning", "one", "--task", "First")
     repo.git("switch", "-q", "-c", "other")
     text = repo.run("resume", one).out
     assert "Either git switch main, or " in text

@@ -1,6 +1,5 @@
 """Nonsense in skill records and on the command line: a clear answer each, and nothing lost."""
 
-import json
 import os
 
 import pytest
@@ -11,16 +10,6 @@ def dev(repo):
     repo.ok("start", "dev", "feature.md", "--task", "one", "--task", "two")
     repo.ok("task", "done", "1", "--commit", "abc1234")
     return repo
-
-
-def edited(place, change):
-    path = os.path.join(place.path, place.state()["record"])
-    with open(path) as file:
-        record = json.load(file)
-    change(record)
-    with open(path, "w") as file:
-        json.dump(record, file, indent=2)
-    return path
 
 
 @pytest.mark.parametrize(
@@ -42,7 +31,8 @@ def edited(place, change):
 )
 def test_an_edit_that_makes_no_sense_is_refused_and_kept(dev, change):
     before = dev.state()
-    path = edited(dev, change)
+    path = os.path.join(dev.path, before["record"])
+    dev.edit(before["record"], change)
     with open(path) as file:
         text = file.read()
     answer = dev.ok("show")
@@ -59,7 +49,8 @@ def test_an_edit_that_makes_no_sense_is_refused_and_kept(dev, change):
 
 
 def test_a_record_of_five_megabytes_is_an_ordinary_one(dev):
-    edited(dev, lambda record: record["context"].update(log="x" * 5_000_000))
+    record = dev.state()["record"]
+    dev.edit(record, lambda document: document["context"].update(log="x" * 5_000_000))
     assert len(dev.state()["context"]["log"]) == 5_000_000
     dev.ok("task", "done", "2")
     assert len(dev.run("resume").out) < 10_000

@@ -14,7 +14,7 @@ from holdfast import Initiatives
 from holdfast.adopt import findings
 from holdfast.core.record_formats import FORMATS
 from holdfast.formats import LOGS, log_of, stream_of
-from support.workshop import YEAR_MS, Place, Workshop, edit_document, types, worked_on
+from support.workshop import YEAR_MS, OneWorkflow, Workshop, edit_document, types, worked_on
 
 CHANGES = {
     "interview": lambda keeper, word: keeper.interviews().record(word, 0.5),
@@ -29,7 +29,7 @@ class WorkflowGround:
     """A workflow of one format, and its record."""
 
     def __init__(self, folder, kind):
-        self.place = Place(folder, kind)
+        self.place = OneWorkflow(folder, kind)
         self.kind, self.shop = kind, self.place.shop
         self.stream, self.record = self.place.id, self.place.record
 

@@ -14,7 +14,7 @@ from support.workshop import (
     FORMATS,
     HOME,
     RECIPES,
-    Place,
+    OneWorkflow,
     Workshop,
     lines_of,
     types,
@@ -25,19 +25,14 @@ from support.workshop import (
 each_format = pytest.mark.parametrize("record_format", FORMATS)
 
 
-@pytest.fixture
-def place(tmp_path, record_format):
-    return Place(tmp_path, record_format)
-
-
 # digest valid, shows the last event
 
 
 @each_format
-def test_the_current_record_is_the_state(place):
-    before = place.shop.files()
-    assert place.looked() == (place.state, [])
-    assert place.shop.files() == before
+def test_the_current_record_is_the_state(work):
+    before = work.shop.files()
+    assert work.looked() == (work.state, [])
+    assert work.shop.files() == before
 
 
 @each_format
@@ -54,14 +49,14 @@ def test_the_current_record_is_the_state(place):
     ],
     ids=["indented", "compact", "sorted", "crlf", "bom", "spaces", "number"],
 )
-def test_other_formatting_is_not_an_edit(place, written):
-    place.shop.write(place.record, written(place.raw()))
-    assert place.looked()[0] == place.state
-    assert place.news() == []
-    assert place.shop.beside(place.record) == {}
-    place.shop.keeper().remind("afterwards", workflow=place.id)
-    assert place.news() == ["reminder_added"]
-    assert lines_of(place.shop.keeper()) == []
+def test_other_formatting_is_not_an_edit(work, written):
+    work.shop.write(work.record, written(work.raw()))
+    assert work.looked()[0] == work.state
+    assert work.news() == []
+    assert work.shop.beside(work.record) == {}
+    work.shop.keeper().remind("afterwards", workflow=work.id)
+    assert work.news() == ["reminder_added"]
+    assert lines_of(work.shop.keeper()) == []
 
 
 @each_format
@@ -80,48 +75,48 @@ def test_many_units_written_in_another_order_are_no_edit(tmp_path, record_format
 
 
 @each_format
-def test_a_stale_copy_is_brought_forward_and_said(place):
-    stale = place.raw()
-    place.shop.keeper().remind("later", workflow=place.id)
-    current = place.raw()
-    place.shop.write(place.record, stale)
-    state, notes = place.looked()
+def test_a_stale_copy_is_brought_forward_and_said(work):
+    stale = work.raw()
+    work.shop.keeper().remind("later", workflow=work.id)
+    current = work.raw()
+    work.shop.write(work.record, stale)
+    state, notes = work.looked()
     assert state["reminders"][-1] == "later"
-    assert any("older copy" in note and place.record in note for note in notes)
-    assert place.raw() == current
-    assert place.news() == ["reminder_added"]
-    assert place.shop.beside(place.record) == {}
+    assert any("older copy" in note and work.record in note for note in notes)
+    assert work.raw() == current
+    assert work.news() == ["reminder_added"]
+    assert work.shop.beside(work.record) == {}
 
 
 @each_format
-def test_a_stale_copy_is_behind_and_not_an_error(place):
-    stale = place.raw()
-    place.shop.keeper().remind("later", workflow=place.id)
-    place.shop.write(place.record, stale)
-    report = place.shop.keeper().verify()
+def test_a_stale_copy_is_behind_and_not_an_error(work):
+    stale = work.raw()
+    work.shop.keeper().remind("later", workflow=work.id)
+    work.shop.write(work.record, stale)
+    report = work.shop.keeper().verify()
     assert report.ok
     assert report.counts["behind"] == 1
 
 
 @each_format
-def test_a_command_on_a_stale_copy_works_on_the_last_state(place):
-    stale = place.raw()
-    place.shop.keeper().remind("one", workflow=place.id)
-    place.shop.write(place.record, stale)
-    state = place.shop.keeper().remind("two", workflow=place.id).state
+def test_a_command_on_a_stale_copy_works_on_the_last_state(work):
+    stale = work.raw()
+    work.shop.keeper().remind("one", workflow=work.id)
+    work.shop.write(work.record, stale)
+    state = work.shop.keeper().remind("two", workflow=work.id).state
     assert state["reminders"][-2:] == ["one", "two"]
-    assert place.news() == ["reminder_added", "reminder_added"]
+    assert work.news() == ["reminder_added", "reminder_added"]
 
 
 @each_format
-def test_a_stale_copy_of_an_ended_workflow_does_not_bring_it_back(place):
-    stale = place.raw()
-    place.shop.keeper().abandon("enough", workflow=place.id)
-    place.shop.write(place.record, stale)
-    rows, _ = place.shop.keeper().workflows()
+def test_a_stale_copy_of_an_ended_workflow_does_not_bring_it_back(work):
+    stale = work.raw()
+    work.shop.keeper().abandon("enough", workflow=work.id)
+    work.shop.write(work.record, stale)
+    rows, _ = work.shop.keeper().workflows()
     assert rows == []
-    assert place.looked()[0]["status"] == "abandoned"
-    assert place.news() == ["workflow_abandoned"]
+    assert work.looked()[0]["status"] == "abandoned"
+    assert work.news() == ["workflow_abandoned"]
 
 
 # digest valid, of an unknown ledger or ahead of this one
@@ -129,7 +124,10 @@ def test_a_stale_copy_of_an_ended_workflow_does_not_bring_it_back(place):
 
 @each_format
 def test_a_record_of_another_ledger_is_adopted(tmp_path, record_format):
-    here, there = Place(tmp_path / "here", record_format), Place(tmp_path / "there", record_format)
+    here, there = (
+        OneWorkflow(tmp_path / "here", record_format),
+        OneWorkflow(tmp_path / "there", record_format),
+    )
     elsewhere = there.shop.keeper().remind("told elsewhere", workflow=there.id).state
     here.shop.write(here.record, there.raw())
     state, notes = here.looked()
@@ -140,71 +138,71 @@ def test_a_record_of_another_ledger_is_adopted(tmp_path, record_format):
 
 
 @each_format
-def test_a_record_ahead_of_the_ledger_is_adopted(place):
-    shutil.copytree(place.shop.path(HOME), place.shop.path("backup"))
-    ahead = place.shop.keeper().remind("only the record knows", workflow=place.id).state
-    shutil.rmtree(place.shop.path(HOME))
-    shutil.move(place.shop.path("backup"), place.shop.path(HOME))
-    state, _ = place.looked()
+def test_a_record_ahead_of_the_ledger_is_adopted(work):
+    shutil.copytree(work.shop.path(HOME), work.shop.path("backup"))
+    ahead = work.shop.keeper().remind("only the record knows", workflow=work.id).state
+    shutil.rmtree(work.shop.path(HOME))
+    shutil.move(work.shop.path("backup"), work.shop.path(HOME))
+    state, _ = work.looked()
     assert without_time(state) == without_time(ahead)
-    assert place.news() == ["record_adopted"]
-    assert lines_of(place.shop.keeper()) == []
+    assert work.news() == ["record_adopted"]
+    assert lines_of(work.shop.keeper()) == []
 
 
 @each_format
-def test_a_record_in_a_fresh_clone_is_adopted(place, tmp_path):
+def test_a_record_in_a_fresh_clone_is_adopted(work, tmp_path):
     fresh = Workshop(tmp_path / "fresh")
-    fresh.write(place.record, place.raw())
+    fresh.write(work.record, work.raw())
     rows, notes = fresh.keeper().workflows()
-    assert [row["id"] for row in rows] == [place.id]
+    assert [row["id"] for row in rows] == [work.id]
     assert any("is not in the ledger yet" in note for note in notes)
     assert types(fresh.keeper()) == []
-    state = fresh.keeper().settle(workflow=place.id).state
-    assert without_time(state) == without_time(place.state)
+    state = fresh.keeper().settle(workflow=work.id).state
+    assert without_time(state) == without_time(work.state)
     assert types(fresh.keeper()) == ["record_adopted"]
 
 
 @pytest.mark.parametrize("record_format", ["formal", "skill", "loop"])
 @pytest.mark.parametrize("known", [True, False], ids=["known", "foreign"])
-def test_the_record_of_another_workflow_does_not_push_this_one_out(place, known, tmp_path):
-    shop = place.shop if known else Workshop(tmp_path / "there")
-    other = worked_on(shop.keeper(), place.format, "other work")
-    place.shop.write(place.record, shop.read(other["record"]))
-    state, notes = place.looked()
-    assert state == place.state
+def test_the_record_of_another_workflow_does_not_push_this_one_out(work, known, tmp_path):
+    shop = work.shop if known else Workshop(tmp_path / "there")
+    other = worked_on(shop.keeper(), work.format, "other work")
+    work.shop.write(work.record, shop.read(other["record"]))
+    state, notes = work.looked()
+    assert state == work.state
     assert any(other["id"] in note for note in notes)
-    assert list(place.shop.beside(place.record).values()) == (
+    assert list(work.shop.beside(work.record).values()) == (
         [] if known else [shop.read(other["record"])]
     )
-    ids = {row["id"] for row in place.shop.keeper().workflows()[0]}
-    assert ids == ({place.id, other["id"]} if known else {place.id})
+    ids = {row["id"] for row in work.shop.keeper().workflows()[0]}
+    assert ids == ({work.id, other["id"]} if known else {work.id})
 
 
 @pytest.mark.parametrize("record_format", ["verb"])
-def test_the_record_of_a_new_workflow_in_the_only_place_takes_it_over(place, tmp_path):
+def test_the_record_of_a_new_workflow_in_the_only_place_takes_it_over(work, tmp_path):
     there = Workshop(tmp_path / "there")
     other = worked_on(there.keeper(), "verb", "other work")
-    place.shop.write(place.record, there.read(other["record"]))
-    rows, notes = place.shop.keeper().workflows()
+    work.shop.write(work.record, there.read(other["record"]))
+    rows, notes = work.shop.keeper().workflows()
     assert [row["id"] for row in rows] == [other["id"]]
-    assert any(place.id in note and "abandoned" in note for note in notes)
-    assert place.shop.keeper().show().state["id"] == other["id"]
-    assert place.news() == []
-    assert place.shop.keeper().remind("for the new one").state["id"] == other["id"]
-    assert place.news() == ["record_adopted", "workflow_abandoned", "reminder_added"]
-    assert place.shop.keeper().settle(workflow=place.id).state["status"] == "abandoned"
+    assert any(work.id in note and "abandoned" in note for note in notes)
+    assert work.shop.keeper().show().state["id"] == other["id"]
+    assert work.news() == []
+    assert work.shop.keeper().remind("for the new one").state["id"] == other["id"]
+    assert work.news() == ["record_adopted", "workflow_abandoned", "reminder_added"]
+    assert work.shop.keeper().settle(workflow=work.id).state["status"] == "abandoned"
 
 
 @pytest.mark.parametrize("record_format", ["verb"])
-def test_an_old_record_of_an_ended_workflow_does_not_push_the_active_one_out(place):
-    stale = place.raw()
-    place.shop.keeper().complete("done", force=True, reason="enough", workflow=place.id)
-    other = worked_on(place.shop.keeper(), "verb", "other work")
-    place.shop.write(place.record, stale)
-    rows, notes = place.shop.keeper().workflows()
+def test_an_old_record_of_an_ended_workflow_does_not_push_the_active_one_out(work):
+    stale = work.raw()
+    work.shop.keeper().complete("done", force=True, reason="enough", workflow=work.id)
+    other = worked_on(work.shop.keeper(), "verb", "other work")
+    work.shop.write(work.record, stale)
+    rows, notes = work.shop.keeper().workflows()
     assert [row["id"] for row in rows] == [other["id"]]
-    assert any(place.id in note for note in notes)
-    assert place.shop.keeper().settle(workflow=other["id"]).state == other
+    assert any(work.id in note for note in notes)
+    assert work.shop.keeper().settle(workflow=other["id"]).state == other
 
 
 # digest missing, no such workflow
@@ -246,7 +244,7 @@ def test_another_tools_record_is_adopted(name, tmp_path):
 @each_format
 def test_what_is_no_record_is_left_where_it_is_and_named(tmp_path, record_format):
     shop = Workshop(tmp_path)
-    record = Place(tmp_path / "other", record_format).record
+    record = OneWorkflow(tmp_path / "other", record_format).record
     shop.write(record, b'{\n  "nothing":\n}')
     rows, notes = shop.keeper().workflows()
     assert rows == []
@@ -258,91 +256,91 @@ def test_what_is_no_record_is_left_where_it_is_and_named(tmp_path, record_format
 
 
 @each_format
-def test_a_record_that_is_gone_is_rebuilt_with_a_way_out_named(place):
-    before = place.raw()
-    os.unlink(place.shop.path(place.record))
-    state, notes = place.looked()
-    assert state == place.state
-    assert any(f"holdfast abandon -w {place.id}" in note for note in notes)
-    assert place.raw() == before
-    assert place.news() == []
+def test_a_record_that_is_gone_is_rebuilt_with_a_way_out_named(work):
+    before = work.raw()
+    os.unlink(work.shop.path(work.record))
+    state, notes = work.looked()
+    assert state == work.state
+    assert any(f"holdfast abandon -w {work.id}" in note for note in notes)
+    assert work.raw() == before
+    assert work.news() == []
 
 
 @each_format
-def test_an_emptied_record_is_rebuilt(place):
-    before = place.raw()
+def test_an_emptied_record_is_rebuilt(work):
+    before = work.raw()
     for nothing in (b"", b"\n", b"\0" * 4_096, b"{}"):
-        place.shop.write(place.record, nothing)
-        assert place.looked()[0] == place.state
-        assert place.raw() == before
-    assert place.news() == []
+        work.shop.write(work.record, nothing)
+        assert work.looked()[0] == work.state
+        assert work.raw() == before
+    assert work.news() == []
 
 
 @pytest.mark.parametrize("record_format", ["formal", "skill", "loop"])
-def test_a_record_that_is_gone_with_its_folder_is_rebuilt(place):
-    before = place.raw()
-    shutil.rmtree(os.path.dirname(place.shop.path(place.record)))
-    place.looked()
-    assert place.raw() == before
+def test_a_record_that_is_gone_with_its_folder_is_rebuilt(work):
+    before = work.raw()
+    shutil.rmtree(os.path.dirname(work.shop.path(work.record)))
+    work.looked()
+    assert work.raw() == before
 
 
 @each_format
-def test_a_folder_in_the_records_place_is_moved_aside(place):
-    os.unlink(place.shop.path(place.record))
-    place.shop.write(f"{place.record}/inside.txt", b"somebody's")
-    state, notes = place.looked()
-    assert state == place.state
-    folder = os.path.dirname(place.shop.path(place.record))
+def test_a_folder_in_the_records_place_is_moved_aside(work):
+    os.unlink(work.shop.path(work.record))
+    work.shop.write(f"{work.record}/inside.txt", b"somebody's")
+    state, notes = work.looked()
+    assert state == work.state
+    folder = os.path.dirname(work.shop.path(work.record))
     aside = [name for name in os.listdir(folder) if ".rejected-" in name]
     assert len(aside) == 1
-    assert place.shop.read(os.path.join(folder, aside[0], "inside.txt")) == b"somebody's"
+    assert work.shop.read(os.path.join(folder, aside[0], "inside.txt")) == b"somebody's"
     assert any(aside[0] in note for note in notes)
-    assert lines_of(place.shop.keeper()) == []
+    assert lines_of(work.shop.keeper()) == []
 
 
-def in_last_phase(place):
-    keeper = place.shop.keeper()
-    state = place.state
+def in_last_phase(work):
+    keeper = work.shop.keeper()
+    state = work.state
     while state["phase"] != state["phases"][-1]["name"]:
-        state = keeper.advance(workflow=place.id).state
-    place.events = len(keeper.log())
+        state = keeper.advance(workflow=work.id).state
+    work.events = len(keeper.log())
     return state
 
 
 @pytest.mark.parametrize("record_format", ["formal"])
 @pytest.mark.parametrize("removed", ["file", "folder"])
-def test_a_formal_record_removed_in_its_last_phase_is_a_completion(place, removed):
-    in_last_phase(place)
+def test_a_formal_record_removed_in_its_last_phase_is_a_completion(work, removed):
+    in_last_phase(work)
     if removed == "file":
-        os.unlink(place.shop.path(place.record))
+        os.unlink(work.shop.path(work.record))
     else:
-        shutil.rmtree(os.path.dirname(place.shop.path(place.record)))
-    state, notes = place.looked()
+        shutil.rmtree(os.path.dirname(work.shop.path(work.record)))
+    state, notes = work.looked()
     assert state["status"] == "completed"
-    assert place.news()[-1] == "workflow_completed"
+    assert work.news()[-1] == "workflow_completed"
     assert any("completed" in note for note in notes)
-    assert not os.path.exists(place.shop.path(place.record))
-    assert place.shop.keeper().resume(workflow=place.id).state["status"] == "in_progress"
+    assert not os.path.exists(work.shop.path(work.record))
+    assert work.shop.keeper().resume(workflow=work.id).state["status"] == "in_progress"
 
 
 @pytest.mark.parametrize("record_format", ["formal"])
-def test_a_formal_record_emptied_in_its_last_phase_is_no_completion(place):
-    in_last_phase(place)
-    place.shop.write(place.record, b"")
-    assert place.looked()[0]["status"] == "in_progress"
-    assert place.news() == []
+def test_a_formal_record_emptied_in_its_last_phase_is_no_completion(work):
+    in_last_phase(work)
+    work.shop.write(work.record, b"")
+    assert work.looked()[0]["status"] == "in_progress"
+    assert work.news() == []
 
 
 @pytest.mark.parametrize("record_format", ["verb", "skill", "loop"])
-def test_another_record_removed_in_its_last_phase_is_rebuilt(place):
-    in_last_phase(place)
-    os.unlink(place.shop.path(place.record))
-    assert place.looked()[0]["status"] == "in_progress"
-    assert place.news() == []
+def test_another_record_removed_in_its_last_phase_is_rebuilt(work):
+    in_last_phase(work)
+    os.unlink(work.shop.path(work.record))
+    assert work.looked()[0]["status"] == "in_progress"
+    assert work.news() == []
 
 
-def completed_twin(place):
-    return place.record.replace("/active/", "/completed/")
+def completed_twin(work):
+    return work.record.replace("/active/", "/completed/")
 
 
 @pytest.mark.parametrize("record_format", ["skill"])
@@ -351,57 +349,57 @@ def completed_twin(place):
     [("in_progress", False), ("completed", False), ("completed", True)],
     ids=["moved", "changed and moved", "changed and copied"],
 )
-def test_a_skill_record_in_completed_is_a_completion(place, status, stays):
+def test_a_skill_record_in_completed_is_a_completion(work, status, stays):
     """Scripts move the record, or write a changed copy of it there and leave the first behind."""
-    document = place.shop.document(place.record)
+    document = work.shop.document(work.record)
     document["workflow"]["status"] = status
-    raw = place.raw() if status == "in_progress" else json.dumps(document).encode()
-    place.shop.write(completed_twin(place), raw)
+    raw = work.raw() if status == "in_progress" else json.dumps(document).encode()
+    work.shop.write(completed_twin(work), raw)
     if not stays:
-        os.unlink(place.shop.path(place.record))
-    state, notes = place.looked()
+        os.unlink(work.shop.path(work.record))
+    state, notes = work.looked()
     assert state["status"] == "completed"
-    assert place.news()[-1] == "workflow_completed"
+    assert work.news()[-1] == "workflow_completed"
     assert any("completed" in note for note in notes)
-    assert not os.path.exists(place.shop.path(place.record))
-    assert place.shop.document(completed_twin(place))["workflow"]["status"] == "completed"
-    assert place.shop.beside(completed_twin(place)) == {}
-    assert lines_of(place.shop.keeper()) == []
+    assert not os.path.exists(work.shop.path(work.record))
+    assert work.shop.document(completed_twin(work))["workflow"]["status"] == "completed"
+    assert work.shop.beside(completed_twin(work)) == {}
+    assert lines_of(work.shop.keeper()) == []
 
 
 @pytest.mark.parametrize("record_format", ["skill"])
-def test_a_plain_copy_in_completed_says_nothing(place):
-    place.shop.write(completed_twin(place), place.raw())
-    assert place.looked()[0] == place.state
-    assert place.news() == []
+def test_a_plain_copy_in_completed_says_nothing(work):
+    work.shop.write(completed_twin(work), work.raw())
+    assert work.looked()[0] == work.state
+    assert work.news() == []
 
 
 @pytest.mark.parametrize("record_format", ["skill"])
 @pytest.mark.parametrize(
     "found", [b'{"workflow": "x"}', b"[]", b"", b"{", b'{"workflow": {"id": 7}}']
 )
-def test_nonsense_in_completed_is_no_completion(place, found):
-    place.shop.write(completed_twin(place), found)
-    os.unlink(place.shop.path(place.record))
-    assert place.looked()[0] == place.state
-    assert place.news() == []
+def test_nonsense_in_completed_is_no_completion(work, found):
+    work.shop.write(completed_twin(work), found)
+    os.unlink(work.shop.path(work.record))
+    assert work.looked()[0] == work.state
+    assert work.news() == []
 
 
 @pytest.mark.parametrize("record_format", ["skill"])
-def test_an_old_completed_copy_of_an_earlier_run_is_no_completion(place):
-    place.shop.keeper().complete("done", force=True, reason="enough", workflow=place.id)
-    old = place.shop.read(completed_twin(place))
-    again = worked_on(place.shop.keeper(), "skill")
-    assert again["id"] == place.id
-    place.shop.write(completed_twin(place), old)
-    assert place.shop.keeper().settle(workflow=place.id).state == again
-    os.unlink(place.shop.path(place.record))
-    assert place.shop.keeper().settle(workflow=place.id).state == again
+def test_an_old_completed_copy_of_an_earlier_run_is_no_completion(work):
+    work.shop.keeper().complete("done", force=True, reason="enough", workflow=work.id)
+    old = work.shop.read(completed_twin(work))
+    again = worked_on(work.shop.keeper(), "skill")
+    assert again["id"] == work.id
+    work.shop.write(completed_twin(work), old)
+    assert work.shop.keeper().settle(workflow=work.id).state == again
+    os.unlink(work.shop.path(work.record))
+    assert work.shop.keeper().settle(workflow=work.id).state == again
 
 
 def test_the_only_place_for_a_verb_record_is_told_when_it_is_taken(tmp_path):
-    place = Place(tmp_path, "verb")
+    work = OneWorkflow(tmp_path, "verb")
     with pytest.raises(Refused) as caught:
-        place.shop.keeper().start("oneshot", "another")
+        work.shop.keeper().start("oneshot", "another")
     assert caught.value.code == "occupied"
-    assert place.id in caught.value.message
+    assert work.id in caught.value.message

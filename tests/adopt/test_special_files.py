@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Fault, Refused
 from holdfast.system.disk import LARGEST
-from support.workshop import FORMATS, HOME, LEDGER, Place, Workshop, lines_of
+from support.workshop import FORMATS, HOME, LEDGER, OneWorkflow, Workshop, lines_of
 
 PATIENCE_S = 20
 
@@ -55,43 +55,43 @@ def patience():
 @pytest.mark.parametrize("odd", [a_pipe, a_socket, a_folder, a_huge_file])
 @pytest.mark.parametrize("record_format", FORMATS)
 def test_what_is_no_record_is_kept_aside_and_nothing_waits_for_it(tmp_path, record_format, odd):
-    place = Place(tmp_path, record_format)
-    os.remove(place.shop.path(place.record))
-    odd(place.shop.path(place.record))
-    kind = stat.S_IFMT(os.lstat(place.shop.path(place.record)).st_mode)
-    _, notes = place.looked()
+    work = OneWorkflow(tmp_path, record_format)
+    os.remove(work.shop.path(work.record))
+    odd(work.shop.path(work.record))
+    kind = stat.S_IFMT(os.lstat(work.shop.path(work.record)).st_mode)
+    _, notes = work.looked()
     assert any("the last good state stands" in note for note in notes)
-    folder, name = os.path.split(place.shop.path(place.record))
+    folder, name = os.path.split(work.shop.path(work.record))
     kept = [other for other in os.listdir(folder) if other.startswith(f"{name}.rejected-")]
     assert [stat.S_IFMT(os.lstat(os.path.join(folder, one)).st_mode) for one in kept] == [kind]
-    assert place.looked() == (place.state, [])
-    assert place.news() == []
+    assert work.looked() == (work.state, [])
+    assert work.news() == []
 
 
 @pytest.mark.parametrize("spare", [".holdfast", ".holdfast-saved-1"])
 def test_a_pipe_beside_a_record_is_not_waited_for(tmp_path, spare):
-    place = Place(tmp_path, "skill")
-    folder, name = os.path.split(place.shop.path(place.record))
+    work = OneWorkflow(tmp_path, "skill")
+    folder, name = os.path.split(work.shop.path(work.record))
     os.mkfifo(os.path.join(folder, f".{name}{spare}"))
-    assert place.shop.keeper().remind("go on").state["reminders"][-1] == "go on"
-    assert lines_of(place.shop.keeper()) == []
+    assert work.shop.keeper().remind("go on").state["reminders"][-1] == "go on"
+    assert lines_of(work.shop.keeper()) == []
 
 
 def test_a_pipe_in_place_of_the_ledger_is_a_fault(tmp_path):
-    place = Place(tmp_path, "skill")
-    os.remove(place.shop.path(LEDGER))
-    os.mkfifo(place.shop.path(LEDGER))
-    keeper = place.shop.keeper()
+    work = OneWorkflow(tmp_path, "skill")
+    os.remove(work.shop.path(LEDGER))
+    os.mkfifo(work.shop.path(LEDGER))
+    keeper = work.shop.keeper()
     for ask in (keeper.workflows, keeper.verify, lambda: keeper.remind("go on")):
         with pytest.raises(Fault, match="it is not an ordinary file"):
             ask()
 
 
 def test_a_pipe_in_place_of_the_lock_is_not_waited_for(tmp_path):
-    place = Place(tmp_path, "skill")
-    os.remove(place.shop.path(HOME, "lock"))
-    os.mkfifo(place.shop.path(HOME, "lock"))
-    assert place.shop.keeper().remind("go on").state["reminders"][-1] == "go on"
+    work = OneWorkflow(tmp_path, "skill")
+    os.remove(work.shop.path(HOME, "lock"))
+    os.mkfifo(work.shop.path(HOME, "lock"))
+    assert work.shop.keeper().remind("go on").state["reminders"][-1] == "go on"
 
 
 def test_a_record_that_would_grow_too_large_is_refused_before_it_is_one(tmp_path):

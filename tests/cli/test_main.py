@@ -83,7 +83,7 @@ def interrupted_after(events):
 
 
 @pytest.fixture
-def keeper(monkeypatch):
+def fake_keeper(monkeypatch):
     fake = type("FakeKeeper", (Keeper,), {"calls": []})
     module = ModuleType("holdfast.keeper")
     module.Keeper = fake
@@ -128,10 +128,10 @@ def in_json(capsys, *words):
         ("abandon", ("abandon", {"reason": None})),
     ],
 )
-def test_a_command_is_one_call_and_answers_with_the_workflow(keeper, capsys, line, asked):
+def test_a_command_is_one_call_and_answers_with_the_workflow(fake_keeper, capsys, line, asked):
     code, answer = in_json(capsys, *line.split())
     method, values = asked
-    assert keeper.calls[1:] == [(method, (), {**AIM, **values})]
+    assert fake_keeper.calls[1:] == [(method, (), {**AIM, **values})]
     assert (code, answer["ok"], answer["seqs"]) == (0, True, [4])
     assert answer["workflow"]["id"] == "dev-1"
     assert answer["notes"] == ["brought forward"]
@@ -139,20 +139,20 @@ def test_a_command_is_one_call_and_answers_with_the_workflow(keeper, capsys, lin
     assert "next: holdfast" in capsys.readouterr().out
 
 
-def test_start_hands_everything_on(keeper, capsys):
+def test_start_hands_everything_on(fake_keeper, capsys):
     code, answer = in_json(capsys, "start", "dev", "x.md", "--task", "a", "--set", "k=1")
-    method, _, kwargs = keeper.calls[1]
+    method, _, kwargs = fake_keeper.calls[1]
     assert (code, method) == (0, "start")
     assert (kwargs["recipe"], kwargs["subject"]) == ("dev", "x.md")
     assert (kwargs["tasks"], kwargs["context"]) == (["a"], {"k": 1})
     assert (answer["resumed"], answer["workflow"]["recipe"]) == (True, "dev")
     assert main(["start", "dev"]) == 0
-    asked = [given for method, _, given in keeper.calls if method == "start"]
+    asked = [given for method, _, given in fake_keeper.calls if method == "start"]
     assert asked[-1]["context"] == {}
     assert "resumed dev-1" in capsys.readouterr().out
 
 
-def test_reading_commands_have_their_one_object(keeper, capsys):
+def test_reading_commands_have_their_one_object(fake_keeper, capsys):
     assert in_json(capsys, "status") == (
         0,
         {"ok": True, "workflows": [listed("dev-1"), listed("dev-2")]},
@@ -161,19 +161,19 @@ def test_reading_commands_have_their_one_object(keeper, capsys):
     assert in_json(capsys, "show", "dev-1")[1]["workflow"]["status"] == "in_progress"
     assert in_json(capsys, "resume")[1]["briefing"] == "Go on with task 3."
     assert in_json(capsys, "log", "--limit", "2")[1]["events"] == EVENTS
-    assert ("events", (), {"workflow": None, "limit": 2}) in keeper.calls
+    assert ("events", (), {"workflow": None, "limit": 2}) in fake_keeper.calls
     assert in_json(capsys, "verify") == (0, {"ok": True, "lines": [], "counts": {}})
 
 
-def test_following_the_log_gives_each_event_once_on_its_own_line(keeper, capsys):
+def test_following_the_log_gives_each_event_once_on_its_own_line(fake_keeper, capsys):
     assert main(["log", "--follow", "--json"]) == 130
-    assert keeper.calls[-1] == ("follow", (), {"workflow": None, "after": 2})
+    assert fake_keeper.calls[-1] == ("follow", (), {"workflow": None, "after": 2})
     lines = capsys.readouterr().out.splitlines()
     assert [json_text.loads(line)["seq"] for line in lines] == [1, 2, 3]
 
 
-def test_damage_is_exit_1_with_its_lines_and_an_error(keeper, capsys):
-    keeper.sound = False
+def test_damage_is_exit_1_with_its_lines_and_an_error(fake_keeper, capsys):
+    fake_keeper.sound = False
     code, answer = in_json(capsys, "verify")
     assert (code, answer["ok"], answer["error"]["code"]) == (1, False, "damaged")
     assert answer["lines"][0]["message"] == "a bad line"
@@ -188,8 +188,8 @@ def test_damage_is_exit_1_with_its_lines_and_an_error(keeper, capsys):
         (RuntimeError("boom \x1b[2J"), 3, "internal"),
     ],
 )
-def test_an_error_is_answered_with_its_exit_code(keeper, capsys, error, code, name):
-    keeper.error = error
+def test_an_error_is_answered_with_its_exit_code(fake_keeper, capsys, error, code, name):
+    fake_keeper.error = error
     assert main(["advance", "--json"]) == code
     answer = json_text.loads(capsys.readouterr().out)
     assert (answer["ok"], answer["error"]["code"]) == (False, name)
@@ -202,28 +202,30 @@ def test_an_error_is_answered_with_its_exit_code(keeper, capsys, error, code, na
     assert "\x1b" not in captured.err
 
 
-def test_what_a_refusal_lists_is_in_both_answers(keeper, capsys):
-    keeper.error = Refused("pending", "tasks are pending", "holdfast show", tasks=["3 Write it"])
+def test_what_a_refusal_lists_is_in_both_answers(fake_keeper, capsys):
+    fake_keeper.error = Refused(
+        "pending", "tasks are pending", "holdfast show", tasks=["3 Write it"]
+    )
     assert in_json(capsys, "complete")[1]["error"]["details"] == {"tasks": ["3 Write it"]}
     main(["complete"])
     assert "  tasks: 3 Write it" in capsys.readouterr().err
 
 
-def test_a_usage_error_is_exit_2_and_opens_nothing(keeper, capsys):
+def test_a_usage_error_is_exit_2_and_opens_nothing(fake_keeper, capsys):
     code, answer = in_json(capsys, "task", "dnoe")
     assert (code, answer["error"]["code"]) == (2, "usage")
     assert main(["phase", "block", "plan", "reason=a", "--reason", "b"]) == 2
     assert "two reasons" in capsys.readouterr().err
-    assert [call for call in keeper.calls if call[0] != "open"] == []
+    assert [call for call in fake_keeper.calls if call[0] != "open"] == []
 
 
-def test_the_word_json_as_text_asks_for_no_json(keeper, capsys):
+def test_the_word_json_as_text_asks_for_no_json(fake_keeper, capsys):
     assert main(["task", "add", "--", "--json"]) == 0
     assert capsys.readouterr().out.startswith("✓ task added: --json")
 
 
-def test_an_interrupt_is_exit_130_without_a_word(keeper, capsys):
-    keeper.error = KeyboardInterrupt()
+def test_an_interrupt_is_exit_130_without_a_word(fake_keeper, capsys):
+    fake_keeper.error = KeyboardInterrupt()
     assert main(["advance"]) == 130
     assert capsys.readouterr() == ("", "")
 
@@ -244,7 +246,7 @@ def test_an_interrupt_is_exit_130_without_a_word(keeper, capsys):
     ],
 )
 def test_the_session_is_the_option_else_the_environment_with_its_client(
-    keeper, monkeypatch, words, environment, client, session, pid
+    fake_keeper, monkeypatch, words, environment, client, session, pid
 ):
     for name, value in (("CLAUDE_CODE_SESSION_ID", environment), ("CLAUDE_PID", client)):
         if value is not None:
@@ -252,7 +254,7 @@ def test_the_session_is_the_option_else_the_environment_with_its_client(
         else:
             monkeypatch.delenv(name, raising=False)
     main(["status", *words])
-    method, _, opened = keeper.calls[0]
+    method, _, opened = fake_keeper.calls[0]
     assert (method, opened["path"], opened["by"]) == ("open", ".", "cli")
     assert (opened["session"], opened["pid"]) == (session, pid)
 
@@ -260,22 +262,22 @@ def test_the_session_is_the_option_else_the_environment_with_its_client(
 @pytest.mark.parametrize(
     ("claude", "session"), [(None, "codex-1"), ("claude-1", "claude-1"), ("", None)]
 )
-def test_codex_says_who_asks_unless_claude_code_does(keeper, monkeypatch, claude, session):
+def test_codex_says_who_asks_unless_claude_code_does(fake_keeper, monkeypatch, claude, session):
     monkeypatch.setenv("CODEX_SESSION_ID", "codex-1")
     monkeypatch.delenv("CLAUDE_CODE_SESSION_ID", raising=False)
     if claude is not None:
         monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", claude)
     main(["status"])
-    assert keeper.calls[0][2]["session"] == session
+    assert fake_keeper.calls[0][2]["session"] == session
 
 
 @pytest.mark.parametrize(
     ("said", "wait_s"), [("250", 0.25), ("0", 0.0), ("soon", None), ("", None)]
 )
-def test_the_environment_bounds_the_wait_for_another_writer(keeper, monkeypatch, said, wait_s):
+def test_the_environment_bounds_the_wait_for_another_writer(fake_keeper, monkeypatch, said, wait_s):
     monkeypatch.setenv("HOLDFAST_WAIT_MS", said)
     main(["status"])
-    assert keeper.calls[0][2]["wait_s"] == wait_s
+    assert fake_keeper.calls[0][2]["wait_s"] == wait_s
 
 
 class Deaf(io.StringIO):
@@ -296,32 +298,34 @@ class Deaf(io.StringIO):
         (OSError(28, "No space left on device"), 3, "could not be written"),
     ],
 )
-def test_an_answer_nobody_hears_does_not_undo_the_work(keeper, capsys, error, code, said):
+def test_an_answer_nobody_hears_does_not_undo_the_work(fake_keeper, capsys, error, code, said):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", Deaf(error))
         assert main(["advance"]) == code
-        keeper.sound = False
+        fake_keeper.sound = False
         patch.setattr(sys, "stdout", Deaf(error))
         assert main(["verify"]) == 1
     assert said in capsys.readouterr().err
 
 
-def test_without_a_standard_output_the_work_is_still_done(keeper, monkeypatch):
+def test_without_a_standard_output_the_work_is_still_done(fake_keeper, monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     assert main(["advance"]) == 0
-    assert keeper.calls[-1][0] == "advance"
+    assert fake_keeper.calls[-1][0] == "advance"
 
 
-def test_help_needs_no_workspace(keeper, capsys):
+def test_help_needs_no_workspace(fake_keeper, capsys):
     assert main(["help"]) == 0
     assert "holdfast COMMAND" in capsys.readouterr().out
     code, answer = in_json(capsys, "task", "done", "--help")
     assert (code, answer["ok"]) == (0, True)
     assert "holdfast task done N" in answer["help"]
-    assert keeper.calls == []
+    assert fake_keeper.calls == []
 
 
-def test_the_demonstration_leaves_standard_output_to_the_one_object(keeper, monkeypatch, capsys):
+def test_the_demonstration_leaves_standard_output_to_the_one_object(
+    fake_keeper, monkeypatch, capsys
+):
     module = ModuleType("holdfast.cli.demo")
     module.run = lambda out: print("the story", file=out) or 0
     monkeypatch.setitem(sys.modules, "holdfast.cli.demo", module)
@@ -348,7 +352,7 @@ def test_a_common_command_imports_no_more_of_the_surface_than_it_needs():
     assert set(run.stdout.split()) == {f"holdfast.cli.{name}" for name in modules}
 
 
-def test_nothing_reads_standard_input(keeper, monkeypatch):
+def test_nothing_reads_standard_input(fake_keeper, monkeypatch):
     reader, writer = os.pipe()
     with os.fdopen(reader) as silent, os.fdopen(writer, "w"):
         monkeypatch.setattr(sys, "stdin", silent)

@@ -10,7 +10,7 @@ from holdfast.cli.suggestions import nearest
 COMMANDS = load_all()
 
 
-def refused(*words):
+def usage_error(*words):
     with pytest.raises(Usage) as caught:
         parse(list(words))
     assert caught.value.code == "usage"
@@ -92,13 +92,13 @@ def test_a_value_may_be_empty_but_an_id_may_not():
     assert parse(["abandon", "--reason", ""])["reason"] == ""
     assert parse(["show", "--session="])["session"] == ""
     for words in (["show", "-w", ""], ["show", ""], ["task", "done", "1", "--id="]):
-        assert "is empty" in refused(*words).message
+        assert "is empty" in usage_error(*words).message
 
 
 def test_the_workflow_can_be_named_by_place_or_by_option():
     assert parse(["show", "dev-1"])["workflow"] == "dev-1"
     assert parse(["show", "dev-1", "-w", "dev-1"])["workflow"] == "dev-1"
-    assert "given twice" in refused("show", "dev-1", "-w", "dev-2").message
+    assert "given twice" in usage_error("show", "dev-1", "-w", "dev-2").message
 
 
 @pytest.mark.parametrize(("word", "task"), [("3", 3), ("03", "03"), ("U1", "U1"), ("2.5", "2.5")])
@@ -200,24 +200,24 @@ def test_a_pair_keeps_what_follows_its_first_equals_sign():
     ],
 )
 def test_a_mistake_is_answered_with_where_why_and_what_next(words, said, hint):
-    error = refused(*words)
+    error = usage_error(*words)
     assert said in error.message
     assert error.hint == hint
 
 
 @pytest.mark.parametrize("text", ["caf\udce9", "a\0b"])
 def test_text_that_no_record_can_hold_is_refused_by_its_place(text):
-    error = refused("task", "add", text)
+    error = usage_error("task", "add", text)
     assert error.message.startswith("argument 3, ")
     assert error.message.isprintable()
-    refused("task", "done", "1", f"--commit={text}")
-    refused(text)
+    usage_error("task", "done", "1", f"--commit={text}")
+    usage_error(text)
 
 
 def test_a_mistake_repeats_no_more_than_a_line_of_what_was_given():
-    error = refused("task", "x" * 100_000)
+    error = usage_error("task", "x" * 100_000)
     assert len(error.message) < 300
-    assert len(refused("task", "add", "x", "y" * 100_000).hint) < 300
+    assert len(usage_error("task", "add", "x", "y" * 100_000).hint) < 300
 
 
 @given(st.lists(st.text(max_size=8) | st.sampled_from([*COMMANDS, *GROUPS, "-w", "--json", "--"])))

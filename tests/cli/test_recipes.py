@@ -1,6 +1,5 @@
 """Recipes as people see them: within the terminal's width, and steering no terminal."""
 
-import io
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +8,7 @@ from holdfast.cli import screen
 from holdfast.cli.commands import workflow
 from holdfast.cli.screen import Screen, count_cells
 from promises.hostile import each_hostile, is_allowed
+from support.streams import make_file, make_terminal
 
 WORDS = ["short", "a much longer one, " * 5, "日本語のタイトル" * 4]
 
@@ -32,8 +32,8 @@ def answers(word):
     return [workflow.list_recipes(keeper, {}), workflow.show_recipe(keeper, {"name": word})]
 
 
-def lines(answer, kind=io.TextIOWrapper):
-    return list(answer.text_lines(kind(io.BytesIO(), encoding="utf-8")))
+def lines(answer, make_stream=make_file):
+    return list(answer.text_lines(make_stream()))
 
 
 @pytest.mark.promise(14)
@@ -62,17 +62,12 @@ def test_the_table_of_recipes_fits_the_terminal(width, word):
             assert count_cells(line) <= width
 
 
-class Terminal(io.TextIOWrapper):
-    def isatty(self):
-        return True
-
-
 @pytest.mark.parametrize("width", [40, 72, 120])
 def test_a_recipe_fits_the_terminal(monkeypatch, width):
     monkeypatch.setattr(screen, "_terminal_width", lambda _out: width)
     monkeypatch.setenv("NO_COLOR", "1")
     for answer in answers("some words that take room, " * 6):
-        found = lines(answer, Terminal)
+        found = lines(answer, make_terminal)
         assert [line for line in found if count_cells(line) > width] == []
 
 

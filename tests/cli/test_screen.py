@@ -1,6 +1,5 @@
 """What people see: it fits, it is plain where it must be, and stored text steers no terminal."""
 
-import io
 import re
 from types import SimpleNamespace
 
@@ -18,6 +17,7 @@ from holdfast.cli.parser import parse
 from holdfast.cli.screen import Screen, count_cells, pad, shorten
 from holdfast.core import json_text
 from holdfast.core.workflow.state import blank
+from support.streams import make_file, make_terminal
 
 NOW = "2026-01-02T06:04:05.000Z"
 THEN = "2026-01-02T03:04:05.000Z"
@@ -167,12 +167,8 @@ def a_view(word, event):
     }
 
 
-def stream(encoding="utf-8"):
-    return io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-
-
 def shown(answer, encoding="utf-8"):
-    return list(answer.text_lines(stream(encoding)))
+    return list(answer.text_lines(make_file(encoding)))
 
 
 def harmless(line):
@@ -314,7 +310,7 @@ def on_terminal(answer, width):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(screen, "_terminal_width", lambda _out: width)
         patch.setenv("NO_COLOR", "1")
-        return list(answer.text_lines(Terminal(io.BytesIO(), encoding="utf-8")))
+        return list(answer.text_lines(make_terminal()))
 
 
 @pytest.mark.parametrize("width", [20, 30, 40, 72, 120])
@@ -379,11 +375,6 @@ def test_an_ascii_stream_gets_ascii():
     json = next(answers("Zoë 😀")["change"].json_pieces(ascii_only=True))
     assert json.isascii()
     assert json_text.loads(json)["workflow"]["title"] == "Zoë 😀"
-
-
-class Terminal(io.TextIOWrapper):
-    def isatty(self):
-        return True
 
 
 def test_a_refusal_says_what_and_what_next():

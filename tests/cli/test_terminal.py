@@ -1,22 +1,12 @@
 """What a terminal says of itself, what a person says about it, and how lines are made to fit."""
 
-import io
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.answers.text import clean
 from holdfast.cli.screen import Screen, count_cells, count_painted_cells, wrap
-
-
-class Terminal(io.TextIOWrapper):
-    def isatty(self):
-        return True
-
-
-def stream():
-    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+from support.streams import make_file, make_terminal
 
 
 @pytest.mark.parametrize(
@@ -36,15 +26,15 @@ def test_colour_only_on_a_terminal_that_wants_it(monkeypatch, environment, colou
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert Screen.of(Terminal(io.BytesIO(), encoding="utf-8")).colour is coloured
-    assert Screen.of(stream()).colour is (coloured and "FORCE_COLOR" in environment)
+    assert Screen.of(make_terminal()).colour is coloured
+    assert Screen.of(make_file()).colour is (coloured and "FORCE_COLOR" in environment)
 
 
 @pytest.mark.parametrize(("said", "forced"), [("1", True), ("0", False), ("", False)])
 def test_colour_can_be_asked_for_without_a_terminal(monkeypatch, said, forced):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("FORCE_COLOR", said)
-    assert Screen.of(stream()).colour is forced
+    assert Screen.of(make_file()).colour is forced
 
 
 @pytest.mark.parametrize(
@@ -52,8 +42,8 @@ def test_colour_can_be_asked_for_without_a_terminal(monkeypatch, said, forced):
 )
 def test_the_environment_may_say_how_wide_the_terminal_is(monkeypatch, said, width):
     monkeypatch.setenv("COLUMNS", said)
-    assert Screen.of(Terminal(io.BytesIO(), encoding="utf-8")).width == width
-    assert Screen.of(stream()).width is None
+    assert Screen.of(make_terminal()).width == width
+    assert Screen.of(make_file()).width is None
 
 
 @given(
@@ -79,5 +69,5 @@ def test_writing_without_spaces_is_folded_and_its_colour_goes_on():
 
 def test_a_terminal_that_does_not_tell_its_width_has_the_usual_one(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert Screen.of(Terminal(io.BytesIO(), encoding="utf-8")).width == 80
-    assert Screen.of(stream()).width is None
+    assert Screen.of(make_terminal()).width == 80
+    assert Screen.of(make_file()).width is None

@@ -50,7 +50,7 @@ def nothing_left():
     assert (os.listdir("/dev/fd"), threading.active_count(), children()) == before
 
 
-class Clock:
+class JumpingClock:
     """A clock that jumps over the limit once the command has said so many words."""
 
     def __init__(self, words):
@@ -75,7 +75,7 @@ def run_into_the_limit(tmp_path, monkeypatch):
     """The command reaches its limit as soon as it has said so many words, on however slow a day."""
 
     def run_it(command, words):
-        clock = Clock(words)
+        clock = JumpingClock(words)
         monkeypatch.setattr(module, "time", clock)
         outcome = run(command, str(tmp_path), limit_s=ENOUGH, echo=clock.hear)
         assert (outcome.timed_out, outcome.exit_code, outcome.signal) == (True, None, None)

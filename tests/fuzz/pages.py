@@ -2,7 +2,7 @@
 
 import functools
 
-from fuzz import ground
+from fuzz import inputs
 from holdfast.core import json_text
 from holdfast.errors import HoldfastError
 from holdfast.initiatives import BadFile, status_yaml
@@ -101,7 +101,7 @@ def loop_log(data):
 
 @functools.cache
 def _client_files():
-    here = find(ground.workspace())
+    here = find(inputs.workspace())
     found = [SettingsFile(agent, TEAM, here, enforce=True) for agent in AGENTS.values()]
     return [*found, ServersFile(AGENTS["claude"], here)]
 

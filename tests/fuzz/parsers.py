@@ -8,7 +8,7 @@ broke its word. Anything else is a finding.
 import functools
 import json
 
-from fuzz import ground
+from fuzz import inputs
 from holdfast import HoldfastError, Keeper, formats
 from holdfast.adopt.note_parser import from_notes, from_plan
 from holdfast.core import json_positions
@@ -81,8 +81,8 @@ def _sealed(data):
 
 def old_ledger(data):
     """A ledger of version 0.1: every line is an event or counted as damaged."""
-    ground.written("old/ledger.ndjson", data)
-    old = OldLedger(f"{ground.folder()}/old", Disk())
+    inputs.written("old/ledger.ndjson", data)
+    old = OldLedger(f"{inputs.folder()}/old", Disk())
     seqs = [row[0] for row in old.rows]
     assert seqs == sorted(set(seqs))
     assert len(old.rows) + old.damaged <= data.count(b"\n") + 1
@@ -92,8 +92,8 @@ def old_ledger(data):
 def export(data):
     """An export is taken in whole, or nothing of it; with hashes that fit, too."""
     for text in (data, _resealed(data)):
-        path = ground.written("an-export.ndjson", text)
-        keeper = Keeper(ground.empty_workspace(), clock_ms=lambda: 1_780_000_000_000)
+        path = inputs.written("an-export.ndjson", text)
+        keeper = Keeper(inputs.empty_workspace(), clock_ms=lambda: 1_780_000_000_000)
         try:
             keeper.import_file(path)
         except HoldfastError:
@@ -208,15 +208,15 @@ def index_file(data):
 
 def recipe(data):
     """A recipe that was taken is one that is taken again, as it is."""
-    path = ground.written("recipes/.claude/workflows/mine.toml", data)
-    taken = recipes.load_file("mine", path, f"{ground.folder()}/recipes")
+    path = inputs.written("recipes/.claude/workflows/mine.toml", data)
+    taken = recipes.load_file("mine", path, f"{inputs.folder()}/recipes")
     assert recipes.check(taken, "mine") == taken
     core_json.dumps(taken).encode()
 
 
 def own_settings(data):
-    ground.written("settings/.claude/holdfast.toml", data)
-    found = settings.load(f"{ground.folder()}/settings")
+    inputs.written("settings/.claude/holdfast.toml", data)
+    found = settings.load(f"{inputs.folder()}/settings")
     for gate in found.gates_of_team().values():
         assert "command" not in gate or settings.bad_command(gate["command"]) is None
     assert 5 <= found.memory_lines() <= 200
@@ -227,7 +227,7 @@ def own_settings(data):
 
 def approvals(data):
     """What cannot be read approves nothing."""
-    ground.written("person/holdfast/trusted.json", data)
+    inputs.written("person/holdfast/trusted.json", data)
     held = trust._approvals()
     assert all(isinstance(value, dict) for value in held.values())
 
@@ -246,9 +246,9 @@ def git_folder(data):
     """Git's own files, which are read without git: the name of a branch, and a folder."""
     head, _, rest = data.partition(b"\0")
     config, _, packed = rest.partition(b"\0")
-    root = f"{ground.folder()}/clone"
+    root = f"{inputs.folder()}/clone"
     for name, text in (("HEAD", head), ("config", config), ("packed-refs", packed)):
-        ground.written(f"clone/.git/{name}", text)
+        inputs.written(f"clone/.git/{name}", text)
     found = location.find(root)
     assert found.root == root
     assert found.home.startswith(root)
@@ -258,8 +258,8 @@ def git_folder(data):
 
 def servers_file(data):
     """Servers of a project: what a person reads is all that would be run."""
-    ground.written("servers/.mcp.json", data)
-    here = location.find(f"{ground.folder()}/servers")
+    inputs.written("servers/.mcp.json", data)
+    here = location.find(f"{inputs.folder()}/servers")
     one = trust.find_server(here, "memory")
     assert one.text.encode()
     one.expand({"HOME": "/nowhere"})
@@ -298,7 +298,7 @@ def notes(data):
 
 
 def transcript(data):
-    said = handlers.compacted_at(ground.written("transcript.jsonl", data), "id some-file ")
+    said = handlers.compacted_at(inputs.written("transcript.jsonl", data), "id some-file ")
     assert said == "" or times.epoch_ms(said) is not None
 
 

@@ -5,7 +5,7 @@ import functools
 import os
 import shutil
 
-from fuzz import ground
+from fuzz import inputs
 from holdfast import Keeper
 from holdfast.cli.commands import completion
 from holdfast.cli.parser import load_all, parse
@@ -25,7 +25,7 @@ COMMANDS = load_all()
 def hook_input(data):
     """An event is answered with JSON or not at all; what it would record is not recorded here."""
     event = quick_check._event(data)
-    root = ground.workspace()
+    root = inputs.workspace()
     if isinstance(event.get("cwd"), str):
         event["cwd"] = os.path.join(root, "docs")
     folder = quick_check.folder_of(event)
@@ -67,13 +67,13 @@ class _NoRuns(WorkflowApp):
 
 def mcp_workflows(data):
     """Every request has one answer, whatever came before it."""
-    root = ground.workspace()
+    root = inputs.workspace()
     keeper = functools.partial(Keeper, root, session="session-1", by="mcp", clock_ms=Clock())
     _served(_NoRuns(lambda share: keeper(share=share)), data)
 
 
 def mcp_memory(data):
-    place = os.path.join(ground.folder(), "memory")
+    place = os.path.join(inputs.folder(), "memory")
     shutil.rmtree(place, ignore_errors=True)
     os.mkdir(place)
     _served(MemoryApp(os.path.join(place, "memory.jsonl"), place), data)
@@ -111,6 +111,6 @@ def typed_line(data):
         bare, _, _ = completion.unquote(piece)
         assert completion.unquote(completion.quote(bare, ""))[0] == bare
     assert quote in ("", "'", '"')
-    with contextlib.chdir(ground.workspace()):
+    with contextlib.chdir(inputs.workspace()):
         for value, _ in completion.candidates(words or [""]):
             assert isinstance(value, str)

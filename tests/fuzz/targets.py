@@ -11,7 +11,7 @@ import json
 import os
 from typing import NamedTuple
 
-from fuzz import ground, pages, parsers, talks
+from fuzz import inputs, pages, parsers, talks
 from holdfast.core.json_text import BadJson
 from holdfast.errors import HoldfastError
 from holdfast.formats.schema import Invalid
@@ -82,7 +82,7 @@ _MARKDOWN = (
 def _skeletons():
     """Events of a ledger, as the target for replaying takes them: its streams, one by one."""
     streams = {}
-    for line in ground.history():
+    for line in inputs.history():
         event = json.loads(line)
         told = {"type": event["type"], "data": event["data"]}
         streams.setdefault(event["stream"], []).append(told)
@@ -91,7 +91,7 @@ def _skeletons():
 
 def _records(name):
     """As other tools write them, and as Holdfast does."""
-    found = ground.samples(f"{name}-")
+    found = inputs.samples(f"{name}-")
     origin = {"at": parsers.AT, "path": parsers.PLACES[name], "worktree": "."}
     for raw in found[:1]:
         told = {**origin, "recipe": parsers._recipe}
@@ -191,10 +191,10 @@ _ENTITY = {"name": "a", "entityType": "b", "observations": ["c"]}
 _RELATION = {"from": "a", "to": "a", "relationType": "d"}
 
 TARGETS = (
-    Target("json", parsers.json_text, lambda: ground.samples(""), _JSON, (BadJson,)),
-    Target("ledger-line", parsers.event_line, ground.history, _RECORD),
-    Target("old-ledger", parsers.old_ledger, lambda: [b"\n".join(ground.history()[:9]) + b"\n"]),
-    Target("export", parsers.export, ground.exports, _RECORD, is_slow=True),
+    Target("json", parsers.json_text, lambda: inputs.samples(""), _JSON, (BadJson,)),
+    Target("ledger-line", parsers.event_line, inputs.history, _RECORD),
+    Target("old-ledger", parsers.old_ledger, lambda: [b"\n".join(inputs.history()[:9]) + b"\n"]),
+    Target("export", parsers.export, inputs.exports, _RECORD, is_slow=True),
     Target("events", parsers.events, _skeletons, _RECORD, (BadJson,)),
     *[
         Target(
@@ -223,7 +223,7 @@ TARGETS = (
         }.items()
     ],
     Target("index", parsers.index_file, _index, _RECORD),
-    Target("recipe", parsers.recipe, ground.recipes, _TOML),
+    Target("recipe", parsers.recipe, inputs.recipes, _TOML),
     Target(
         "settings",
         parsers.own_settings,
@@ -316,7 +316,7 @@ TARGETS = (
         (b'\n{"sessionId":', b'\n{"$set":{"messages":[', b'\n{"id":', b'"lastUpdated":"'),
     ),
     Target(
-        "test-log", parsers.test_log, ground.test_logs, _words("FAILED PASS ok --- panic: Tests:")
+        "test-log", parsers.test_log, inputs.test_logs, _words("FAILED PASS ok --- panic: Tests:")
     ),
     Target(
         "memory-file",

@@ -23,9 +23,9 @@ MOST_GROWTH = 3.0
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch):
     """The settings of whoever runs the tests have no say."""
-    from fuzz import ground
+    from fuzz import inputs
 
-    monkeypatch.setenv("XDG_CONFIG_HOME", f"{ground.folder()}/person")
+    monkeypatch.setenv("XDG_CONFIG_HOME", f"{inputs.folder()}/person")
     monkeypatch.delenv("CLAUDE_CODE_SESSION_ID", raising=False)
 
 

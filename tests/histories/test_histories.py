@@ -31,7 +31,7 @@ def events_of(version: str) -> list:
         return [line for line in map(json.loads, file) if "seq" in line]
 
 
-def opened(version: str, root: str) -> Keeper:
+def open_history(version: str, root: str) -> Keeper:
     """Return a keeper of a workspace that has this history."""
     path = source(version)
     if path.endswith(OLD):
@@ -46,7 +46,7 @@ def opened(version: str, root: str) -> Keeper:
 
 @pytest.mark.parametrize("version", HISTORIES)
 def test_an_old_history_gives_the_states_it_gave_then(version, tmp_path):
-    keeper = opened(version, str(tmp_path))
+    keeper = open_history(version, str(tmp_path))
     with open(os.path.join(record.HERE, version, "states.json"), encoding="utf-8") as file:
         expected = json.load(file)
     taken_in = [event for event in keeper.log() if event["by"]["surface"] != "import"]
@@ -56,7 +56,7 @@ def test_an_old_history_gives_the_states_it_gave_then(version, tmp_path):
 
 @pytest.mark.parametrize("version", HISTORIES)
 def test_what_was_run_then_is_a_claim_now_and_nothing_else_changes(version, tmp_path):
-    keeper = opened(version, str(tmp_path))
+    keeper = open_history(version, str(tmp_path))
     with open(os.path.join(record.HERE, version, "states.json"), encoding="utf-8") as file:
         expected = json.load(file)
     for stream, state in record.states_of(keeper.log()).items():
@@ -66,7 +66,7 @@ def test_what_was_run_then_is_a_claim_now_and_nothing_else_changes(version, tmp_
 
 @pytest.mark.parametrize("version", HISTORIES)
 def test_an_old_history_is_sound_and_its_records_come_back(version, tmp_path):
-    keeper = opened(version, str(tmp_path))
+    keeper = open_history(version, str(tmp_path))
     assert [line["level"] for line in keeper.verify().lines] == ["ok"]
     rows, _ = keeper.workflows()
     assert rows
@@ -75,7 +75,7 @@ def test_an_old_history_is_sound_and_its_records_come_back(version, tmp_path):
 
 
 def test_taking_in_the_ledger_of_0_1_leaves_its_bytes_alone(tmp_path):
-    keeper = opened("0.1.0", str(tmp_path))
+    keeper = open_history("0.1.0", str(tmp_path))
     keeper.verify()
     with open(source("0.1.0"), "rb") as file:
         assert (tmp_path / ".claude" / "holdfast" / OLD).read_bytes() == file.read()

@@ -1,8 +1,8 @@
 import pytest
 
-from initiatives.ground import Ground
+from support.initiative_shop import InitiativeShop
 
 
 @pytest.fixture
-def ground(tmp_path):
-    return Ground(tmp_path)
+def shop(tmp_path):
+    return InitiativeShop(tmp_path)

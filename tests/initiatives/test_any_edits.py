@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast import HoldfastError
 from holdfast.core import time as times
 from holdfast.initiatives.status_yaml import Status
-from initiatives.ground import RECORD, TOP, YAML, Ground
+from support.initiative_shop import RECORD, TOP, YAML, InitiativeShop
 
 pytestmark = pytest.mark.promise(9)
 
@@ -46,59 +46,59 @@ PLACES = {
 }
 
 
-def at(ground, minutes):
-    return None if minutes is None else times.iso(ground.ms + minutes * 60_000)
+def at(shop, minutes):
+    return None if minutes is None else times.iso(shop.ms + minutes * 60_000)
 
 
-def can_be_edited(ground, where, what):
+def can_be_edited(shop, where, what):
     """Whether there is still something that an editor would open."""
     name = {"yaml": "yaml", "page": "page", "gone": what}.get(where, "record")
-    if not os.path.exists(ground.path(PLACES[name])):
+    if not os.path.exists(shop.path(PLACES[name])):
         return where not in ("yaml", "page", "gone", "record", "theirs", "partly", "partly theirs")
     is_record = where in ("record", "theirs", "partly", "partly theirs")
-    return not is_record or ground.read(RECORD).decode() not in NONSENSE
+    return not is_record or shop.read(RECORD).decode() not in NONSENSE
 
 
-def carry_out(ground, edit):
+def carry_out(shop, edit):
     where, what, value, minutes = edit
-    if not can_be_edited(ground, where, what):
+    if not can_be_edited(shop, where, what):
         return None
-    when = at(ground, minutes)
+    when = at(shop, minutes)
     if where == "yaml":
-        ground.edit_yaml(at=when, **{what: value})
+        shop.edit_yaml(at=when, **{what: value})
     elif where in ("record", "theirs"):
         told = {} if when is None else {"lastUpdated": when}
-        ground.edit_record(is_theirs=where == "theirs", **{what: value}, **told)
+        shop.edit_record(is_theirs=where == "theirs", **{what: value}, **told)
     elif where.startswith("partly"):
         told = {} if when is None else {"lastUpdated": when}
         told |= {"progress": {what: value}, "currentMilestone": what}
-        ground.edit_record(is_theirs=where == "partly theirs", **told)
+        shop.edit_record(is_theirs=where == "partly theirs", **told)
     elif where == "gone":
-        os.remove(ground.path(PLACES[what]))
+        os.remove(shop.path(PLACES[what]))
     elif where == "nonsense":
-        ground.write(RECORD, what)
+        shop.write(RECORD, what)
     elif where == "page":
         box = "[x]" if value else "[ ]"
-        text = ground.text(ground.readme)
+        text = shop.text(shop.readme)
         for old in ("[ ]", "[x]"):
             text = text.replace(f"- {old} {what}:", f"- {box} {what}:")
-        ground.write(ground.readme, text)
+        shop.write(shop.readme, text)
     elif what == "task":
-        text = f"task {ground.ms}"
-        ground.initiatives().task(value, text, done=True)
+        text = f"task {shop.ms}"
+        shop.initiatives().task(value, text, done=True)
         return (value, text)
     elif where == "command":
-        getattr(ground.initiatives(), what)(value)
+        getattr(shop.initiatives(), what)(value)
     else:
-        ground.initiatives().sync(source=what)
+        shop.initiatives().sync(source=what)
     return None
 
 
-def said_by_yaml(ground):
+def said_by_yaml(shop):
     """What the YAML says now."""
-    if not os.path.exists(ground.path(ground.yaml)):
+    if not os.path.exists(shop.path(shop.yaml)):
         return None
-    told = Status(ground.read(ground.yaml))
+    told = Status(shop.read(shop.yaml))
     return told.milestone, told.status, told.progress
 
 
@@ -110,27 +110,27 @@ def said_by_yaml(ground):
 @given(st.lists(EDITS, max_size=8))
 def test_after_a_sync_all_agree_and_nothing_is_lost(edits):
     with tempfile.TemporaryDirectory() as root:
-        ground = Ground(root).begin(files=True)
-        ground.initiatives().start("M1")
+        shop = InitiativeShop(root).begin(files=True)
+        shop.initiatives().start("M1")
         acknowledged = []
         for edit in edits:
             try:
-                acknowledged.append(carry_out(ground, edit))
+                acknowledged.append(carry_out(shop, edit))
             except HoldfastError as error:
                 assert error.hint
-            ground.later()
-        yaml_before = said_by_yaml(ground)
-        ground.initiatives().sync()
-        record = ground.record()
-        milestone, status, progress = said_by_yaml(ground)
+            shop.later()
+        yaml_before = said_by_yaml(shop)
+        shop.initiatives().sync()
+        record = shop.record()
+        milestone, status, progress = said_by_yaml(shop)
         assert (record["currentMilestone"], record["status"]) == (milestone, status)
         assert record["progress"] == progress
-        entity = ground.entity()
+        entity = shop.entity()
         assert entity[1:3] == [f"milestone: {milestone}", f"status: {status}"]
         assert json.loads(entity[3].removeprefix("progress: ")) == progress
-        assert not ground.initiatives().sync().seqs
-        assert ground.keeper().verify().ok
-        milestones = ground.one()["milestones"]
+        assert not shop.initiatives().sync().seqs
+        assert shop.keeper().verify().ok
+        milestones = shop.current()["milestones"]
         assert [(each["id"], each["title"]) for each in milestones] == MILESTONES
         tasks = [(each["id"], task["text"]) for each in milestones for task in each["tasks"]]
         assert sorted(tasks) == sorted(one for one in acknowledged if one is not None)
@@ -138,7 +138,7 @@ def test_after_a_sync_all_agree_and_nothing_is_lost(edits):
         if yaml_before is not None and yaml_before[:2] != (milestone, status):
             lost = [
                 event["data"]["lost"].get("WORKFLOW-STATUS.yaml", {})
-                for event in ground.events()
+                for event in shop.events()
                 if event["type"] == "initiative_sync_corrected"
             ]
             said = [(one.get("milestone"), one.get("status")) for one in lost]

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Initiatives, Keeper, Refused
 from holdfast.initiatives.status_yaml import Status
-from initiatives.ground import RECORD, TOP, YAML
+from support.initiative_shop import RECORD, TOP, YAML
 from support.paths import SOURCE
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE}
@@ -20,166 +20,166 @@ CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.js
 # What the project's memory is told
 
 
-def memory(ground):
-    return ground.text("MEMORY.md") if os.path.exists(ground.path("MEMORY.md")) else ""
+def memory(shop):
+    return shop.text("MEMORY.md") if os.path.exists(shop.path("MEMORY.md")) else ""
 
 
 @pytest.mark.parametrize("kind", ["pattern", "preference", "insight"])
-def test_the_three_kinds_of_learnings_stand_under_initiative_patterns(ground, monkeypatch, kind):
-    monkeypatch.setenv("HOLDFAST_MEMORY", ground.path("MEMORY.md"))
-    ground.begin()
+def test_the_three_kinds_of_learnings_stand_under_initiative_patterns(shop, monkeypatch, kind):
+    monkeypatch.setenv("HOLDFAST_MEMORY", shop.path("MEMORY.md"))
+    shop.begin()
     text = "Tidy billing: small milestones work well"
-    ground.keeper().remember(text, kind=kind, section="Initiative Patterns")
-    assert f"## Initiative Patterns\n- {kind.capitalize()}: {text}\n" in memory(ground)
+    shop.keeper().remember(text, kind=kind, section="Initiative Patterns")
+    assert f"## Initiative Patterns\n- {kind.capitalize()}: {text}\n" in memory(shop)
 
 
-def test_nothing_else_about_an_initiative_reaches_the_memory(ground, monkeypatch):
-    monkeypatch.setenv("HOLDFAST_MEMORY", ground.path("MEMORY.md"))
-    ground.begin(files=True)
-    ground.initiatives().start("M1")
-    ground.initiatives().task("M1", "one", done=True)
-    ground.initiatives().complete("M1")
-    ground.initiatives().block("no key")
-    ground.later(5)
-    ground.edit_yaml(at=ground.now, status="in_progress")
-    ground.initiatives().sync()
+def test_nothing_else_about_an_initiative_reaches_the_memory(shop, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_MEMORY", shop.path("MEMORY.md"))
+    shop.begin(files=True)
+    shop.initiatives().start("M1")
+    shop.initiatives().task("M1", "one", done=True)
+    shop.initiatives().complete("M1")
+    shop.initiatives().block("no key")
+    shop.later(5)
+    shop.edit_yaml(at=shop.now, status="in_progress")
+    shop.initiatives().sync()
     with pytest.raises(Refused, match="stands a pattern, preference, insight only"):
-        ground.keeper().remember("M1 is done", section="Initiative Patterns")
-    assert memory(ground) == ""
+        shop.keeper().remember("M1 is done", section="Initiative Patterns")
+    assert memory(shop) == ""
 
 
 # Where things are
 
 
-def test_a_yaml_at_the_root_is_used_instead(ground):
-    ground.write(YAML, "# ours\nteam: billing\n")
-    ground.begin()
-    ground.initiatives().start("M1")
-    assert ground.text(YAML).startswith("# ours\nteam: billing\ninitiative: Tidy billing\n")
-    assert not os.path.exists(ground.path(f"{TOP}/tidy-billing/{YAML}"))
+def test_a_yaml_at_the_root_is_used_instead(shop):
+    shop.write(YAML, "# ours\nteam: billing\n")
+    shop.begin()
+    shop.initiatives().start("M1")
+    assert shop.text(YAML).startswith("# ours\nteam: billing\ninitiative: Tidy billing\n")
+    assert not os.path.exists(shop.path(f"{TOP}/tidy-billing/{YAML}"))
 
 
-def test_two_initiatives_that_share_a_yaml_do_not_inherit_milestones(ground):
-    ground.write(YAML, "# ours\n")
-    ground.begin()
-    ground.initiatives().create("Other", ["M1: a", "X: b"])
-    ground.later(2)
-    ground.edit_yaml(at=ground.now, status="in_progress")
-    assert ground.initiatives().resume()["status"] == "in_progress"
-    assert ground.progress() == {"M1": "pending", "X": "pending"}
-    ground.initiatives().use("Tidy billing")
-    assert list(Status(ground.read(YAML)).progress) == ["M1", "M2", "M3"]
+def test_two_initiatives_that_share_a_yaml_do_not_inherit_milestones(shop):
+    shop.write(YAML, "# ours\n")
+    shop.begin()
+    shop.initiatives().create("Other", ["M1: a", "X: b"])
+    shop.later(2)
+    shop.edit_yaml(at=shop.now, status="in_progress")
+    assert shop.initiatives().resume()["status"] == "in_progress"
+    assert shop.progress() == {"M1": "pending", "X": "pending"}
+    shop.initiatives().use("Tidy billing")
+    assert list(Status(shop.read(YAML)).progress) == ["M1", "M2", "M3"]
 
 
-def test_the_places_can_be_configured_inside_the_workspace(ground):
-    ground.write(
+def test_the_places_can_be_configured_inside_the_workspace(shop):
+    shop.write(
         ".claude/holdfast.toml", 'milestones = "plans"\nworkflow_status = "plans/now.yaml"\n'
     )
-    ground.begin(files=True)
-    assert "initiative: Tidy billing" in ground.text("plans/now.yaml")
-    assert ground.text("plans/tidy-billing/README.md").startswith("# Tidy billing")
-    ground.write(".claude/holdfast.toml", 'milestones = "../elsewhere"\n')
+    shop.begin(files=True)
+    assert "initiative: Tidy billing" in shop.text("plans/now.yaml")
+    assert shop.text("plans/tidy-billing/README.md").startswith("# Tidy billing")
+    shop.write(".claude/holdfast.toml", 'milestones = "../elsewhere"\n')
     with pytest.raises(Refused, match="leads out of the workspace"):
-        ground.initiatives().start("M1")
+        shop.initiatives().start("M1")
 
 
-def test_several_initiatives_and_the_current_one_is_in_the_record(ground):
-    ground.begin()
-    ground.initiatives().start("M1")
-    ground.initiatives().create("Größe", ["M1: Eins"])
-    assert ground.record()["name"] == "Größe"
-    assert ground.entity()[0] == "initiative: Größe"
-    assert "milestone: M1" in ground.entity("initiative-checkpoint:tidy-billing")
-    ground.initiatives().use("Tidy billing")
-    assert ground.record()["name"] == "Tidy billing"
-    assert ground.record()["currentMilestone"] == "M1"
-    assert ground.entity()[0] == "initiative: Tidy billing"
-    assert ground.entity("initiative-checkpoint:tidy-billing") is None
-    assert ground.keeper().verify().ok
-    shutil.rmtree(ground.path(".claude/holdfast"))
-    assert sorted(one["name"] for one in ground.initiatives().all()["all"].values()) == [
+def test_several_initiatives_and_the_current_one_is_in_the_record(shop):
+    shop.begin()
+    shop.initiatives().start("M1")
+    shop.initiatives().create("Größe", ["M1: Eins"])
+    assert shop.record()["name"] == "Größe"
+    assert shop.entity()[0] == "initiative: Größe"
+    assert "milestone: M1" in shop.entity("initiative-checkpoint:tidy-billing")
+    shop.initiatives().use("Tidy billing")
+    assert shop.record()["name"] == "Tidy billing"
+    assert shop.record()["currentMilestone"] == "M1"
+    assert shop.entity()[0] == "initiative: Tidy billing"
+    assert shop.entity("initiative-checkpoint:tidy-billing") is None
+    assert shop.keeper().verify().ok
+    shutil.rmtree(shop.path(".claude/holdfast"))
+    assert sorted(one["name"] for one in shop.initiatives().all()["all"].values()) == [
         "Größe",
         "Tidy billing",
     ]
 
 
-def test_a_record_that_names_another_initiative_takes_nothing_away(ground):
-    ground.begin()
-    ground.initiatives().start("M1")
+def test_a_record_that_names_another_initiative_takes_nothing_away(shop):
+    shop.begin()
+    shop.initiatives().start("M1")
     theirs = {"name": "Theirs", "status": "in_progress", "currentMilestone": "M7"}
-    ground.write(RECORD, json.dumps(theirs))
-    assert ground.one()["name"] == "Theirs"
-    ground.initiatives().use("Tidy billing")
-    assert ground.progress()["M1"] == "in_progress"
+    shop.write(RECORD, json.dumps(theirs))
+    assert shop.current()["name"] == "Theirs"
+    shop.initiatives().use("Tidy billing")
+    assert shop.progress()["M1"] == "in_progress"
 
 
 @pytest.mark.parametrize("is_theirs", [True, False])
 @pytest.mark.parametrize("current", ["M1", "M2", "M3"])
-def test_a_record_that_leaves_milestones_out_takes_none_away(ground, is_theirs, current):
+def test_a_record_that_leaves_milestones_out_takes_none_away(shop, is_theirs, current):
     """Many tools list only those that were begun."""
-    ground.begin()
-    ground.initiatives().start("M1")
-    ground.initiatives().task("M1", "list readers", done=True)
-    ground.initiatives().task("M3", "tell everybody")
-    ground.later()
+    shop.begin()
+    shop.initiatives().start("M1")
+    shop.initiatives().task("M1", "list readers", done=True)
+    shop.initiatives().task("M3", "tell everybody")
+    shop.later()
     progress = {"M2": "in_progress"}
-    ground.edit_record(
-        is_theirs=is_theirs, progress=progress, currentMilestone=current, lastUpdated=ground.now
+    shop.edit_record(
+        is_theirs=is_theirs, progress=progress, currentMilestone=current, lastUpdated=shop.now
     )
-    ground.initiatives().sync()
-    milestones = ground.one()["milestones"]
+    shop.initiatives().sync()
+    milestones = shop.current()["milestones"]
     assert [(each["id"], each["title"]) for each in milestones] == [
         ("M1", "Map"), ("M2", "Move"), ("M3", "Ship"),
     ]  # fmt: skip
     assert milestones[0]["tasks"] == [{"text": "list readers", "done": True}]
     assert milestones[2]["tasks"] == [{"text": "tell everybody", "done": False}]
-    assert ground.one()["current_milestone"] == current
-    assert (ground.progress()["M1"], ground.progress()["M2"]) == ("in_progress", "in_progress")
-    assert ground.record()["progress"] == Status(ground.read(ground.yaml)).progress
-    assert ground.keeper().verify().ok
+    assert shop.current()["current_milestone"] == current
+    assert (shop.progress()["M1"], shop.progress()["M2"]) == ("in_progress", "in_progress")
+    assert shop.record()["progress"] == Status(shop.read(shop.yaml)).progress
+    assert shop.keeper().verify().ok
 
 
-def test_the_same_request_is_carried_out_once(ground):
-    ground.begin()
+def test_the_same_request_is_carried_out_once(shop):
+    shop.begin()
     for _ in range(2):
-        ground.initiatives().start("M1", id="abc")
-    assert ground.types() == ["initiative_created", "milestone_started"]
+        shop.initiatives().start("M1", id="abc")
+    assert shop.types() == ["initiative_created", "milestone_started"]
 
 
-def test_a_retry_of_sync_is_carried_out_once(ground):
-    ground.begin()
-    ground.write(ground.readme, "## M1: Map\n\n- [x] one\n")
-    first = ground.initiatives().sync(source="files", id="abc")
-    again = ground.initiatives().sync(source="files", id="abc")
+def test_a_retry_of_sync_is_carried_out_once(shop):
+    shop.begin()
+    shop.write(shop.readme, "## M1: Map\n\n- [x] one\n")
+    first = shop.initiatives().sync(source="files", id="abc")
+    again = shop.initiatives().sync(source="files", id="abc")
     assert first.seqs == again.seqs
 
 
-def test_a_writer_that_died_before_the_yaml_is_made_up_for(ground):
+def test_a_writer_that_died_before_the_yaml_is_made_up_for(shop):
     """The event is in the ledger and in the record; nothing else knows of it."""
-    ground.begin()
-    ground.later()
-    session = ground.keeper().access
+    shop.begin()
+    shop.later()
+    session = shop.keeper().access
     session.do_log("initiatives", "start_milestone", {"milestone": "M1"})
-    assert "status: created" in ground.text(ground.yaml)
-    assert CORRECTED in ground.initiatives().sync().notes
-    assert "status: in_progress" in ground.text(ground.yaml)
+    assert "status: created" in shop.text(shop.yaml)
+    assert CORRECTED in shop.initiatives().sync().notes
+    assert "status: in_progress" in shop.text(shop.yaml)
 
 
-def test_what_a_killed_writer_left_beside_a_file_is_in_nobodys_way(ground):
-    ground.begin(files=True)
-    folder, name = os.path.split(ground.yaml)
-    ground.write(f"{folder}/.{name}.holdfast-0", "half a te")
-    noted = ground.initiatives().start("M1")
-    assert "status: in_progress" in ground.text(ground.yaml)
+def test_what_a_killed_writer_left_beside_a_file_is_in_nobodys_way(shop):
+    shop.begin(files=True)
+    folder, name = os.path.split(shop.yaml)
+    shop.write(f"{folder}/.{name}.holdfast-0", "half a te")
+    noted = shop.initiatives().start("M1")
+    assert "status: in_progress" in shop.text(shop.yaml)
     assert any(f"kept as {name}.found-0" in note for note in noted.notes)
-    assert ground.text(f"{folder}/{name}.found-0") == "half a te"
-    assert not ground.initiatives().complete("M1").notes
+    assert shop.text(f"{folder}/{name}.found-0") == "half a te"
+    assert not shop.initiatives().complete("M1").notes
 
 
-def test_there_is_nothing_to_sync_where_there_is_no_initiative(ground):
+def test_there_is_nothing_to_sync_where_there_is_no_initiative(shop):
     with pytest.raises(Refused, match="there is no initiative"):
-        ground.initiatives().sync()
-    assert os.listdir(ground.root) == []
+        shop.initiatives().sync()
+    assert os.listdir(shop.root) == []
 
 
 WRITER = """
@@ -199,19 +199,19 @@ for number in range(6):
 """
 
 
-def test_several_writers_leave_sources_that_agree_and_lose_no_task(ground):
-    ground.begin(files=True)
-    ground.initiatives().start("M1")
+def test_several_writers_leave_sources_that_agree_and_lose_no_task(shop):
+    shop.begin(files=True)
+    shop.initiatives().start("M1")
     started = [
-        subprocess.Popen([sys.executable, "-c", WRITER, ground.root, name], env=ENVIRONMENT)
+        subprocess.Popen([sys.executable, "-c", WRITER, shop.root, name], env=ENVIRONMENT)
         for name in "abc"
     ]
     assert [process.wait(timeout=240) for process in started] == [0, 0, 0]
-    keeper = Keeper(ground.root)
+    keeper = Keeper(shop.root)
     one = Initiatives(keeper).resume()
     expected = sorted(f"{name} {number}" for name in "abc" for number in range(6))
     assert sorted(task["text"] for task in one["milestones"][0]["tasks"]) == expected
-    told = Status(ground.read(ground.yaml))
+    told = Status(shop.read(shop.yaml))
     assert (told.status, told.milestone) == (one["status"], "M1")
-    assert ground.text(ground.readme).count("- [x] ") == len(expected)
+    assert shop.text(shop.readme).count("- [x] ") == len(expected)
     assert keeper.verify().ok

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from holdfast import Fault, HoldfastError, Refused
-from initiatives.ground import RECORD, TOP, YAML
+from support.initiative_shop import RECORD, TOP, YAML
 
 pytestmark = pytest.mark.promise(10)
 
@@ -21,19 +21,19 @@ BAD_YAML = {
 }
 
 
-def everything(ground):
+def everything(shop):
     """Every file of the workspace but what only Holdfast reads."""
     found = {}
-    for folder, _, names in os.walk(ground.root):
+    for folder, _, names in os.walk(shop.root):
         for name in names:
             path = os.path.join(folder, name)
             if not name.endswith((".lock", "-wal", "-shm")) and name != "lock":
                 with open(path, "rb") as file:
-                    found[os.path.relpath(path, ground.root)] = file.read()
+                    found[os.path.relpath(path, shop.root)] = file.read()
     return found
 
 
-def refused(change):
+def refusal_of(change):
     with pytest.raises(Refused) as caught:
         change()
     assert caught.value.message
@@ -42,33 +42,33 @@ def refused(change):
 
 
 @pytest.mark.parametrize("name", BAD_YAML)
-def test_a_yaml_that_cannot_be_read_is_refused_with_its_line(ground, name):
-    ground.begin()
-    ground.initiatives().start("M1")
-    ground.write(ground.yaml, BAD_YAML[name])
-    before = everything(ground)
+def test_a_yaml_that_cannot_be_read_is_refused_with_its_line(shop, name):
+    shop.begin()
+    shop.initiatives().start("M1")
+    shop.write(shop.yaml, BAD_YAML[name])
+    before = everything(shop)
     for change in (
-        lambda: ground.initiatives().complete("M1"),
-        lambda: ground.initiatives().block("no key"),
-        lambda: ground.initiatives().sync(),
+        lambda: shop.initiatives().complete("M1"),
+        lambda: shop.initiatives().block("no key"),
+        lambda: shop.initiatives().sync(),
     ):
-        error = refused(change)
-        assert (error.code, error.details["path"]) == ("bad_file", ground.yaml)
+        error = refusal_of(change)
+        assert (error.code, error.details["path"]) == ("bad_file", shop.yaml)
         assert f"line {error.details['line']}" in error.message
-        assert everything(ground) == before
-    fields, notes = ground.initiatives().show()
+        assert everything(shop) == before
+    fields, notes = shop.initiatives().show()
     assert fields["initiative"]["status"] == "in_progress"
     assert any(YAML in note for note in notes)
-    assert ground.initiatives().task("M1", "still possible").seqs
+    assert shop.initiatives().task("M1", "still possible").seqs
 
 
 @pytest.mark.parametrize("name", BAD_YAML)
-def test_a_new_initiative_does_not_begin_beside_a_yaml_that_cannot_be_read(ground, name):
-    ground.write(YAML, BAD_YAML[name])
-    before = everything(ground)
-    assert refused(ground.begin).code == "bad_file"
-    assert {k: v for k, v in everything(ground).items() if k in before} == before
-    assert not os.path.exists(ground.path(RECORD))
+def test_a_new_initiative_does_not_begin_beside_a_yaml_that_cannot_be_read(shop, name):
+    shop.write(YAML, BAD_YAML[name])
+    before = everything(shop)
+    assert refusal_of(shop.begin).code == "bad_file"
+    assert {k: v for k, v in everything(shop).items() if k in before} == before
+    assert not os.path.exists(shop.path(RECORD))
 
 
 @pytest.mark.parametrize(
@@ -79,36 +79,34 @@ def test_a_new_initiative_does_not_begin_beside_a_yaml_that_cannot_be_read(groun
         ({"milestone": "M9"}, 3, "milestone must be one of the milestones"),
     ],
 )
-def test_a_newer_yaml_whose_values_make_no_sense_is_refused_with_its_line(
-    ground, values, line, why
-):
-    ground.begin()
-    ground.initiatives().start("M1")
-    ground.later(2)
-    ground.edit_yaml(at=ground.now, **values)
-    error = refused(lambda: ground.initiatives().sync())
+def test_a_newer_yaml_whose_values_make_no_sense_is_refused_with_its_line(shop, values, line, why):
+    shop.begin()
+    shop.initiatives().start("M1")
+    shop.later(2)
+    shop.edit_yaml(at=shop.now, **values)
+    error = refusal_of(lambda: shop.initiatives().sync())
     assert (error.code, error.details["line"]) == ("bad_file", line)
     assert why in error.message
-    assert ground.one()["current_milestone"] == "M1"
+    assert shop.current()["current_milestone"] == "M1"
 
 
-def test_a_page_of_two_megabytes_is_refused_and_the_rest_goes_on(ground):
-    ground.begin()
-    ground.initiatives().start("M1")
-    ground.write(ground.readme, "## M1: Map\n" + "- [ ] a\n" * 260_000)
-    error = refused(lambda: ground.initiatives().sync(source="files"))
-    assert (error.code, error.details["path"]) == ("bad_file", ground.readme)
-    noted = ground.initiatives().complete("M1")
-    assert ground.one()["current_milestone"] == "M2"
-    assert any(ground.readme in note for note in noted.notes)
-    assert any(ground.readme in note for note in ground.initiatives().show()[1])
+def test_a_page_of_two_megabytes_is_refused_and_the_rest_goes_on(shop):
+    shop.begin()
+    shop.initiatives().start("M1")
+    shop.write(shop.readme, "## M1: Map\n" + "- [ ] a\n" * 260_000)
+    error = refusal_of(lambda: shop.initiatives().sync(source="files"))
+    assert (error.code, error.details["path"]) == ("bad_file", shop.readme)
+    noted = shop.initiatives().complete("M1")
+    assert shop.current()["current_milestone"] == "M2"
+    assert any(shop.readme in note for note in noted.notes)
+    assert any(shop.readme in note for note in shop.initiatives().show()[1])
 
 
-def test_a_page_of_two_megabytes_cannot_be_recovered_from(ground):
-    ground.write(ground.readme, "x\n" * 1_000_000)
-    before = everything(ground)
-    assert refused(lambda: ground.initiatives().recover()).code == "bad_file"
-    assert everything(ground) == before
+def test_a_page_of_two_megabytes_cannot_be_recovered_from(shop):
+    shop.write(shop.readme, "x\n" * 1_000_000)
+    before = everything(shop)
+    assert refusal_of(lambda: shop.initiatives().recover()).code == "bad_file"
+    assert everything(shop) == before
 
 
 @pytest.mark.parametrize(
@@ -124,139 +122,139 @@ def test_a_page_of_two_megabytes_cannot_be_recovered_from(ground):
         ("a\nb", ["M1"], "one line"),
     ],
 )
-def test_an_initiative_that_makes_no_sense_is_not_created(ground, name, milestones, why):
-    assert why in refused(lambda: ground.initiatives().create(name, milestones)).message
-    assert ground.types() == []
-    assert not os.path.exists(ground.path("documentation"))
+def test_an_initiative_that_makes_no_sense_is_not_created(shop, name, milestones, why):
+    assert why in refusal_of(lambda: shop.initiatives().create(name, milestones)).message
+    assert shop.types() == []
+    assert not os.path.exists(shop.path("documentation"))
 
 
-def test_two_of_the_same_name_are_one_too_many(ground):
-    ground.begin()
+def test_two_of_the_same_name_are_one_too_many(shop):
+    shop.begin()
     for name in ("Tidy billing", "tidy  Billing!", "TIDY-BILLING"):
-        error = refused(lambda name=name: ground.initiatives().create(name, ["M1"]))
+        error = refusal_of(lambda name=name: shop.initiatives().create(name, ["M1"]))
         assert error.code == "already"
         assert "Tidy billing exists already" in error.message
         assert error.hint == "holdfast initiative use 'Tidy billing'"
-    ground.initiatives().create("Größe", ["M1"])
-    ground.initiatives().create("Grösse", ["M1"])
-    ground.initiatives().create("日本", ["M1"])
-    ground.initiatives().create("中国", ["M1"])
-    assert len(ground.initiatives().all()["all"]) == 5
+    shop.initiatives().create("Größe", ["M1"])
+    shop.initiatives().create("Grösse", ["M1"])
+    shop.initiatives().create("日本", ["M1"])
+    shop.initiatives().create("中国", ["M1"])
+    assert len(shop.initiatives().all()["all"]) == 5
 
 
 @pytest.mark.parametrize("text", ["## M2: b\n\n## M1: a\n", "## M1: a\n\n## M1: b\n"])
-def test_pages_out_of_order_or_with_one_twice_are_refused(ground, text):
-    ground.write(f"{TOP}/tidy/README.md", text)
-    error = refused(lambda: ground.initiatives().recover())
+def test_pages_out_of_order_or_with_one_twice_are_refused(shop, text):
+    shop.write(f"{TOP}/tidy/README.md", text)
+    error = refusal_of(lambda: shop.initiatives().recover())
     assert (error.code, error.details["line"]) == ("bad_file", 3)
-    assert ground.types() == []
+    assert shop.types() == []
 
 
-def test_a_folder_that_is_a_link_to_outside_is_refused(ground, tmp_path_factory):
+def test_a_folder_that_is_a_link_to_outside_is_refused(shop, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     (outside / "README.md").write_text("# Theirs\n\n## M1: a\n")
-    os.makedirs(ground.path(TOP))
-    os.symlink(outside, ground.path(f"{TOP}/tidy-billing"))
+    os.makedirs(shop.path(TOP))
+    os.symlink(outside, shop.path(f"{TOP}/tidy-billing"))
     for change in (
-        lambda: ground.begin(files=True),
-        lambda: ground.initiatives().recover("tidy-billing"),
-        lambda: ground.initiatives().recover(),
+        lambda: shop.begin(files=True),
+        lambda: shop.initiatives().recover("tidy-billing"),
+        lambda: shop.initiatives().recover(),
     ):
-        assert refused(change).code == "outside"
-    assert ground.types() == []
+        assert refusal_of(change).code == "outside"
+    assert shop.types() == []
     assert sorted(os.listdir(outside)) == ["README.md"]
-    os.makedirs(os.path.join(os.fsencode(ground.path(TOP)), b"\xff"))
-    ground.write(f"{TOP}/good/README.md", "## M1: a\n")
-    assert ground.initiatives().show()[0]["recoverable"] == ["good", "tidy-billing"]
-    ground.initiatives().recover("good")
-    assert ground.one()["name"] == "good"
+    os.makedirs(os.path.join(os.fsencode(shop.path(TOP)), b"\xff"))
+    shop.write(f"{TOP}/good/README.md", "## M1: a\n")
+    assert shop.initiatives().show()[0]["recoverable"] == ["good", "tidy-billing"]
+    shop.initiatives().recover("good")
+    assert shop.current()["name"] == "good"
 
 
-def test_a_folder_in_the_place_of_the_yaml_is_refused(ground):
-    os.makedirs(ground.path(f"{TOP}/tidy-billing/{YAML}"))
-    assert refused(ground.begin).code == "in_the_way"
-    assert ground.types() == []
+def test_a_folder_in_the_place_of_the_yaml_is_refused(shop):
+    os.makedirs(shop.path(f"{TOP}/tidy-billing/{YAML}"))
+    assert refusal_of(shop.begin).code == "in_the_way"
+    assert shop.types() == []
 
 
 @pytest.mark.parametrize("key", ["../../../src", "a/b", "..", "UP", ""])
-def test_a_record_cannot_lead_its_files_elsewhere(ground, key):
-    ground.begin()
-    document = ground.record()
+def test_a_record_cannot_lead_its_files_elsewhere(shop, key):
+    shop.begin()
+    document = shop.record()
     document["_holdfast"]["rest"]["key"] = key
     document["status"] = "in_progress"
-    ground.write(RECORD, json.dumps(document))
-    ground.initiatives().resume()
-    assert list(ground.initiatives().all()["all"]) == ["tidy-billing"]
+    shop.write(RECORD, json.dumps(document))
+    shop.initiatives().resume()
+    assert list(shop.initiatives().all()["all"]) == ["tidy-billing"]
 
 
-def test_files_that_cannot_be_written_are_noted_and_made_up_for(ground):
-    ground.begin()
-    os.remove(ground.path(ground.yaml))
-    os.rename(ground.path(ground.folder), ground.path("kept"))
-    ground.write(ground.folder, "a file where the folder should be")
-    noted = ground.initiatives().start("M1")
+def test_files_that_cannot_be_written_are_noted_and_made_up_for(shop):
+    shop.begin()
+    os.remove(shop.path(shop.yaml))
+    os.rename(shop.path(shop.folder), shop.path("kept"))
+    shop.write(shop.folder, "a file where the folder should be")
+    noted = shop.initiatives().start("M1")
     assert any("holdfast initiative sync" in note for note in noted.notes)
-    assert ground.one()["status"] == "in_progress"
+    assert shop.current()["status"] == "in_progress"
     with pytest.raises(Fault) as failed:
-        ground.initiatives().sync()
+        shop.initiatives().sync()
     assert failed.value.code == "not_written"
-    assert ground.yaml in failed.value.message
-    os.remove(ground.path(ground.folder))
-    ground.initiatives().sync()
-    assert "status: in_progress" in ground.text(ground.yaml)
+    assert shop.yaml in failed.value.message
+    os.remove(shop.path(shop.folder))
+    shop.initiatives().sync()
+    assert "status: in_progress" in shop.text(shop.yaml)
 
 
-def in_the_way(ground, place, kind):
+def in_the_way(shop, place, kind):
     """Something at a place that is no page, or none that may be read."""
     if kind == "a pipe":
-        os.mkfifo(ground.path(place))
+        os.mkfifo(shop.path(place))
     elif kind == "a link to itself":
-        os.symlink(os.path.basename(place), ground.path(place))
+        os.symlink(os.path.basename(place), shop.path(place))
     elif kind == "a link to outside":
-        os.symlink("/etc/hostname", ground.path(place))
+        os.symlink("/etc/hostname", shop.path(place))
     else:
-        ground.write(place, "x\n" * 600_000)
+        shop.write(place, "x\n" * 600_000)
 
 
 ODD_PAGES = ["a pipe", "a link to itself", "a link to outside", "too large"]
 
 
 @pytest.mark.parametrize("kind", ODD_PAGES)
-def test_a_page_that_cannot_be_used_is_named_and_the_others_are_ticked(ground, kind):
-    ground.begin(files=True)
-    ground.initiatives().start("M1")
-    place = f"{ground.folder}/notes.md"
-    in_the_way(ground, place, kind)
-    noted = ground.initiatives().complete("M1")
+def test_a_page_that_cannot_be_used_is_named_and_the_others_are_ticked(shop, kind):
+    shop.begin(files=True)
+    shop.initiatives().start("M1")
+    place = f"{shop.folder}/notes.md"
+    in_the_way(shop, place, kind)
+    noted = shop.initiatives().complete("M1")
     assert any(note.startswith(place) for note in noted.notes)
-    assert "- [x] M1: Map\n" in ground.text(ground.readme)
-    fields, notes = ground.initiatives().show()
-    assert fields["pages"] == [ground.readme]
+    assert "- [x] M1: Map\n" in shop.text(shop.readme)
+    fields, notes = shop.initiatives().show()
+    assert fields["pages"] == [shop.readme]
     assert any(note.startswith(place) for note in notes)
     with pytest.raises(HoldfastError) as refused:
-        ground.initiatives().sync(source="files")
+        shop.initiatives().sync(source="files")
     assert place in refused.value.message
 
 
-def test_a_folder_whose_name_looks_like_a_page_is_in_nobodys_way(ground):
-    ground.begin(files=True)
-    os.makedirs(ground.path(f"{ground.folder}/old.md"))
-    ground.initiatives().start("M1")
-    assert not ground.initiatives().complete("M1").notes
+def test_a_folder_whose_name_looks_like_a_page_is_in_nobodys_way(shop):
+    shop.begin(files=True)
+    os.makedirs(shop.path(f"{shop.folder}/old.md"))
+    shop.initiatives().start("M1")
+    assert not shop.initiatives().complete("M1").notes
 
 
 @pytest.mark.parametrize("kind", ["a pipe", "a link to itself", "a link to outside"])
-def test_a_task_is_acknowledged_beside_a_yaml_that_cannot_be_read(ground, kind):
-    ground.begin()
-    ground.initiatives().start("M1")
-    os.remove(ground.path(ground.yaml))
-    in_the_way(ground, ground.yaml, kind)
-    noted = ground.initiatives().task("M1", "list readers")
-    assert any(note.startswith(ground.yaml) for note in noted.notes)
-    assert ground.one()["milestones"][0]["tasks"] == [{"text": "list readers", "done": False}]
-    before = ground.types()
+def test_a_task_is_acknowledged_beside_a_yaml_that_cannot_be_read(shop, kind):
+    shop.begin()
+    shop.initiatives().start("M1")
+    os.remove(shop.path(shop.yaml))
+    in_the_way(shop, shop.yaml, kind)
+    noted = shop.initiatives().task("M1", "list readers")
+    assert any(note.startswith(shop.yaml) for note in noted.notes)
+    assert shop.current()["milestones"][0]["tasks"] == [{"text": "list readers", "done": False}]
+    before = shop.types()
     with pytest.raises(HoldfastError) as refused:
-        ground.initiatives().complete("M1")
-    assert ground.yaml in refused.value.message
-    assert ground.types() == before
-    assert ground.initiatives().show()[0]["initiative"]["name"] == "Tidy billing"
+        shop.initiatives().complete("M1")
+    assert shop.yaml in refused.value.message
+    assert shop.types() == before
+    assert shop.initiatives().show()[0]["initiative"]["name"] == "Tidy billing"

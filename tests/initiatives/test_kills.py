@@ -7,13 +7,10 @@ import pytest
 from holdfast import Initiatives
 from holdfast.initiatives.status_yaml import Status
 from holdfast.system.disk import Disk
-from initiatives.ground import RECORD, Ground
+from support.disks import Died
+from support.initiative_shop import RECORD, InitiativeShop
 
 pytestmark = pytest.mark.promise(1)
-
-
-class Died(BaseException):
-    """The process is gone; nothing below catches it."""
 
 
 class Mortal(Disk):
@@ -41,11 +38,11 @@ for _name in ("write", "create", "exchange", "link", "move", "remove", "sync", "
     setattr(Mortal, _name, _mortal(_name))
 
 
-def dies(ground, left, change):
+def dies(shop, left, change):
     """Whether the command came to its end before its time was up."""
     disk = Mortal(left)
     try:
-        change(Initiatives(ground.keeper(disk=disk)))
+        change(Initiatives(shop.keeper(disk=disk)))
     except Died:
         return False
     return True
@@ -66,31 +63,29 @@ def test_whenever_a_command_dies_the_next_finds_sources_that_agree(tmp_path, nam
     survived, points = False, 0
     while not survived:
         (tmp_path / str(points)).mkdir()
-        ground = Ground(tmp_path / str(points)).begin(files=True)
-        ground.initiatives().start("M1")
-        ground.initiatives().task("M1", "list readers")
+        shop = InitiativeShop(tmp_path / str(points)).begin(files=True)
+        shop.initiatives().start("M1")
+        shop.initiatives().task("M1", "list readers")
         if name == "sync":
-            ground.later(2)
-            ground.edit_yaml(at=ground.now, status="blocked")
-        page = ground.text(ground.readme)
-        survived = dies(ground, points, CHANGES[name])
+            shop.later(2)
+            shop.edit_yaml(at=shop.now, status="blocked")
+        page = shop.text(shop.readme)
+        survived = dies(shop, points, CHANGES[name])
         points += 3
-        ground.later(1)
-        ground.initiatives().sync()
-        one = ground.one()
-        ground.folder = (
-            ground.folder if one["name"] == "Tidy billing" else f"{ground.folder}/../other"
-        )
-        told, record = Status(ground.read(ground.yaml)), ground.record()
+        shop.later(1)
+        shop.initiatives().sync()
+        one = shop.current()
+        shop.folder = shop.folder if one["name"] == "Tidy billing" else f"{shop.folder}/../other"
+        told, record = Status(shop.read(shop.yaml)), shop.record()
         assert (told.initiative, told.status, told.milestone) == (
             one["name"], one["status"], one["current_milestone"],
         )  # fmt: skip
         assert (record["status"], record["currentMilestone"]) == (told.status, told.milestone)
-        assert [n for n in os.listdir(ground.path(ground.folder)) if "holdfast" in n] == []
-        assert [n for n in os.listdir(ground.path(ground.folder)) if ".found" in n] == []
-        assert ground.keeper().verify().ok
-        assert len([e for e in ground.types() if e == "milestone_completed"]) <= 1
+        assert [n for n in os.listdir(shop.path(shop.folder)) if "holdfast" in n] == []
+        assert [n for n in os.listdir(shop.path(shop.folder)) if ".found" in n] == []
+        assert shop.keeper().verify().ok
+        assert len([e for e in shop.types() if e == "milestone_completed"]) <= 1
         if name not in ("create", "task", "complete"):
-            assert ground.text(ground.readme) == page
+            assert shop.text(shop.readme) == page
     assert points > 4
-    assert os.path.exists(ground.path(RECORD))
+    assert os.path.exists(shop.path(RECORD))

@@ -34,7 +34,7 @@ WRONG = {
 }
 
 
-def refused(project, **options):
+def refused_init(project, **options):
     with pytest.raises(Refused) as caught:
         project.init(**options)
     answer = failure(caught.value)
@@ -47,14 +47,14 @@ def refused(project, **options):
 def test_a_file_that_is_not_what_a_client_takes_is_left_alone(project, data, line, why):
     project.write(TEAM, data)
     before = project.read(TEAM)
-    error = refused(project)
+    error = refused_init(project)
     assert error.code == "bad_settings"
     assert error.message.startswith(f"{TEAM}: line ")
     assert line is None or f": line {line}: " in error.message
     assert why in error.message
     assert project.read(TEAM) == before
     assert project.names() == [".claude", TEAM]
-    assert refused(project, dry_run=True).message == error.message
+    assert refused_init(project, dry_run=True).message == error.message
 
 
 @pytest.mark.parametrize(("data", "line", "why"), WRONG.values(), ids=WRONG)
@@ -83,20 +83,20 @@ def test_events_of_others_need_not_make_sense(project):
 
 def test_a_folder_in_its_place_is_refused(project):
     os.makedirs(project.path(TEAM))
-    assert "is not a file" in refused(project).message
+    assert "is not a file" in refused_init(project).message
     assert project.uninstall().changes == []
 
 
 def test_a_pipe_in_its_place_is_refused_and_not_waited_for(project):
     os.mkdir(project.path(".claude"))
     os.mkfifo(project.path(TEAM))
-    assert "is not a file" in refused(project).message
+    assert "is not a file" in refused_init(project).message
     assert project.uninstall().changes == []
 
 
 def test_a_file_in_place_of_the_folder_is_refused(project):
     project.write(".claude", "x")
-    assert "is not a folder" in refused(project).message
+    assert "is not a folder" in refused_init(project).message
     assert project.uninstall().changes == []
 
 
@@ -106,7 +106,7 @@ def test_a_link_to_nothing_is_refused(project, scope, tmp_path):
     os.mkdir(os.path.join(folder, ".claude"))
     link = os.path.join(folder, TEAM)
     os.symlink(os.path.join(folder, "nowhere.json"), link)
-    assert "is a link to nothing" in refused(project, scope=scope).message
+    assert "is a link to nothing" in refused_init(project, scope=scope).message
     assert os.readlink(link).endswith("nowhere.json")
     assert project.uninstall().changes == []
 
@@ -115,7 +115,7 @@ def test_a_link_that_leads_out_of_the_project_is_refused(project, tmp_path):
     (tmp_path / "mine.json").write_text("{}")
     os.mkdir(project.path(".claude"))
     os.symlink(tmp_path / "mine.json", project.path(TEAM))
-    error = refused(project)
+    error = refused_init(project)
     assert (error.code, "leads out of the workspace" in error.message) == ("outside", True)
     assert "--user" in error.hint
     assert (tmp_path / "mine.json").read_text() == "{}"
@@ -136,7 +136,7 @@ def test_nothing_is_taken_out_of_a_file_outside_of_the_project(project, tmp_path
 def test_a_folder_that_leads_out_of_the_project_is_refused(project, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     os.symlink(tmp_path / "elsewhere", project.path(".claude"))
-    assert refused(project).code == "outside"
+    assert refused_init(project).code == "outside"
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
@@ -169,11 +169,11 @@ def test_a_persons_link_is_followed_wherever_it_leads(project, tmp_path):
 
 @pytest.mark.parametrize("agent", ["codex", "gemini"])
 def test_a_client_without_a_local_file_says_so(project, agent):
-    error = refused(project, agent=agent, scope="local")
+    error = refused_init(project, agent=agent, scope="local")
     assert (error.code, error.hint) == ("invalid", f"holdfast init --agent {agent} --user")
     assert project.uninstall(agent=agent, scope="local").changes == []
 
 
 def test_an_unknown_client_is_refused(project):
-    error = refused(project, agent="emacs")
+    error = refused_init(project, agent="emacs")
     assert "claude, codex, gemini" in error.message

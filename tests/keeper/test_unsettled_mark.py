@@ -13,7 +13,7 @@ from support.workshop import HOME, LEDGER, Workshop
 BEFORE_THE_CUT = b"00000000-0000-0000-0000-000000000000"
 
 
-class Place:
+class UnadoptedEdit:
     """Two workflows, and an edit of the first that a killed writer had not adopted yet."""
 
     def __init__(self, folder):
@@ -38,18 +38,18 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path):
-    return Place(tmp_path)
+def unadopted(tmp_path):
+    return UnadoptedEdit(tmp_path)
 
 
-def test_a_mark_of_this_boot_is_believed(place):
-    assert not place.is_adopted_by_another_change()
+def test_a_mark_of_this_boot_is_believed(unadopted):
+    assert not unadopted.is_adopted_by_another_change()
 
 
 @pytest.mark.parametrize("what", ["gone", "of another boot", "of an earlier event", "cut off"])
-def test_without_a_valid_mark_the_last_record_is_looked_at(place, what):
-    mark = place.shop.read(place.lock)
-    place.mark(
+def test_without_a_valid_mark_the_last_record_is_looked_at(unadopted, what):
+    mark = unadopted.shop.read(unadopted.lock)
+    unadopted.mark(
         {
             "gone": b"",
             "of another boot": mark.replace(kernel.boot_id().encode(), BEFORE_THE_CUT),
@@ -57,21 +57,21 @@ def test_without_a_valid_mark_the_last_record_is_looked_at(place, what):
             "cut off": mark[:50],
         }[what]
     )
-    assert place.is_adopted_by_another_change()
+    assert unadopted.is_adopted_by_another_change()
 
 
 @pytest.mark.parametrize("how", ["replaced", "written"])
-def test_a_record_that_changed_since_is_looked_at_whatever_the_mark_says(place, how):
-    raw = place.shop.read(place.record)
+def test_a_record_that_changed_since_is_looked_at_whatever_the_mark_says(unadopted, how):
+    raw = unadopted.shop.read(unadopted.record)
     if how == "replaced":
-        os.rename(place.shop.path(place.record), place.shop.path("aside"))
-    place.shop.write(place.record, raw)
-    assert place.is_adopted_by_another_change()
+        os.rename(unadopted.shop.path(unadopted.record), unadopted.shop.path("aside"))
+    unadopted.shop.write(unadopted.record, raw)
+    assert unadopted.is_adopted_by_another_change()
 
 
-def test_a_system_without_boot_ids_looks_every_time(place, monkeypatch):
+def test_a_system_without_boot_ids_looks_every_time(unadopted, monkeypatch):
     monkeypatch.setattr(kernel, "boot_id", lambda: "")
-    assert place.is_adopted_by_another_change()
+    assert unadopted.is_adopted_by_another_change()
 
 
 def test_a_stored_state_and_the_events_after_it_are_the_state(tmp_path):

@@ -10,25 +10,18 @@ import pytest
 from holdfast import Loops, Refused
 from holdfast.core.workflow.state import is_active
 from holdfast.loops.progress_log import read_entries, without_cut_entries
-from promises.disks import CountingDisk
+from support.disks import CountingDisk, Died, DyingDisk
+from support.loop_files import HOME, open_loop
 from support.workshop import Workshop
 
 pytestmark = pytest.mark.promise(1)
 
-HOME = ".claude/iterative"
 PLACE = f"{HOME}/archive/user-auth-20260217"
 PAGES = {"brief.md", "context.md", "guardrails.md", "progress.md", "state.json", "tasks.md"}
 
 
-def opened(shop, slug="user-auth"):
-    loops = Loops(shop.keeper())
-    loops.new(slug)
-    loops.plan(slug, "T1: One")
-    return loops
-
-
 def finished(shop):
-    loops = opened(shop)
+    loops = open_loop(shop, "T1: One")
     loops.iterate("T1", did="all", signal="T1_DONE")
     loops.confirm("T1")
     loops.verify("T1")
@@ -48,7 +41,7 @@ def test_a_finished_loop_goes_into_the_archive_whole(shop):
 
 
 def test_an_unfinished_loop_is_archived_too_and_says_so(shop):
-    receipt = opened(shop).archive()
+    receipt = open_loop(shop, "T1: One").archive()
     assert receipt.state["status"] == "abandoned"
     assert receipt.notes == ["it was not finished: T1"]
     assert "archived unfinished: T1" in shop.read(f"{PLACE}/progress.md").decode()
@@ -64,7 +57,7 @@ def seen_by_git(shop):
 def repository(shop):
     """One whose exclude file is from before the archive was left out."""
     subprocess.run(["git", "init", "-q"], cwd=shop.path(), check=True)
-    opened(shop)
+    open_loop(shop, "T1: One")
     exclude = Path(shop.path(".git/info/exclude"))
     exclude.write_text(exclude.read_text().replace("/**/", "/*/"))
     return shop
@@ -91,7 +84,7 @@ def test_a_second_one_of_the_same_day_gets_a_number_and_the_first_stays(shop):
     finished(shop).archive()
     first = {name: shop.read(f"{PLACE}/{name}") for name in PAGES}
     for number in (2, 3):
-        receipt = opened(shop).archive()
+        receipt = open_loop(shop, "T1: One").archive()
         assert receipt.state["record"] == f"{PLACE}-{number}/state.json"
         assert os.path.exists(shop.path(receipt.state["record"]))
     assert {name: shop.read(f"{PLACE}/{name}") for name in PAGES} == first
@@ -99,7 +92,7 @@ def test_a_second_one_of_the_same_day_gets_a_number_and_the_first_stays(shop):
 
 def test_what_stands_in_the_archive_already_is_left_alone(shop):
     shop.write(PLACE, b"a file of mine")
-    assert opened(shop).archive().state["record"] == f"{PLACE}-2/state.json"
+    assert open_loop(shop, "T1: One").archive().state["record"] == f"{PLACE}-2/state.json"
     assert shop.read(PLACE) == b"a file of mine"
 
 
@@ -120,14 +113,14 @@ def test_an_archived_loop_comes_back_with_its_pages(shop):
 def test_a_new_loop_of_the_name_leaves_the_archived_one_where_it_is(shop):
     finished(shop).archive()
     record = shop.read(f"{PLACE}/state.json")
-    receipt = opened(shop).show()
+    receipt = open_loop(shop, "T1: One").show()
     assert receipt.state["record"] == f"{HOME}/user-auth/state.json"
     assert shop.read(f"{PLACE}/state.json") == record
 
 
 def test_a_new_loop_of_the_name_has_a_log_of_its_own(shop):
     finished(shop).archive()
-    loops = opened(shop)
+    loops = open_loop(shop, "T1: One")
     assert read_entries(shop.read(f"{HOME}/user-auth/progress.md").decode()) == []
     assert loops.rebuild().state["tasks"][0]["status"] == "pending"
     loops.iterate("T1", did="some", remaining="more")
@@ -143,20 +136,6 @@ def test_a_folder_that_is_no_loop_of_ours_is_not_moved_into_the_archive(shop):
     assert shop.read(f"{HOME}/user-auth/draft.md") == b"a draft"
 
 
-class Killed(BaseException):
-    """The process is gone: nobody catches this."""
-
-
-class Fatal(CountingDisk):
-    """From its ``at``-th call on nothing reaches the disk any more; of a write, half."""
-
-    def strike(self, name, arguments):
-        if name == "write" and len(self.calls) == self.at:
-            fd, data = arguments
-            os.write(fd, data[: len(data) // 2])
-        raise Killed
-
-
 def killed_at_every_call(shop, act):
     """The workspace after a kill at each disk call of an act, one copy after the other."""
     counting = CountingDisk()
@@ -167,8 +146,8 @@ def killed_at_every_call(shop, act):
     for at in range(1, len(counting.calls) + 1):
         copy = Workshop(f"{shop.root}-{at}", git=False)
         shutil.copytree(shop.root, copy.root, symlinks=True, dirs_exist_ok=True)
-        with pytest.raises(Killed):
-            act(copy.keeper(disk=Fatal(at)))
+        with pytest.raises(Died):
+            act(copy.keeper(disk=DyingDisk(at)))
         yield copy
         shutil.rmtree(copy.root)
 
@@ -218,7 +197,7 @@ def test_killed_at_any_moment_a_return_is_finished_by_the_next_one(shop, tally):
 
 
 def test_killed_at_any_moment_an_iteration_is_neither_lost_nor_doubled(shop, tally):
-    opened(shop)
+    open_loop(shop, "T1: One")
     points = 0
 
     def iterate(keeper):

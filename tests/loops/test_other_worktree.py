@@ -10,8 +10,8 @@ import pytest
 from holdfast import Loops
 from holdfast.core.workflow.state import is_active
 from holdfast.system.disk import Disk
-from promises.disks import CountingDisk, RecordingDisk
 from promises.power import Cut
+from support.disks import CountingDisk, Died, DyingDisk, RecordingDisk
 from support.workshop import Workshop, sampled
 
 pytestmark = pytest.mark.promise(1)
@@ -210,25 +210,14 @@ def test_the_pages_go_along_to_another_file_system(trees):
     assert_all_went_along(trees, pages)
 
 
-class Killed(BaseException):
-    """The process is gone: nobody catches this."""
-
-
-class Fatal(CountingDisk):
-    """From its ``at``-th call on nothing reaches the disk any more."""
-
-    def strike(self, *_):
-        raise Killed
-
-
 def killed_at_every_call(trees, act):
     """The worktrees after a kill at a disk call of an act, of many some; one after the other."""
     counting = CountingDisk()
     act(trees.copied(f"{trees.top}-count"), counting)
     for at in sampled(range(1, len(counting.calls) + 1), 40):
         copy = trees.copied(f"{trees.top}-{at}")
-        with pytest.raises(Killed):
-            act(copy, Fatal(at))
+        with pytest.raises(Died):
+            act(copy, DyingDisk(at))
         yield copy
         shutil.rmtree(copy.top)
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast import Loops
 from holdfast.system.disk import Disk
-from support.loop_files import HOME, TASKS, edit, finish, opened, units
+from support.loop_files import HOME, TASKS, edit, finish, open_loop, units_of
 
 pytestmark = pytest.mark.promise(9)
 
@@ -59,7 +59,7 @@ def test_a_loop_that_another_tool_began_goes_on_with_what_its_pages_tell(shop):
     shop.write(f"{folder}/progress.md", log)
     loops = Loops(shop.keeper())
     for look in (loops.show, loops.settle):
-        found = units(look("user-auth"))
+        found = units_of(look("user-auth"))
         assert found["T1"]["description"] == "The model"
         assert (found["T2"]["criteria"], found["T2"]["status"]) == ("it answers", "confirming")
     assert loops.show("user-auth").notes == []
@@ -101,38 +101,38 @@ class Busy(Disk):
 
 @pytest.mark.parametrize("moment", ["replace", "sync"])
 def test_what_an_editor_saves_while_a_command_runs_is_taken_in_by_the_next(shop, moment):
-    opened(shop, "T1: One", "T2: Two")
+    open_loop(shop, "T1: One", "T2: Two")
     text = shop.read(TASKS).decode().replace("criteria of T2", "saved just now")
     loops = Loops(shop.keeper(disk=Busy(shop.path(TASKS), text, moment)))
     loops.iterate("T1", did="some", remaining="more")
     assert "saved just now" in shop.read(TASKS).decode()
-    found = units(Loops(shop.keeper()).settle())
+    found = units_of(Loops(shop.keeper()).settle())
     assert found["T2"]["criteria"] == "saved just now"
     assert found["T1"]["iterations_used"] == 1
     assert "1 in progress" in shop.read(TASKS).decode()
 
 
 def test_a_page_that_another_program_keeps_open_is_written_by_the_next_command(shop):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     with open(shop.path(TASKS), "a", encoding="utf-8") as file:
         file.write("by another program\n")
         receipt = loops.iterate("T1", did="some", remaining="more")
     assert any("is being written all the time" in note for note in receipt.notes)
-    assert units(loops.settle())["T1"]["iterations_used"] == 1
+    assert units_of(loops.settle())["T1"]["iterations_used"] == 1
     assert "1 in progress" in shop.read(TASKS).decode()
     assert "by another program" in shop.read(TASKS).decode()
 
 
 def test_a_page_of_ones_own_called_plan_does_not_change_the_mode(shop):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     shop.write(f"{HOME}/user-auth/plan.md", b"# My plan\n\n- [ ] **R1**: rest\n")
     assert loops.rebuild("user-auth").notes == ["user-auth: its state, its pages and git agree"]
-    assert list(units(loops.show())) == ["T1"]
+    assert list(units_of(loops.show())) == ["T1"]
 
 
 def test_a_page_that_lost_a_unit_rebuilds_the_others(shop):
-    loops = opened(shop, "T1: One", "T2: Two")
+    loops = open_loop(shop, "T1: One", "T2: Two")
     finish(loops, "T1")
     edit(shop, TASKS, ("**T2**", "**two**"))
-    found = units(loops.rebuild("user-auth"))
+    found = units_of(loops.rebuild("user-auth"))
     assert (found["T1"]["status"], found["T2"]["status"]) == ("completed", "pending")

@@ -7,11 +7,11 @@ import pytest
 
 from holdfast import Loops, Refused
 from holdfast.loops import pages
-from support.loop_files import HOME, PROGRESS, TASKS, edit, finish, opened, units
+from support.loop_files import HOME, PROGRESS, TASKS, edit, finish, open_loop, units_of
 
 
 def test_a_development_loop_has_these_files(shop):
-    opened(shop, "T1: Add the model", outcome="People can log in", domain="feature")
+    open_loop(shop, "T1: Add the model", outcome="People can log in", domain="feature")
     found = sorted(path for path in shop.files() if path.startswith(HOME))
     names = ("brief.md", "context.md", "guardrails.md", "progress.md", "state.json", "tasks.md")
     assert found == [f"{HOME}/user-auth/{name}" for name in names]
@@ -24,7 +24,7 @@ def test_a_development_loop_has_these_files(shop):
 
 
 def test_a_knowledge_loop_calls_its_units_phases_and_has_places_for_sources_and_outputs(shop):
-    loops = opened(shop, "R1: Sources", slug="survey", mode="knowledge", domain="research")
+    loops = open_loop(shop, "R1: Sources", slug="survey", mode="knowledge", domain="research")
     loops.iterate("R1", did="found two", remaining="a third")
     document = shop.document(f"{HOME}/survey/state.json")
     assert (document["current_phase"], document["current_iteration"]) == ("R1", 1)
@@ -36,7 +36,7 @@ def test_a_knowledge_loop_calls_its_units_phases_and_has_places_for_sources_and_
 
 
 def test_the_phase_follows_by_itself_through_the_whole_life(shop):
-    loops = opened(shop)
+    loops = open_loop(shop)
     phases = [loops.show().state["phase"]]
     acts = (
         lambda: loops.plan(None, "T1: One"),
@@ -57,7 +57,7 @@ def test_the_phase_follows_by_itself_through_the_whole_life(shop):
 
 
 def test_what_people_write_on_pages_stays_there(shop):
-    loops = opened(shop, "T1: Add the model", "T2: Log in")
+    loops = open_loop(shop, "T1: Add the model", "T2: Log in")
     notes = "\n## Zettel\n\n- [ ] ask Kim\n\tdon't forget\n"
     for name in ("tasks.md", "brief.md", "guardrails.md", "progress.md"):
         path = f"{HOME}/user-auth/{name}"
@@ -70,14 +70,14 @@ def test_what_people_write_on_pages_stays_there(shop):
 
 
 def test_units_that_people_write_and_change_are_taken_in(shop):
-    loops = opened(shop, "T1: Add the model", "T2: Log in")
+    loops = open_loop(shop, "T1: Add the model", "T2: Log in")
     third = "- [ ] **T3**: Log out\n  - Max iterations: 3\n  - Depends: T1, T2\n\n"
     edit(
         shop, TASKS, ("Add the model", "Add the user"), ("criteria of T2", "all tests pass"),
         ("## Notes", f"{third}## Notes"),
     )  # fmt: skip
     receipt = loops.settle()
-    found = units(receipt)
+    found = units_of(receipt)
     assert found["T1"]["description"] == "Add the user"
     assert found["T2"]["criteria"] == "all tests pass"
     assert (found["T3"]["max_iterations"], found["T3"]["depends"]) == (3, ["T1", "T2"])
@@ -87,7 +87,7 @@ def test_units_that_people_write_and_change_are_taken_in(shop):
 
 
 def test_a_look_shows_what_the_next_change_takes_in_and_changes_nothing(shop):
-    loops = opened(shop, "T1: Add the model", "T2: Log in")
+    loops = open_loop(shop, "T1: Add the model", "T2: Log in")
     loops.iterate("T1", did="some", remaining="more")
     edit(shop, TASKS, ("Add the model", "Add the user"), ("- [ ] **T2**", "- [ ] **T3**"))
     lesson = "\n## Names\n- **When**: naming\n- **Problem**: too short\n- **Solution**: words\n"
@@ -98,7 +98,7 @@ def test_a_look_shows_what_the_next_change_takes_in_and_changes_nothing(shop):
     for _ in range(2):
         receipt = Loops(shop.keeper()).show()
         assert [task["id"] for task in receipt.state["tasks"]] == ["T1", "T2", "T3"]
-        assert units(receipt)["T1"]["description"] == "Add the user"
+        assert units_of(receipt)["T1"]["description"] == "Add the user"
         assert [one["name"] for one in receipt.state["guardrails"]] == ["Names"]
         assert receipt.notes[:2] == [
             "guardrails.md: taken in by the next change: Names",
@@ -112,12 +112,15 @@ def test_a_look_shows_what_the_next_change_takes_in_and_changes_nothing(shop):
     assert (shop.files(without=()), len(shop.keeper().log())) == (files, events)
     before = receipt.state
     after = Loops(shop.keeper()).iterate("T1", did="more", remaining="a bit").state
-    assert (after["guardrails"], units(receipt)["T3"]) == (before["guardrails"], after["tasks"][2])
+    assert (after["guardrails"], units_of(receipt)["T3"]) == (
+        before["guardrails"],
+        after["tasks"][2],
+    )
     assert shop.read(PROGRESS).count(b"## T1 - Iteration") == 2
 
 
 def test_who_waits_for_whom_can_be_turned_around_by_hand(shop):
-    loops = opened(shop, "T1: One", "T2: Two")
+    loops = open_loop(shop, "T1: One", "T2: Two")
     loops.plan(None, "T2", depends=["T1"])
     text = shop.read(TASKS).decode()
     first, second = text.index("Depends: none"), text.index("Depends: T1")
@@ -125,21 +128,21 @@ def test_who_waits_for_whom_can_be_turned_around_by_hand(shop):
         f"{text[:first]}Depends: T2{text[first + 13 : second]}Depends: none{text[second + 11 :]}"
     )
     shop.write(TASKS, turned.replace("T1 → T2 (sequential)", "T2 → T1 (sequential)").encode())
-    found = units(loops.show())
+    found = units_of(loops.show())
     assert (found["T1"]["depends"], found["T2"].get("depends")) == (["T2"], None)
 
 
 def test_a_box_ticked_by_hand_is_no_confirmation_and_no_verification(shop):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     edit(shop, TASKS, ("- [ ] **T1**", "- [x] **T1**"))
     receipt = loops.settle()
-    assert units(receipt)["T1"]["status"] == "pending"
+    assert units_of(receipt)["T1"]["status"] == "pending"
     assert any("ticked by hand" in note for note in receipt.notes)
     assert "- [ ] **T1**" in shop.read(TASKS).decode()
 
 
 def test_an_edit_that_is_refused_stays_on_the_page_and_is_said(shop):
-    loops = opened(shop, "T1: One", "T2: Two")
+    loops = open_loop(shop, "T1: One", "T2: Two")
     finish(loops, "T1")
     edit(shop, TASKS, ("criteria of T1", "something else"))
     for look in (loops.show, loops.settle, loops.show):
@@ -166,13 +169,13 @@ def test_an_edit_that_is_refused_stays_on_the_page_and_is_said(shop):
     ],
 )
 def test_nonsense_on_the_page_is_said_with_its_line_and_nothing_is_lost(shop, before, after, why):
-    loops = opened(shop, "T1: One", "T2: Two")
+    loops = open_loop(shop, "T1: One", "T2: Two")
     loops.plan(None, "T2", depends=["T1"])
-    was = units(loops.show())
+    was = units_of(loops.show())
     text = edit(shop, TASKS, (before, after))
     receipt = loops.settle()
     assert any(re.search(rf"tasks.md, line \d+: .*{re.escape(why)}", n) for n in receipt.notes)
-    now = units(receipt)
+    now = units_of(receipt)
     assert {name: now[name] for name in was} == was
     kept = [line for line in text.splitlines() if not line.startswith("**")]
     assert all(line in shop.read(TASKS).decode() for line in kept)
@@ -182,14 +185,14 @@ def test_nonsense_on_the_page_is_said_with_its_line_and_nothing_is_lost(shop, be
     "data", [b"", b"\xff\xfe\x00", b"{" * 10_000, b"#" * 5_000_000, b"- [ ]\n"]
 )
 def test_a_page_that_is_none_any_more_stops_nothing(shop, data):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     shop.write(TASKS, data)
-    assert units(loops.iterate("T1", did="some", remaining="more"))["T1"]["iterations_used"] == 1
+    assert units_of(loops.iterate("T1", did="some", remaining="more"))["T1"]["iterations_used"] == 1
     assert data in shop.read(TASKS)
 
 
 def test_a_page_that_a_killed_process_left_behind_is_no_edit(shop):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     page = shop.read(TASKS)
     loops.plan(None, "T1: Another title", criteria="another")
     memory = ".git/holdfast/pages/user-auth.json"
@@ -198,13 +201,13 @@ def test_a_page_that_a_killed_process_left_behind_is_no_edit(shop):
     shop.write(TASKS, page)
     shop.write(memory, shop.read(memory).replace(b"Another title", b"One").replace(
         b'"another"', b'"criteria of T1"'))  # fmt: skip
-    found = units(loops.settle())["T1"]
+    found = units_of(loops.settle())["T1"]
     assert (found["description"], found["criteria"]) == ("Another title", "another")
     assert b"Another title" in shop.read(TASKS)
 
 
 def test_a_unit_taken_out_of_the_page_comes_back_and_it_is_said(shop):
-    loops = opened(shop, "T1: One", "T2: Two")
+    loops = open_loop(shop, "T1: One", "T2: Two")
     text = shop.read(TASKS).decode()
     shop.write(TASKS, (text[: text.index("- [ ] **T2**")] + "## Notes\n").encode())
     receipt = loops.settle()
@@ -213,7 +216,7 @@ def test_a_unit_taken_out_of_the_page_comes_back_and_it_is_said(shop):
 
 
 def test_lessons_that_people_write_are_told_to_every_iteration(shop):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     loops.guardrail(when="dates", problem="local time", solution="UTC")
     path = f"{HOME}/user-auth/guardrails.md"
     page = shop.read(path).decode().replace("- **Solution**: UTC", "- **Solution**: UTC, always")
@@ -228,7 +231,7 @@ def test_lessons_that_people_write_are_told_to_every_iteration(shop):
 
 
 def test_two_lessons_of_one_name_are_both_kept(shop):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     for solution in ("a", "b"):
         loops.guardrail(when="w", problem="p", solution=solution, name="Same")
     found = loops.next()[0]["guardrails"]
@@ -249,7 +252,7 @@ def test_the_context_is_refused_with_its_count_when_it_is_too_long(shop):
 
 
 def test_the_context_tells_of_the_units_until_somebody_makes_it_theirs(shop):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     path = f"{HOME}/user-auth/context.md"
     assert b"- T1: criteria of T1" in shop.read(path)
     loops.plan(None, "T2: Two")
@@ -260,7 +263,7 @@ def test_the_context_tells_of_the_units_until_somebody_makes_it_theirs(shop):
 
 
 def test_the_context_of_many_units_stays_under_the_limit(shop):
-    loops = opened(shop)
+    loops = open_loop(shop)
     for number in range(1, 30):
         loops.plan(None, f"T{number}: one two three four five six seven eight nine ten")
     text = shop.read(f"{HOME}/user-auth/context.md").decode()
@@ -268,7 +271,7 @@ def test_the_context_of_many_units_stays_under_the_limit(shop):
 
 
 def test_an_earlier_entry_is_never_touched_and_a_change_is_noticed(shop):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     loops.iterate("T1", did="the model", remaining="its tests")
     loops.iterate("T1", did="the tests", remaining="the docs")
     edit(shop, PROGRESS, ("the model", "everything"))
@@ -281,7 +284,7 @@ def test_an_earlier_entry_is_never_touched_and_a_change_is_noticed(shop):
 
 
 def test_an_entry_that_somebody_removed_is_written_again_and_the_state_can_be_rebuilt(shop):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     loops.iterate("T1", did="the model", remaining="its tests")
     first = shop.read(PROGRESS)
     finish(loops, "T1")
@@ -293,7 +296,7 @@ def test_an_entry_that_somebody_removed_is_written_again_and_the_state_can_be_re
 
 
 def test_a_loop_that_ended_makes_room_for_a_new_one_of_its_name(shop):
-    opened(shop, "T1: One")
+    open_loop(shop, "T1: One")
     shop.keeper().abandon("no time", workflow="user-auth")
     receipt = Loops(shop.keeper()).new("user-auth", task="Again")
     assert receipt.state["tasks"] == []
@@ -303,7 +306,7 @@ def test_a_loop_that_ended_makes_room_for_a_new_one_of_its_name(shop):
 
 
 def test_one_name_is_one_loop(shop):
-    opened(shop)
+    open_loop(shop)
     loops = Loops(shop.keeper())
     with pytest.raises(Refused, match="is the name of a workflow of loop-development"):
         loops.new("user-auth", "knowledge")
@@ -315,23 +318,23 @@ def test_one_name_is_one_loop(shop):
 
 
 def test_going_on_with_an_active_loop_changes_nothing_of_it(shop):
-    loops = opened(shop, "T1: One", outcome="first")
+    loops = open_loop(shop, "T1: One", outcome="first")
     receipt = loops.new("user-auth", outcome="second")
     assert receipt.resumed
     assert receipt.state["context"]["outcome"] == "first"
-    assert list(units(receipt)) == ["T1"]
+    assert list(units_of(receipt)) == ["T1"]
 
 
 def test_a_plan_written_before_the_loop_was_opened_is_its_plan(shop):
     page = "# Mine\n\n## Tasks\n\n- [ ] **T1**: One\n- [ ] **T2**: Two\n  - Depends: T1\n"
     shop.write(TASKS, page.encode())
     receipt = Loops(shop.keeper()).new("user-auth")
-    assert list(units(receipt)) == ["T1", "T2"]
+    assert list(units_of(receipt)) == ["T1", "T2"]
     assert shop.read(TASKS).decode().startswith("# Mine\n")
 
 
 def test_lessons_of_archived_loops_are_offered_and_inherited(shop):
-    loops = opened(shop, "T1: One", domain="feature")
+    loops = open_loop(shop, "T1: One", domain="feature")
     loops.guardrail(when="parsing dates", problem="local time", solution="UTC")
     loops.guardrail(when="drawing", problem="slow", solution="cache")
     loops.archive()

@@ -15,7 +15,7 @@ STATE = f"{FOLDER}/state.json"
 PROGRESS = f"{FOLDER}/progress.md"
 
 
-def opened(shop, mode="development", *units):
+def open_login_loop(shop, mode="development", *units):
     loops = Loops(shop.keeper())
     loops.new("user-auth", mode, task="User auth", outcome="People can log in", domain="feature")
     for unit in units:
@@ -42,7 +42,9 @@ def record_content(document):
 def lived(shop, mode="development"):
     """A loop in which everything has happened; the one unit left is in its second iteration."""
     mark = "R" if mode == "knowledge" else "T"
-    loops = opened(shop, mode, *(f"{mark}{number}: Unit {number}" for number in (1, 2, 3, 4)))
+    loops = open_login_loop(
+        shop, mode, *(f"{mark}{number}: Unit {number}" for number in (1, 2, 3, 4))
+    )
     one, two, three, four = (f"{mark}{number}" for number in (1, 2, 3, 4))
     loops.plan(None, two, depends=[one], files=["a.py", "b c.py"], model="haiku")
     loops.iterate(one, did="half\n\n## not a heading", remaining="the other half", blockers="slow")
@@ -67,7 +69,7 @@ def lived(shop, mode="development"):
 
 
 def test_after_an_interruption_the_next_session_has_unit_iteration_and_what_remains(shop):
-    opened(shop, "development", "T1: One", "T2: Two").iterate(
+    open_login_loop(shop, "development", "T1: One", "T2: Two").iterate(
         "T1", did="the model", remaining="its tests", blockers="no fixture"
     )
     briefing = shop.keeper(session="another").briefing()
@@ -80,7 +82,7 @@ def test_after_an_interruption_the_next_session_has_unit_iteration_and_what_rema
 
 
 def test_the_iteration_after_the_last_makes_a_timeout_with_three_choices(shop):
-    loops = opened(shop, "development", "T1: One", "T2: Two")
+    loops = open_login_loop(shop, "development", "T1: One", "T2: Two")
     for number in range(3):
         loops.iterate("T1", did=f"try {number}", remaining="still wrong")
     assert loops.next()[0]["turn"] == "timeout"
@@ -99,7 +101,7 @@ def test_the_iteration_after_the_last_makes_a_timeout_with_three_choices(shop):
 
 
 def test_simpler_criteria_with_more_iterations_let_a_unit_go_on(shop):
-    loops = opened(shop, "development", "T1: One")
+    loops = open_login_loop(shop, "development", "T1: One")
     for number in range(4):
         loops.iterate("T1", did=f"try {number}", remaining="still wrong")
     receipt = loops.plan(None, "T1", criteria="only half", max=5)
@@ -107,7 +109,7 @@ def test_simpler_criteria_with_more_iterations_let_a_unit_go_on(shop):
 
 
 def test_a_blocked_unit_is_documented_and_frees_the_next(shop):
-    loops = opened(shop, "development", "T1: One", "T2: Two", "T3: Three")
+    loops = open_login_loop(shop, "development", "T1: One", "T2: Two", "T3: Three")
     loops.plan(None, "T3", depends=["T1"])
     loops.iterate("T1", did="some", remaining="more")
     loops.block("T1", "waits for access")
@@ -124,7 +126,7 @@ def test_a_blocked_unit_is_documented_and_frees_the_next(shop):
 
 
 def test_a_record_that_disagrees_gives_way_to_log_and_git_and_it_is_logged(shop):
-    loops = opened(shop, "development", "T1: One", "T2: Two")
+    loops = open_login_loop(shop, "development", "T1: One", "T2: Two")
     loops.iterate("T1", did="the model", remaining="its tests")
 
     def lie(document):
@@ -147,7 +149,7 @@ def test_a_record_that_disagrees_gives_way_to_log_and_git_and_it_is_logged(shop)
 
 
 def test_a_phase_that_a_person_chose_is_no_disagreement(shop):
-    loops = opened(shop, "development", "T1: One", "T2: Two")
+    loops = open_login_loop(shop, "development", "T1: One", "T2: Two")
     loops.iterate("T1", did="the model", remaining="its tests")
     loops.phase("verify")
     receipt = loops.rebuild("user-auth")
@@ -182,7 +184,7 @@ def test_with_the_ledger_gone_the_record_alone_is_enough_too(shop):
 
 
 def test_git_is_trusted_over_the_log(shop):
-    loops = opened(shop, "development", "T1: One")
+    loops = open_login_loop(shop, "development", "T1: One")
     loops.iterate("T1", did="some", remaining="more", commit="4f5e6d7")
     receipt = loops.rebuild("user-auth")
     assert receipt.state["commits"] == ["4f5e6d7: some"]  # without git, nobody can say otherwise
@@ -208,7 +210,7 @@ def test_a_log_cut_inside_an_entry_is_made_whole_and_nothing_is_lost(shop, share
 
 
 def test_a_log_cut_with_the_ledger_gone_gives_what_it_still_tells(shop):
-    loops = opened(shop, "development", "T1: One")
+    loops = open_login_loop(shop, "development", "T1: One")
     loops.iterate("T1", did="the model", remaining="its tests")
     loops.iterate("T1", did="the tests", signal="T1_DONE")
     whole = shop.read(PROGRESS)
@@ -246,7 +248,7 @@ def test_an_unreadable_record_with_the_ledger_gone_is_kept_aside(shop):
 
 
 def test_a_log_cut_inside_a_character_still_tells_all_before(shop):
-    loops = opened(shop, "development", "T1: One", "T2: Two")
+    loops = open_login_loop(shop, "development", "T1: One", "T2: Two")
     loops.iterate("T1", did="all", signal="T1_DONE")
     loops.confirm("T1")
     loops.verify("T1")
@@ -262,7 +264,7 @@ def test_a_log_cut_inside_a_character_still_tells_all_before(shop):
 
 
 def test_a_log_of_any_length_is_told_again(shop):
-    loops = opened(shop, "development", "T1: One")
+    loops = open_login_loop(shop, "development", "T1: One")
     loops.iterate("T1", did="all", signal="T1_DONE")
     shop.write(PROGRESS, shop.read(PROGRESS) + b"\n" + b"A note. " * 600_000)
     assert loops.rebuild("user-auth").notes == ["user-auth: its state, its pages and git agree"]
@@ -270,7 +272,7 @@ def test_a_log_of_any_length_is_told_again(shop):
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_without_a_log_that_can_be_read_nothing_is_taken_back(shop, is_known):
-    loops = opened(shop, "development", "T1: One")
+    loops = open_login_loop(shop, "development", "T1: One")
     before = loops.iterate("T1", did="all", signal="T1_DONE").state
     os.rename(shop.path(PROGRESS), shop.path("log.md"))
     os.mkdir(shop.path(PROGRESS))

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from holdfast import Loops
-from support.loop_files import HOME, finish, opened, units
+from support.loop_files import HOME, finish, open_loop, units_of
 
 pytestmark = pytest.mark.promise(10)
 
@@ -15,7 +15,7 @@ STATE = f"{HOME}/user-auth/state.json"
 @pytest.mark.parametrize("status", ["confirming", "verifying", "done"])
 @pytest.mark.parametrize("name", ["T1", "T2", "T9"])
 def test_no_edit_of_the_record_brings_a_unit_nearer_to_done(shop, status, name):
-    loops = opened(shop, "T1: One", "T2: Two")
+    loops = open_loop(shop, "T1: One", "T2: Two")
     before = loops.iterate("T1", did="some", remaining="more").state
 
     def claim(document):
@@ -30,23 +30,23 @@ def test_no_edit_of_the_record_brings_a_unit_nearer_to_done(shop, status, name):
     assert len(shop.beside(STATE)) == 1
     finish(loops, "T1")
     shop.edit(STATE, lambda document: document["tasks"]["T1"].update(status="in_progress"))
-    assert units(loops.show())["T1"]["status"] == "in_progress"
+    assert units_of(loops.show())["T1"]["status"] == "in_progress"
 
 
 @pytest.mark.parametrize("depends", [["T2"], ["T1"], ["T9"]])
 def test_an_edit_of_the_record_makes_no_unit_wait_for_ever(shop, depends):
-    loops = opened(shop, "T1: One", "T2: Two")
+    loops = open_loop(shop, "T1: One", "T2: Two")
     loops.plan(None, "T2", depends=["T1"])
     shop.edit(STATE, lambda document: document["tasks"]["T1"].update(depends=depends))
     receipt = loops.show()
     assert "tasks.T1.depends must name other units, and go in no circle" in receipt.notes[0]
-    assert "depends" not in units(receipt)["T1"]
+    assert "depends" not in units_of(receipt)["T1"]
     assert loops.next()[0]["unit"] == "T1"
 
 
 @pytest.mark.parametrize("name", ["progress", "tasks", "context", "guardrails", "brief"])
 def test_a_page_that_is_a_link_is_neither_read_nor_written_through(shop, name):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     page, outside = f"{HOME}/user-auth/{name}.md", shop.path("..", "outside.md")
     told = b"- [ ] **T7**: theirs\n\n## Theirs\n\n- **When**: always\n"
     shop.write("../outside.md", told)
@@ -56,7 +56,7 @@ def test_a_page_that_is_a_link_is_neither_read_nor_written_through(shop, name):
     assert shop.read("../outside.md") == told
     assert os.readlink(shop.path(page)) == outside
     assert any(f"{name}.md is no file that can be read" in note for note in receipt.notes)
-    assert list(units(receipt)) == ["T1"]
+    assert list(units_of(receipt)) == ["T1"]
     assert receipt.state.get("guardrails", []) == []
 
 
@@ -86,7 +86,7 @@ ASKS = {
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize("slug", [None, "user-auth"])
 def test_what_was_noticed_on_the_way_is_told_once(shop, ask, slug):
-    loops = opened(shop, "T1: One")
+    loops = open_loop(shop, "T1: One")
     loops.iterate("T1", did="all", signal="T1_DONE")
     loops.confirm("T1")
     shop.edit(STATE, lambda document: document.update(task="Another title"))

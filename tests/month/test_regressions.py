@@ -10,8 +10,8 @@ from holdfast.errors import Fault
 from holdfast.layers.graph import mcp_client, mcp_delivery
 from holdfast.layers.memory.section import Section
 from holdfast.system.disk import Disk
-from promises.disks import Died, FailingDisk, RecordingDisk
 from promises.power import Cut
+from support.disks import Died, FailingDisk, RecordingDisk
 from support.workshop import YEAR_MS, Workshop, lines_of, open_workflow
 
 PAGES = ".claude/iterative/lo"

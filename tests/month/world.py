@@ -21,8 +21,8 @@ from collections import Counter
 
 from holdfast.system import kernel
 from holdfast.system.disk import Disk
-from promises.disks import CALLS, READS, Died, Node, RecordingDisk
 from promises.power import Cut, materialise, ways
+from support.disks import CALLS, READS, Died, Node, RecordingDisk
 from support.workshop import NOON
 
 SPARED = {errno.ENOSPC: (*READS, "lock", "remove", "cut"), errno.EIO: (*READS, "lock")}

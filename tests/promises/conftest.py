@@ -6,8 +6,16 @@ import tempfile
 
 import pytest
 
+from promises.strace import cannot_trace
+
 MEMORY = "/dev/shm"
 IN_MEMORY = MEMORY if os.access(MEMORY, os.W_OK) else None
+
+
+@pytest.fixture(scope="session")
+def untraceable():
+    """Why strace cannot be used here; empty or ``None`` if it can."""
+    return cannot_trace()
 
 
 @pytest.fixture(scope="session")

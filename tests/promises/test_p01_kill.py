@@ -26,15 +26,10 @@ OTHER = ["start", "dev", "docs/other.md"]
 """A change of another workflow."""
 
 
-@pytest.fixture(scope="module")
-def traceable():
-    return strace.cannot_trace()
-
-
 @pytest.fixture(autouse=True)
-def _needs_strace(traceable, not_shown):
-    if traceable:
-        not_shown(f"promise 1, the kill matrix: {traceable}")
+def _needs_strace(untraceable, not_shown):
+    if untraceable:
+        not_shown(f"promise 1, the kill matrix: {untraceable}")
 
 
 class Case:

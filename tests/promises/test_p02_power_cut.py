@@ -35,15 +35,10 @@ SHARED_MEMORY = "ledger.db-shm"
 AFTER = ["start", "custom", "after the cut"]
 
 
-@pytest.fixture(scope="module")
-def traceable():
-    return strace.cannot_trace()
-
-
 @pytest.fixture(autouse=True)
-def _needs_strace(traceable, not_shown):
-    if traceable:
-        not_shown(f"promise 2, power cuts: {traceable}")
+def _needs_strace(untraceable, not_shown):
+    if untraceable:
+        not_shown(f"promise 2, power cuts: {untraceable}")
 
 
 class Run:

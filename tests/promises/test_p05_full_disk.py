@@ -28,15 +28,10 @@ SURVIVING = {"ENOSPC": ("unlink", "unlinkat", "rmdir", "fsync", "fdatasync"), "E
 """What a full disk still does."""
 
 
-@pytest.fixture(scope="module")
-def traceable():
-    return strace.cannot_trace()
-
-
 @pytest.fixture(autouse=True)
-def _needs_strace(traceable, not_shown):
-    if traceable:
-        not_shown(f"promise 5, failing calls: {traceable}")
+def _needs_strace(untraceable, not_shown):
+    if untraceable:
+        not_shown(f"promise 5, failing calls: {untraceable}")
 
 
 class Trial:

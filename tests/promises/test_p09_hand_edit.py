@@ -14,6 +14,7 @@ import subprocess
 import pytest
 
 from holdfast.system.disk import Disk
+from support.disks import Died
 from support.workshop import FORMATS, SEED, Workshop, edit_document, lines_of, sampled, worked_on
 
 pytestmark = pytest.mark.promise(9)
@@ -23,10 +24,6 @@ TAKING_IN = 30
 """More steps than it takes to take an edit in."""
 HAND = "written by hand"
 CALLS = [name for name in vars(Disk) if not name.startswith("_")]
-
-
-class Killed(BaseException):
-    """The process dies: from here on it reaches the disk no more."""
 
 
 class Stepping(Disk):
@@ -44,7 +41,7 @@ class Stepping(Disk):
         if self.step == self.at:
             self.act()
         if self.dies_at is not None and self.step >= self.dies_at:
-            raise Killed
+            raise Died
 
 
 def stepping(name):
@@ -56,7 +53,7 @@ def stepping(name):
         done = getattr(Disk, name)(self, *args, **options)
         try:
             self.pass_step()
-        except Killed:
+        except Died:
             if name in ("lock", "open_append", "open_read"):
                 os.close(done[0] if name == "open_append" else done)
             raise
@@ -192,7 +189,7 @@ def test_an_edit_survives_the_death_of_the_writer_that_met_it(record_format, tra
     for number, (step, dies_at) in enumerate(chosen):
         scene = Scene(tmp_path / str(number), record_format, from_now=False, in_place=False)
         keeper = scene.shop.keeper(disk=Stepping(step, scene.save, dies_at))
-        with contextlib.suppress(Killed):
+        with contextlib.suppress(Died):
             TRANSITIONS[transition](keeper, scene.id)
         check_not_lost(scene, f"seed {SEED}: step {step}, killed at {dies_at}")
 
@@ -325,7 +322,7 @@ def test_whoever_had_the_file_open_when_it_was_exchanged_is_waited_for(
     with open(scene.shop.path(scene.record), "r+b", buffering=0) as file:
         disk = Stepping()
         disk.exchange = lambda one, other: exchanged(disk, one, other, file, dies=dies)
-        with contextlib.suppress(Killed):
+        with contextlib.suppress(Died):
             scene.shop.keeper(disk=disk).remind("meanwhile", workflow=scene.id)
         file.truncate(0)
         scene.shop.keeper().settle(workflow=scene.id)

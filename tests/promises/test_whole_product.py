@@ -39,11 +39,6 @@ def scenes():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")
-def traceable():
-    return strace.cannot_trace()
-
-
 class Trial:
     """A step on a scene that stands right before it, and what it does undisturbed."""
 
@@ -113,9 +108,9 @@ def test_the_steps_are_all_that_writes():
 
 @pytest.mark.promise(1)
 @each_step
-def test_killed_anywhere_it_is_done_or_not_done(step, scenes, quick, traceable, tally, not_shown):
-    if traceable:
-        not_shown(f"promise 1, all that writes: {traceable}")
+def test_killed_anywhere_it_is_done_or_not_done(step, scenes, quick, untraceable, tally, not_shown):
+    if untraceable:
+        not_shown(f"promise 1, all that writes: {untraceable}")
     trial = Trial(scenes, step, quick)
     points = missed = 0
     for name, number, rest in sampled(trial.points, 1, f"kill{step.name}"):
@@ -131,10 +126,10 @@ def test_killed_anywhere_it_is_done_or_not_done(step, scenes, quick, traceable, 
 @pytest.mark.promise(5, 15)
 @each_step
 def test_where_a_call_fails_it_says_so_and_leaves_nothing_half(
-    step, scenes, quick, traceable, tally, not_shown
+    step, scenes, quick, untraceable, tally, not_shown
 ):
-    if traceable:
-        not_shown(f"promise 5, all that writes: {traceable}")
+    if untraceable:
+        not_shown(f"promise 5, all that writes: {untraceable}")
     trial = Trial(scenes, step, quick)
     points = [point for point in trial.points if point[0] in WRITES and point[2][:2] != "1<"]
     tried = 0

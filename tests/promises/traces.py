@@ -10,7 +10,7 @@ import os
 import re
 
 from promises import strace
-from promises.disks import Node, nodes_below
+from support.disks import Node, nodes_below
 
 CALLS = (
     *strace.CALLS, "lseek", "mmap", "open", "creat", "truncate", "writev", "pwritev", "pwritev2",

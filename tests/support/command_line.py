@@ -8,6 +8,7 @@ import sys
 from support import fork_server
 from support.paths import SOURCE
 
+INDEX = ".claude/workflow-state/index.json"
 KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 
 
@@ -127,6 +128,16 @@ class Folder:
 
     def has(self, *parts):
         return os.path.lexists(os.path.join(self.path, *parts))
+
+    def edit(self, name, change):
+        """Edit a file of JSON by hand: ``change`` gets what it holds."""
+        document = self.record(name)
+        change(document)
+        self.write(name, json.dumps(document, indent=2))
+
+    def listed(self):
+        """The ids in the index of active skill workflows."""
+        return [row["id"] for row in self.record(INDEX)["active_workflows"]]
 
     def record(self, name):
         with open(os.path.join(self.path, name), encoding="utf-8") as file:

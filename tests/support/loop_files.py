@@ -7,7 +7,7 @@ TASKS = f"{HOME}/user-auth/tasks.md"
 PROGRESS = f"{HOME}/user-auth/progress.md"
 
 
-def opened(shop, *units, slug="user-auth", mode="development", **options):
+def open_loop(shop, *units, slug="user-auth", mode="development", **options):
     loops = Loops(shop.keeper())
     loops.new(slug, mode, task="User auth", **options)
     for unit in units:
@@ -21,7 +21,7 @@ def finish(loops, unit):
     return loops.verify(unit)
 
 
-def units(receipt):
+def units_of(receipt):
     return {task["id"]: task for task in receipt.state["tasks"]}
 
 

@@ -71,7 +71,10 @@ class Workshop:
     def write(self, path, data):
         os.makedirs(os.path.dirname(self.path(path)), exist_ok=True)
         with open(self.path(path), "wb") as file:
-            file.write(data)
+            file.write(data if isinstance(data, bytes) else data.encode())
+
+    def text(self, path):
+        return self.read(path).decode()
 
     def document(self, path):
         return json.loads(self.read(path))
@@ -164,7 +167,7 @@ def sampled(items, count, salt=""):
     return [listed[position] for position in sorted(chosen)]
 
 
-class Place:
+class OneWorkflow:
     """A workshop with one workflow in it, and its record."""
 
     def __init__(self, folder, record_format):

@@ -3,6 +3,7 @@ import pytest
 from holdfast import Keeper
 from holdfast.layers.graph.store import GraphStore
 from support.git_template import make_repository
+from support.workshop import Clock
 
 
 @pytest.fixture
@@ -16,22 +17,13 @@ def store(path):
         yield opened
 
 
-class Clock:
-    def __init__(self):
-        self.ms = 1_771_329_600_000
-
-    def __call__(self):
-        self.ms += 1_000
-        return self.ms
-
-
 @pytest.fixture
 def clock():
     return Clock()
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def project(tmp_path, monkeypatch):
     """A repository, and a person without settings of their own."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -43,5 +35,5 @@ def place(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def keeper(place, clock):
-    return lambda: Keeper(str(place), clock_ms=clock, by="test")
+def open_keeper(project, clock):
+    return lambda: Keeper(str(project), clock_ms=clock, by="test")

@@ -10,13 +10,10 @@ import pytest
 from holdfast.errors import Fault, Refused
 from holdfast.layers.graph import database
 from holdfast.layers.graph.store import GraphStore
+from support.memory_calls import entity
 from support.paths import SOURCE
 
 pytestmark = pytest.mark.promise(4, 5)
-
-
-def entity(name, *observations):
-    return {"name": name, "entityType": "T", "observations": list(observations)}
 
 
 def filled(path, number=300):

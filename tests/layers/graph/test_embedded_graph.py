@@ -24,83 +24,85 @@ def value(observations, key):
     return next((o.partition(": ")[2] for o in observations if o.startswith(f"{key}: ")), None)
 
 
-def test_where_nothing_was_recorded_the_graph_is_empty_and_nothing_is_made(place, keeper):
-    assert entities(keeper()) == {}
-    assert projection.read_newest_workflow(keeper().store) is None
-    (_, row), notes = keeper().sync()
+def test_where_nothing_was_recorded_the_graph_is_empty_and_nothing_is_made(project, open_keeper):
+    assert entities(open_keeper()) == {}
+    assert projection.read_newest_workflow(open_keeper().store) is None
+    (_, row), notes = open_keeper().sync()
     assert (row["status"], row["seq"], notes) == ("current", 0, [])
-    assert not os.path.exists(place / ".claude")
-    assert not os.path.exists(place / ".git" / "holdfast")
+    assert not os.path.exists(project / ".claude")
+    assert not os.path.exists(project / ".git" / "holdfast")
 
 
-def test_it_is_as_of_the_last_event(keeper):
-    keeper().start("apex", "one")
-    assert value(entities(keeper())["workflow-state"], "phase") == "analyze"
-    keeper().advance()
-    other = keeper().start("dev", "x.md").state["id"]
-    graph = entities(keeper())
+def test_it_is_as_of_the_last_event(open_keeper):
+    open_keeper().start("apex", "one")
+    assert value(entities(open_keeper())["workflow-state"], "phase") == "analyze"
+    open_keeper().advance()
+    other = open_keeper().start("dev", "x.md").state["id"]
+    graph = entities(open_keeper())
     assert value(graph["workflow-state"], "phase_index") == "2/5"
     assert sorted(graph) == ["workflow-state", f"workflow-state:{other}"]
-    (_, row), _ = keeper().sync()
-    assert (row["status"], row["seq"]) == ("current", keeper().log()[-1]["seq"])
+    (_, row), _ = open_keeper().sync()
+    assert (row["status"], row["seq"]) == ("current", open_keeper().log()[-1]["seq"])
 
 
-def test_a_look_waits_for_no_writer_and_writes_nothing(place, keeper):
-    keeper().start("apex", "one")
-    files = {path: path.stat().st_mtime_ns for path in (place / ".git" / "holdfast").rglob("*")}
-    with keeper().access.transaction():
-        assert list(entities(keeper())) == ["workflow-state"]
-    after = {path: path.stat().st_mtime_ns for path in (place / ".git" / "holdfast").rglob("*")}
+def test_a_look_waits_for_no_writer_and_writes_nothing(project, open_keeper):
+    open_keeper().start("apex", "one")
+    files = {path: path.stat().st_mtime_ns for path in (project / ".git" / "holdfast").rglob("*")}
+    with open_keeper().access.transaction():
+        assert list(entities(open_keeper())) == ["workflow-state"]
+    after = {path: path.stat().st_mtime_ns for path in (project / ".git" / "holdfast").rglob("*")}
     assert after == files
 
 
-def test_the_newest_is_the_entity_of_the_active_workflow_that_changed_last(keeper):
-    first = keeper().start("dev", "one.md").state["id"]
-    keeper().start("apex", "two")
-    assert projection.read_newest_workflow(keeper().store)["name"] == "workflow-state"
-    keeper().remind("look", workflow=first)
-    graph = entities(keeper())
-    newest = projection.read_newest_workflow(keeper().store)
+def test_the_newest_is_the_entity_of_the_active_workflow_that_changed_last(open_keeper):
+    first = open_keeper().start("dev", "one.md").state["id"]
+    open_keeper().start("apex", "two")
+    assert projection.read_newest_workflow(open_keeper().store)["name"] == "workflow-state"
+    open_keeper().remind("look", workflow=first)
+    graph = entities(open_keeper())
+    newest = projection.read_newest_workflow(open_keeper().store)
     assert newest["name"] == f"workflow-state:{first}"
     assert newest["observations"] == graph[newest["name"]]
-    keeper().abandon("no", workflow=first)
-    assert projection.read_newest_workflow(keeper().store)["name"] == "workflow-state"
+    open_keeper().abandon("no", workflow=first)
+    assert projection.read_newest_workflow(open_keeper().store)["name"] == "workflow-state"
 
 
-def test_the_place_goes_from_one_verb_workflow_to_the_next_and_back(keeper):
-    first = keeper().start("oneshot", "one").state["id"]
-    keeper().abandon("no")
-    second = keeper().start("apex", "two").state["id"]
-    graph = entities(keeper())
+def test_the_place_goes_from_one_verb_workflow_to_the_next_and_back(open_keeper):
+    first = open_keeper().start("oneshot", "one").state["id"]
+    open_keeper().abandon("no")
+    second = open_keeper().start("apex", "two").state["id"]
+    graph = entities(open_keeper())
     assert value(graph["workflow-state"], "context") == "two"
     assert value(graph[f"workflow-state:{first}"], "status").startswith("abandoned at ")
-    keeper().abandon("no", workflow=second)
-    keeper().resume(workflow=first)
-    graph = entities(keeper())
+    open_keeper().abandon("no", workflow=second)
+    open_keeper().resume(workflow=first)
+    graph = entities(open_keeper())
     assert sorted(graph) == ["workflow-state", f"workflow-state:{second}"]
     assert value(graph["workflow-state"], "context") == "one"
     assert value(graph["workflow-state"], "status") is None
 
 
-def test_what_left_the_place_for_another_worktree_goes_by_its_id_there(place, keeper, clock):
-    started = keeper().start("apex", "one").state["id"]
+def test_what_left_the_place_for_another_worktree_goes_by_its_id_there(project, open_keeper, clock):
+    started = open_keeper().start("apex", "one").state["id"]
     who = ("-c", "user.name=A", "-c", "user.email=a@example.com")
-    subprocess.run(["git", *who, "commit", "-q", "--allow-empty", "-m", "x"], cwd=place, check=True)
-    side = place.parent / "side"
+    subprocess.run(
+        ["git", *who, "commit", "-q", "--allow-empty", "-m", "x"], cwd=project, check=True
+    )
+    side = project.parent / "side"
     command = ["git", "worktree", "add", "-q", "-b", "side", str(side)]
-    subprocess.run(command, cwd=place, check=True)
+    subprocess.run(command, cwd=project, check=True)
     Keeper(str(side), clock_ms=clock).resume(workflow=started)
-    assert list(entities(keeper())) == [f"workflow-state:{started}"]
-    assert entities(Keeper(str(side), clock_ms=clock)) == entities(keeper())
+    assert list(entities(open_keeper())) == [f"workflow-state:{started}"]
+    assert entities(Keeper(str(side), clock_ms=clock)) == entities(open_keeper())
 
 
-def test_interviews_and_delegations_are_in_it_edits_of_their_records_too(place, keeper):
-    keeper().start("apex", "one")
-    keeper().interviews().record("plan", 0.5, dimensions={"clarity": 1})
-    keeper().delegations().record("tester", outcome="ok", duration_ms=3)
-    keeper().interviews().skip("plan", "no time")
-    keeper().remember("tests first", kind="pattern")
-    graph = entities(keeper())
+def test_interviews_and_delegations_are_in_it_edits_of_their_records_too(project, open_keeper):
+    open_keeper().start("apex", "one")
+    open_keeper().interviews().record("plan", 0.5, dimensions={"clarity": 1})
+    open_keeper().delegations().record("tester", outcome="ok", duration_ms=3)
+    open_keeper().interviews().skip("plan", "no time")
+    open_keeper().remember("tests first", kind="pattern")
+    graph = entities(open_keeper())
     assert sorted(graph) == ["delegation-log", "interview-state", "learnings", "workflow-state"]
     assert graph["learnings"] == ["pattern: tests first"]
     assert graph["interview-state"][:2] == ["skill: plan", "confidence: 0.5"]
@@ -108,18 +110,18 @@ def test_interviews_and_delegations_are_in_it_edits_of_their_records_too(place, 
         "delegation",
         "interview_skip",
     ]
-    record = place / ".claude" / "interview-state.json"
+    record = project / ".claude" / "interview-state.json"
     record.write_text(record.read_text().replace('"confidence": 0.5', '"confidence": 0.7'))
-    keeper().interviews().record("fix", 0.9)
+    open_keeper().interviews().record("fix", 0.9)
     record.write_text(record.read_text().replace('"confidence": 0.9', '"confidence": 1'))
-    keeper().interviews().skip("fix", "no time")
-    assert entities(keeper())["interview-state"][:2] == ["skill: fix", "confidence: 1"]
+    open_keeper().interviews().skip("fix", "no time")
+    assert entities(open_keeper())["interview-state"][:2] == ["skill: fix", "confidence: 1"]
 
 
-def test_with_the_ledger_gone_the_graph_is_gone(place, keeper):
-    keeper().start("apex", "one")
-    shutil.rmtree(place / ".git" / "holdfast")
-    assert entities(keeper()) == {}
+def test_with_the_ledger_gone_the_graph_is_gone(project, open_keeper):
+    open_keeper().start("apex", "one")
+    shutil.rmtree(project / ".git" / "holdfast")
+    assert entities(open_keeper()) == {}
 
 
 KINDS = (

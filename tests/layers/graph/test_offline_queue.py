@@ -22,31 +22,31 @@ class Stuck(Disk):
 
 
 @pytest.fixture
-def memory(place, monkeypatch):
-    return OwnMemory(place, monkeypatch)
+def memory(project, monkeypatch):
+    return OwnMemory(project, monkeypatch)
 
 
 @pytest.fixture
-def stuck(place, clock):
-    return lambda: Keeper(str(place), disk=Stuck(), clock_ms=clock)
+def stuck(project, clock):
+    return lambda: Keeper(str(project), disk=Stuck(), clock_ms=clock)
 
 
 def pending(memory):
     return [name for name in memory.entities() if name.startswith("holdfast-pending:")]
 
 
-def test_without_a_server_it_is_an_error_and_nothing_changes(keeper, stuck, monkeypatch):
+def test_without_a_server_it_is_an_error_and_nothing_changes(open_keeper, stuck, monkeypatch):
     monkeypatch.setenv("HOLDFAST_GRAPH", "embedded")
-    keeper().start("apex", "one")
+    open_keeper().start("apex", "one")
     with pytest.raises(Fault, match="workflow state will not persist") as caught:
         stuck().advance()
     assert caught.value.code == "not_writable"
-    assert keeper().show().state["phase"] == "analyze"
+    assert open_keeper().show().state["phase"] == "analyze"
 
 
-def test_the_server_has_the_state_and_it_comes_home(memory, keeper, stuck):
+def test_the_server_has_the_state_and_it_comes_home(memory, open_keeper, stuck):
     memory.set()
-    keeper().start("apex", "one", tasks=["First"])
+    open_keeper().start("apex", "one", tasks=["First"])
     receipt = stuck().advance()
     assert receipt.state["phase"] == "plan"
     assert receipt.notes[0] == "ERROR: Cannot write state files — workflow state will not persist"
@@ -59,68 +59,68 @@ def test_the_server_has_the_state_and_it_comes_home(memory, keeper, stuck):
     assert "phase: implement" in memory.entities()["workflow-state"]
     assert len(memory.entities()[pending(memory)[0]]) == 4
 
-    home = keeper().remind("home again")
+    home = open_keeper().remind("home again")
     assert any("brought home from mcp:memory: 4 commands" in note for note in home.notes)
     assert (home.state["phase"], home.state["tasks"][0]["status"]) == ("implement", "completed")
     assert home.state["reminders"] == ["home again"]
     assert pending(memory) == []
-    types = [event["type"] for event in keeper().log()]
-    keeper().remind("once more")
-    assert [event["type"] for event in keeper().log()] == [*types, "reminder_added"]
+    types = [event["type"] for event in open_keeper().log()]
+    open_keeper().remind("once more")
+    assert [event["type"] for event in open_keeper().log()] == [*types, "reminder_added"]
 
 
-def test_a_refusal_is_one_and_is_not_kept(memory, keeper, stuck):
+def test_a_refusal_is_one_and_is_not_kept(memory, open_keeper, stuck):
     memory.set()
-    keeper().start("apex", "one")
+    open_keeper().start("apex", "one")
     stuck().advance()
     with pytest.raises(Refused, match="is not approved"):
         stuck().advance()
     assert len(memory.entities()[pending(memory)[0]]) == 1
 
 
-def test_the_same_request_is_kept_once(memory, keeper, stuck):
+def test_the_same_request_is_kept_once(memory, open_keeper, stuck):
     memory.set()
-    keeper().start("apex", "one")
+    open_keeper().start("apex", "one")
     for _ in range(2):
         stuck().remind("look", id="r1")
-    assert keeper().show().state["reminders"] == []
-    assert keeper().add_task("more").state["reminders"] == ["look"]
+    assert open_keeper().show().state["reminders"] == []
+    assert open_keeper().add_task("more").state["reminders"] == ["look"]
 
 
-def test_a_server_that_is_gone_too_is_an_error(memory, keeper, stuck):
+def test_a_server_that_is_gone_too_is_an_error(memory, open_keeper, stuck):
     memory.set("--refuse")
-    keeper().start("apex", "one")
+    open_keeper().start("apex", "one")
     with pytest.raises(Fault, match="the server mcp:memory failed"):
         stuck().advance()
 
 
-def test_what_cannot_be_fetched_yet_stays_and_holds_nobody_up(memory, keeper, stuck):
+def test_what_cannot_be_fetched_yet_stays_and_holds_nobody_up(memory, open_keeper, stuck):
     memory.set()
-    keeper().start("apex", "one")
+    open_keeper().start("apex", "one")
     stuck().advance()
     memory.set("--refuse")
-    receipt = keeper().remind("go on")
+    receipt = open_keeper().remind("go on")
     assert any("is still there" in note for note in receipt.notes)
     memory.set()
-    assert keeper().remind("now").state["phase"] == "plan"
+    assert open_keeper().remind("now").state["phase"] == "plan"
 
 
-def test_a_server_that_fails_is_asked_once_and_then_left_alone(memory, keeper, stuck):
+def test_a_server_that_fails_is_asked_once_and_then_left_alone(memory, open_keeper, stuck):
     memory.set()
-    keeper().start("apex", "one")
+    open_keeper().start("apex", "one")
     stuck().advance()
     memory.set("--refuse")
-    keeper().remind("go on")
+    open_keeper().remind("go on")
     asked = memory.calls()
     for number in range(3):
-        assert any("still there" in note for note in keeper().remind(f"again {number}").notes)
+        assert any("still there" in note for note in open_keeper().remind(f"again {number}").notes)
     assert memory.calls() == asked
 
 
 @pytest.mark.parametrize("args", ["{}", '{"phase": 5}'])
-def test_nonsense_among_what_was_kept_is_said_and_left_out(memory, keeper, stuck, args):
+def test_nonsense_among_what_was_kept_is_said_and_left_out(memory, open_keeper, stuck, args):
     memory.set()
-    started = keeper().start("apex", "one").state["id"]
+    started = open_keeper().start("apex", "one").state["id"]
     stuck().advance()
     line = f'{{"n": 1, "id": "x1", "do": "start_phase", "on": "{started}", "args": {args}}}'
     held = json.loads(memory.file.read_text())
@@ -128,7 +128,7 @@ def test_nonsense_among_what_was_kept_is_said_and_left_out(memory, keeper, stuck
     entity["observations"].append(line)
     memory.file.write_text(json.dumps(held))
     stuck().remind("kept all the same")
-    home = keeper().remind("home")
+    home = open_keeper().remind("home")
     assert home.state["reminders"] == ["kept all the same", "home"]
     assert any("makes no sense" in note or "was refused" in note for note in home.notes)
     assert pending(memory) == []

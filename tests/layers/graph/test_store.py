@@ -8,10 +8,7 @@ import pytest
 
 from holdfast.errors import Refused
 from holdfast.layers.graph.store import GraphStore
-
-
-def entity(name, *observations, kind="Note"):
-    return {"name": name, "entityType": kind, "observations": list(observations)}
+from support.memory_calls import entity
 
 
 def relation(source, target, kind="knows"):

@@ -1,4 +1,4 @@
-"""Disks that remember, fail or die: the seam through which the faults of the promises come in."""
+"""Disks that remember, fail or die: the seam through which faults come in."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ def nodes_below(root):
 
 
 class Died(BaseException):
-    """The recording process is dead: whatever it still tries to do has no effect."""
+    """The process is dead: nothing catches this, and what it still tries has no effect."""
 
 
 class RecordingDisk(Disk):
@@ -212,6 +212,16 @@ def _counted(name):
 
 for _name in CALLS:
     setattr(CountingDisk, _name, _counted(_name))
+
+
+class DyingDisk(CountingDisk):
+    """From its ``at``-th call on nothing reaches the disk any more; of a write, half."""
+
+    def strike(self, name, arguments):
+        if name == "write" and len(self.calls) == self.at:
+            fd, data = arguments
+            os.write(fd, data[: len(data) // 2])
+        raise Died
 
 
 class FailingDisk(CountingDisk):

@@ -6,6 +6,7 @@ import os
 from holdfast import Initiatives, Keeper
 from holdfast.core import time as times
 from holdfast.layers.graph import projection
+from support.workshop import Workshop
 
 TOP = "documentation/milestones/_active"
 RECORD = ".claude/initiative.json"
@@ -14,9 +15,11 @@ START = "2026-04-01T08:00:00.000Z"
 MINUTE_MS = 60_000
 
 
-class Ground:
+class InitiativeShop(Workshop):
+    """A workshop without git whose clock is set by the test."""
+
     def __init__(self, root):
-        self.root = str(root)
+        super().__init__(root, git=False)
         self.ms = times.epoch_ms(START)
         self.folder = f"{TOP}/tidy-billing"
 
@@ -40,16 +43,13 @@ class Ground:
         self.initiatives().create("Tidy billing", milestones, files=files)
         return self
 
-    def one(self):
+    def current(self):
         return Initiatives(self.keeper()).current()
 
     def progress(self):
-        return {each["id"]: each["status"] for each in self.one()["milestones"]}
+        return {milestone["id"]: milestone["status"] for milestone in self.current()["milestones"]}
 
     # Files
-
-    def path(self, name):
-        return os.path.join(self.root, name)
 
     @property
     def yaml(self):
@@ -58,18 +58,6 @@ class Ground:
     @property
     def readme(self):
         return f"{self.folder}/README.md"
-
-    def read(self, name):
-        with open(self.path(name), "rb") as file:
-            return file.read()
-
-    def text(self, name):
-        return self.read(name).decode()
-
-    def write(self, name, text):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "wb") as file:
-            file.write(text if isinstance(text, bytes) else text.encode())
 
     def replace(self, name, *pairs):
         text = self.text(name)
@@ -91,7 +79,7 @@ class Ground:
         self.write(self.yaml, "".join(lines))
 
     def record(self):
-        return json.loads(self.read(RECORD))
+        return self.document(RECORD)
 
     def edit_record(self, *, is_theirs=False, **values):
         """Somebody edits the record; another tool drops what it does not know."""
