@@ -54,6 +54,8 @@ class LoadedStream:
         """Worktree and path of the record that the next commit writes; ``None`` for no record."""
         self.old_place: tuple[str, str] | None = None
         """The same of the record that it leaves; ``None`` if it stays."""
+        self.is_named = False
+        """True if the record's name must be durable, because its absence has a meaning."""
         self.events: list[Event] = []
         """Events that are appended and not committed yet."""
         self.is_shown = False
@@ -85,6 +87,7 @@ class LoadedStream:
         before, after = self.before, self.state
         self.place = self.aggregate.place(after, here)
         self.old_place = None
+        self.is_named = self.ends_when_removed
         if before is None or not self.is_workflow:
             return
         old = self.aggregate.place(before, here)
@@ -149,7 +152,7 @@ class RecordWriter:
             raise _too_large(loaded.stream, len(prepared.data))
         try:
             prepared.spare, prepared.stat = store.files.prepare(
-                prepared.path, prepared.data, prepared.root, is_named=loaded.ends_when_removed
+                prepared.path, prepared.data, prepared.root, is_named=loaded.is_named
             )
         except OSError as error:
             if here.root_of(place[0]) is None:
@@ -162,7 +165,7 @@ class RecordWriter:
     def put(self, prepared: PreparedRecord) -> str | None:
         """Put a record in its place; return the path of what an editor saved there meanwhile."""
         files, loaded = self._store.files, prepared.loaded
-        durable = loaded.ends_when_removed
+        durable = loaded.is_named
         expected = self._expected.pop(prepared.path, loaded.raw)
         loaded.raw = prepared.data
         files.remember(prepared.path, loaded.hash, prepared.data)

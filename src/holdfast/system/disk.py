@@ -222,7 +222,9 @@ class Disk:
         except OSError:
             return False
         try:
-            raw = _read_all(fd, None)
+            raw = os.read(fd, _PIECE)
+            if len(raw) == _PIECE:
+                raw += _read_rest(fd, None)
             pieces = edit(raw)
             if pieces:
                 edited = bytearray(raw)
@@ -330,19 +332,18 @@ def _read_from(path: str, flags: int, most: int | None, *, or_busy: bool = False
             return FOLDER if S_ISDIR(stat.st_mode) else ODD
         if most is None and stat.st_size > WHOLE:
             raise OSError(EFBIG, f"it has more than {WHOLE:,} bytes", path)
-        data = _read_all(fd, most)
+        data = os.read(fd, _PIECE)
+        if len(data) == _PIECE:
+            data += _read_rest(fd, most)
         return BUSY if or_busy and kernel.has_writer(fd) else data
     finally:
         os.close(fd)
 
 
-def _read_all(fd: int, most: int | None) -> bytes:
-    """Return the content of a file, cut off after ``most`` bytes or a little more."""
-    data = os.read(fd, _PIECE)
-    if len(data) < _PIECE:
-        return data
-    pieces = [data]
-    size = len(data)
+def _read_rest(fd: int, most: int | None) -> bytes:
+    """Return the rest of a file, cut off after ``most`` bytes or a little more."""
+    pieces = []
+    size, data = 0, b" "
     while data and (most is None or size < most):
         data = os.read(fd, 1 << 20)
         pieces.append(data)
