@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from holdfast.cli.parser import GROUPS, Reader, Usage, find_members, load_all
 from holdfast.cli.screen import quote_word
-from holdfast.core.refusal import word as quote
+from holdfast.core.refusal import shell_word as quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from holdfast.core import diff
-from holdfast.core.refusal import Refusal, first_bad_text, word
+from holdfast.core.refusal import Refusal, first_bad_text, shell_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def next_command(state: Initiative) -> str:
     if current is None or current["status"] == "completed":
         return "holdfast initiative finish"
     verb = "complete" if current["status"] == "in_progress" else "start"
-    return f"holdfast initiative {verb} {word(current['id'])}"
+    return f"holdfast initiative {verb} {shell_word(current['id'])}"
 
 
 def _refuse(state: Initiative, code: str, message: str) -> Refusal:
@@ -142,7 +142,9 @@ def _create_initiative(state: Initiative | None, args: Fields) -> Decision:
         why = f"milestone {behind[1]} stands behind {behind[0]}: give them in their order"
     if why:
         is_open = state is not None and state["status"] not in ("completed", "archived")
-        hint = f"holdfast initiative use {word(state['name'])}" if state and is_open else CREATE
+        hint = (
+            f"holdfast initiative use {shell_word(state['name'])}" if state and is_open else CREATE
+        )
         return Refusal("already" if state else "invalid", f"initiative create: {why}", hint)
     planned = [{"id": m["id"], "title": m["title"]} for m in milestones]
     files = {"files": True} if args.get("files") else {}
@@ -346,7 +348,7 @@ def _use(state: Initiatives, args: Fields) -> Decision:
 
 
 def no_such(state: Initiatives, tried: str, name: str) -> Refusal:
-    known = ", ".join([word(initiative["name"]) for initiative in state["all"].values()][:10])
+    known = ", ".join([shell_word(initiative["name"]) for initiative in state["all"].values()][:10])
     hint = f"holdfast initiative use {known.partition(', ')[0]}" if known else CREATE
     why = f"there is no {name[:80]!r}; there is {known or 'none'}"
     return Refusal("not_found", f"initiative {tried}: {why}", hint)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.core.time import duration_s
 from holdfast.core.workflow.evidence import RUN
 from holdfast.errors import HoldfastError, Refused
@@ -47,7 +47,7 @@ class GateCommand:
         """The command as one line."""
         if isinstance(self.command, str):
             return self.command
-        return " ".join(word(part) for part in self.command)
+        return " ".join(shell_word(part) for part in self.command)
 
 
 def gate_command(
@@ -72,8 +72,8 @@ def gate_command(
         raise Refused(
             "no_command",
             f"gate run: nothing says what {gate} runs",
-            f"holdfast gate run {word(gate)} -- COMMAND, or record what you found: "
-            f"holdfast gate record {word(gate)} --passed",
+            f"holdfast gate run {shell_word(gate)} -- COMMAND, or record what you found: "
+            f"holdfast gate record {shell_word(gate)} --passed",
         )
     if is_from_repository:
         trust.check(workspace, gate, declared["command"], source)

@@ -22,7 +22,7 @@ from holdfast.core.initiative_sources import (
 )
 from holdfast.core.initiatives import CREATE, STATUSES, key_of
 from holdfast.core.other_layers import observed_values
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.errors import HoldfastError, Refused
 from holdfast.formats import initiatives as record
 from holdfast.formats.schema import Invalid
@@ -344,7 +344,7 @@ def _select_folder(store: Store, state: Initiatives, name: str | None) -> str | 
         raise Refused(
             "ambiguous",
             f"initiative recover: there are several folders: {', '.join(unknown[:10])}",
-            f"holdfast initiative recover {word(unknown[0])}",
+            f"holdfast initiative recover {shell_word(unknown[0])}",
             candidates=unknown,
         )
     return unknown[0] if unknown else None

@@ -11,7 +11,7 @@ import os
 from holdfast.core import initiatives as core
 from holdfast.core.initiatives import find_milestone, next_command
 from holdfast.core.json_text import is_encodable
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
 from holdfast.workspace import settings
@@ -86,7 +86,7 @@ def suggest_initiative(session: Session, refused: Refused) -> Refused:
             hint = "holdfast initiative show"
         elif folders:
             what = f"the milestone files tell of {', '.join(folders[:5])}"
-            name = f" {word(folders[0])}" if len(folders) > 1 else ""
+            name = f" {shell_word(folders[0])}" if len(folders) > 1 else ""
             hint = f"holdfast initiative recover{name}"
         else:
             return refused

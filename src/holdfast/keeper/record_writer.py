@@ -15,7 +15,7 @@ from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_workflow, signature
 from holdfast.storage.ledger import ACTIVE
 from holdfast.storage.record_files import MAX_TRIES
-from holdfast.system.disk import LARGEST
+from holdfast.system.disk import MAX_RECORD_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class RecordWriter:
         prepared.data = loaded.aggregate.render(
             loaded.state, store.ledger.identity(), loaded.seq, loaded.hash
         )
-        if len(prepared.data) > LARGEST:
+        if len(prepared.data) > MAX_RECORD_BYTES:
             raise _too_large(loaded.stream, len(prepared.data))
         try:
             prepared.spare, prepared.stat = store.files.prepare(
@@ -236,7 +236,7 @@ def _record_not_written(record: str, error: OSError) -> Fault:
 def _too_large(stream: str, size: int) -> Refused:
     return Refused(
         "too_large",
-        f"the record of {stream} would have {size:,} bytes; {LARGEST:,} are the most: "
+        f"the record of {stream} would have {size:,} bytes; {MAX_RECORD_BYTES:,} are the most: "
         "nothing was recorded",
         "holdfast start another workflow for the rest",
     )

@@ -18,7 +18,7 @@ import os
 from holdfast.core import json_text
 from holdfast.core.briefing import quoted
 from holdfast.core.next_step import lessons, next_words, stuck_units, turn_of
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.core.time import duration_s
 from holdfast.core.workflow.state import find_task, is_active
 from holdfast.core.workflow.tasks import limit_of, signal_of
@@ -263,7 +263,7 @@ class Driver:
             "left": open_units,
             "stuck": stuck_units(state),
             "finished": bool(done) and not open_units,
-            "next": " ".join(["holdfast", *map(word, words)]),
+            "next": " ".join(["holdfast", *map(shell_word, words)]),
             "notes": self._notes,
         }
 
@@ -301,7 +301,7 @@ def run_verification(
         raise Refused(
             "no_command",
             f"loop verify: nothing says what verifies {unit[:40]}",
-            f"holdfast loop verify {word(unit)} --run -- COMMAND",
+            f"holdfast loop verify {shell_word(unit)} --run -- COMMAND",
         )
     root = page_files.worktree_root(workspace, state, "loop verify")
     return _evidence_of(command, run_command(command, root, limit_s=_seconds_of(limit)))
@@ -329,7 +329,7 @@ def _evidence_of(command: list[str] | str, outcome: Outcome) -> tuple[Fields, st
 
     Raise ``Refused`` if the command could not be started.
     """
-    text = command if isinstance(command, str) else " ".join(word(part) for part in command)
+    text = command if isinstance(command, str) else " ".join(shell_word(part) for part in command)
     if not outcome.started:
         raise Refused(
             "not_started",
