@@ -221,9 +221,7 @@ class FailingDisk(CountingDisk):
         self.struck = None
 
     def strike(self, name, arguments):
-        spared = (
-            (*READS, "lock", "remove") if self.number == errno.ENOSPC else (*READS, "lock")
-        )
+        spared = (*READS, "lock", "remove") if self.number == errno.ENOSPC else (*READS, "lock")
         if len(self.calls) > self.at and (self.once or name in spared):
             return
         self.struck = self.struck or name

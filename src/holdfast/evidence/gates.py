@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.types import Fields, Workflow
-    from holdfast.evidence.run import Outcome
+    from holdfast.evidence.run import RunOutcome
     from holdfast.workspace.location import Workspace
 
     Echo = Callable[[bytes], None]
@@ -164,7 +164,7 @@ def run_tests(workspace: Workspace, command: GateCommand, echo: Echo | None) -> 
     return tests
 
 
-def _error(command: GateCommand, outcome: Outcome, log: Fields) -> str:
+def _error(command: GateCommand, outcome: RunOutcome, log: Fields) -> str:
     """Return why the tests failed, in one line."""
     if outcome.timed_out:
         return f"not done after {command.timeout}"
@@ -178,7 +178,7 @@ def _run(
     command: GateCommand,
     echo: Echo | None,
     is_cancelled: IsCancelled = lambda: False,
-) -> Outcome:
+) -> RunOutcome:
     from holdfast.evidence.run import run
 
     timeout_s = duration_s(command.timeout)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.types import Fields, Task, Workflow
-    from holdfast.evidence.run import Outcome
+    from holdfast.evidence.run import RunOutcome
     from holdfast.keeper.store import Store
     from holdfast.loops.loops import Loops
     from holdfast.workspace.location import Workspace
@@ -225,7 +225,7 @@ class Driver:
         )
         self._note(receipt.notes)
 
-    def _work(self, state: Workflow, task: Task, turn: str) -> Outcome:
+    def _work(self, state: Workflow, task: Task, turn: str) -> RunOutcome:
         outcome = self._run(self._command, prompt(state, task, turn).encode())
         if not outcome.started:
             raise Refused(
@@ -235,7 +235,7 @@ class Driver:
             )
         return outcome
 
-    def _run(self, command: list[str] | str, stdin: bytes) -> Outcome:
+    def _run(self, command: list[str] | str, stdin: bytes) -> RunOutcome:
         return run_command(
             command, self._root, limit_s=self._seconds, stdin=stdin, lock_fds=(self._lock,)
         )
@@ -324,7 +324,7 @@ def _own_command(workspace: Workspace, state: Workflow, task: Task) -> str | Non
     return command
 
 
-def _evidence_of(command: list[str] | str, outcome: Outcome) -> tuple[Fields, str | None]:
+def _evidence_of(command: list[str] | str, outcome: RunOutcome) -> tuple[Fields, str | None]:
     """Return the evidence of a run, and why it failed or ``None``.
 
     Raise ``Refused`` if the command could not be started.
