@@ -80,7 +80,7 @@ def test_a_command_of_the_repository_is_not_run_before_a_person_approved_it(memo
     row, _ = synced(open_keeper())
     assert (row["status"], row["error"]["code"]) == ("unavailable", "untrusted")
     assert memory.calls() == []
-    (wish,), _ = open_keeper().wishes()
+    (wish,), _ = open_keeper().untrusted_commands()
     assert (wish.gate, wish.source, wish.approved) == ("mcp:memory", ".mcp.json", False)
     assert memory_forks.__file__ in wish.command
     open_keeper().approve([wish.command])
