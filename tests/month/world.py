@@ -322,6 +322,6 @@ def _reaching(name):
     return call
 
 
-for _name in (*CALLS, "overwrite", "remove_folder"):
+for _name in (*CALLS, "update", "remove_folder"):
     if _name != "lock":
         setattr(AgentDisk, _name, _reaching(_name))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from handbook.pages import DOCS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PAGE = DOCS / "glossary.md"
 SOURCE = DOCS.parent / "src" / "holdfast"
