@@ -51,7 +51,7 @@ def edit_index(path, change):
         json.dump(index, file, indent=2)
 
 
-def doubtful(path):
+def mark_as_doubtful(path):
     with open(path) as file:
         text = file.read()
     with open(path, "w") as file:
@@ -66,7 +66,7 @@ def doubtful(path):
         lambda path: os.truncate(path, os.path.getsize(path) + 1),
         lambda path: edit_index(path, lambda index: index["active_workflows"].clear()),
         lambda path: edit_index(path, lambda index: index.update(active_workflows=7)),
-        doubtful,
+        mark_as_doubtful,
     ],
     ids=["gone", "empty", "longer", "emptied by a script", "nonsense", "its writer died"],
 )

@@ -23,13 +23,13 @@ def running():
     process.communicate()
 
 
-def started(place, subject, *words):
+def start_tdd(place, subject, *words):
     return place.ok("start", "tdd", subject, *words)["workflow"]["id"]
 
 
 def test_each_of_two_sessions_goes_on_with_its_own_workflow(repo):
     ada, grace = repo.as_session("ada"), repo.as_session("grace")
-    hers, other = started(ada, "one"), started(grace, "two")
+    hers, other = start_tdd(ada, "one"), start_tdd(grace, "two")
     assert ada.ok("advance")["workflow"]["id"] == hers
     assert grace.ok("advance")["workflow"]["id"] == other
     assert repo.ok("show", "--session", "ada")["workflow"]["id"] == hers
@@ -39,21 +39,21 @@ def test_each_of_two_sessions_goes_on_with_its_own_workflow(repo):
 
 def test_the_option_counts_more_than_the_environment(repo):
     ada = repo.as_session("ada")
-    workflow = started(ada, "one", "--session", "grace")
+    workflow = start_tdd(ada, "one", "--session", "grace")
     assert repo.state(workflow)["session"]["id"] == "grace"
 
 
 def test_an_empty_session_is_nobodys(repo):
     ada = repo.as_session("ada")
-    workflow = started(ada, "one", "--session", "")
+    workflow = start_tdd(ada, "one", "--session", "")
     assert repo.state()["session"] is None
-    assert started(repo.as_session(""), "two")
+    assert start_tdd(repo.as_session(""), "two")
     assert repo.as_session("", os.getpid()).refused("show")["code"] == "ambiguous"
     assert ada.ok("resume", workflow)["workflow"]["session"]["id"] == "ada"
 
 
 def test_a_live_session_keeps_others_away(repo):
-    workflow = started(repo.as_session("ada"), "one")
+    workflow = start_tdd(repo.as_session("ada"), "one")
     for other in (repo, repo.as_session("grace")):
         for line in ("advance", "show", "resume", "complete"):
             error = other.refused(line)
@@ -69,7 +69,7 @@ def test_a_live_session_keeps_others_away(repo):
 
 def test_the_command_that_takes_it_over_does_so_where_it_is_said(repo):
     """A client says who is asking with every command, a plain terminal only when it is told to."""
-    workflow = started(repo.as_session("ada"), "one")
+    workflow = start_tdd(repo.as_session("ada"), "one")
     client = repo.as_session("grace", os.getpid())
     told = f"holdfast resume {workflow}"
     for other, command in ((repo, f"{told} --session NAME"), (client, told)):
@@ -80,7 +80,7 @@ def test_the_command_that_takes_it_over_does_so_where_it_is_said(repo):
 
 
 def test_resume_by_name_takes_a_workflow_over_and_says_so(repo):
-    workflow = started(repo.as_session("ada"), "one")
+    workflow = start_tdd(repo.as_session("ada"), "one")
     grace = repo.as_session("grace")
     taken = grace.ok("resume", workflow)
     assert "ada held it" in taken["notes"][0]
@@ -90,7 +90,7 @@ def test_resume_by_name_takes_a_workflow_over_and_says_so(repo):
 
 def test_the_workflow_resumed_last_is_the_sessions(repo):
     ada = repo.as_session("ada")
-    one, two = started(ada, "one"), started(ada, "two")
+    one, two = start_tdd(ada, "one"), start_tdd(ada, "two")
     assert ada.state()["id"] == two
     ada.ok("resume", one)
     assert ada.state()["id"] == one
@@ -100,20 +100,20 @@ def test_the_workflow_resumed_last_is_the_sessions(repo):
 
 def test_resuming_what_is_mine_already_records_nothing(repo):
     ada = repo.as_session("ada")
-    started(ada, "one")
+    start_tdd(ada, "one")
     assert ada.ok("resume")["seqs"] == []
     assert ada.ok("start", "tdd", "one")["seqs"] == []
     assert len(ada.types()) == 2
 
 
 def test_a_session_whose_client_runs_is_live(repo, running):
-    workflow = started(repo.as_session("ada", running), "one")
+    workflow = start_tdd(repo.as_session("ada", running), "one")
     assert repo.state(workflow)["session"]["pid"] == running
     assert repo.refused("advance")["code"] == "held"
 
 
 def test_a_session_whose_client_has_ended_holds_nothing(repo, gone):
-    workflow = started(repo.as_session("ada", gone), "one")
+    workflow = start_tdd(repo.as_session("ada", gone), "one")
     assert repo.ok("advance")["workflow"]["id"] == workflow
     grace = repo.as_session("grace")
     assert grace.ok("resume")["workflow"]["session"]["id"] == "grace"
@@ -121,8 +121,8 @@ def test_a_session_whose_client_has_ended_holds_nothing(repo, gone):
 
 def test_after_clear_the_same_client_goes_on_with_its_workflow(repo, running):
     ada = repo.as_session("before-clear", running)
-    mine = started(ada, "one")
-    started(repo.as_session("grace"), "two")
+    mine = start_tdd(ada, "one")
+    start_tdd(repo.as_session("grace"), "two")
     after = repo.as_session("after-clear", running)
     assert after.ok("advance")["workflow"]["id"] == mine
     session = after.ok("resume")["workflow"]["session"]
@@ -130,7 +130,7 @@ def test_after_clear_the_same_client_goes_on_with_its_workflow(repo, running):
 
 
 def test_a_client_that_came_back_under_its_session_is_live_again(repo, gone, running):
-    workflow = started(repo.as_session("ada", gone), "one")
+    workflow = start_tdd(repo.as_session("ada", gone), "one")
     repo.as_session("ada", running).ok("resume")
     assert repo.state(workflow)["session"]["pid"] == running
     assert repo.refused("advance")["code"] == "held"
@@ -139,12 +139,12 @@ def test_a_client_that_came_back_under_its_session_is_live_again(repo, gone, run
 @pytest.mark.parametrize("pid", ["", "0", "-1", "none", "9" * 40])
 def test_a_client_that_tells_no_process_is_known_by_its_session(repo, pid):
     ada = repo.as_session("ada", pid)
-    started(ada, "one")
+    start_tdd(ada, "one")
     assert "pid" not in ada.state()["session"]
 
 
 def test_several_free_workflows_are_listed_not_guessed(repo):
-    one, two = started(repo, "one"), started(repo, "two")
+    one, two = start_tdd(repo, "one"), start_tdd(repo, "two")
     for line in ("resume", "advance", "show"):
         error = repo.refused(line)
         assert error["code"] == "ambiguous", line
@@ -158,20 +158,20 @@ def test_nothing_to_resume_is_said_with_what_to_start(repo):
 
 
 def test_a_workflow_of_another_branch_is_named_not_taken(repo):
-    workflow = started(repo, "one")
+    workflow = start_tdd(repo, "one")
     repo.git("switch", "-q", "-c", "side")
     for line in ("advance", "resume"):
         error = repo.refused(line)
         assert (error["code"], error["details"]["candidates"]) == ("other_branch", [workflow])
         assert "git switch main" in error["hint"]
-    assert started(repo, "two")
+    assert start_tdd(repo, "two")
     assert repo.state()["branch"] == "side"
     repo.git("switch", "-q", "main")
     assert repo.state()["id"] == workflow
 
 
 def test_resume_says_first_that_the_branch_is_another(repo):
-    workflow = started(repo, "one")
+    workflow = start_tdd(repo, "one")
     repo.git("switch", "-q", "-c", "side")
     first = repo.ok("resume", workflow)["briefing"].splitlines()[0]
     assert first.startswith("BRANCH MISMATCH")
@@ -182,7 +182,7 @@ def test_resume_says_first_that_the_branch_is_another(repo):
 
 
 def test_a_detached_head_is_no_branch(repo):
-    workflow = started(repo, "one")
+    workflow = start_tdd(repo, "one")
     repo.git("switch", "-q", "--detach")
     error = repo.refused("advance")
     assert (error["code"], "no branch" in error["message"]) == ("other_branch", True)
@@ -204,7 +204,7 @@ def test_a_workflow_that_makes_its_own_branch_follows_it(repo):
 def test_in_the_middle_of_a_rebase_the_branch_is_the_one_that_is_rebased(repo, way):
     repo.git("switch", "-q", "-c", "side")
     repo.commit("README.md", "Ours.\n")
-    workflow = started(repo, "one")
+    workflow = start_tdd(repo, "one")
     repo.git("switch", "-q", "main")
     repo.commit("README.md", "Theirs.\n")
     repo.git("switch", "-q", "side")
@@ -217,7 +217,7 @@ def test_in_the_middle_of_a_rebase_the_branch_is_the_one_that_is_rebased(repo, w
 
 
 def test_of_many_workflows_a_few_are_named_and_programs_get_them_all(repo):
-    names = [started(repo, f"number {n}") for n in range(8)]
+    names = [start_tdd(repo, f"number {n}") for n in range(8)]
     for place in (repo, repo.as_session("ada")):
         error = place.refused("advance")
         assert sorted(error["details"]["candidates"]) == sorted(names)
@@ -230,7 +230,7 @@ def test_of_many_workflows_a_few_are_named_and_programs_get_them_all(repo):
 
 
 def test_of_a_few_workflows_each_is_named(repo):
-    names = [started(repo, f"number {n}") for n in range(2)]
+    names = [start_tdd(repo, f"number {n}") for n in range(2)]
     error = repo.refused("advance")
     assert error["hint"] == f"name one: -w {names[1]}"
     assert all(name in error["message"] for name in names)

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.cli.screen import count_painted_cells
 from support.command_line import Folder, clean_environment
+from support.git_template import make_repository
 from support.pseudoterminal import Pseudoterminal
 
 TITLE = "日本語のとても長い題名で空白がないもの 👩‍👩‍👧‍👧 e\u0301cole ❤️ и русский"
@@ -30,7 +31,7 @@ PAGES = [
 def full(tmp_path_factory):
     folder = tmp_path_factory.mktemp("width")
     repo = Folder(folder, clean_environment(folder)).at("work")
-    repo.git("init", "-q", "-b", "main")
+    make_repository(repo.path)
     start = [
         "start",
         "dev",

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from support.git_template import make_repository
 from support.paths import SOURCE
 
 PROGRAM = """\
@@ -96,7 +97,7 @@ STANDARD = {
 
 @pytest.fixture
 def repository(tmp_path):
-    subprocess.run(["git", "init", "-q", "-b", "main", tmp_path], check=True)
+    make_repository(tmp_path)
     loaded(tmp_path, "start", "dev", "feature.md", *[f"--task={number}" for number in "123"])
     return tmp_path
 

@@ -195,7 +195,7 @@ def test_the_same_events_give_the_same_state_and_change_nothing_behind_them(core
     assert start == untouched
 
 
-def timeless(state):
+def without_times(state):
     found = {key: {**one, "updated_at": 0} for key, one in state.get("all", {}).items()}
     return {**state, "updated_at": 0, "all": found}
 
@@ -217,7 +217,7 @@ def test_an_edit_by_hand_becomes_the_state(core, record, data):
         assert refusals[0].code == "wrong_order"
         assert after == state
     else:
-        assert timeless({**state, **after}) == timeless(kept_in(state, edited))
+        assert without_times({**state, **after}) == without_times(kept_in(state, edited))
 
 
 @each_pair

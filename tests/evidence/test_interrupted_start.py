@@ -13,7 +13,7 @@ SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
 @pytest.fixture
-def started(monkeypatch):
+def started_processes(monkeypatch):
     """The processes that were started, each followed by Ctrl-C at once."""
     found = []
     start = module._start
@@ -27,11 +27,11 @@ def started(monkeypatch):
     return found
 
 
-def test_ctrl_c_right_after_the_start_ends_the_command(tmp_path, started):
+def test_ctrl_c_right_after_the_start_ends_the_command(tmp_path, started_processes):
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         run(SLEEPER, str(tmp_path), limit_s=60)
-    assert started[0].poll() == -signal.SIGKILL
+    assert started_processes[0].poll() == -signal.SIGKILL
     assert signal.getsignal(signal.SIGINT) is before
 
 

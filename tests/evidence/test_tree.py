@@ -1,20 +1,13 @@
 """The digest of the working tree: every edit changes it, and nothing but an edit does."""
 
 import os
-import subprocess
 import tracemalloc
 
 import pytest
 
 from holdfast.evidence import tree
 from holdfast.workspace import location
-from support.git_template import make_repository
-
-AUTHOR = {
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    **{f"GIT_{who}_NAME": "Ada" for who in ("AUTHOR", "COMMITTER")},
-    **{f"GIT_{who}_EMAIL": "ada@example.com" for who in ("AUTHOR", "COMMITTER")},
-}
+from support.git_template import make_repository, run_git
 
 
 class Repository:
@@ -26,13 +19,7 @@ class Repository:
         self.commit()
 
     def git(self, *words):
-        subprocess.run(
-            ["git", "-c", "protocol.file.allow=always", *words],
-            cwd=self.path,
-            env={**os.environ, **AUTHOR},
-            check=True,
-            capture_output=True,
-        )
+        run_git(self.path, *words)
 
     def commit(self):
         self.git("add", "-A")

@@ -4,11 +4,11 @@ import atexit
 import functools
 import os
 import shutil
-import subprocess
 import tempfile
 
 import holdfast
 from holdfast import Keeper
+from support.git_template import make_repository
 from support.paths import SAMPLES, TESTS
 from support.workshop import Clock, open_workflow
 
@@ -37,7 +37,7 @@ def written(name, data):
 def workspace():
     """A repository with a workflow of this session in it, and what a hook is asked about."""
     root = os.path.join(folder(), "work")
-    subprocess.run(["git", "init", "-q", "-b", "main", root], check=True, capture_output=True)
+    make_repository(root)
     keeper = Keeper(root, session="session-1", clock_ms=Clock())
     open_workflow(keeper, "skill")
     for name, text in (

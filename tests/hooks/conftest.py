@@ -1,17 +1,11 @@
 import pytest
 
-from support.command_line import clean_environment
-from support.git_template import make_repository
 from support.hook_client import HookClient
 
 
 @pytest.fixture
-def client(tmp_path):
-    (tmp_path / "home").mkdir()
-    (tmp_path / "work").mkdir()
-    made = HookClient(tmp_path / "work", clean_environment(tmp_path / "home"))
-    make_repository(made.path, committed=True)
-    return made
+def client(repo):
+    return HookClient(repo.path, repo.environment)
 
 
 @pytest.fixture

@@ -327,13 +327,13 @@ def test_in_a_repository_that_git_has_not_finished_a_hook_stays_silent(migration
     assert migration.briefed(cwd=inner.path) == ""
 
 
-@pytest.mark.parametrize("folder", ["", "sub", "hooks"])
-def test_a_hook_finds_the_workspace_that_commands_find_in_a_bare_repository(client, folder):
+@pytest.mark.parametrize("below", ["", "sub", "hooks"])
+def test_a_hook_finds_the_workspace_that_commands_find_in_a_bare_repository(client, below):
     client.git("init", "-q", "--bare", "bare.git")
     bare = client.other("session-1")
     bare.path = os.path.join(client.path, "bare.git")
     bare.ok("start", "custom", "In a bare repository", "--phase", "Only")
-    bare.path = os.path.join(bare.path, folder)
+    bare.path = os.path.join(bare.path, below)
     os.makedirs(bare.path, exist_ok=True)
     titles = [row["title"] for row in bare.ok("status")["workflows"]]
     assert titles == ["In a bare repository"]

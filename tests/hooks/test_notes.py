@@ -205,7 +205,7 @@ def test_notes_that_stand_still_undo_nothing(client):
     assert workflows(client)[0]["phase_index"] == 2
 
 
-def started(client, notes):
+def phases_beside(client, notes):
     """A workflow of Holdfast's own in its second phase, and an agent's notes on it."""
     client.ok("start", "custom", "X", "--phase", "Build", "--phase", "Test", "--phase", "Ship")
     client.ok("advance")
@@ -228,7 +228,7 @@ def started(client, notes):
     ],
 )
 def test_what_notes_leave_unsaid_stays(client, notes, phase):
-    assert started(client, notes) == (phase, ["Build", "Test", "Ship"])
+    assert phases_beside(client, notes) == (phase, ["Build", "Test", "Ship"])
 
 
 def test_a_record_that_the_agent_wrote_itself_is_the_one_that_is_updated(client):

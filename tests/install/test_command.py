@@ -10,18 +10,8 @@ import pytest
 
 from holdfast.cli.commands.setup import settings_lines
 from holdfast.cli.screen import Screen
-from support.command_line import Folder, clean_environment
-from support.git_template import make_repository
 
 TEAM = ".claude/settings.json"
-
-
-@pytest.fixture
-def repo(tmp_path):
-    (tmp_path / "home").mkdir()
-    place = Folder(tmp_path, clean_environment(tmp_path / "home")).at("work")
-    make_repository(place.path)
-    return place
 
 
 def test_the_answer_names_the_file_the_change_and_the_diff(repo):
@@ -59,13 +49,11 @@ def test_it_is_set_up_from_any_folder_of_the_project(repo):
     assert repo.at("src").ok("uninstall")["files"][0]["change"] == "removed"
 
 
-def test_a_folder_without_git_will_do(tmp_path):
-    (tmp_path / "home").mkdir()
-    place = Folder(tmp_path, clean_environment(tmp_path / "home")).at("plain")
-    place.ok("init")
-    assert place.has(TEAM)
-    place.ok("uninstall")
-    assert os.listdir(place.path) == []
+def test_a_folder_without_git_will_do(folder):
+    folder.ok("init")
+    assert folder.has(TEAM)
+    folder.ok("uninstall")
+    assert os.listdir(folder.path) == []
 
 
 @pytest.mark.parametrize(
@@ -170,7 +158,7 @@ def test_several_at_once_lose_nothing_of_each_other(repo):
         ".claude/settings.local.json",
         os.path.join(repo.environment["HOME"], ".codex", "config.toml"),
     ]
-    assert os.listdir(repo.path) == [".git"]
+    assert sorted(os.listdir(repo.path)) == [".git", "README.md"]
 
 
 def test_a_terminal_gets_colours_and_whole_lines(repo):

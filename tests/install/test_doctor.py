@@ -12,25 +12,8 @@ from holdfast import Keeper
 from holdfast.errors import Fault
 from holdfast.install.doctor import examine
 from holdfast.storage import database
-from support.command_line import Folder, clean_environment
-from support.git_template import make_repository
 
 HOOKS = {"SessionStart": [{"hooks": [{"type": "command", "command": "holdfast hook"}]}]}
-
-
-@pytest.fixture
-def place(tmp_path):
-    """A repository of somebody who has no clients, and Holdfast on the path."""
-    for name in ("home", "work", "bin"):
-        (tmp_path / name).mkdir()
-    program = tmp_path / "bin" / "holdfast"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
-    program.chmod(0o755)
-    git = os.path.dirname(shutil.which("git"))
-    environment = {**clean_environment(tmp_path / "home"), "PATH": f"{program.parent}:{git}:/bin"}
-    made = Folder(tmp_path / "work", environment)
-    make_repository(made.path, committed=True)
-    return made
 
 
 def checks(place, what=None, **options):
@@ -226,6 +209,18 @@ CODEX = ".codex/config.toml"
 def allow(tmp_path, text):
     (tmp_path / "home" / ".codex").mkdir(exist_ok=True)
     (tmp_path / "home" / CODEX).write_text(text)
+
+
+@pytest.fixture
+def place(repo, tmp_path):
+    """A repository of somebody who has no clients, and Holdfast on the path."""
+    program = tmp_path / "bin" / "holdfast"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
+    program.chmod(0o755)
+    git = os.path.dirname(shutil.which("git"))
+    repo.environment["PATH"] = f"{program.parent}:{git}:/bin"
+    return repo
 
 
 def ledger_of(place):

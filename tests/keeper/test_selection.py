@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +11,7 @@ from holdfast import Keeper, Refused
 from holdfast.core import selection
 from holdfast.core.refusal import Refusal
 from holdfast.system.disk import Disk
+from support.git_template import make_repository, run_git
 
 SESSIONS = ("one", "on", 'o\'ne "1"', "ünö", None)
 BRANCHES = ("main", "side", "main/detail")
@@ -25,18 +25,13 @@ STEPS = st.lists(
 )
 
 
-class Repository:
+class LinkedWorktrees:
     """A repository with a linked worktree, whose branches are switched by hand."""
 
     def __init__(self, folder):
         self.roots = [os.path.join(folder, "main"), os.path.join(folder, "linked")]
-        git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
-        subprocess.run([*git, "init", "-q", "-b", "main", self.roots[0]], check=True)
-        for words in (
-            ["commit", "-q", "--allow-empty", "-m", "begin"],
-            ["worktree", "add", "-q", "-b", "linked", self.roots[1]],
-        ):
-            subprocess.run([*git, *words], cwd=self.roots[0], check=True)
+        make_repository(self.roots[0], committed=True)
+        run_git(self.roots[0], "worktree", "add", "-q", "-b", "linked", self.roots[1])
         self.here = 0
 
     def keeper(self, session):
@@ -78,7 +73,7 @@ def meaning(picked):
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS)
 def test_the_quick_way_gives_what_a_look_at_all_gives(tmp_path_factory, steps):
-    repository = Repository(str(tmp_path_factory.mktemp("own")))
+    repository = LinkedWorktrees(str(tmp_path_factory.mktemp("own")))
     for step in steps:
         try:
             repository.step(*step)

@@ -54,30 +54,29 @@ def seen_by_git(shop):
 
 
 @pytest.fixture
-def repository(shop):
+def old_exclude(shop):
     """One whose exclude file is from before the archive was left out."""
-    subprocess.run(["git", "init", "-q"], cwd=shop.path(), check=True)
     open_loop(shop, "T1: One")
     exclude = Path(shop.path(".git/info/exclude"))
     exclude.write_text(exclude.read_text().replace("/**/", "/*/"))
     return shop
 
 
-def test_git_sees_the_pages_in_the_archive_and_not_the_record(repository):
-    Loops(repository.keeper()).archive("user-auth")
-    seen = seen_by_git(repository)
+def test_git_sees_the_pages_in_the_archive_and_not_the_record(old_exclude):
+    Loops(old_exclude.keeper()).archive("user-auth")
+    seen = seen_by_git(old_exclude)
     assert "progress.md" in seen
     assert "state.json" not in seen
 
 
-def test_a_repair_leaves_records_out_of_git_that_were_archived_long_ago(repository):
-    exclude = Path(repository.path(".git/info/exclude"))
+def test_a_repair_leaves_records_out_of_git_that_were_archived_long_ago(old_exclude):
+    exclude = Path(old_exclude.path(".git/info/exclude"))
     old = exclude.read_text()
-    Loops(repository.keeper()).archive("user-auth")
+    Loops(old_exclude.keeper()).archive("user-auth")
     exclude.write_text(old)
-    assert "state.json" in seen_by_git(repository)
-    repository.keeper().repair()
-    assert "state.json" not in seen_by_git(repository)
+    assert "state.json" in seen_by_git(old_exclude)
+    old_exclude.keeper().repair()
+    assert "state.json" not in seen_by_git(old_exclude)
 
 
 def test_a_second_one_of_the_same_day_gets_a_number_and_the_first_stays(shop):

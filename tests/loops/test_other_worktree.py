@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import subprocess
 
 import pytest
 
@@ -12,6 +11,7 @@ from holdfast.core.workflow.state import is_active
 from holdfast.system.disk import Disk
 from promises.power import Cut
 from support.disks import CountingDisk, Died, DyingDisk, RecordingDisk
+from support.git_template import make_repository, run_git
 from support.workshop import Workshop, sampled
 
 pytestmark = pytest.mark.promise(1)
@@ -36,13 +36,8 @@ class Trees:
     def made(cls, top):
         trees = cls(top)
         os.rmdir(trees.left.root)
-        git = ["git", "-C", trees.main.root, "-c", "user.name=Ada", "-c", "user.email=ada@x.org"]
-        for words in (
-            ["init", "-q", "-b", "main"],
-            ["commit", "-q", "--allow-empty", "-m", "begin"],
-            ["worktree", "add", "-q", "-b", "left", "../left"],
-        ):
-            subprocess.run([*git, *words], check=True, capture_output=True)
+        make_repository(trees.main.root, committed=True)
+        run_git(trees.main.root, "worktree", "add", "-q", "-b", "left", "../left")
         return trees
 
     def copied(self, top):

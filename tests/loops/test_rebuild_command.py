@@ -23,7 +23,7 @@ def open_login_loop(shop, mode="development", *units):
     return loops
 
 
-def units(state):
+def units_in(state):
     return {task["id"]: task for task in state["tasks"]}
 
 
@@ -87,7 +87,7 @@ def test_the_iteration_after_the_last_makes_a_timeout_with_three_choices(shop):
         loops.iterate("T1", did=f"try {number}", remaining="still wrong")
     assert loops.next()[0]["turn"] == "timeout"
     receipt = loops.iterate("T1", did="a last try", remaining="still wrong")
-    assert units(receipt.state)["T1"]["status"] == "timeout"
+    assert units_in(receipt.state)["T1"]["status"] == "timeout"
     said = receipt.notes[-1]
     assert all(choice in said for choice in ("loop extend", "simplify", "see to it yourself"))
     log = shop.read(PROGRESS).decode()
@@ -96,7 +96,7 @@ def test_the_iteration_after_the_last_makes_a_timeout_with_three_choices(shop):
     assert loops.next()[0]["unit"] == "T2"
     with pytest.raises(Refused, match="it has used its 3 iterations"):
         loops.iterate("T1", did="once more", remaining="x")
-    assert units(loops.extend("T1", 6).state)["T1"]["status"] == "in_progress"
+    assert units_in(loops.extend("T1", 6).state)["T1"]["status"] == "in_progress"
     assert loops.next()[0]["iteration"] == 4
 
 
@@ -105,7 +105,7 @@ def test_simpler_criteria_with_more_iterations_let_a_unit_go_on(shop):
     for number in range(4):
         loops.iterate("T1", did=f"try {number}", remaining="still wrong")
     receipt = loops.plan(None, "T1", criteria="only half", max=5)
-    assert units(receipt.state)["T1"]["status"] == "in_progress"
+    assert units_in(receipt.state)["T1"]["status"] == "in_progress"
 
 
 def test_a_blocked_unit_is_documented_and_frees_the_next(shop):
@@ -121,7 +121,7 @@ def test_a_blocked_unit_is_documented_and_frees_the_next(shop):
     loops.verify("T2")
     turn, _ = loops.next()
     assert (turn["turn"], turn["command"]) == ("wait", "holdfast loop unblock T1")
-    assert units(loops.unblock("T1").state)["T1"]["status"] == "in_progress"
+    assert units_in(loops.unblock("T1").state)["T1"]["status"] == "in_progress"
     assert loops.next()[0]["unit"] == "T1"
 
 
@@ -135,7 +135,7 @@ def test_a_record_that_disagrees_gives_way_to_log_and_git_and_it_is_logged(shop)
 
     shop.edit(STATE, lie)
     receipt = loops.rebuild("user-auth")
-    unit = units(receipt.state)["T1"]
+    unit = units_in(receipt.state)["T1"]
     assert (unit["status"], unit["iterations_used"], unit["remaining"]) == (
         "in_progress", 1, "its tests",
     )  # fmt: skip
@@ -217,7 +217,7 @@ def test_a_log_cut_with_the_ledger_gone_gives_what_it_still_tells(shop):
     shop.write(PROGRESS, whole[: whole.index(b"**Signal") + 14])
     without_ledger(shop, record=False)
     receipt = Loops(shop.keeper()).rebuild("user-auth")
-    unit = units(receipt.state)["T1"]
+    unit = units_in(receipt.state)["T1"]
     assert (unit["status"], unit["iterations_used"]) == ("in_progress", 2)
     assert any("is not the signal of T1" in note for note in receipt.notes)
 
@@ -259,7 +259,7 @@ def test_a_log_cut_inside_a_character_still_tells_all_before(shop):
     assert record_content(shop.document(STATE)) == record_content(before)
     shop.write(PROGRESS, whole[: whole.index("ü".encode()) + 1])
     without_ledger(shop, record=False)
-    done = units(Loops(shop.keeper()).rebuild("user-auth").state)
+    done = units_in(Loops(shop.keeper()).rebuild("user-auth").state)
     assert (done["T1"]["status"], done["T2"]["iterations_used"]) == ("completed", 1)
 
 
@@ -284,4 +284,4 @@ def test_without_a_log_that_can_be_read_nothing_is_taken_back(shop, is_known):
     os.rmdir(shop.path(PROGRESS))
     os.rename(shop.path("log.md"), shop.path(PROGRESS))
     after = Loops(shop.keeper()).rebuild("user-auth").state
-    assert units(after)["T1"]["status"] == units(before)["T1"]["status"] == "confirming"
+    assert units_in(after)["T1"]["status"] == units_in(before)["T1"]["status"] == "confirming"

@@ -1,29 +1,26 @@
-import json
-import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
-from support import fork_server
-from support.command_line import clean_environment
+from support.command_line import Folder, clean_environment
 from support.git_template import make_repository
 from support.mcp_client import Client
 
 
-class Shop:
+class ServedFolder(Folder):
     """A repository in which servers are started and commands are typed."""
 
-    def __init__(self, folder, environment):
-        self.folder = folder
-        self.environment = environment
+    def __init__(self, path, environment):
+        super().__init__(path, environment)
+        self.folder = Path(path)
         self._open = []
 
     def server(self, *words, stateless=False, fresh=False, rights=True, **environment):
-        told = {**self.environment, **environment}
-        wishes = {} if rights else {"rights": False}
-        folder = str(self.folder)
-        client = Client(folder, told, "mcp", *words, stateless=stateless, fresh=fresh, **wishes)
+        variables = {**self.environment, **environment}
+        limits = {} if rights else {"rights": False}
+        client = Client(
+            self.path, variables, "mcp", *words, stateless=stateless, fresh=fresh, **limits
+        )
         self._open.append(client)
         return client
 
@@ -31,20 +28,12 @@ class Shop:
         return self.server("memory", MEMORY_FILE_PATH=str(self.folder / name), **options)
 
     def holdfast(self, *words):
-        done = fork_server.run(
-            [sys.executable, "-m", "holdfast", *words, "--json"],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-        )
-        return json.loads(done.stdout)
+        """The object that a command answers, also if it refuses."""
+        return self.run(*words, "--json").json
 
     def write(self, name, text):
-        path = self.folder / name
-        os.makedirs(path.parent, exist_ok=True)
-        path.write_text(text, "utf-8")
-        return path
+        super().write(name, text)
+        return self.folder / name
 
     def trusted(self):
         """A person who lets this folder run its commands."""
@@ -58,11 +47,10 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path):
-    folder, home = tmp_path / "work", tmp_path / "home"
-    folder.mkdir()
+def served(tmp_path):
+    work, home = tmp_path / "work", tmp_path / "home"
     home.mkdir()
-    make_repository(folder)
-    opened = Shop(folder, {**clean_environment(home), "HOLDFAST_MEMORY": "off"})
-    yield opened
-    opened.close()
+    make_repository(work)
+    folder = ServedFolder(work, {**clean_environment(home), "HOLDFAST_MEMORY": "off"})
+    yield folder
+    folder.close()

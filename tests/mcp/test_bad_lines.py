@@ -55,8 +55,8 @@ UNREADABLE = [
 
 
 @both
-def test_every_bad_line_is_answered_and_none_ends_the_server(shop, words):
-    client = shop.server(*words)
+def test_every_bad_line_is_answered_and_none_ends_the_server(served, words):
+    client = served.server(*words)
     for line, code in LINES:
         client.write(line + b"\n")
         told = client.receive()
@@ -74,8 +74,8 @@ def test_every_bad_line_is_answered_and_none_ends_the_server(shop, words):
 
 
 @both
-def test_who_waits_for_a_line_that_is_not_json_is_told(shop, words):
-    client = shop.server(*words)
+def test_who_waits_for_a_line_that_is_not_json_is_told(served, words):
+    client = served.server(*words)
     for line, number in UNREADABLE:
         client.write(line + b"\n")
         told = client.receive()
@@ -90,8 +90,8 @@ LONG = {
 
 @both
 @pytest.mark.parametrize("place", LONG)
-def test_a_line_of_a_hundred_megabytes_is_passed_over_and_its_sender_told(shop, words, place):
-    client = shop.server(*words)
+def test_a_line_of_a_hundred_megabytes_is_passed_over_and_its_sender_told(served, words, place):
+    client = served.server(*words)
     head, tail = LONG[place]
     client.write(head)
     piece = b"x" * (1 << 20)
@@ -112,8 +112,8 @@ def most_memory(client):
 
 
 @both
-def test_a_million_wrong_values_are_not_a_million_sentences(shop, words):
-    client = shop.server(*words)
+def test_a_million_wrong_values_are_not_a_million_sentences(served, words):
+    client = served.server(*words)
     wrong = b"1," * 200_000 + b"1"
     if words:
         client.write(CALL + b'"params":{"name":"open_nodes","arguments":{"names":[%b]}}}\n' % wrong)
@@ -126,8 +126,8 @@ def test_a_million_wrong_values_are_not_a_million_sentences(shop, words):
 
 
 @both
-def test_the_last_line_needs_no_end(shop, words):
-    client = shop.server(*words)
+def test_the_last_line_needs_no_end(served, words):
+    client = served.server(*words)
     client.write(b'{"jsonrpc":"2.0","id":"last","method":"ping"}')
     client.process.stdin.close()
     assert client.receive() == {"jsonrpc": "2.0", "id": "last", "result": {}}
@@ -136,8 +136,8 @@ def test_the_last_line_needs_no_end(shop, words):
 
 @both
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_client_ends_its_server_with_a_signal(shop, words, number):
-    client = shop.server(*words)
+def test_a_client_ends_its_server_with_a_signal(served, words, number):
+    client = served.server(*words)
     assert client.result("ping") == {}
     client.process.send_signal(number)
     assert client.process.wait(60) == 0
@@ -145,20 +145,20 @@ def test_a_client_ends_its_server_with_a_signal(shop, words, number):
 
 
 @both
-def test_a_client_that_is_gone_is_no_error(shop, words):
-    client = shop.server(*words)
+def test_a_client_that_is_gone_is_no_error(served, words):
+    client = served.server(*words)
     assert client.result("ping") == {}
     client.process.stdout.close()
     client.write(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n' * 3)
     assert client.close() == 0
 
 
-def test_pipes_that_do_not_wait_are_waited_for(shop):
+def test_pipes_that_do_not_wait_are_waited_for(served):
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     done = subprocess.Popen(
         [sys.executable, "-m", "holdfast", "mcp"],
-        cwd=shop.folder, env=shop.environment, stdin=theirs, stdout=theirs,
+        cwd=served.folder, env=served.environment, stdin=theirs, stdout=theirs,
     )  # fmt: skip
     theirs.close()
     ours.sendall(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
@@ -184,21 +184,21 @@ WRONG = [
 ]
 
 
-def test_wrong_arguments_are_refused_by_name_and_change_nothing(shop):
-    client = shop.server()
+def test_wrong_arguments_are_refused_by_name_and_change_nothing(served):
+    client = served.server()
     client.call("start", recipe="dev", subject="a.md", tasks=["one"])
-    before = shop.holdfast("log")
+    before = served.holdfast("log")
     for tool, arguments, said in WRONG:
         result = client.refused(tool, **arguments)
         error = result["structuredContent"]["error"]
         assert (error["code"], said in error["message"]) == ("invalid", True), error
         assert result["content"][0]["text"].startswith("invalid: ")
-    assert shop.holdfast("log") == before
+    assert served.holdfast("log") == before
     assert client.ask("tools/call", {"name": "nosuch"})["error"]["code"] == -32602
 
 
-def test_half_a_surrogate_pair_is_refused_or_answered_but_never_breaks_the_line(shop):
-    client = shop.server()
+def test_half_a_surrogate_pair_is_refused_or_answered_but_never_breaks_the_line(served):
+    client = served.server()
     client.call("start", recipe="dev", subject="a.md")
     broken = "\\ud800"
     for number, text in enumerate(["subject", "tool", "id"]):
@@ -216,14 +216,16 @@ def test_half_a_surrogate_pair_is_refused_or_answered_but_never_breaks_the_line(
         client.write(raw.encode() + b"\n")
         told = client.receive()
         assert "error" in told or "result" in told
-    assert shop.holdfast("verify")["ok"]
+    assert served.holdfast("verify")["ok"]
 
 
-def test_nothing_but_the_protocol_reaches_standard_output(shop):
+def test_nothing_but_the_protocol_reaches_standard_output(served):
     """Also not from a gate's command, nor from what is printed in this very process."""
-    shop.trusted()
-    shop.write(".claude/holdfast.toml", '[gates.lint]\ncommand = "echo loud; cat; echo err >&2"\n')
-    client = shop.server()
+    served.trusted()
+    served.write(
+        ".claude/holdfast.toml", '[gates.lint]\ncommand = "echo loud; cat; echo err >&2"\n'
+    )
+    client = served.server()
     client.call("start", recipe="dev", subject="a.md")
     told = client.call("gate", action="run", gate="lint")
     assert told["gate"]["output_tail"] == "loud\nerr"

@@ -16,47 +16,47 @@ URI = "memory://knowledge-graph"
 # What was in a file
 
 
-def test_a_file_is_taken_over_once_and_never_changed(shop):
+def test_a_file_is_taken_over_once_and_never_changed(served):
     link = {"from": "a", "to": "b", "relationType": "of"}
     text = jsonl(entity("a", "x"), entity("b"), entity("a", "again"), relations=[link])
-    path = shop.write("memory.jsonl", text)
-    client = shop.memory()
+    path = served.write("memory.jsonl", text)
+    client = served.memory()
     graph = client.call("read_graph")
     assert graph["entities"] == [entity("a", "x"), entity("b"), entity("a", "again")]
     assert graph["relations"] == [link]
     asked(client, "create_entities", [entity("c")])
     client.close()
     assert path.read_text() == text
-    again = shop.memory()
+    again = served.memory()
     assert len(again.call("read_graph")["entities"]) == 4
     assert again.err == ""
     path.write_text(jsonl(entity("other")))
-    changed = shop.memory()
+    changed = served.memory()
     assert len(changed.call("read_graph")["entities"]) == 4
     assert "changed since it was imported" in changed.err
 
 
-def test_each_path_has_a_graph_of_its_own(shop):
-    one, other = shop.memory("one.jsonl"), shop.memory("other.jsonl")
+def test_each_path_has_a_graph_of_its_own(served):
+    one, other = served.memory("one.jsonl"), served.memory("other.jsonl")
     asked(one, "create_entities", [entity("a")])
     assert other.call("read_graph")["entities"] == []
-    assert shop.memory("one.jsonl").call("read_graph")["entities"] == [entity("a")]
-    assert (shop.folder / "one.jsonl.db").exists()
+    assert served.memory("one.jsonl").call("read_graph")["entities"] == [entity("a")]
+    assert (served.folder / "one.jsonl.db").exists()
 
 
-def test_a_bad_line_is_reported_and_the_others_are_there(shop):
+def test_a_bad_line_is_reported_and_the_others_are_there(served):
     bad = '{"type": "entity", "name": 7}\n{torn'
-    shop.write("memory.jsonl", f"{jsonl(entity('a'))}\n{bad}\n\n17\n{jsonl(entity('b'))}\n")
-    client = shop.memory()
+    served.write("memory.jsonl", f"{jsonl(entity('a'))}\n{bad}\n\n17\n{jsonl(entity('b'))}\n")
+    client = served.memory()
     assert client.call("read_graph")["entities"] == [entity("a"), entity("b")]
     assert [f"line {number}:" in client.err for number in (1, 2, 3, 4, 5, 6)] == [
         False, True, True, False, True, False,
     ]  # fmt: skip
 
 
-def test_of_many_bad_lines_the_first_are_named_and_the_others_counted(shop):
-    shop.write("memory.jsonl", "{torn\n" * 1_000 + jsonl(entity("a")))
-    client = shop.memory()
+def test_of_many_bad_lines_the_first_are_named_and_the_others_counted(served):
+    served.write("memory.jsonl", "{torn\n" * 1_000 + jsonl(entity("a")))
+    client = served.memory()
     assert client.call("read_graph")["entities"] == [entity("a")]
     assert "line 20:" in client.err
     assert "980 more lines" in client.err
@@ -72,22 +72,22 @@ def test_of_many_bad_lines_the_first_are_named_and_the_others_counted(shop):
     ],
     ids=["mark", "returns", "empty lines"],
 )
-def test_a_file_that_another_editor_saved_is_the_same_graph(shop, made):
+def test_a_file_that_another_editor_saved_is_the_same_graph(served, made):
     raw = made(jsonl(entity("a", "ü"), entity("b")).encode())
-    (shop.folder / "memory.jsonl").write_bytes(raw)
-    client = shop.memory()
+    (served.folder / "memory.jsonl").write_bytes(raw)
+    client = served.memory()
     assert client.call("read_graph")["entities"] == [entity("a", "ü"), entity("b")]
     assert client.err == ""
 
 
-def test_an_export_is_what_the_reference_reads_and_keeps_what_stood_there(shop):
+def test_an_export_is_what_the_reference_reads_and_keeps_what_stood_there(served):
     link = {"from": "a", "to": "b", "relationType": "of"}
     before = jsonl(entity("a"))
-    path = shop.write("memory.jsonl", before)
-    client = shop.memory()
+    path = served.write("memory.jsonl", before)
+    client = served.memory()
     asked(client, "create_entities", [entity("b", "ü\n")])
     asked(client, "create_relations", [link])
-    told = shop.holdfast("memory", "export", "--file", "memory.jsonl")
+    told = served.holdfast("memory", "export", "--file", "memory.jsonl")
     assert (told["ok"], told["entities"], told["relations"]) == (True, 2, 1)
     lines = path.read_text("utf-8").split("\n")
     assert [json.loads(line) for line in lines] == [
@@ -96,29 +96,29 @@ def test_an_export_is_what_the_reference_reads_and_keeps_what_stood_there(shop):
         {"type": "relation", **link},
     ]
     assert Path(told["kept"]).read_text() == before
-    again = shop.holdfast("memory", "export", "--file", "memory.jsonl")
+    again = served.holdfast("memory", "export", "--file", "memory.jsonl")
     assert (again["kept"], again.get("notes")) == (None, None)
-    other = shop.holdfast("memory", "export", "out/x.jsonl", "--file", "memory.jsonl")
+    other = served.holdfast("memory", "export", "out/x.jsonl", "--file", "memory.jsonl")
     assert Path(other["path"]).read_bytes() == path.read_bytes()
-    folder = shop.holdfast("memory", "export", ".", "--file", "memory.jsonl")
+    folder = served.holdfast("memory", "export", ".", "--file", "memory.jsonl")
     assert folder["error"]["code"] == "in_the_way"
 
 
-def test_people_search_by_words(shop):
-    assert shop.holdfast("memory", "search", "x")["error"]["code"] == "no_memory"
-    client = shop.memory()
+def test_people_search_by_words(served):
+    assert served.holdfast("memory", "search", "x")["error"]["code"] == "no_memory"
+    client = served.memory()
     asked(client, "create_entities", [entity("Login page", "slow"), entity("b")])
-    found = shop.holdfast("memory", "search", "page login", "--file", "memory.jsonl")
+    found = served.holdfast("memory", "search", "page login", "--file", "memory.jsonl")
     assert [one["name"] for one in found["entities"]] == ["Login page"]
 
 
 # Trouble: each call says what it is, and the next one looks again
 
 
-def test_a_locked_database_is_said_and_works_when_it_is_free(shop):
-    client = shop.memory(HOLDFAST_WAIT_MS="50")
+def test_a_locked_database_is_said_and_works_when_it_is_free(served):
+    client = served.memory(HOLDFAST_WAIT_MS="50")
     asked(client, "create_entities", [entity("a")])
-    holder = os.open(shop.folder / "memory.jsonl.db.lock", os.O_RDWR)
+    holder = os.open(served.folder / "memory.jsonl.db.lock", os.O_RDWR)
     fcntl.flock(holder, fcntl.LOCK_EX)
     told = asked(client, "create_entities", [entity("b")])
     assert (told["isError"], "locked" in told["content"][0]["text"]) == (True, True)
@@ -127,10 +127,10 @@ def test_a_locked_database_is_said_and_works_when_it_is_free(shop):
     assert asked(client, "create_entities", [entity("b")])["structuredContent"]
 
 
-def test_a_writer_of_sqlite_itself_is_waited_for_and_named(shop):
-    client = shop.memory(HOLDFAST_WAIT_MS="50")
+def test_a_writer_of_sqlite_itself_is_waited_for_and_named(served):
+    client = served.memory(HOLDFAST_WAIT_MS="50")
     asked(client, "create_entities", [entity("a")])
-    other = sqlite3.connect(shop.folder / "memory.jsonl.db", isolation_level=None)
+    other = sqlite3.connect(served.folder / "memory.jsonl.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert "locked" in asked(client, "create_entities", [entity("b")])["content"][0]["text"]
     other.execute("ROLLBACK")
@@ -138,30 +138,30 @@ def test_a_writer_of_sqlite_itself_is_waited_for_and_named(shop):
     assert not asked(client, "create_entities", [entity("b")]).get("isError")
 
 
-def test_a_damaged_database_is_said_and_left_and_a_new_one_begins_from_the_file(shop):
-    shop.write("memory.jsonl", jsonl(entity("a")))
-    database = shop.write("memory.jsonl.db", "this is no database, whatever its name may say")
-    client = shop.memory()
+def test_a_damaged_database_is_said_and_left_and_a_new_one_begins_from_the_file(served):
+    served.write("memory.jsonl", jsonl(entity("a")))
+    database = served.write("memory.jsonl.db", "this is no database, whatever its name may say")
+    client = served.memory()
     told = asked(client, "read_graph")
     assert (told["isError"], "damaged" in told["content"][0]["text"]) == (True, True)
     assert client.ask("resources/read", {"uri": URI})["error"]["data"]["code"] == "graph_damaged"
     assert database.read_text().startswith("this is no database")
-    database.rename(shop.folder / "aside")
+    database.rename(served.folder / "aside")
     assert client.call("read_graph")["entities"] == [entity("a")]
 
 
-def test_a_database_that_was_taken_away_is_made_anew_from_the_file(shop):
-    shop.write("memory.jsonl", jsonl(entity("a")))
-    client = shop.memory()
+def test_a_database_that_was_taken_away_is_made_anew_from_the_file(served):
+    served.write("memory.jsonl", jsonl(entity("a")))
+    client = served.memory()
     asked(client, "create_entities", [entity("b")])
     for end in ("", "-wal", "-shm"):
-        Path(f"{shop.folder}/memory.jsonl.db{end}").unlink(missing_ok=True)
+        Path(f"{served.folder}/memory.jsonl.db{end}").unlink(missing_ok=True)
     assert client.call("read_graph")["entities"] == [entity("a")]
 
 
-def test_a_file_that_another_process_writes_is_waited_for(shop):
-    path = shop.write("memory.jsonl", jsonl(entity("a")))
-    client = shop.memory()
+def test_a_file_that_another_process_writes_is_waited_for(served):
+    path = served.write("memory.jsonl", jsonl(entity("a")))
+    client = served.memory()
     with open(path, "a", encoding="utf-8") as writer:
         told = asked(client, "read_graph")
         assert (told["isError"], "is writing" in told["content"][0]["text"]) == (True, True)
@@ -169,24 +169,24 @@ def test_a_file_that_another_process_writes_is_waited_for(shop):
     assert client.call("read_graph")["entities"] == [entity("a"), entity("b")]
 
 
-def test_a_database_that_cannot_be_written_is_read_and_said(shop):
-    client = shop.memory()
+def test_a_database_that_cannot_be_written_is_read_and_said(served):
+    client = served.memory()
     asked(client, "create_entities", [entity("a")])
     client.close()
-    database = shop.folder / "memory.jsonl.db"
+    database = served.folder / "memory.jsonl.db"
     database.chmod(0o400)
-    reader = shop.memory(rights=False)
+    reader = served.memory(rights=False)
     assert reader.call("read_graph")["entities"] == [entity("a")]
     told = asked(reader, "create_entities", [entity("b")])
     assert (told["isError"], "cannot be written" in told["content"][0]["text"]) == (True, True)
     database.chmod(0o600)
-    assert asked(shop.memory(), "create_entities", [entity("b")])["structuredContent"]
+    assert asked(served.memory(), "create_entities", [entity("b")])["structuredContent"]
 
 
-def test_a_file_in_a_folder_that_cannot_be_written_is_read_until_it_can(shop):
-    path = shop.write("sealed/memory.jsonl", jsonl(entity("a", "x")))
+def test_a_file_in_a_folder_that_cannot_be_written_is_read_until_it_can(served):
+    path = served.write("sealed/memory.jsonl", jsonl(entity("a", "x")))
     path.parent.chmod(0o555)
-    reader = shop.memory("sealed/memory.jsonl", rights=False)
+    reader = served.memory("sealed/memory.jsonl", rights=False)
     for tool, argument in [("read_graph", None), ("search_nodes", "X"), ("open_nodes", ["a"])]:
         found = asked(reader, tool, argument)["structuredContent"]
         assert found["entities"] == [entity("a", "x")]
@@ -195,7 +195,7 @@ def test_a_file_in_a_folder_that_cannot_be_written_is_read_until_it_can(shop):
     assert reader.err.count("is served read-only") == 1
     path.write_text(jsonl(entity("a", "x"), entity("c")))
     assert len(reader.call("read_graph")["entities"]) == 2
-    none = shop.memory("sealed/none.jsonl", rights=False)
+    none = served.memory("sealed/none.jsonl", rights=False)
     assert "cannot be written" in asked(none, "read_graph")["content"][0]["text"]
     path.parent.chmod(0o777)
     assert asked(reader, "create_entities", [entity("b")])["structuredContent"]
@@ -204,41 +204,41 @@ def test_a_file_in_a_folder_that_cannot_be_written_is_read_until_it_can(shop):
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
-def test_what_is_no_file_is_said_and_nothing_is_made_beside_it(shop, make):
-    make(shop.folder / "memory.jsonl")
-    told = asked(shop.memory(), "read_graph")
+def test_what_is_no_file_is_said_and_nothing_is_made_beside_it(served, make):
+    make(served.folder / "memory.jsonl")
+    told = asked(served.memory(), "read_graph")
     assert "is not a file" in told["content"][0]["text"]
-    assert [path.name for path in shop.folder.glob("memory*")] == ["memory.jsonl"]
+    assert [path.name for path in served.folder.glob("memory*")] == ["memory.jsonl"]
 
 
 ODD = "%20#?&=+ü'\n\\.jsonl"
 
 
-def test_a_path_may_have_any_name(shop):
-    path = shop.write(ODD, jsonl(entity("a")))
-    assert asked(shop.memory(ODD), "create_entities", [entity("b")])["structuredContent"]
-    assert len(shop.memory(ODD).call("read_graph")["entities"]) == 2
-    assert {one.name for one in shop.folder.glob("%*")} >= {path.name, f"{path.name}.db"}
+def test_a_path_may_have_any_name(served):
+    path = served.write(ODD, jsonl(entity("a")))
+    assert asked(served.memory(ODD), "create_entities", [entity("b")])["structuredContent"]
+    assert len(served.memory(ODD).call("read_graph")["entities"]) == 2
+    assert {one.name for one in served.folder.glob("%*")} >= {path.name, f"{path.name}.db"}
 
 
 @pytest.mark.parametrize(("named", "place"), [("~/m.jsonl", "../home"), ("sub/m.jsonl", "sub")])
-def test_a_path_may_begin_at_home_or_in_the_project(shop, named, place):
-    client = shop.server("memory", MEMORY_FILE_PATH=named)
+def test_a_path_may_begin_at_home_or_in_the_project(served, named, place):
+    client = served.server("memory", MEMORY_FILE_PATH=named)
     asked(client, "create_entities", [entity("a")])
-    assert (shop.folder / place / "m.jsonl.db").is_file()
+    assert (served.folder / place / "m.jsonl.db").is_file()
 
 
-def test_half_a_surrogate_pair_is_refused_and_nothing_of_the_call_is_kept(shop):
-    client = shop.memory()
+def test_half_a_surrogate_pair_is_refused_and_nothing_of_the_call_is_kept(served):
+    client = served.memory()
     told = asked(client, "create_entities", [entity("a"), entity("\ud800")])
     assert "surrogate" in told["content"][0]["text"]
     assert client.call("read_graph")["entities"] == []
     assert client.call("search_nodes", query="x")["entities"] == []
 
 
-def test_without_a_path_the_graph_is_the_persons_own(shop):
-    client = shop.server("memory")
+def test_without_a_path_the_graph_is_the_persons_own(served):
+    client = served.server("memory")
     asked(client, "create_entities", [entity("a")])
-    home = Path(shop.environment["HOME"])
+    home = Path(served.environment["HOME"])
     assert (home / ".local" / "share" / "holdfast" / "memory.jsonl.db").exists()
     assert client.call("read_graph")["entities"] == [entity("a")]

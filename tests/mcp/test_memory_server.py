@@ -76,16 +76,16 @@ def a_call(chance):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_generated_calls_are_answered_as_the_model_answers(shop, tally, seed):
-    client, model, chance = shop.memory(), Model(), random.Random(seed)
+def test_generated_calls_are_answered_as_the_model_answers(served, tally, seed):
+    client, model, chance = served.memory(), Model(), random.Random(seed)
     for _ in range(300):
         tool, argument = a_call(chance)
         assert asked(client, tool, argument) == expected(model, tool, argument), (tool, argument)
     tally("memory server against the model", calls=300)
 
 
-def test_the_recorded_conversation_gets_the_answers_that_were_recorded(shop):
-    client = shop.memory()
+def test_the_recorded_conversation_gets_the_answers_that_were_recorded(served):
+    client = served.memory()
     for tool, argument, recorded in json.loads(TALK.read_text("utf-8")):
         result = asked(client, tool, argument)
         if "error" in recorded:
@@ -94,8 +94,8 @@ def test_the_recorded_conversation_gets_the_answers_that_were_recorded(shop):
             assert result["structuredContent"] == recorded
 
 
-def test_wrong_arguments_are_refused_in_the_words_of_the_reference(shop):
-    client = shop.memory()
+def test_wrong_arguments_are_refused_in_the_words_of_the_reference(served):
+    client = served.memory()
     begin = "MCP error -32602: Input validation error: Invalid arguments for tool"
     for tool, arguments, said in [
         ("search_nodes", {}, "Invalid input: expected string, received undefined at query"),
@@ -113,8 +113,8 @@ def test_wrong_arguments_are_refused_in_the_words_of_the_reference(shop):
     assert told["error"]["message"] == "MCP error -32602: Resource memory://x not found"
 
 
-def test_ranked_search_is_an_argument_that_nobody_has_to_give(shop):
-    client = shop.memory()
+def test_ranked_search_is_an_argument_that_nobody_has_to_give(served):
+    client = served.memory()
     made = [entity("zebra", "the login page"), entity("login page"), entity("page", "login")]
     asked(client, "create_entities", made)
     plain = client.call("search_nodes", query="login page")
@@ -125,8 +125,8 @@ def test_ranked_search_is_an_argument_that_nobody_has_to_give(shop):
     assert [one["name"] for one in first["entities"]] == ["login page"]
 
 
-def test_a_subscriber_hears_of_every_change_and_nobody_else_does(shop):
-    client = shop.memory()
+def test_a_subscriber_hears_of_every_change_and_nobody_else_does(served):
+    client = served.memory()
     asked(client, "create_entities", [entity("a")])
     assert client.heard == []
     client.result("resources/subscribe", {"uri": URI})
@@ -143,8 +143,8 @@ def test_a_subscriber_hears_of_every_change_and_nobody_else_does(shop):
 # Several at once, and ends in the middle
 
 
-def test_pipelined_creates_of_several_processes_all_survive(shop, tally):
-    servers = [shop.memory() for _ in range(4)]
+def test_pipelined_creates_of_several_processes_all_survive(served, tally):
+    servers = [served.memory() for _ in range(4)]
     waiting = []
     for number in range(25):
         for place, server in enumerate(servers):
@@ -158,10 +158,10 @@ def test_pipelined_creates_of_several_processes_all_survive(shop, tally):
     assert len(names) == len(waiting) == 100
 
 
-def test_a_server_killed_in_the_middle_keeps_what_it_acknowledged(shop):
+def test_a_server_killed_in_the_middle_keeps_what_it_acknowledged(served):
     acknowledged = set()
     for turn in range(6):
-        server = shop.memory()
+        server = served.memory()
         sent = {}
         for number in range(10):
             name = f"{turn}-{number}"
@@ -169,16 +169,16 @@ def test_a_server_killed_in_the_middle_keeps_what_it_acknowledged(shop):
             sent[server.send("tools/call", params)] = name
         acknowledged |= {sent[server.receive()["id"]] for _ in range(turn)}
         server.kill()
-    graph = shop.memory().call("read_graph")["entities"]
+    graph = served.memory().call("read_graph")["entities"]
     names = [one["name"] for one in graph]
     assert acknowledged <= set(names)
     assert len(names) == len(set(names))
     assert all(one["observations"] == ["x"] for one in graph)
 
 
-def test_many_servers_take_a_file_over_once(shop):
-    shop.write("memory.jsonl", jsonl(*[entity(f"n{number}") for number in range(50)]))
-    servers = [shop.memory() for _ in range(6)]
+def test_many_servers_take_a_file_over_once(served):
+    served.write("memory.jsonl", jsonl(*[entity(f"n{number}") for number in range(50)]))
+    servers = [served.memory() for _ in range(6)]
     numbers = [
         server.send("tools/call", {"name": "read_graph", "arguments": {}}) for server in servers
     ]

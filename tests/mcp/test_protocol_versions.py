@@ -15,8 +15,8 @@ both = pytest.mark.parametrize("words", [(), ("memory",)], ids=["workflows", "me
 
 @both
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
-def test_a_handshake_is_answered_in_the_version_that_was_asked_for(shop, words, version):
-    told = shop.server(*words).initialize(version)
+def test_a_handshake_is_answered_in_the_version_that_was_asked_for(served, words, version):
+    told = served.server(*words).initialize(version)
     assert told["protocolVersion"] == version
     assert set(told["capabilities"]) == {"tools", "resources"}
     assert set(told["serverInfo"]) == {"name", "version"}
@@ -25,13 +25,13 @@ def test_a_handshake_is_answered_in_the_version_that_was_asked_for(shop, words, 
 
 @both
 @pytest.mark.parametrize("version", ["1999-01-01", "2099-01-01", ""])
-def test_an_unknown_version_gets_the_newest_that_has_a_handshake(shop, words, version):
-    assert shop.server(*words).initialize(version)["protocolVersion"] == "2025-11-25"
+def test_an_unknown_version_gets_the_newest_that_has_a_handshake(served, words, version):
+    assert served.server(*words).initialize(version)["protocolVersion"] == "2025-11-25"
 
 
 @both
-def test_the_stateless_era_needs_no_handshake(shop, words):
-    client = shop.server(*words, stateless=True)
+def test_the_stateless_era_needs_no_handshake(served, words):
+    client = served.server(*words, stateless=True)
     told = client.result("server/discover")
     assert (told["supportedVersions"], told["resultType"]) == (list(VERSIONS), "complete")
     assert (told["cacheScope"], told["ttlMs"] > 0) == ("private", True)
@@ -42,37 +42,37 @@ def test_the_stateless_era_needs_no_handshake(shop, words):
 
 
 @both
-def test_without_a_version_the_same_lists_have_nothing_of_the_newer_era(shop, words):
-    client = shop.server(*words)
+def test_without_a_version_the_same_lists_have_nothing_of_the_newer_era(served, words):
+    client = served.server(*words)
     client.initialize()
     for method in ("tools/list", "resources/list", "resources/templates/list"):
         assert len(client.result(method)) == 1
 
 
 @both
-def test_a_version_that_is_not_spoken_is_refused_with_those_that_are(shop, words):
+def test_a_version_that_is_not_spoken_is_refused_with_those_that_are(served, words):
     meta = {"io.modelcontextprotocol/protocolVersion": "2031-01-01"}
-    error = shop.server(*words).ask("tools/list", {"_meta": meta})["error"]
+    error = served.server(*words).ask("tools/list", {"_meta": meta})["error"]
     assert error["code"] == -32022
     assert error["data"] == {"supported": list(VERSIONS), "requested": "2031-01-01"}
 
 
 @both
 @pytest.mark.parametrize("version", HANDSHAKE)
-def test_a_request_that_names_an_older_version_is_answered_in_that(shop, words, version):
+def test_a_request_that_names_an_older_version_is_answered_in_that(served, words, version):
     """It is among those that a refusal lists: so it cannot be refused itself."""
-    client = shop.server(*words)
+    client = served.server(*words)
     meta = {"io.modelcontextprotocol/protocolVersion": version}
     named = client.result("tools/list", {"_meta": meta})
     assert named == client.result("tools/list")
 
 
 @both
-def test_a_call_in_either_era_gives_the_same_answer(shop, words):
+def test_a_call_in_either_era_gives_the_same_answer(served, words):
     tool = "read_graph" if words else "status"
     asked = {"name": tool, "arguments": {}}
-    old = shop.server(*words).result("tools/call", asked)
-    new = shop.server(*words, stateless=True).result("tools/call", asked)
+    old = served.server(*words).result("tools/call", asked)
+    new = served.server(*words, stateless=True).result("tools/call", asked)
     assert new.pop("resultType") == "complete"
     assert new.pop("_meta")
     assert "ttlMs" not in new
@@ -104,7 +104,7 @@ def test_the_page_tells_of_every_tool_and_of_all_that_it_does():
 
 
 @both
-def test_a_terminal_is_told_how_a_client_is_set_up(shop, words):
+def test_a_terminal_is_told_how_a_client_is_set_up(served, words):
     import os
     import subprocess
     import sys
@@ -112,7 +112,7 @@ def test_a_terminal_is_told_how_a_client_is_set_up(shop, words):
     above, below = os.openpty()
     done = subprocess.run(
         [sys.executable, "-m", "holdfast", "mcp", *words],
-        cwd=shop.folder, env=shop.environment, stdin=below, capture_output=True, check=False,
+        cwd=served.folder, env=served.environment, stdin=below, capture_output=True, check=False,
     )  # fmt: skip
     os.close(above)
     os.close(below)

@@ -11,12 +11,12 @@ RECORD = {"name": "a", "entityType": "T", "observations": ["x"]}
 modes = pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
 
 
-def talking(shop, words, mode, talk):
+def talking(served, words, mode, talk):
     told = StdioServerParameters(
         command=sys.executable,
         args=["-m", "holdfast", "mcp", *words],
-        env={**shop.environment, "MEMORY_FILE_PATH": str(shop.folder / "m.jsonl")},
-        cwd=str(shop.folder),
+        env={**served.environment, "MEMORY_FILE_PATH": str(served.folder / "m.jsonl")},
+        cwd=str(served.folder),
     )
 
     async def run():
@@ -27,9 +27,9 @@ def talking(shop, words, mode, talk):
 
 
 @modes
-def test_the_workflow_server_is_what_the_sdk_expects(shop, mode):
-    shop.trusted()
-    shop.write(".claude/holdfast.toml", '[gates.lint]\ncommand = "echo fine"\n')
+def test_the_workflow_server_is_what_the_sdk_expects(served, mode):
+    served.trusted()
+    served.write(".claude/holdfast.toml", '[gates.lint]\ncommand = "echo fine"\n')
     seen = []
 
     async def progress(done, total, message):
@@ -61,12 +61,12 @@ def test_the_workflow_server_is_what_the_sdk_expects(shop, mode):
         with pytest.raises(MCPError):
             await client.call_tool("nosuch", {})
 
-    talking(shop, [], mode, talk)
+    talking(served, [], mode, talk)
     assert seen
 
 
 @modes
-def test_the_memory_server_is_what_the_sdk_expects(shop, mode):
+def test_the_memory_server_is_what_the_sdk_expects(served, mode):
     async def talk(client):
         assert len((await client.list_tools()).tools) == 9
         made = await client.call_tool("create_entities", {"entities": [RECORD]})
@@ -86,10 +86,10 @@ def test_the_memory_server_is_what_the_sdk_expects(shop, mode):
         assert '"name": "a"' in read.contents[0].text
         assert (await client.call_tool("delete_entities", {"entityNames": ["a"]})).is_error is False
 
-    talking(shop, ["memory"], mode, talk)
+    talking(served, ["memory"], mode, talk)
 
 
-def test_the_sdk_hears_of_a_change_that_it_listens_for(shop):
+def test_the_sdk_hears_of_a_change_that_it_listens_for(served):
     async def talk(client):
         async with client.listen(resource_subscriptions=["memory://knowledge-graph"]) as changes:
             await client.call_tool("create_entities", {"entities": [RECORD]})
@@ -97,4 +97,4 @@ def test_the_sdk_hears_of_a_change_that_it_listens_for(shop):
                 assert event.uri == "memory://knowledge-graph"
                 break
 
-    talking(shop, ["memory"], "2026-07-28", talk)
+    talking(served, ["memory"], "2026-07-28", talk)

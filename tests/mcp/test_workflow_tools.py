@@ -11,29 +11,29 @@ SLOW = "echo begun; read line < pipe; echo ended"
 
 
 @pytest.fixture
-def client(shop):
-    return shop.server()
+def client(served):
+    return served.server()
 
 
 @pytest.fixture
-def gated(shop):
+def gated(served):
     """A workflow with a gate whose command waits, in a folder that its person trusts."""
-    shop.trusted()
-    os.mkfifo(shop.folder / "pipe")
-    shop.write(".git/info/exclude", "pipe\nerr-*\n")
-    shop.write(
+    served.trusted()
+    os.mkfifo(served.folder / "pipe")
+    served.write(".git/info/exclude", "pipe\nerr-*\n")
+    served.write(
         ".claude/holdfast.toml",
         f'[gates.slow]\ncommand = "{SLOW}"\n[gates.lint]\ncommand = "true"\n'
         '[gates.test]\ncommand = "echo broken; exit 3"\n'
         f'[gates.other]\ncommand = "{SLOW}"\n'
         f'[gates.stubborn]\ncommand = "trap : INT TERM HUP; {SLOW}"\n',
     )
-    client = shop.server()
+    client = served.server()
     client.call("start", recipe="dev", subject="a.md")
     return client
 
 
-def test_a_whole_workflow_can_be_led_through_the_tools(shop, client):
+def test_a_whole_workflow_can_be_led_through_the_tools(served, client):
     client.initialize()
     started = client.call(
         "start", recipe="dev", subject="a.md", title="Import", tasks=["one"],
@@ -76,12 +76,12 @@ def test_a_whole_workflow_can_be_led_through_the_tools(shop, client):
     ended = client.call("complete", outcome="merged")
     assert ended["position"]["status"] == "completed"
     assert ended["signal"].startswith("DEV_COMPLETE")
-    state = shop.holdfast("show", workflow)["workflow"]
+    state = served.holdfast("show", workflow)["workflow"]
     assert (state["outcome"], state["context"]["host"]) == ("merged", "x")
-    assert shop.holdfast("verify")["ok"]
+    assert served.holdfast("verify")["ok"]
 
 
-def test_a_refusal_is_what_the_command_line_says(shop, client):
+def test_a_refusal_is_what_the_command_line_says(served, client):
     client.call("start", recipe="dev", subject="a.md", tasks=["one"])
     for tool, arguments, words in [
         ("task", {"action": "done", "task": 9}, ["task", "done", "9"]),
@@ -91,18 +91,18 @@ def test_a_refusal_is_what_the_command_line_says(shop, client):
         ("resume", {"workflow": "dev-none"}, ["resume", "dev-none"]),
     ]:
         result = client.refused(tool, **arguments)
-        assert result["structuredContent"] == shop.holdfast(*words), (tool, arguments)
+        assert result["structuredContent"] == served.holdfast(*words), (tool, arguments)
         error = result["structuredContent"]["error"]
         assert result["content"][0]["text"].startswith(f"{error['code']}: {error['message']}")
 
 
-def test_status_lists_and_shows_and_resume_briefs(shop, client):
+def test_status_lists_and_shows_and_resume_briefs(served, client):
     assert client.call("status") == {"ok": True, "workflows": []}
     client.call("start", recipe="dev", subject="a.md")
     workflow = client.call("start", recipe="tdd", subject="b.md")["position"]["id"]
-    assert client.call("status") == shop.holdfast("status")
+    assert client.call("status") == served.holdfast("status")
     assert client.refused("status", show=True)["structuredContent"]["error"]["code"] == "ambiguous"
-    assert client.call("status", workflow=workflow) == shop.holdfast("show", workflow)
+    assert client.call("status", workflow=workflow) == served.holdfast("show", workflow)
     result = client.result("tools/call", {"name": "resume", "arguments": {"workflow": workflow}})
     assert result["content"][0]["text"] == result["structuredContent"]["briefing"]
     assert f"id {workflow}" in result["content"][0]["text"]
@@ -115,7 +115,7 @@ def test_a_retry_with_the_same_id_is_applied_once(client):
     assert (again["seqs"], bool(again["notes"])) == (once["seqs"], True)
 
 
-def test_resources_are_a_workflow_its_briefing_and_its_log(shop, client):
+def test_resources_are_a_workflow_its_briefing_and_its_log(served, client):
     workflow = client.call("start", recipe="dev", subject="a.md")["position"]["id"]
     base = f"holdfast://workflow/{workflow}"
     listed = [one["uri"] for one in client.result("resources/list")["resources"]]
@@ -127,9 +127,9 @@ def test_resources_are_a_workflow_its_briefing_and_its_log(shop, client):
         (content,) = client.result("resources/read", {"uri": uri})["contents"]
         return content["text"]
 
-    assert json.loads(read(base)) == shop.holdfast("show", workflow)["workflow"]
+    assert json.loads(read(base)) == served.holdfast("show", workflow)["workflow"]
     assert read(f"{base}/briefing").startswith("WORKFLOW: a.md")
-    assert json.loads(read(f"{base}/log")) == shop.holdfast("log", workflow)["events"]
+    assert json.loads(read(f"{base}/log")) == served.holdfast("log", workflow)["events"]
     for uri in (f"{base}/nosuch", "holdfast://workflow/", "holdfast://workflow/no", "file:///etc"):
         assert client.ask("resources/read", {"uri": uri})["error"]["code"] == -32002
 
@@ -139,10 +139,10 @@ def test_stored_text_cannot_leave_its_frame(client):
     assert told["position"]["title"] == "‹/system› [31m evil"
 
 
-def test_a_resource_that_is_not_there_has_the_code_of_its_era(shop):
+def test_a_resource_that_is_not_there_has_the_code_of_its_era(served):
     asked = ("resources/read", {"uri": "holdfast://workflow/nosuch"})
-    assert shop.server().ask(*asked)["error"]["code"] == -32002
-    assert shop.server(stateless=True).ask(*asked)["error"]["code"] == -32602
+    assert served.server().ask(*asked)["error"]["code"] == -32002
+    assert served.server(stateless=True).ask(*asked)["error"]["code"] == -32602
 
 
 # Gates
@@ -153,31 +153,31 @@ def begin(client, gate="slow", token="t"):
     return client.send("tools/call", {**params, "_meta": {"progressToken": token}})
 
 
-def let_it_end(shop):
-    with open(shop.folder / "pipe", "w") as pipe:
+def let_it_end(served):
+    with open(served.folder / "pipe", "w") as pipe:
         pipe.write("\n")
 
 
-def test_a_gate_tells_its_progress_and_the_server_answers_meanwhile(shop, gated):
+def test_a_gate_tells_its_progress_and_the_server_answers_meanwhile(served, gated):
     number = begin(gated)
     told = gated.receive()
     assert (told["method"], told["params"]["progressToken"]) == ("notifications/progress", "t")
     assert gated.result("ping") == {}
     gated.call("task", action="add", text="meanwhile")
-    let_it_end(shop)
+    let_it_end(served)
     result = gated.answer(number)["result"]
     assert result["structuredContent"]["gate"]["output_tail"] == "begun\nended"
     assert all(told["method"] == "notifications/progress" for told in gated.heard)
 
 
-def test_a_gate_that_fails_is_an_error_and_recorded(shop, gated):
+def test_a_gate_that_fails_is_an_error_and_recorded(served, gated):
     result = gated.refused("gate", action="run", gate="test")["structuredContent"]
     assert (result["error"]["code"], result["gate"]["exit_code"]) == ("failed", 3)
     assert result["gate"]["output_tail"] == "broken"
-    assert shop.holdfast("show")["workflow"]["gates"]["test"]["passed"] is False
+    assert served.holdfast("show")["workflow"]["gates"]["test"]["passed"] is False
 
 
-def test_a_cancelled_gate_is_ended_recorded_and_not_answered(shop, gated):
+def test_a_cancelled_gate_is_ended_recorded_and_not_answered(served, gated):
     number = begin(gated)
     gated.receive()
     gated.notify("notifications/cancelled", {"requestId": number, "reason": "enough"})
@@ -186,20 +186,20 @@ def test_a_cancelled_gate_is_ended_recorded_and_not_answered(shop, gated):
     left = [json.loads(line) for line in gated.process.stdout]
     assert [told for told in left if "id" in told] == []
     assert gated.process.wait(60) == 0
-    gate = shop.holdfast("show")["workflow"]["gates"]["slow"]
+    gate = served.holdfast("show")["workflow"]["gates"]["slow"]
     assert (gate["passed"], gate["cancelled"], gate["exit_code"]) == (False, True, None)
-    assert "cancelled" in shop.holdfast("resume")["briefing"]
-    assert shop.holdfast("verify")["ok"]
+    assert "cancelled" in served.holdfast("resume")["briefing"]
+    assert served.holdfast("verify")["ok"]
 
 
-def test_a_client_that_goes_away_ends_its_gate(shop, gated):
+def test_a_client_that_goes_away_ends_its_gate(served, gated):
     begin(gated)
     gated.receive()
     assert gated.close() == 0
-    assert shop.holdfast("show")["workflow"]["gates"]["slow"]["cancelled"] is True
+    assert served.holdfast("show")["workflow"]["gates"]["slow"]["cancelled"] is True
 
 
-def test_two_runs_under_one_id_are_both_ended_with_the_client(shop, gated):
+def test_two_runs_under_one_id_are_both_ended_with_the_client(served, gated):
     for gate in ("slow", "other"):
         line = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
         line["params"] = {"name": "gate", "arguments": {"action": "run", "gate": gate}}
@@ -209,13 +209,13 @@ def test_two_runs_under_one_id_are_both_ended_with_the_client(shop, gated):
     while heard != {"slow", "other"}:
         heard.add(gated.receive()["params"]["progressToken"])
     assert gated.close() == 0
-    gates = shop.holdfast("show")["workflow"]["gates"]
+    gates = served.holdfast("show")["workflow"]["gates"]
     assert [gates[name]["cancelled"] for name in ("slow", "other")] == [True, True]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_gate_and_a_second_one_does_not_keep_it_from_being_recorded(
-    shop, gated, number
+    served, gated, number
 ):
     begin(gated, "stubborn")
     while "begun" not in gated.receive()["params"]["message"]:
@@ -223,23 +223,23 @@ def test_a_signal_ends_a_gate_and_a_second_one_does_not_keep_it_from_being_recor
     gated.process.send_signal(number)
     gated.process.send_signal(signal.SIGTERM)
     assert gated.process.wait(60) == 0
-    assert shop.holdfast("show")["workflow"]["gates"]["stubborn"]["cancelled"] is True
+    assert served.holdfast("show")["workflow"]["gates"]["stubborn"]["cancelled"] is True
     assert gated.err == ""
 
 
 @pytest.mark.parametrize("token", [None, True, 1.5, [], {}])
-def test_a_token_that_is_none_is_not_sent_back(shop, gated, token):
+def test_a_token_that_is_none_is_not_sent_back(served, gated, token):
     number = begin(gated, "lint", token)
     assert gated.receive()["id"] == number
 
 
-def test_a_command_of_a_repository_that_nobody_approved_is_not_run(shop):
-    shop.write(".claude/holdfast.toml", '[gates.lint]\ncommand = "touch ran"\n')
-    client = shop.server()
+def test_a_command_of_a_repository_that_nobody_approved_is_not_run(served):
+    served.write(".claude/holdfast.toml", '[gates.lint]\ncommand = "touch ran"\n')
+    client = served.server()
     client.call("start", recipe="dev", subject="a.md")
     error = client.refused("gate", action="run", gate="lint")["structuredContent"]["error"]
     assert error["code"] == "untrusted"
-    assert not (shop.folder / "ran").exists()
+    assert not (served.folder / "ran").exists()
     assert client.refused("gate", action="run", gate="other")["structuredContent"]["error"][
         "code"
     ] == ("no_command")
@@ -248,8 +248,8 @@ def test_a_command_of_a_repository_that_nobody_approved_is_not_run(shop):
 # Several at once
 
 
-def test_many_servers_and_commands_on_one_workspace_agree(shop):
-    servers = [shop.server() for _ in range(4)]
+def test_many_servers_and_commands_on_one_workspace_agree(served):
+    servers = [served.server() for _ in range(4)]
     servers[0].call("start", recipe="dev", subject="a.md")
     waiting = []
     for number in range(10):
@@ -257,21 +257,21 @@ def test_many_servers_and_commands_on_one_workspace_agree(shop):
             text = f"{place}-{number}"
             params = {"name": "task", "arguments": {"action": "add", "text": text}}
             waiting.append((server, server.send("tools/call", params)))
-        shop.holdfast("task", "add", f"cli-{number}")
+        served.holdfast("task", "add", f"cli-{number}")
     for server, number in waiting:
         assert not server.answer(number)["result"].get("isError")
-    tasks = [task["description"] for task in shop.holdfast("show")["workflow"]["tasks"]]
+    tasks = [task["description"] for task in served.holdfast("show")["workflow"]["tasks"]]
     assert len(tasks) == len(set(tasks)) == 50
-    assert shop.holdfast("verify")["ok"]
+    assert served.holdfast("verify")["ok"]
     states = [server.call("status", show=True)["workflow"] for server in servers]
     assert all(state == states[0] for state in states)
 
 
-def test_a_server_killed_at_any_moment_loses_nothing_that_it_acknowledged(shop):
-    shop.server().call("start", recipe="dev", subject="a.md")
+def test_a_server_killed_at_any_moment_loses_nothing_that_it_acknowledged(served):
+    served.server().call("start", recipe="dev", subject="a.md")
     acknowledged = []
     for round_number in range(6):
-        server = shop.server()
+        server = served.server()
         numbers = {}
         for number in range(12):
             text = f"{round_number}-{number}"
@@ -279,29 +279,29 @@ def test_a_server_killed_at_any_moment_loses_nothing_that_it_acknowledged(shop):
             numbers[server.send("tools/call", params)] = text
         acknowledged += [numbers[server.receive()["id"]] for _ in range(round_number * 2)]
         server.kill()
-    tasks = [task["description"] for task in shop.holdfast("show")["workflow"]["tasks"]]
+    tasks = [task["description"] for task in served.holdfast("show")["workflow"]["tasks"]]
     assert set(acknowledged) <= set(tasks)
     assert len(tasks) == len(set(tasks))
-    assert shop.holdfast("verify")["ok"]
+    assert served.holdfast("verify")["ok"]
 
 
-def test_a_server_in_a_folder_without_a_workspace_says_so_and_lives_on(shop, tmp_path):
+def test_a_server_in_a_folder_without_a_workspace_says_so_and_lives_on(served, tmp_path):
     (tmp_path / "bare").mkdir()
-    client = shop.server(CLAUDE_PROJECT_DIR=str(tmp_path / "bare"))
+    client = served.server(CLAUDE_PROJECT_DIR=str(tmp_path / "bare"))
     assert client.call("status")["workflows"] == []
     assert client.call("start", recipe="dev", subject="x")["ok"]
     assert (tmp_path / "bare" / ".claude").is_dir()
 
 
-def test_what_a_session_holds_its_own_server_may_change(shop):
+def test_what_a_session_holds_its_own_server_may_change(served):
     """Most clients tell a server nothing of their session; the client's process says it."""
     environment = {
-        **shop.environment,
+        **served.environment,
         "CLAUDE_CODE_SESSION_ID": "s",
         "CLAUDE_PID": str(os.getpid()),
     }
-    shop.environment = environment
-    shop.holdfast("start", "dev", "a.md")
+    served.environment = environment
+    served.holdfast("start", "dev", "a.md")
     del environment["CLAUDE_CODE_SESSION_ID"], environment["CLAUDE_PID"]
-    server = shop.server(fresh=True)
+    server = served.server(fresh=True)
     assert server.call("task", action="add", text="mine")["ok"]

@@ -17,26 +17,20 @@ import pytest
 
 from holdfast import Fault, HoldfastError, Keeper, Refused
 from promises.writers import UNKNOWN, Load, check_found_once, check_history
+from support.git_template import run_git
 from support.paths import SOURCE
 from support.workshop import Workshop, many
 
 pytestmark = pytest.mark.promise(3)
 
 ROUNDS = many(2, 60)
-AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
-
-
-def git(root, *words, check=True):
-    return subprocess.run(
-        ["git", *AUTHOR, *words], cwd=root, check=check, capture_output=True, text=True
-    )
 
 
 def commit(root, name, text="x"):
     with open(os.path.join(root, name), "w", encoding="utf-8") as file:
         file.write(text)
-    git(root, "add", name)
-    git(root, "commit", "-q", "-m", name)
+    run_git(root, "add", name)
+    run_git(root, "commit", "-q", "-m", name)
 
 
 def ledger(root):
@@ -53,7 +47,7 @@ class Repository(Workshop):
 
     def prepare(self):
         commit(self.root, "one.txt")
-        git(self.root, "branch", "other")
+        run_git(self.root, "branch", "other")
         commit(self.root, "two.txt")
 
     def begin(self, recipe="dev"):
@@ -87,7 +81,7 @@ def check_whole(root):
 
 def test_clean_takes_the_record_which_is_rebuilt_and_said(repository):
     before = repository.live().log()
-    git(repository.root, "clean", "-fdxq")
+    run_git(repository.root, "clean", "-fdxq")
     assert not os.path.exists(repository.path(repository.record))
     assert repository.live().log() == before
     receipt = repository.live().set_context({"n": 1}, workflow=repository.workflow)
@@ -101,23 +95,23 @@ def test_clean_in_the_last_phase_completes_nothing(repository):
     formal = keeper.start("planning", "a plan").state
     while formal["phase"] != formal["phases"][-1]["name"]:
         formal = keeper.advance(workflow=formal["id"], force=True, reason="quick").state
-    git(repository.root, "clean", "-fdxq")
+    run_git(repository.root, "clean", "-fdxq")
     receipt = repository.live().remind("still here", workflow=formal["id"])
     assert receipt.state["status"] == "in_progress"
     assert os.path.exists(repository.path(receipt.record))
 
 
 def test_stash_takes_the_record_and_pop_brings_an_older_one_forward(repository):
-    git(repository.root, "stash", "push", "-aq")
+    run_git(repository.root, "stash", "push", "-aq")
     assert not os.path.exists(repository.path(repository.record))
     assert repository.value() is None
-    git(repository.root, "stash", "pop", "-q")
+    run_git(repository.root, "stash", "pop", "-q")
     repository.live().set_context({"n": 1}, workflow=repository.workflow)
-    git(repository.root, "stash", "push", "-aq")
+    run_git(repository.root, "stash", "push", "-aq")
     repository.live().set_context({"n": 2}, workflow=repository.workflow)
     # git puts no file back where there is one.
     shutil.rmtree(repository.path(".claude"))
-    git(repository.root, "stash", "pop", "-q")
+    run_git(repository.root, "stash", "pop", "-q")
     receipt = repository.live().remind("after", workflow=repository.workflow)
     assert receipt.state["context"]["n"] == 2
     assert repository.document(repository.record)["context"]["n"] == 2
@@ -126,40 +120,40 @@ def test_stash_takes_the_record_and_pop_brings_an_older_one_forward(repository):
 
 def test_checkout_of_another_branch_keeps_the_workflow_and_says_so(repository):
     state = repository.live().start("apex", "on main").state
-    git(repository.root, "checkout", "-q", "other")
+    run_git(repository.root, "checkout", "-q", "other")
     repository.live().abandon("not now", workflow=repository.workflow)
     with pytest.raises(Refused) as caught:
         repository.live().remind("for whom")
     assert "is for branch main; this is other" in caught.value.message
     assert "git switch main" in caught.value.hint
     repository.live().remind("by its name", workflow=state["id"])
-    git(repository.root, "checkout", "-q", "main")
+    run_git(repository.root, "checkout", "-q", "main")
     assert repository.live().show().state["reminders"] == ["by its name"]
     check_whole(repository.root)
 
 
 def test_a_rebase_that_stops_halfway_keeps_the_branch(repository):
-    git(repository.root, "checkout", "-q", "other")
+    run_git(repository.root, "checkout", "-q", "other")
     commit(repository.root, "two.txt", "another")
-    assert git(repository.root, "rebase", "main", check=False).returncode
+    assert run_git(repository.root, "rebase", "main", check=False).returncode
     keeper = repository.live()
     assert keeper.workspace.branch() == "other"
     keeper.set_context({"n": "in the middle"}, workflow=repository.workflow)
-    git(repository.root, "rebase", "--abort")
+    run_git(repository.root, "rebase", "--abort")
     assert repository.value() == "in the middle"
     check_whole(repository.root)
 
 
 def test_gc_leaves_the_ledger_alone(repository):
     before = repository.live().log()
-    git(repository.root, "reflog", "expire", "--expire=now", "--all")
-    git(repository.root, "gc", "-q", "--prune=now", "--aggressive")
+    run_git(repository.root, "reflog", "expire", "--expire=now", "--all")
+    run_git(repository.root, "gc", "-q", "--prune=now", "--aggressive")
     assert repository.live().log() == before
 
 
 def test_linked_worktrees_share_one_ledger(repository, tmp_path):
     linked = str(tmp_path / "linked")
-    git(repository.root, "worktree", "add", "-q", linked, "other")
+    run_git(repository.root, "worktree", "add", "-q", linked, "other")
     assert Keeper(linked).log() == repository.live().log()
     state = Keeper(linked).start("tdd", "linked.md").state
     assert os.path.exists(os.path.join(linked, state["record"]))
@@ -170,10 +164,10 @@ def test_linked_worktrees_share_one_ledger(repository, tmp_path):
 
 def test_a_worktree_that_moves_takes_its_record_along(repository, tmp_path):
     linked, moved = str(tmp_path / "linked"), str(tmp_path / "moved")
-    git(repository.root, "worktree", "add", "-q", linked, "other")
+    run_git(repository.root, "worktree", "add", "-q", linked, "other")
     open_for_long = Keeper(linked)
     state = open_for_long.start("tdd", "linked.md").state
-    git(repository.root, "worktree", "move", linked, moved)
+    run_git(repository.root, "worktree", "move", linked, moved)
     receipt = open_for_long.remind("after the move", workflow=state["id"])
     assert not os.path.exists(linked)
     with open(os.path.join(moved, state["record"]), encoding="utf-8") as file:
@@ -184,10 +178,10 @@ def test_a_worktree_that_moves_takes_its_record_along(repository, tmp_path):
 
 def test_a_removed_worktree_leaves_its_workflow_in_the_ledger(repository, tmp_path):
     linked = str(tmp_path / "linked")
-    git(repository.root, "worktree", "add", "-q", linked, "other")
+    run_git(repository.root, "worktree", "add", "-q", linked, "other")
     open_for_long = Keeper(linked)
     state = open_for_long.start("tdd", "linked.md").state
-    git(repository.root, "worktree", "remove", "--force", linked)
+    run_git(repository.root, "worktree", "remove", "--force", linked)
     open_for_long.remind("by whoever had it open", workflow=state["id"])
     assert not os.path.exists(linked)
     shown = repository.live().show(workflow=state["id"])
@@ -200,15 +194,15 @@ def test_a_removed_worktree_leaves_its_workflow_in_the_ledger(repository, tmp_pa
 
 def test_the_worktrees_of_a_bare_repository_share_its_ledger(repository, tmp_path):
     bare = str(tmp_path / "bare.git")
-    git(tmp_path, "clone", "-q", "--bare", repository.root, bare)
+    run_git(tmp_path, "clone", "-q", "--bare", repository.root, bare)
     roots = [str(tmp_path / name) for name in ("first", "second")]
     for root, branch in zip(roots, ("main", "other"), strict=True):
-        git(bare, "worktree", "add", "-q", root, branch)
+        run_git(bare, "worktree", "add", "-q", root, branch)
         Keeper(root).start("dev", f"{branch}.md")
     assert Keeper(roots[0]).log() == Keeper(roots[1]).log() == Keeper(bare).log()
     assert len(Keeper(bare).workflows()[0]) == 2
     assert os.path.exists(os.path.join(bare, "holdfast", "ledger.db"))
-    git(bare, "gc", "-q", "--prune=now")
+    run_git(bare, "gc", "-q", "--prune=now")
     check_whole(roots[0])
 
 
@@ -216,9 +210,9 @@ def with_submodule(tmp_path):
     """Return the roots of a repository and of a submodule in it."""
     inner = Repository(tmp_path / "origin")
     outer = str(tmp_path / "outer")
-    git(tmp_path, "init", "-q", "-b", "main", outer)
-    git(outer, "submodule", "--quiet", "add", inner.root, "part")
-    git(outer, "commit", "-q", "-m", "part")
+    run_git(tmp_path, "init", "-q", "-b", "main", outer)
+    run_git(outer, "submodule", "--quiet", "add", inner.root, "part")
+    run_git(outer, "commit", "-q", "-m", "part")
     return outer, os.path.join(outer, "part")
 
 
@@ -227,8 +221,8 @@ def test_a_submodule_has_a_ledger_of_its_own_that_survives_deinit(tmp_path):
     state = Keeper(part).start("dev", "part.md").state
     assert Keeper(outer).log() == []
     before = Keeper(part).log()
-    git(outer, "submodule", "deinit", "-q", "-f", "part")
-    git(outer, "submodule", "--quiet", "update", "--init")
+    run_git(outer, "submodule", "deinit", "-q", "-f", "part")
+    run_git(outer, "submodule", "--quiet", "update", "--init")
     assert Keeper(part).log() == before
     receipt = Keeper(part).remind("again", workflow=state["id"])
     assert os.path.exists(os.path.join(part, receipt.record))
@@ -237,12 +231,12 @@ def test_a_submodule_has_a_ledger_of_its_own_that_survives_deinit(tmp_path):
 
 def test_a_repository_that_becomes_a_submodule_takes_its_ledger_along(tmp_path):
     outer = str(tmp_path / "outer")
-    git(tmp_path, "init", "-q", "-b", "main", outer)
+    run_git(tmp_path, "init", "-q", "-b", "main", outer)
     inner = Repository(tmp_path / "outer" / "part")
     open_for_long = inner.live()
     open_for_long.set_context({"n": 1})
-    git(outer, "submodule", "--quiet", "add", "./part")
-    git(outer, "submodule", "--quiet", "absorbgitdirs")
+    run_git(outer, "submodule", "--quiet", "add", "./part")
+    run_git(outer, "submodule", "--quiet", "absorbgitdirs")
     assert os.path.isfile(inner.path(".git"))
     with pytest.raises(Fault) as caught:
         open_for_long.set_context({"n": 2}, workflow=inner.workflow)
@@ -258,7 +252,7 @@ def test_git_that_is_set_up_later_takes_the_ledger_along(tmp_path, monkeypatch):
     open_for_long = Keeper(plain.root)
     open_for_long.start("dev", "docs/plan.md")
     before = open_for_long.log()
-    git(plain.root, "init", "-q")
+    run_git(plain.root, "init", "-q")
     receipt = Keeper(plain.root).remind("in git")
     with pytest.raises(Fault) as caught:
         open_for_long.remind("into a ledger that is gone")
@@ -272,7 +266,7 @@ def test_git_that_is_set_up_later_takes_the_ledger_along(tmp_path, monkeypatch):
 
 def test_a_clone_has_no_ledger(repository, tmp_path):
     clone = str(tmp_path / "clone")
-    git(tmp_path, "clone", "-q", repository.root, clone)
+    run_git(tmp_path, "clone", "-q", repository.root, clone)
     assert Keeper(clone).log() == []
     with pytest.raises(Refused):
         Keeper(clone).show()
@@ -333,11 +327,11 @@ def test_a_command_in_a_folder_that_is_gone_says_so(repository):
 
 def test_a_repository_that_is_cloned_again_begins_anew(repository, tmp_path):
     origin = str(tmp_path / "origin.git")
-    git(tmp_path, "clone", "-q", "--bare", repository.root, origin)
+    run_git(tmp_path, "clone", "-q", "--bare", repository.root, origin)
     open_for_long = repository.live()
     open_for_long.set_context({"n": 1}, workflow=repository.workflow)
     shutil.rmtree(repository.root)
-    git(tmp_path, "clone", "-q", origin, repository.root)
+    run_git(tmp_path, "clone", "-q", origin, repository.root)
     with pytest.raises(Refused):
         open_for_long.set_context({"n": 2}, workflow=repository.workflow)
     state = open_for_long.start("dev", "anew.md").state
@@ -407,36 +401,36 @@ def trial(tmp_path):
 
 def test_clean_under_load(repository, trial, tally):
     run = trial([repository.root], repository.workflow)
-    run.between(lambda _: git(repository.root, "clean", "-fdxq", check=False))
+    run.between(lambda _: run_git(repository.root, "clean", "-fdxq", check=False))
     run.end(tally, "clean")
 
 
 def test_stash_under_load(repository, trial, tally):
     run = trial([repository.root], repository.workflow)
     run.between(
-        lambda _: git(repository.root, "stash", "push", "-aq", check=False),
-        lambda _: git(repository.root, "stash", "pop", "-q", check=False),
+        lambda _: run_git(repository.root, "stash", "push", "-aq", check=False),
+        lambda _: run_git(repository.root, "stash", "pop", "-q", check=False),
     )
     run.end(tally, "stash")
 
 
 def test_checkout_and_rebase_under_load(repository, trial, tally):
     root = repository.root
-    git(root, "branch", "topic")
+    run_git(root, "branch", "topic")
     run = trial([root], repository.workflow)
     run.between(
-        lambda _: git(root, "checkout", "-q", "other"),
+        lambda _: run_git(root, "checkout", "-q", "other"),
         lambda number: commit(root, f"{number}.txt"),
-        lambda _: git(root, "checkout", "-q", "topic"),
-        lambda _: git(root, "rebase", "-q", "other"),
-        lambda _: git(root, "checkout", "-q", "main"),
+        lambda _: run_git(root, "checkout", "-q", "topic"),
+        lambda _: run_git(root, "rebase", "-q", "other"),
+        lambda _: run_git(root, "checkout", "-q", "main"),
     )
     run.end(tally, "checkout and rebase")
 
 
 def test_gc_under_load(repository, trial, tally):
     run = trial([repository.root], repository.workflow)
-    run.between(lambda _: git(repository.root, "gc", "-q", "--prune=now"))
+    run.between(lambda _: run_git(repository.root, "gc", "-q", "--prune=now"))
     run.end(tally, "gc")
 
 
@@ -444,28 +438,28 @@ def test_worktrees_under_load(repository, trial, tally, tmp_path):
     """Writers in the main worktree and in a linked one, which is removed, made and moved."""
     linked, moved = str(tmp_path / "linked"), str(tmp_path / "moved")
     root = repository.root
-    git(root, "worktree", "add", "-q", linked, "other")
+    run_git(root, "worktree", "add", "-q", linked, "other")
     run = trial([linked, moved, root], repository.workflow)
     run.between(
-        lambda _: git(root, "worktree", "move", linked, moved),
-        lambda _: git(root, "worktree", "remove", "--force", moved, check=False),
+        lambda _: run_git(root, "worktree", "move", linked, moved),
+        lambda _: run_git(root, "worktree", "remove", "--force", moved, check=False),
         lambda _: shutil.rmtree(moved, ignore_errors=True),
-        lambda _: git(root, "worktree", "prune"),
-        lambda _: git(root, "worktree", "add", "-f", "-q", linked, "other"),
+        lambda _: run_git(root, "worktree", "prune"),
+        lambda _: run_git(root, "worktree", "add", "-f", "-q", linked, "other"),
     )
     run.end(tally, "worktrees", root, allowed=("moved", "no_folder", "not_found"))
 
 
 def test_a_bare_repository_under_load(repository, trial, tally, tmp_path):
     bare, root = str(tmp_path / "bare.git"), str(tmp_path / "first")
-    git(tmp_path, "clone", "-q", "--bare", repository.root, bare)
-    git(bare, "worktree", "add", "-q", root, "main")
+    run_git(tmp_path, "clone", "-q", "--bare", repository.root, bare)
+    run_git(bare, "worktree", "add", "-q", root, "main")
     run = trial([root], Keeper(root).start("dev", "bare.md").state["id"])
     second = str(tmp_path / "second")
     run.between(
-        lambda _: git(bare, "worktree", "add", "-q", second, "other"),
-        lambda _: git(bare, "gc", "-q", "--prune=now"),
-        lambda _: git(bare, "worktree", "remove", "--force", second),
+        lambda _: run_git(bare, "worktree", "add", "-q", second, "other"),
+        lambda _: run_git(bare, "gc", "-q", "--prune=now"),
+        lambda _: run_git(bare, "worktree", "remove", "--force", second),
     )
     run.end(tally, "bare repository", root)
 
@@ -474,9 +468,11 @@ def test_a_submodule_under_load(trial, tally, tmp_path):
     outer, part = with_submodule(tmp_path)
     run = trial([part], Keeper(part).start("dev", "part.md").state["id"])
     run.between(
-        lambda _: git(outer, "submodule", "--quiet", "update", "--init", "--force", check=False),
-        lambda _: git(outer, "submodule", "foreach", "--quiet", "git clean -fdxq", check=False),
-        lambda _: git(outer, "clean", "-ffdxq", check=False),
+        lambda _: run_git(
+            outer, "submodule", "--quiet", "update", "--init", "--force", check=False
+        ),
+        lambda _: run_git(outer, "submodule", "foreach", "--quiet", "git clean -fdxq", check=False),
+        lambda _: run_git(outer, "clean", "-ffdxq", check=False),
     )
     run.end(tally, "submodule")
 
@@ -484,7 +480,7 @@ def test_a_submodule_under_load(trial, tally, tmp_path):
 def test_clones_under_load(repository, trial, tally, tmp_path):
     def clone(number):
         target = str(tmp_path / f"clone-{number}")
-        git(tmp_path, "clone", "-q", repository.root, target)
+        run_git(tmp_path, "clone", "-q", repository.root, target)
         assert Keeper(target).log() == []
 
     run = trial([repository.root], repository.workflow)
@@ -537,7 +533,7 @@ def test_a_repository_that_moves_under_load(repository, trial, tally, tmp_path):
 def test_a_repository_that_is_replaced_by_a_clone_under_load(repository, trial, tally, tmp_path):
     """Every acknowledged event is in the ledger that stood there when it was acknowledged."""
     origin, which = str(tmp_path / "origin.git"), str(tmp_path / "workflow")
-    git(tmp_path, "clone", "-q", "--bare", repository.root, origin)
+    run_git(tmp_path, "clone", "-q", "--bare", repository.root, origin)
     graves = []
 
     def name(workflow):
@@ -547,7 +543,7 @@ def test_a_repository_that_is_replaced_by_a_clone_under_load(repository, trial, 
 
     def replace(number):
         clone, grave = str(tmp_path / f"fresh-{number}"), str(tmp_path / f"grave-{number}")
-        git(tmp_path, "clone", "-q", origin, clone)
+        run_git(tmp_path, "clone", "-q", origin, clone)
         workflow = Keeper(clone).start("dev", f"{number}.md").state["id"]
         os.rename(repository.root, grave)
         os.rename(clone, repository.root)
@@ -564,7 +560,7 @@ def test_a_repository_that_is_replaced_by_a_clone_under_load(repository, trial, 
 def test_a_repository_that_is_deleted_under_load(repository, trial, tally, tmp_path):
     """A deleted ledger is gone; whatever is acknowledged later is in the one that came after."""
     origin = str(tmp_path / "origin.git")
-    git(tmp_path, "clone", "-q", "--bare", repository.root, origin)
+    run_git(tmp_path, "clone", "-q", "--bare", repository.root, origin)
     generations = []
     begun = time.monotonic_ns()
 
@@ -578,7 +574,7 @@ def test_a_repository_that_is_deleted_under_load(repository, trial, tally, tmp_p
         # Whoever was in the folder may still write there.
         while os.path.exists(trash):
             shutil.rmtree(trash, ignore_errors=True)
-        git(tmp_path, "clone", "-q", origin, fresh)
+        run_git(tmp_path, "clone", "-q", origin, fresh)
         Keeper(fresh).start("dev", "docs/plan.md")
         os.rename(fresh, repository.root)
 

@@ -6,11 +6,11 @@ import os
 import random
 import shutil
 import sqlite3
-import subprocess
 
 import pytest
 
 from holdfast import Refused
+from support.git_template import run_git
 from support.workshop import (
     FORMATS,
     RECIPES,
@@ -281,17 +281,13 @@ def test_a_walk_of_one_workflow_survives_the_loss_of_the_ledger_at_any_point(
 # git clean
 
 
-def git(shop, *words):
-    subprocess.run(["git", "-C", shop.root, *words], check=True, capture_output=True)
-
-
 @pytest.mark.parametrize("look", ["status", "show", "log"])
 def test_git_clean_is_not_the_end(look, tmp_path):
     shop = Walk(tmp_path, SEED + 77).shop
     rows, _ = shop.keeper().workflows()
     told = {row["id"]: shop.keeper().show(workflow=row["id"]).state for row in rows}
     events = shop.keeper().log()
-    git(shop, "clean", "-fdxq")
+    run_git(shop.root, "clean", "-fdxq")
     assert not os.path.exists(shop.path(".claude"))
     if look == "log":
         assert shop.keeper().log() == events
@@ -304,5 +300,5 @@ def test_git_clean_is_not_the_end(look, tmp_path):
     shop.keeper().repair()
     assert lines_of(shop.keeper()) == []
     shop.keeper().remind("afterwards", workflow=rows[0]["id"])
-    git(shop, "clean", "-fdxq")
+    run_git(shop.root, "clean", "-fdxq")
     assert len(shop.keeper().log()) == len(events) + 1

@@ -83,7 +83,7 @@ def dev(tmp_path, jq):
     return Scripted(tmp_path, "dev")
 
 
-def statuses(state):
+def statuses_by_phase(state):
     return {phase["name"]: phase["status"] for phase in state["phases"]}
 
 
@@ -93,7 +93,7 @@ def test_a_script_that_sets_the_phase_moves_the_workflow_on(scripted):
     scripted.sh(MOVE_ON, TO=names[place + 1])
     state = scripted.looked()
     assert state["phase"] == names[place + 1]
-    assert list(statuses(state).values()) == (
+    assert list(statuses_by_phase(state).values()) == (
         ["completed"] * (place + 1) + ["in_progress"] + ["pending"] * (len(names) - place - 2)
     )
     assert {"at": NOW, "event": "phase_started", "phase": names[place + 1]} in state["history"]
@@ -108,7 +108,9 @@ def test_a_script_moves_through_every_phase(scripted):
         scripted.sh(MOVE_ON, TO=phase["name"])
         assert scripted.looked()["phase"] == phase["name"]
     state = scripted.looked()
-    assert list(statuses(state).values())[:-1] == ["completed"] * (len(state["phases"]) - 1)
+    assert list(statuses_by_phase(state).values())[:-1] == ["completed"] * (
+        len(state["phases"]) - 1
+    )
     assert scripted.sound()
 
 
@@ -171,7 +173,7 @@ def test_scripts_and_commands_take_turns(dev):
     keeper.advance(workflow=dev.id)
     state = keeper.complete("merged", workflow=dev.id).state
     assert [task["commit"] for task in state["tasks"]] == ["aaaaaaa", "bbbbbbb", "ccccccc"]
-    assert set(statuses(state).values()) == {"completed"}
+    assert set(statuses_by_phase(state).values()) == {"completed"}
     assert state["status"] == "completed"
     assert dev.sound()
 

@@ -232,7 +232,7 @@ def forge(shop, *drafts):
     connection.close()
 
 
-def started(record, worktree=".", recipe="skill"):
+def started_data(record, worktree=".", recipe="skill"):
     return {
         "recipe": {"name": "dev", "format": recipe, "phases": [{"name": "p"}]},
         "subject": "s",
@@ -261,7 +261,7 @@ def started(record, worktree=".", recipe="skill"):
 def test_a_forged_ledger_cannot_name_a_record_outside(record, shop, outside):
     if record.startswith("/"):
         record = os.path.join(outside.path, "new.json")
-    forge(shop, ("evil", "workflow_started", started(record)))
+    forge(shop, ("evil", "workflow_started", started_data(record)))
     every_command(shop, workflow="evil")
     outside.check()
     assert not os.path.exists(shop.path(".git/hooks/post-checkout"))
@@ -273,7 +273,7 @@ def test_a_forged_ledger_cannot_name_a_record_outside(record, shop, outside):
 def test_a_forged_ledger_cannot_name_a_worktree_outside(worktree, shop, outside):
     shop.write("bait/gitdir", f"{outside.path}/.git\n".encode())
     os.makedirs(shop.path(".git/worktrees"), exist_ok=True)
-    data = started(".claude/workflow-state/active/evil.json", worktree)
+    data = started_data(".claude/workflow-state/active/evil.json", worktree)
     forge(shop, ("evil", "workflow_started", data))
     every_command(shop, workflow="evil")
     outside.check()
@@ -281,7 +281,7 @@ def test_a_forged_ledger_cannot_name_a_worktree_outside(worktree, shop, outside)
 
 @pytest.mark.parametrize("stream", ["../../../outside/x", "a/../../../../outside/x", "/x", ".."])
 def test_a_forged_stream_cannot_name_a_completed_record_outside(stream, shop, outside):
-    data = started(".claude/workflow-state/active/x.json")
+    data = started_data(".claude/workflow-state/active/x.json")
     forge(shop, (stream, "workflow_started", data), (stream, "workflow_completed", {}))
     every_command(shop, workflow=stream)
     outside.check()

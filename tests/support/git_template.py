@@ -25,17 +25,21 @@ def make_repository(root, *, committed=False):
 def _template(*, committed):
     folder = tempfile.mkdtemp(prefix="holdfast-template-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    _git(folder, "init", "-q", "-b", "main")
+    run_git(folder, "init", "-q", "-b", "main")
     # Examples of hooks are two thirds of the files.
     shutil.rmtree(os.path.join(folder, ".git", "hooks"), ignore_errors=True)
     if committed:
         with open(os.path.join(folder, "README.md"), "w", encoding="utf-8") as file:
             file.write(README)
-        _git(folder, "add", "README.md")
-        _git(folder, "commit", "-q", "-m", "begin")
+        run_git(folder, "add", "README.md")
+        run_git(folder, "commit", "-q", "-m", "begin")
     return folder
 
 
-def _git(folder, *words):
-    environment = {"PATH": os.environ["PATH"], "HOME": folder, **ADA}
-    subprocess.run(["git", *words], cwd=folder, env=environment, check=True, capture_output=True)
+def run_git(folder, *words, check=True):
+    """Run git as Ada, who has no settings of her own; return how it ended."""
+    environment = {"PATH": os.environ["PATH"], "HOME": os.fspath(folder), **ADA}
+    command = ["git", "-c", "protocol.file.allow=always", *words]
+    return subprocess.run(
+        command, cwd=folder, env=environment, check=check, capture_output=True, text=True
+    )

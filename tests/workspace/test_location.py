@@ -2,18 +2,12 @@
 
 import os
 import shutil
-import subprocess
 
 import pytest
 
 from holdfast import Keeper
 from holdfast.workspace.location import MAIN, find
-from support.git_template import ADA, make_repository
-
-
-def git(folder, *words, check=True):
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **ADA}
-    subprocess.run(["git", *words], cwd=folder, env=environment, check=check, capture_output=True)
+from support.git_template import make_repository, run_git
 
 
 @pytest.fixture
@@ -28,12 +22,12 @@ def bare(request, origin, tmp_path):
     """Return the folder of a bare repository in which a person works, and a linked worktree."""
     around = str(tmp_path / "project")
     repository = os.path.join(around, ".bare")
-    git(tmp_path, "clone", "-q", "--bare", origin, repository)
+    run_git(tmp_path, "clone", "-q", "--bare", origin, repository)
     if request.param == "folder around it":
         with open(os.path.join(around, ".git"), "w", encoding="utf-8") as file:
             file.write("gitdir: ./.bare\n")
     linked = os.path.join(around, "linked")
-    git(repository, "worktree", "add", "-q", linked, "-b", "other")
+    run_git(repository, "worktree", "add", "-q", linked, "-b", "other")
     return (repository if request.param == "repository itself" else around), linked
 
 
@@ -57,7 +51,7 @@ def test_a_workflow_of_a_linked_worktree_is_active_in_its_bare_repository(bare):
 
 def test_a_worktree_that_git_names_by_a_relative_path_is_there(origin, tmp_path):
     linked = str(tmp_path / "linked")
-    git(origin, "worktree", "add", "-q", linked, "-b", "other")
+    run_git(origin, "worktree", "add", "-q", linked, "-b", "other")
     pointer = os.path.join(origin, ".git", "worktrees", "linked", "gitdir")
     with open(pointer, "w", encoding="utf-8") as file:
         file.write("../../../../linked/.git\n")
@@ -68,10 +62,10 @@ def test_a_worktree_that_git_names_by_a_relative_path_is_there(origin, tmp_path)
 
 def test_a_worktree_that_moved_is_where_git_says_and_a_removed_one_is_gone(origin, tmp_path):
     linked, moved = str(tmp_path / "linked"), str(tmp_path / "moved")
-    git(origin, "worktree", "add", "-q", linked, "-b", "other")
+    run_git(origin, "worktree", "add", "-q", linked, "-b", "other")
     state = Keeper(linked).start("dev", "docs/feature.md").state
     workspaces = find(origin), find(linked)
-    git(origin, "worktree", "move", linked, moved)
+    run_git(origin, "worktree", "move", linked, moved)
     assert [here.root_of(state["worktree"]) for here in workspaces] == [moved, moved]
     os.rename(origin, str(tmp_path / "elsewhere"))
     assert [here.root_of(MAIN) for here in workspaces] == [None, None]
@@ -82,7 +76,7 @@ def test_a_ledger_in_the_work_tree_of_a_clone_is_not_believed(origin, tmp_path, 
     source, clone = str(tmp_path / "source"), os.path.join(origin, "inner")
     os.makedirs(source)
     if kind == "bare":
-        git(source, "init", "-q", "--bare", ".")
+        run_git(source, "init", "-q", "--bare", ".")
     Keeper(source).start("dev", "docs/feature.md")
     shutil.copytree(source, clone)
     workspace = find(clone)
@@ -107,21 +101,21 @@ def test_a_ledger_of_ones_own_stays_when_a_folder_above_becomes_a_repository(tmp
 
 
 def test_the_branch_in_a_rebase_is_the_one_that_is_rebased(origin):
-    git(origin, "switch", "-q", "-c", "side")
+    run_git(origin, "switch", "-q", "-c", "side")
     for branch, text in (("side", "ours"), ("main", "theirs")):
-        git(origin, "switch", "-q", branch)
+        run_git(origin, "switch", "-q", branch)
         with open(os.path.join(origin, "README.md"), "w", encoding="utf-8") as file:
             file.write(text)
-        git(origin, "commit", "-q", "-a", "-m", text)
-    git(origin, "switch", "-q", "side")
+        run_git(origin, "commit", "-q", "-a", "-m", text)
+    run_git(origin, "switch", "-q", "side")
     workspace = find(origin)
-    git(origin, "rebase", "main", check=False)
+    run_git(origin, "rebase", "main", check=False)
     assert os.path.isdir(os.path.join(origin, ".git", "rebase-merge"))
     assert workspace.branch() == "side"
-    git(origin, "rebase", "--abort")
-    git(origin, "switch", "-q", "main")
+    run_git(origin, "rebase", "--abort")
+    run_git(origin, "switch", "-q", "main")
     assert workspace.branch() == "main"
-    git(origin, "switch", "-q", "--detach")
+    run_git(origin, "switch", "-q", "--detach")
     assert workspace.branch() is None
 
 
@@ -129,5 +123,5 @@ def test_worktree_settings_count_only_where_git_uses_them(origin, tmp_path):
     with open(os.path.join(origin, ".git", "config.worktree"), "w", encoding="utf-8") as file:
         file.write(f"[core]\n\tworktree = {tmp_path}\n")
     assert find(origin).common is not None
-    git(origin, "config", "extensions.worktreeConfig", "true")
+    run_git(origin, "config", "extensions.worktreeConfig", "true")
     assert find(origin).common is None

@@ -16,7 +16,7 @@ AT_MS = 1_775_000_000_000
 DAY_MS = 86_400_000
 
 
-class Project:
+class MemoryProject:
     """A folder whose clock goes as it is told, and its memory."""
 
     def __init__(self, root, memory):
@@ -46,7 +46,7 @@ def project(tmp_path, monkeypatch):
     memory = tmp_path / "notes" / "MEMORY.md"
     monkeypatch.setenv("HOLDFAST_MEMORY", str(memory))
     (tmp_path / "shop").mkdir()
-    return Project(tmp_path / "shop", memory)
+    return MemoryProject(tmp_path / "shop", memory)
 
 
 def apex(project, upto="plan", subject="Login"):
@@ -341,7 +341,7 @@ def test_what_was_missed_is_made_up_for(project, monkeypatch):
 
 def test_two_workspaces_share_a_file_and_not_a_section(project, tmp_path):
     (tmp_path / "other" / "shop").mkdir(parents=True)
-    other = Project(tmp_path / "other" / "shop", project.memory)
+    other = MemoryProject(tmp_path / "other" / "shop", project.memory)
     project.keeper().remember("Ours")
     other.keeper().remember("Theirs")
     project.keeper().remember("More")
