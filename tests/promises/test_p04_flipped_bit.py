@@ -19,7 +19,7 @@ HOME = ".claude/holdfast"
 LEDGER = f"{HOME}/ledger.db"
 VERSION = {(LEDGER, byte) for byte in range(60, 64)}
 """The schema's version in SQLite's header. Another number there is that of a newer Holdfast, whose
-ledger is read and never changed (``acceptance/test_newer.py``)."""
+ledger is read and never changed (``acceptance/test_newer_version.py``)."""
 PARTS = 8
 """A full run is divided into so many tests, for as many cores."""
 SAMPLE = 30

@@ -185,11 +185,18 @@ class Process(subprocess.Popen):
 
     def wait(self, timeout=None):
         if self.returncode is None:
-            if not select.select([self._told], [], [], timeout)[0]:
+            if not _is_readable(self._told, timeout):
                 raise subprocess.TimeoutExpired(self.args, timeout)
             self.returncode = int(self._told.readline())
             self._told.close()
         return self.returncode
+
+
+def _is_readable(stream, timeout_s):
+    """Return True if something can be read in time; the number of the descriptor may be large."""
+    waiting = select.poll()
+    waiting.register(stream, select.POLLIN)
+    return bool(waiting.poll(None if timeout_s is None else timeout_s * 1_000))
 
 
 def run(command, *, input=None, capture_output=False, timeout=None, check=False, **options):
