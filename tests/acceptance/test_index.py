@@ -43,6 +43,17 @@ def test_a_row_of_the_index_says_what_scripts_look_for(repo):
     assert index["updated_at"] == after["updated_at"]
 
 
+def test_an_edit_of_the_subject_is_in_the_index_too(repo):
+    state = repo.ok("start", "dev", "a.md")["workflow"]
+    repo.edit(state["record"], lambda record: record["context"].update(feature_file="b.md"))
+    repo.ok("remind", "carefully")
+    assert [row["feature"] for row in repo.record(INDEX)["active_workflows"]] == ["b.md"]
+    repo.edit(state["record"], lambda record: record.pop("context"))
+    repo.ok("remind", "and again")
+    assert repo.ok("verify")["ok"]
+    assert [row["feature"] for row in repo.record(INDEX)["active_workflows"]] == [""]
+
+
 def edit_index(path, change):
     with open(path) as file:
         index = json.load(file)

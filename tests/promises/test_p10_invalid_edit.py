@@ -81,26 +81,27 @@ class Served:
         self.id, self.record = self.state["id"], self.state["record"]
         self.good = self.shop.read(self.record)
         self.events = len(self.shop.keeper().log())
-        self.ledger = self._ledger()
+        self.kept = self._kept()
 
-    def _ledger(self):
-        """Return the ledger's files, without SQLite's shared memory."""
+    def _kept(self):
+        """Return the files of the ledger, without SQLite's shared memory, and the index."""
         files = self.shop.files().items()
         return {
             path: data
             for path, data in files
-            if os.path.basename(path).startswith("ledger.db") and not path.endswith("-shm")
+            if os.path.basename(path).startswith(("ledger.db", "index.json"))
+            and not path.endswith("-shm")
         }
 
     def again(self):
         """Put everything back as it was at the beginning."""
         for name in self.shop.beside(self.record):
             os.unlink(os.path.join(os.path.dirname(self.shop.path(self.record)), name))
-        for path in self._ledger():
+        for path in self._kept():
             os.unlink(self.shop.path(path))
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.shop.path(f"{path}-shm"))
-        for path, data in self.ledger.items():
+        for path, data in self.kept.items():
             self.shop.write(path, data)
         self.shop.write(self.record, self.good)
 

@@ -219,10 +219,11 @@ class Indexes:
         """
         source = before["worktree"] if before is not None and is_listed(before) else None
         target = after["worktree"] if is_listed(after) else None
-        if source == target:
+        if source == target and (target is None or _has_same_line(before, after)):
             return []
+        worktrees = (source, target) if source != target else (target,)
         try:
-            indexes = [self.of(name) for name in (source, target) if name is not None]
+            indexes = [self.of(name) for name in worktrees if name is not None]
             moved = [index for index in indexes if index is not None]
             for index in moved:
                 index.doubt()
@@ -274,6 +275,13 @@ def _updated_at(raw: bytes | None) -> str:
 def is_listed(state: Workflow | None) -> bool:
     """Return True if the workflow belongs in the index of its worktree."""
     return state is not None and spec_of(state).is_indexed and is_active(state)
+
+
+def _has_same_line(before: Workflow | None, after: Workflow) -> bool:
+    """Return True if the line is the same but for ``last_activity``; an edit may change it."""
+    return before is not None and (
+        before["subject"] == after["subject"] and before["created_at"] == after["created_at"]
+    )
 
 
 def _key(workflow_id: str) -> bytes:
