@@ -119,17 +119,18 @@ class Finding:
 
 
 def examine(store: Store, subject: Subject) -> Finding | None:
-    """Examine the record file. Return ``None`` if it shows the stream's last event."""
+    """Examine the record file. Return ``None`` if it shows the stream's last event.
+
+    A workflow whose time has run out expires, unless the file says something new: a record that is
+    gone or older than the ledger does not keep it alive.
+    """
     if subject.path is None:
         store.note(f"the worktree of {subject.stream} is gone; its state is in the ledger")
         return None
     finding = _in_place(store, subject)
-    if (
-        finding is None
-        and subject.is_workflow
-        and selection.has_run_out(subject.state, store.now_ms())
-    ):
-        state = subject.state
+    has_news = finding is not None and finding.kind not in (GONE, STALE)
+    state = subject.state
+    if subject.is_workflow and not has_news and selection.has_run_out(state, store.now_ms()):
         note = (
             f"Workflow state expired (inactive > {state['ttl']}): "
             f"holdfast resume {state['id']} brings it back"
