@@ -16,6 +16,7 @@ import os
 import re
 from itertools import islice
 
+from holdfast.core import json_text
 from holdfast.storage import event_codec
 from holdfast.storage.database import BESIDE, RECOVERED, Error, connect_damaged, finish_recovery
 from holdfast.storage.ledger import COLUMNS, STREAMS, is_whole, stored_state
@@ -87,10 +88,11 @@ class Damaged:
         rows = _tolerant(self._connection, STREAMS)
         return max((row[_SEQ] for row in rows if is_whole(row)), default=0)
 
-    def states(self) -> dict[str, tuple[str, str]]:
-        """Return a state, as JSON, of each stream whose row is whole, after its event's hash."""
-        rows = _tolerant(self._connection, STREAMS)
-        return {row[0]: stored_state(row) for row in rows if is_whole(row)}
+    def states(self) -> dict[str, tuple[str, Any]]:
+        """Return a state of each stream whose row is whole, after the hash of the state's event."""
+        rows = filter(is_whole, _tolerant(self._connection, STREAMS))
+        stored = ((row[0], *stored_state(row)) for row in rows)
+        return {stream: (own, json_text.loads(state)) for stream, own, state in stored}
 
     def fact(self, name: str) -> str:
         query = "SELECT value FROM facts WHERE name = ?"

@@ -51,11 +51,13 @@ class Chain:
         """The seqs of events whose ``prev`` is not the hash of the event before them."""
         self.broken: set[str] = set()
         """The streams with missing events."""
+        self.given_up: set[str] = set()
+        """The streams of which an earlier repair found too little left for a state."""
         self.versions: dict[str, int] = {}
         self._is_whole = after == 0
         self._next = after + 1
         self._prev = prev
-        self._given_up: list[tuple[int, int]] = []
+        self._lost_before: list[tuple[int, int]] = []
 
     @property
     def is_sound(self) -> bool:
@@ -91,20 +93,23 @@ class Chain:
         if version != expected:
             self.broken.add(stream)
         if kind == "record_adopted":
-            self.broken.discard(stream)  # It has the whole state, so earlier events are not needed.
+            # It has the whole state, so earlier events are not needed.
+            self.broken.discard(stream)
+            self.given_up.discard(stream)
         self.versions[stream] = version
 
     def _give_up(self, data: Fields) -> None:
         """Stop reporting what an earlier repair accepted as lost."""
         for gap in data.get("lost", []):
             if isinstance(gap, list) and len(gap) == 2 and all(type(seq) is int for seq in gap):
-                self._given_up.append((gap[0], gap[1]))
+                self._lost_before.append((gap[0], gap[1]))
         self.loose = [seq for seq in self.loose if seq not in data.get("loose", [])]
-        self.broken -= {name for name in data.get("streams", []) if isinstance(name, str)}
+        self.given_up |= {name for name in data.get("streams", []) if isinstance(name, str)}
+        self.broken -= self.given_up
 
     def lost(self) -> list[tuple[int, int]]:
         """Return the gaps that no earlier repair has accepted as lost."""
-        return [gap for gap in self.gaps if gap not in self._given_up]
+        return [gap for gap in self.gaps if gap not in self._lost_before]
 
     def report(self, report: Report) -> None:
         """Add a line for each problem and the counts to the report."""

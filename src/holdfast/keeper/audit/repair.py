@@ -39,12 +39,11 @@ def repair(session: Session) -> Report:
     """Repair the ledger and its views; report the repairs and the result of ``verify``."""
     report = Report()
     store = session.store
-    states: dict[str, tuple[str, str]] = {}
     if store.ledger.exists():
         states = _recover_ledger(store, report)
         with session.transaction() as tx:
             store.workspace.prepare(store.disk, store.note)
-            _repair_workspace(tx, states, report)
+            _repair_workspace(tx, states or _stored_states(store.ledger), report)
             for note in store.take_notes():
                 report.say("repaired", "records", note)
     checked = verify(store, everything=True)
@@ -53,7 +52,7 @@ def repair(session: Session) -> Report:
     return report
 
 
-def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, str]]:
+def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, Any]]:
     """Replace a damaged database by a new one with the events that can still be read.
 
     Return the states in the damaged database by stream, each with the hash of its event.
@@ -75,6 +74,19 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, str]]:
     finally:
         database.release()
     _say_kept(report, kept, lost, os.path.basename(backup))
+    return states
+
+
+def _stored_states(ledger: Ledger) -> dict[str, tuple[str, Any]]:
+    """Return the states in a sound database by stream, each with the hash of its event."""
+    states = {}
+    for stream in ledger.stream_names():
+        try:
+            held = ledger.stream(stream)
+        except Fault:
+            continue  # Events after its stored state make no sense.
+        if held is not None:
+            states[stream] = (held.row["hash"], held.state)
     return states
 
 
@@ -173,14 +185,14 @@ def rebuild_tables(ledger: Ledger) -> set[str]:
     return senseless
 
 
-def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -> None:
+def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, Any]], report: Report) -> None:
     """Rebuild the tables, find a state for streams with missing events, and write the records."""
     store = tx.store
     chain = read_chain(store)
     tx.begin()
     senseless = rebuild_tables(store.ledger)
     given_up = []
-    for stream in sorted(chain.broken | senseless):
+    for stream in sorted((chain.broken | senseless) - chain.given_up):
         state, source = _state_of(store, stream, states)
         if state is None:
             given_up.append(stream)
@@ -206,7 +218,7 @@ def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, str]], repor
         own.rebuild()
 
 
-def _state_of(store: Store, stream: str, states: dict[str, tuple[str, str]]) -> tuple[Any, str]:
+def _state_of(store: Store, stream: str, states: dict[str, tuple[str, Any]]) -> tuple[Any, str]:
     """Return the best state of a stream with missing events, and the state's source."""
     last = next(store.ledger.newest(stream, 1))
     held = store.ledger.stream(stream)
@@ -216,18 +228,18 @@ def _state_of(store: Store, stream: str, states: dict[str, tuple[str, str]]) -> 
         state = None if raw is None else _parse_record(store, subject, raw, last["seq"])
         if state is not None:
             return state, subject.record
-    state = _continued(store, stream, *states.get(stream, ("", "")))
+    state = _continued(store, stream, *states.get(stream, ("", None)))
     if state is not None:
         return state, "its last state"
     return (held.state, "what is left of its history") if held else (None, "")
 
 
-def _continued(store: Store, stream: str, known_hash: str, text: str) -> Any:
+def _continued(store: Store, stream: str, known_hash: str, known_state: Any) -> Any:
     """Return a stored state with the events after it; ``None`` if one of them is missing."""
     state, version = None, 0
     for event in store.ledger.events(stream):
         if event["hash"] == known_hash:
-            state = json_text.loads(text)
+            state = known_state
         elif state is not None and event["version"] == version + 1:
             state = evolve(stream, state, event)
         else:
