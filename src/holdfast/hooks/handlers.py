@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError
 from holdfast.hooks import client_protocol, log
 from holdfast.hooks.client_protocol import text_field
 from holdfast.hooks.quick_check import paths_read
-from holdfast.keeper import MAX_SESSION, Keeper
+from holdfast.keeper import MAX_NOTE, MAX_SESSION, Keeper
 from holdfast.workspace.settings import may_enforce
 
 TYPE_CHECKING = False
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 WAIT_S = 2.0
 SESSION_END_WAIT_S = 0.5
 """Claude Code gives all hooks together 1.5 seconds when a session ends."""
-_MAX_NOTE_CHARACTERS = 500
 _MAX_RELEASED = 50
 """How many workflows a session can release in that time; the newest come first."""
 _CONTINUING_REASONS = ("clear", "resume")
@@ -124,7 +123,7 @@ def _on_new_context(call: HookCall) -> Plan:
     # missing, because nothing could be written then.
     is_unrecorded = source == "compact" and bool(state["read"])
     briefing = call.keeper.briefing(state={**state, "read": {}} if is_unrecorded else state)
-    notes = [f"NOTE: {quoted(note, _MAX_NOTE_CHARACTERS)}" for note in call.keeper.noticed()]
+    notes = [f"NOTE: {quoted(note, MAX_NOTE)}" for note in call.keeper.noticed()]
     text = "\n".join(filter(None, (briefing, *notes, call.enforcement_error())))
     delivery = {
         "digest": digest(text.encode()),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 
+from holdfast.adopt.record import note_refused_edits, refused_edits
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import evidence
@@ -40,6 +41,8 @@ __all__ = ["Keeper", "Receipt"]
 LOCK_WAIT_S = 10.0
 FOLLOW_EVERY_S = 0.2
 MAX_SESSION = 200
+MAX_NOTE = 500
+"""How many characters of a note a briefing has."""
 MAX_LISTED = 200
 """How many active workflows a listing has, unless all are asked for."""
 
@@ -133,6 +136,7 @@ class Keeper:
                 return repeated
             stream = self._to_resume(tx, workflow)
             state: Workflow = tx.state(stream)
+            note_refused_edits(tx, stream)
             if workflow is None and not is_active(state):
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
@@ -300,7 +304,7 @@ class Keeper:
 
     def briefing(self, *, workflow: str | None = None, state: Workflow | None = None) -> str:
         """Return the briefing of a workflow, or of ``state``, for a session that resumes it."""
-        from holdfast.core.briefing import briefing
+        from holdfast.core.briefing import briefing, quoted
 
         if state is None:
             state = self.show(workflow=workflow).state
@@ -310,7 +314,9 @@ class Keeper:
         outside = len(state["required_reading"]) - len(inside)
         told: Workflow = {**state, "required_reading": inside}
         is_named = self.must_name(state)
-        return briefing(told, self.store.now(), branch, pushed, outside, is_named=is_named)
+        text = briefing(told, self.store.now(), branch, pushed, outside, is_named=is_named)
+        refused = refused_edits(self.store, state["id"])
+        return "\n".join([text, *(f"NOTE: {quoted(note, MAX_NOTE)}" for note in refused)])
 
     def workflows(self, *, every: bool = False) -> tuple[list[Fields], list[str]]:
         """Return a row for each active workflow, newest activity first, and the notes."""
