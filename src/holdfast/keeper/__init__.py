@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from holdfast.core.types import Event, Fields, Recipe, Workflow
-    from holdfast.keeper.audit.chain import Report
+    from holdfast.keeper.audit import Report
     from holdfast.keeper.logs import Delegations, Interviews
     from holdfast.keeper.overview import Overview
     from holdfast.keeper.session import Change
@@ -592,13 +592,13 @@ class Keeper:
 
         Of a long ledger only the newest events are checked, unless ``everything`` is true.
         """
-        from holdfast.keeper.audit.verify import verify
+        from holdfast.keeper.audit import verify
 
         return verify(self.store, everything=everything)
 
     def repair(self) -> Report:
         """Rebuild every view, and recover what a damaged ledger still has. Delete nothing."""
-        from holdfast.keeper.audit.repair import repair
+        from holdfast.keeper.repair import repair
 
         return repair(self.access)
 

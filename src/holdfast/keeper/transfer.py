@@ -15,7 +15,7 @@ from holdfast.core.workflow.evidence import with_claims
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
 from holdfast.formats import is_log, is_workflow
-from holdfast.keeper.audit.chain import Chain
+from holdfast.keeper.audit import Chain
 from holdfast.storage import event_codec
 
 TYPE_CHECKING = False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
-    from holdfast.keeper.audit.chain import Report
+    from holdfast.keeper.audit import Report
 
 _DAMAGED, _UNDELIVERED = 1, 3
 _LEVEL_MARKS = {"repaired": "completed", "behind": "pending", "error": "blocked"}

@@ -16,9 +16,17 @@ from holdfast.core import json_text
 from holdfast.errors import Fault
 from holdfast.formats import LOGS, aggregate_of, evolve, is_log, is_workflow, signature, stream_of
 from holdfast.formats.schema import Invalid
-from holdfast.keeper.audit.chain import LEDGER, OWN_STREAM, REPAIRED, Chain, Report, give_up
-from holdfast.keeper.audit.verify import read_chain, verify
-from holdfast.keeper.audit.views import not_moot
+from holdfast.keeper.audit import (
+    MAX_NAMED,
+    OWN_STREAM,
+    REPAIRED,
+    Chain,
+    Report,
+    events_are,
+    not_moot,
+    read_chain,
+    verify,
+)
 from holdfast.storage import salvage
 from holdfast.storage.database import BESIDE, NAME
 from holdfast.storage.ledger import ACTIVE, Ledger
@@ -27,12 +35,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.core.types import Fields
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
 _FOLDER = "recovering"
-_MAX_NAMED = 20
 
 
 def repair(session: Session) -> Report:
@@ -73,7 +81,13 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, Any]]:
         store.disk.remove_folder(os.path.dirname(fresh))
     finally:
         database.release()
-    _say_kept(report, kept, lost, os.path.basename(backup))
+    events = "1 event" if len(kept) == 1 else f"{len(kept)} events"
+    name = os.path.basename(backup)
+    report.say("repaired", NAME, f"was made anew with {events}; the damaged one is {name}")
+    for gap in lost[:MAX_NAMED]:
+        report.say("repaired", NAME, f"{events_are(*gap)} lost")
+    if len(lost) > MAX_NAMED:
+        report.say("repaired", NAME, f"more are lost, in {len(lost) - MAX_NAMED} other gaps")
     return states
 
 
@@ -88,16 +102,6 @@ def _stored_states(ledger: Ledger) -> dict[str, tuple[str, Any]]:
         if held is not None:
             states[stream] = (held.row["hash"], held.state)
     return states
-
-
-def _say_kept(report: Report, kept: list[int], lost: list[tuple[int, int]], name: str) -> None:
-    events = "1 event" if len(kept) == 1 else f"{len(kept)} events"
-    report.say("repaired", LEDGER, f"was made anew with {events}; the damaged one is {name}")
-    for first, last in lost[:_MAX_NAMED]:
-        which = f"event {first} is" if first == last else f"events {first} to {last} are"
-        report.say("repaired", LEDGER, f"{which} lost")
-    if len(lost) > _MAX_NAMED:
-        report.say("repaired", LEDGER, f"more are lost, in {len(lost) - _MAX_NAMED} other gaps")
 
 
 def _is_damaged(store: Store) -> bool:
@@ -141,7 +145,7 @@ def _copy_events(
                 kept.append(row[0])
         lost = [*chain.gaps, *((seq, seq) for seq in chain.bad)]
         if lost or chain.loose:
-            _note_repair(store, fresh, give_up(sorted(lost), chain.loose, []))
+            _note_repair(store, fresh, sorted(lost), chain.loose, [])
         rebuild_tables(fresh)
         fresh.commit("repair")
         fresh.database.close()
@@ -154,7 +158,11 @@ def _copy_events(
     return fresh.database.path, kept, [gap for gap in gaps if gap not in given_up]
 
 
-def _note_repair(store: Store, ledger: Ledger, data: Any) -> None:
+def _note_repair(
+    store: Store, ledger: Ledger, lost: list[tuple[int, int]], loose: list[int], streams: list[str]
+) -> None:
+    """Insert the event that accepts these losses."""
+    data: Fields = {"lost": lost, "loose": loose, "streams": streams}
     version = next((event["version"] for event in ledger.newest(OWN_STREAM, 1)), 0)
     ledger.insert(
         [{"type": REPAIRED, "data": data}],
@@ -202,7 +210,7 @@ def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, Any]], repor
         report.say("repaired", stream, f"goes on from {source}")
     if given_up or chain.lost():
         tx.begin()
-        _note_repair(store, store.ledger, give_up(chain.lost(), [], given_up))
+        _note_repair(store, store.ledger, chain.lost(), [], given_up)
     tx.commit()  # Adopting needs the rows of the streams that were just replaced.
     store.mark_unread()
     unknown_records.adopt_all(tx)
