@@ -39,9 +39,7 @@ demo: $(VENV)/.package
 
 # For the inner loop. A name that matches nothing is left out.
 CHECKED := $(wildcard $(addprefix tests/, \
-    core formats storage adopt test_ahead.py test_briefing.py test_disk.py test_edits.py \
-    test_format*.py test_initiative.py test_jsontext.py test_moment.py test_recipe_check.py \
-    test_recipes.py test_small*.py test_tidy.py test_units.py))
+    core formats storage adopt workspace test_disk.py test_tidy.py))
 
 check: lint
 	@$(PYTEST) -q $(CHECKED) $(ARGS)

@@ -52,7 +52,7 @@ PACKAGES = {
     ),
     "holdfast.adopt": ("findings", "record"),
     "holdfast.answers": ("json", "text"),
-    "holdfast.cli": ("answer", "commands", "grammar", "main", "parser", "screen"),
+    "holdfast.cli": ("answer", "commands", "main", "parser", "screen"),
     "holdfast.cli.commands": ("progress",),
     "holdfast.core": (
         *("diff", "json_text", "record_formats", "refusal", "selection", "time"),

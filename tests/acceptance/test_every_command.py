@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from holdfast.cli.grammar import load_all
+from holdfast.cli.parser import load_all
 from story import FOUND, PAGE, STORY
 
 COMMANDS = load_all()

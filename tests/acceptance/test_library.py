@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from holdfast import Keeper, Refused
-from holdfast.cli.grammar import load_all
+from holdfast.cli.parser import load_all
 from holdfast.initiatives.initiatives import Initiatives
 from holdfast.keeper import session as sessions
 from holdfast.keeper.logs import Delegations, Interviews
@@ -152,7 +152,7 @@ def test_a_method_takes_what_its_command_takes(name):
     taken = methods if name == "loop verify" else methods[:1]
     parameters = {key for method in taken for key in inspect.signature(method).parameters}
     spec = COMMANDS[name]
-    given = [item["into"] for item in (*spec.get("takes", ()), *spec.get("options", ()))]
+    given = [parameter.into for parameter in spec.parameters]
     carried = {"failed": "passed"}
     if name in ("phase block", "phase unblock", "phase approve"):
         carried = {"reason": "fields"}

@@ -16,7 +16,7 @@ import time
 import pytest
 
 from holdfast.cli.commands.completion import SHELLS
-from holdfast.cli.grammar import load_all
+from holdfast.cli.parser import load_all
 
 COMMANDS = load_all()
 PATIENCE_S = 60

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from holdfast.cli.screen import painted_cells
+from holdfast.cli.screen import count_painted_cells
 from pseudoterminal import Pseudoterminal
 
 TITLE = "日本語のとても長い題名で空白がないもの 👩‍👩‍👧‍👧 e\u0301cole ❤️ и русский"
@@ -73,12 +73,14 @@ def is_one_word(line):
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_holds_the_width_of_its_terminal(full, page, columns):
     lines = on_terminal(full, page.split(), columns)
-    assert [line for line in lines if painted_cells(line) > columns and not is_one_word(line)] == []
+    assert [
+        line for line in lines if count_painted_cells(line) > columns and not is_one_word(line)
+    ] == []
 
 
 def test_the_environment_has_a_say_in_width_and_colour(full):
     plain = on_terminal(full, ["status"], 200, COLUMNS="60", NO_COLOR="1")
-    assert max(map(painted_cells, plain)) <= 60
+    assert max(map(count_painted_cells, plain)) <= 60
     assert "\x1b" not in "".join(plain)
     assert "\x1b" in "".join(on_terminal(full, ["status"], 60))
     assert "\x1b" not in "".join(on_terminal(full, ["status"], 60, TERM="dumb"))

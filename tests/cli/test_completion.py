@@ -11,10 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Keeper
-from holdfast.cli.bash_words import join_pieces, quote, unquote
 from holdfast.cli.commands import completion
-from holdfast.cli.grammar import COMMON, GROUPS, load_all
-from holdfast.cli.parser import Usage, parse
+from holdfast.cli.commands.completion import join_pieces, quote, unquote
+from holdfast.cli.parser import COMMON, GROUPS, Usage, load_all, parse
 from promises.hostile import HOSTILE
 from workshop import HOME, Workshop
 
@@ -60,17 +59,16 @@ def test_a_name_can_go_on_with_every_command_of_the_table():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_of_a_command_is_offered(name):
-    options = [option["name"] for option in (*COMMON, *COMMANDS[name]["options"])]
+    options = [option.name for option in (*COMMON, *COMMANDS[name].options)]
     assert values(f"{name} --") == options
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_argument_names_something_or_is_free(name):
     """A new argument says what its values are (``values`` in the table), or is listed in FREE."""
-    for positional in COMMANDS[name]["takes"]:
-        assert positional["values"] or positional["name"] in FREE
-    items = (*COMMON, *COMMANDS[name]["options"], *COMMANDS[name]["takes"])
-    kinds = {item.get("values", "") for item in items}
+    for positional in COMMANDS[name].arguments:
+        assert positional.names or positional.name in FREE
+    kinds = {parameter.names for parameter in (*COMMON, *COMMANDS[name].parameters)}
     assert kinds <= {"", *completion._FINDERS}
 
 

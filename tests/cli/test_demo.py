@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Keeper
-from holdfast.cli.screen import wrapped
+from holdfast.cli.screen import wrap
 from holdfast.core import json_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -247,4 +247,4 @@ def test_a_holdfast_that_breaks_its_word_is_found_out(tmp_path, what):
     ],
 )
 def test_long_lines_are_wrapped_at_words_and_colour_takes_no_room(text, pieces):
-    assert list(wrapped(text, 10)) == pieces
+    assert list(wrap(text, 10)) == pieces

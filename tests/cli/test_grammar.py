@@ -8,8 +8,7 @@ import pytest
 
 from handbook.reference import markdown
 from holdfast.cli.commands import help as cli_help
-from holdfast.cli.grammar import COMMON, GROUPS, load_all
-from holdfast.cli.parser import Usage, parse
+from holdfast.cli.parser import COMMON, GROUPS, Usage, load_all, parse
 
 COMMANDS = load_all()
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,14 +23,14 @@ def test_the_reference_is_what_the_table_says():
 @each_command
 def test_every_command_has_its_function(name):
     spec = COMMANDS[name]
-    takes = ["keeper", "args"] if spec["workspace"] else ["args"]
-    parameters = inspect.signature(spec["call"]).parameters
+    takes = ["keeper", "args"] if spec.takes_keeper else ["args"]
+    parameters = inspect.signature(spec.run).parameters
     assert [parameter.strip("_") for parameter in parameters] == takes
 
 
 @each_command
 def test_examples_are_understood(name):
-    for example in COMMANDS[name]["examples"]:
+    for example in COMMANDS[name].examples:
         program, *words = shlex.split(example.partition(" > ")[0])
         assert program == "holdfast"
         assert parse(words)["command"] == name
@@ -41,22 +40,20 @@ def test_examples_are_understood(name):
 def test_help_names_every_argument_and_option(name):
     text = cli_help.command_help(name)
     spec = COMMANDS[name]
-    for item in (*spec["takes"], *spec["options"], *COMMON):
-        assert item["name"] in text
-        assert item["help"] in text
-    assert spec["help"] in cli_help.overview()
+    for item in (*spec.parameters, *COMMON):
+        assert item.name in text
+        assert item.about in text
+    assert spec.about in cli_help.overview()
 
 
 @each_command
 def test_the_grammar_of_a_command_is_sound(name):
     spec = COMMANDS[name]
-    takes, options = spec["takes"], (*COMMON, *spec["options"])
-    assert all(item["count"] not in ("any", "some") for item in takes[:-1])
-    names = [name for option in options for name in (option["name"], option["short"]) if name]
+    assert not any(argument.is_many for argument in spec.arguments[:-1])
+    options = (*COMMON, *spec.options)
+    names = [name for option in options for name in (option.name, option.short) if name]
     assert len(names) == len(set(names))
-    assert [
-        *filter(None, (option["kind"] == "flag" and "value" in option for option in options))
-    ] == []
+    assert all((option.kind == "flag") == (not option.value) for option in options)
 
 
 @pytest.mark.parametrize("group", GROUPS)

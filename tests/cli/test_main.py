@@ -21,6 +21,8 @@ EVENTS = [
 ]
 FREELY = {"force": False, "reason": None}
 AIM = {"workflow": None, "id": None}
+PLAN = {"name": "plan", "fields": {}}
+BLOCKED = {"name": "plan", "fields": {"reason": "x"}}
 
 
 class Keeper:
@@ -100,39 +102,36 @@ def in_json(capsys, *words):
 @pytest.mark.parametrize(
     ("line", "asked"),
     [
-        ("advance", ("advance", (), {**FREELY, **AIM})),
-        ("phase start plan a=1", ("start_phase", ("plan", {"a": 1}), {**FREELY, **AIM})),
-        ("phase complete plan", ("complete_phase", ("plan", {}), {**FREELY, **AIM})),
-        ("phase block plan reason=x", ("block_phase", ("plan", {"reason": "x"}), AIM)),
-        ("phase block plan --reason x", ("block_phase", ("plan", {"reason": "x"}), AIM)),
-        ("phase unblock plan", ("unblock_phase", ("plan", {}), AIM)),
-        ("phase approve plan", ("approve_phase", ("plan", {}), AIM)),
-        ("step red", ("start_step", ("red",), AIM)),
-        ("task add x", ("add_task", ("x",), AIM)),
-        ("task start 3", ("start_task", (3,), AIM)),
-        ("task done 3 --commit abc", ("complete_task", (3,), {"commit": "abc", **AIM})),
-        ("task block 3 --reason x", ("block_task", (3, "x"), AIM)),
-        ("remind x", ("remind", ("x",), AIM)),
-        ("read @x", ("require_reading", ("@x",), AIM)),
-        ("set a=b", ("set_context", ({"a": "b"},), AIM)),
+        ("advance", ("advance", FREELY)),
+        ("phase start plan a=1", ("start_phase", {"name": "plan", "fields": {"a": 1}, **FREELY})),
+        ("phase complete plan", ("complete_phase", {**PLAN, **FREELY})),
+        ("phase block plan reason=x", ("block_phase", BLOCKED)),
+        ("phase block plan --reason x", ("block_phase", BLOCKED)),
+        ("phase unblock plan", ("unblock_phase", PLAN)),
+        ("phase approve plan", ("approve_phase", PLAN)),
+        ("step red", ("start_step", {"name": "red"})),
+        ("task add x", ("add_task", {"text": "x"})),
+        ("task start 3", ("start_task", {"task": 3})),
+        ("task done 3 --commit abc", ("complete_task", {"task": 3, "commit": "abc"})),
+        ("task block 3 --reason x", ("block_task", {"task": 3, "reason": "x"})),
+        ("remind x", ("remind", {"text": "x"})),
+        ("read @x", ("require_reading", {"path": "@x"})),
+        ("set a=b", ("set_context", {"fields": {"a": "b"}})),
         (
             "advance -w dev-1 --id r1 --force --reason haste",
-            (
-                "advance",
-                (),
-                {"force": True, "reason": "haste", "workflow": "dev-1", "id": "r1"},
-            ),
+            ("advance", {"force": True, "reason": "haste", "workflow": "dev-1", "id": "r1"}),
         ),
         (
             "complete --outcome o --force --reason r",
-            ("complete", (), {"outcome": "o", "force": True, "reason": "r", **AIM}),
+            ("complete", {"outcome": "o", "force": True, "reason": "r"}),
         ),
-        ("abandon", ("abandon", (), {"reason": None, **AIM})),
+        ("abandon", ("abandon", {"reason": None})),
     ],
 )
 def test_a_command_is_one_call_and_answers_with_the_workflow(keeper, capsys, line, asked):
     code, answer = in_json(capsys, *line.split())
-    assert keeper.calls[1:] == [asked]
+    method, values = asked
+    assert keeper.calls[1:] == [(method, (), {**AIM, **values})]
     assert (code, answer["ok"], answer["seqs"]) == (0, True, [4])
     assert answer["workflow"]["id"] == "dev-1"
     assert answer["notes"] == ["brought forward"]
@@ -142,13 +141,14 @@ def test_a_command_is_one_call_and_answers_with_the_workflow(keeper, capsys, lin
 
 def test_start_hands_everything_on(keeper, capsys):
     code, answer = in_json(capsys, "start", "dev", "x.md", "--task", "a", "--set", "k=1")
-    method, args, kwargs = keeper.calls[1]
-    assert (code, method, args) == (0, "start", ("dev", "x.md"))
+    method, _, kwargs = keeper.calls[1]
+    assert (code, method) == (0, "start")
+    assert (kwargs["recipe"], kwargs["subject"]) == ("dev", "x.md")
     assert (kwargs["tasks"], kwargs["context"]) == (["a"], {"k": 1})
     assert (answer["resumed"], answer["workflow"]["recipe"]) == (True, "dev")
     assert main(["start", "dev"]) == 0
     asked = [given for method, _, given in keeper.calls if method == "start"]
-    assert asked[-1]["context"] is None
+    assert asked[-1]["context"] == {}
     assert "resumed dev-1" in capsys.readouterr().out
 
 
@@ -344,7 +344,7 @@ def test_a_common_command_imports_no_more_of_the_surface_than_it_needs():
     run = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
-    modules = {"answer", "commands", "commands.progress", "grammar", "main", "parser", "screen"}
+    modules = {"answer", "commands", "commands.progress", "main", "parser", "screen"}
     assert set(run.stdout.split()) == {f"holdfast.cli.{name}" for name in modules}
 
 

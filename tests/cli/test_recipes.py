@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.cli import screen
-from holdfast.cli.commands import recipes
-from holdfast.cli.screen import Screen, cells
+from holdfast.cli.commands import workflow
+from holdfast.cli.screen import Screen, count_cells
 from promises.hostile import each_hostile, is_allowed
 
 WORDS = ["short", "a much longer one, " * 5, "日本語のタイトル" * 4]
@@ -29,7 +29,7 @@ def row(word, **fields):
 def answers(word):
     rows = [row(word), row(word, bad={"key": word, "why": word})]
     keeper = SimpleNamespace(recipes=lambda: rows, recipe=lambda _name: (whole(word), word))
-    return [recipes.list_recipes(keeper, {}), recipes.show(keeper, {"name": word})]
+    return [workflow.list_recipes(keeper, {}), workflow.show_recipe(keeper, {"name": word})]
 
 
 def lines(answer, kind=io.TextIOWrapper):
@@ -48,7 +48,7 @@ def test_what_a_recipe_says_cannot_steer_a_terminal(text):
 
 @pytest.mark.promise(14)
 def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
-    monkeypatch.setattr(recipes, "clean", str)
+    monkeypatch.setattr(workflow, "clean", str)
     for answer in answers("\x1b[2J"):
         assert any("\x1b" in line for line in lines(answer))
 
@@ -58,8 +58,8 @@ def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
 def test_the_table_of_recipes_fits_the_terminal(width, word):
     rows = [row("dev", format="skill"), row(word, bad={"key": word, "why": word})]
     for fancy in (True, False):
-        for line in recipes.recipe_table(Screen(width=width, fancy=fancy), rows):
-            assert cells(line) <= width
+        for line in workflow.recipe_table(Screen(width=width, fancy=fancy), rows):
+            assert count_cells(line) <= width
 
 
 class Terminal(io.TextIOWrapper):
@@ -73,10 +73,10 @@ def test_a_recipe_fits_the_terminal(monkeypatch, width):
     monkeypatch.setenv("NO_COLOR", "1")
     for answer in answers("some words that take room, " * 6):
         found = lines(answer, Terminal)
-        assert [line for line in found if cells(line) > width] == []
+        assert [line for line in found if count_cells(line) > width] == []
 
 
 def test_where_a_recipe_comes_from_is_shown_on_a_usual_terminal():
     rows = [row("dev", source="shipped"), row("own", source=".claude/workflows/own.toml")]
-    shown = list(recipes.recipe_table(Screen(width=80), rows))
+    shown = list(workflow.recipe_table(Screen(width=80), rows))
     assert all("shipped" in line or "own.toml" in line for line in shown[1:])

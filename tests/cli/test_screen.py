@@ -12,9 +12,10 @@ from holdfast.answers import json as answers_json
 from holdfast.answers.text import clean, clean_json
 from holdfast.cli import answer as cli_answer
 from holdfast.cli import screen
-from holdfast.cli.answer import Answer, Failure, changed_answer, page
-from holdfast.cli.commands import log, overview, resume, upkeep, watch, workflow
-from holdfast.cli.screen import Screen, cells, padded, shortened
+from holdfast.cli.answer import Answer, Failure, answer_change, make_page
+from holdfast.cli.commands import overview, resume, upkeep, watch, workflow
+from holdfast.cli.parser import parse
+from holdfast.cli.screen import Screen, count_cells, pad, shorten
 from holdfast.core import json_text
 from holdfast.core.workflow.state import blank
 
@@ -97,8 +98,8 @@ def a_keeper(word):
 
 
 ARGS = {
-    **dict.fromkeys(("workflow", "id", "session", "recipe", "subject", "context", "limit")),
-    **dict.fromkeys(workflow._START_OPTIONS),
+    **parse(["start", "dev"]),
+    "limit": None,
     **dict.fromkeys(("all", "everything", "follow"), False),
 }
 
@@ -108,16 +109,16 @@ def answers(word="word"):
     fields, view = a_place(word), a_view(word, an_event(word))
     error = {"code": word, "message": word, "hint": word, "details": {word: [word, 1]}}
     return {
-        "change": changed_answer(ARGS, receipt_of(workflow_of(word), word), word),
+        "change": answer_change(ARGS, receipt_of(workflow_of(word), word), word),
         "started": workflow.start(keeper, ARGS),
         "workflow": workflow.show(keeper, ARGS),
         "briefing": resume.resume(keeper, ARGS),
         "workflows": workflow.status(keeper, ARGS),
-        "events": log.log(keeper, ARGS),
-        "stream": log.log(keeper, {**ARGS, "follow": True}),
+        "events": watch.log(keeper, ARGS),
+        "stream": watch.log(keeper, {**ARGS, "follow": True}),
         "report": upkeep.verify(keeper, ARGS),
         "failure": Failure(error, 1),
-        "here": page(fields, lambda screen: overview._lines(screen, fields), [word]),
+        "here": make_page(fields, lambda screen: overview._lines(screen, fields), [word]),
         "watch": Answer(
             lambda: answers_json.watched(view),
             lambda screen: watch.frame_lines(screen, view, None, set()),
@@ -206,7 +207,7 @@ def test_json_for_a_terminal_has_the_same_value_and_no_escapes(kind):
 
 @pytest.mark.promise(14)
 def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
-    for module in (cli_answer, log, overview, resume, screen, upkeep, watch, workflow):
+    for module in (cli_answer, overview, resume, screen, upkeep, watch, workflow):
         monkeypatch.setattr(module, "clean", str)
     for kind in KINDS:
         assert [line for line in shown(answers(HOSTILE)[kind]) if not harmless(line)] != []
@@ -216,7 +217,7 @@ def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
 def test_colour_is_the_only_escape_on_a_terminal():
     terminal = Screen(colour=True, width=80, now=NOW)
     receipt = receipt_of(workflow_of(HOSTILE), HOSTILE)
-    for line in workflow._show_lines(terminal, receipt, aimed=True):
+    for line in tree_lines(receipt, terminal):
         assert harmless(COLOUR.sub("", line))
 
 
@@ -242,14 +243,16 @@ def test_ordinary_text_stays_as_it_is(line):
 def test_the_table_of_workflows_fits_the_terminal(width, word):
     rows = [row(title=word, id="dev-1f2e3d4c", branch=word, worktree="."), row(id="dev-2")]
     for line in workflow.status_table(Screen(width=width, now=NOW), rows):
-        assert cells(line) <= width
+        assert count_cells(line) <= width
     for line in workflow.status_table(Screen(fancy=False, width=width, now=NOW), rows):
-        assert cells(line) <= width
+        assert count_cells(line) <= width
 
 
 def test_the_table_fits_even_with_a_long_id():
     rows = [row(id="x" * 70, phase="y" * 70)]
-    assert all(cells(line) <= 40 for line in workflow.status_table(Screen(width=40, now=NOW), rows))
+    assert all(
+        count_cells(line) <= 40 for line in workflow.status_table(Screen(width=40, now=NOW), rows)
+    )
 
 
 def test_without_a_terminal_nothing_is_cut_and_there_is_no_heading():
@@ -265,9 +268,9 @@ def test_events_take_one_line_each():
         "type": "task_added",
         "data": {"text": "a" * 99},
     }
-    whole = log._event_line(Screen(now=NOW), event)
+    whole = watch._event_line(Screen(now=NOW), event)
     assert whole == "    7  2026-01-02 03:04:05Z  dev-1  task_added          text=" + "a" * 99
-    assert cells(log._event_line(Screen(width=80, now=NOW), event)) <= 80
+    assert count_cells(watch._event_line(Screen(width=80, now=NOW), event)) <= 80
 
 
 def events(*pairs):
@@ -281,7 +284,7 @@ def test_the_log_for_people_says_what_happened_and_no_more():
     recipe = {"name": "dev", "format": "skill", "phases": [{"name": "plan"}]}
     opened = {"recipe": recipe, "subject": "x", "title": "x", "ttl": "7d", "record": "r.json"}
     lines = list(
-        log._lines(
+        watch._log_lines(
             Screen(now=NOW),
             events(
                 ("dev-1", "workflow_started", {**opened, "branch": None, "session": None}),
@@ -318,11 +321,16 @@ def on_terminal(answer, width):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "briefing"])
 def test_every_answer_fits_the_terminal(kind, width):
     lines = on_terminal(answers("some words that take room, " * 6)[kind], width)
-    assert [line for line in lines if cells(line) > width] == []
+    assert [line for line in lines if count_cells(line) > width] == []
+
+
+def tree_lines(receipt, screen):
+    keeper = SimpleNamespace(show=lambda **_target: receipt)
+    return workflow.show(keeper, ARGS).all_lines(screen)
 
 
 def tree(state):
-    return list(workflow._show_lines(Screen(now=NOW), receipt_of(state), aimed=False))
+    return list(tree_lines(receipt_of(state), Screen(now=NOW)))
 
 
 def test_a_gate_that_ran_and_failed_is_not_ticked():
@@ -332,9 +340,9 @@ def test_a_gate_that_ran_and_failed_is_not_ticked():
 
 @given(st.text(), st.integers(2, 40))
 def test_shortened_text_is_no_wider_than_asked(anything, width):
-    line = shortened(clean(anything), width)
-    assert cells(line) <= width
-    assert cells(padded(line, width)) == width
+    line = shorten(clean(anything), width)
+    assert count_cells(line) <= width
+    assert count_cells(pad(line, width)) == width
 
 
 # It is what the stream can show

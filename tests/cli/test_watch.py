@@ -14,7 +14,7 @@ from holdfast.cli.commands.watch import (
     frame_lines,
     view_items,
 )
-from holdfast.cli.screen import Screen, cells, painted_cells
+from holdfast.cli.screen import Screen, count_cells, count_painted_cells
 from holdfast.core.workflow.state import blank
 from workshop import LEDGER, NOON, Workshop
 
@@ -129,7 +129,7 @@ def test_it_is_as_high_as_the_window_and_never_wider(view, width, height, colour
     screen = Screen(colour=colour, fancy=fancy, width=width, now=NOW, encoding=encoding)
     lines = frame_lines(screen, view, height, set(view_items(view)))
     assert len(lines) == height
-    assert [line for line in lines if painted_cells(line) > width] == []
+    assert [line for line in lines if count_painted_cells(line) > width] == []
     assert fancy or all(line.isascii() for line in lines)
 
 
@@ -306,4 +306,10 @@ def test_phases_that_are_summed_up_are_not_taken_for_one():
 
 
 def test_the_lines_are_measured_as_terminals_measure_them():
-    assert [cells(text) for text in ("日本", "é", "e\u0301", "❤\ufe0f", "🇫🇷")] == [4, 1, 1, 2, 2]
+    assert [count_cells(text) for text in ("日本", "é", "e\u0301", "❤\ufe0f", "🇫🇷")] == [
+        4,
+        1,
+        1,
+        2,
+        2,
+    ]

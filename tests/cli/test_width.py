@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.answers.text import clean
-from holdfast.cli.screen import Screen, cells, painted_cells, wrapped
+from holdfast.cli.screen import Screen, count_cells, count_painted_cells, wrap
 
 
 class Terminal(io.TextIOWrapper):
@@ -63,17 +63,17 @@ def test_the_environment_may_say_how_wide_the_terminal_is(monkeypatch, said, wid
 def test_wrapped_text_holds_the_width_but_for_a_long_word(anything, width):
     """A path or an address that is longer than the line is left whole."""
     line = clean(anything)
-    pieces = list(wrapped(line, width))
+    pieces = list(wrap(line, width))
     assert "".join(pieces).replace(" ", "") == line.replace(" ", "")
     for piece in pieces:
-        assert cells(piece) <= width or not any(cells(char) > 1 for char in piece)
-        assert cells(piece) <= width or len(piece.split()) == 1
+        assert count_cells(piece) <= width or not any(count_cells(char) > 1 for char in piece)
+        assert count_cells(piece) <= width or len(piece.split()) == 1
 
 
 def test_writing_without_spaces_is_folded_and_its_colour_goes_on():
     painted = Screen(colour=True).paint("日本語" * 20, "warn")
-    pieces = list(wrapped(f"  note: {painted}", 40))
-    assert [painted_cells(piece) for piece in pieces] == [40, 40, 40, 26]
+    pieces = list(wrap(f"  note: {painted}", 40))
+    assert [count_painted_cells(piece) for piece in pieces] == [40, 40, 40, 26]
     assert "".join(piece.lstrip() for piece in pieces) == f"note: {painted}"
 
 

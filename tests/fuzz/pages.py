@@ -5,11 +5,11 @@ import functools
 from fuzz import ground
 from holdfast.core import json_text
 from holdfast.errors import HoldfastError
+from holdfast.initiatives import BadFile, status_yaml
 from holdfast.initiatives import pages as milestone_pages
-from holdfast.initiatives import status_yaml
 from holdfast.install.agents import AGENTS, TEAM
 from holdfast.install.client_files import ServersFile, SettingsFile
-from holdfast.loops import page_patcher, page_reader, progress_log
+from holdfast.loops import page_model, progress_log
 from holdfast.loops.rebuild import rebuild_record
 from holdfast.workspace.location import find
 from loops import walks
@@ -33,7 +33,7 @@ def workflow_status(data):
     """The values are there afterwards, and everybody's own lines are too."""
     try:
         after = status_yaml.Status(data).with_values(VALUES, PROGRESS)
-    except status_yaml.BadStatus as bad:
+    except BadFile as bad:
         assert bad.line >= 1
         raise
     told = status_yaml.Status(after)
@@ -70,23 +70,23 @@ def milestone_page(data):
 def loop_units(data):
     text = data.decode("utf-8", "surrogateescape")
     for mode in walks.MODES:
-        told, complaints = page_reader.read_units(text, mode)
+        told, complaints = page_model.read_units(text, mode)
         assert all(one.startswith("line ") for one in complaints)
         assert len({unit["id"] for unit in told}) == len(told)
     # What the first time could not be understood may be by the second, with the units that came.
-    twice = page_patcher.patch_units(page_patcher.patch_units(text, _loop().state), _loop().state)
-    assert page_patcher.patch_units(twice, _loop().state) == twice
+    twice = page_model.patch_units(page_model.patch_units(text, _loop().state), _loop().state)
+    assert page_model.patch_units(twice, _loop().state) == twice
 
 
 def loop_pages(data):
     """The brief, the lessons, and all pages together."""
     text = data.decode("utf-8", "surrogateescape")
-    page_reader.read_brief(text)
-    page_reader.read_guardrails(text)
+    page_model.read_brief(text)
+    page_model.read_guardrails(text)
     state = {**_loop().state, "guardrails": [{"name": "a", "when": "b"}]}
-    once = page_patcher.patch_guardrails(text, state)
+    once = page_model.patch_guardrails(text, state)
     assert once.startswith(text)
-    assert page_patcher.patch_guardrails(once, state) == once
+    assert page_model.patch_guardrails(once, state) == once
     document, _ = rebuild_record(text, text, text, text, "x", "development", lambda _: False)
     assert document["slug"] == "x"
 

@@ -19,13 +19,13 @@ from holdfast.evidence import testlogs
 from holdfast.formats import initiatives, replay_check, signature
 from holdfast.formats.logs import RECORDS
 from holdfast.formats.schema import Invalid
-from holdfast.hooks import client_protocol
+from holdfast.hooks import handlers
 from holdfast.layers.graph import memory_graph
 from holdfast.layers.memory.section import ACTIVE, Section, merge
 from holdfast.storage import event_codec, skill_index
 from holdfast.storage.version_0_1 import OldLedger
 from holdfast.system.disk import Disk
-from holdfast.workspace import location, mcp_servers, recipes, settings, trust
+from holdfast.workspace import location, recipes, settings, trust
 from promises.hostile import is_allowed
 
 AT = "2026-07-08T09:10:11.000Z"
@@ -259,7 +259,7 @@ def servers_file(data):
     """Servers of a project: what a person reads is all that would be run."""
     ground.written("servers/.mcp.json", data)
     here = location.find(f"{ground.folder()}/servers")
-    one = mcp_servers.find(here, "memory")
+    one = trust.find_server(here, "memory")
     assert one.text.encode()
     one.expand({"HOME": "/nowhere"})
 
@@ -297,7 +297,7 @@ def notes(data):
 
 
 def transcript(data):
-    said = client_protocol.compacted_at(ground.written("transcript.jsonl", data), "id some-file ")
+    said = handlers.compacted_at(ground.written("transcript.jsonl", data), "id some-file ")
     assert said == "" or times.epoch_ms(said) is not None
 
 

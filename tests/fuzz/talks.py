@@ -7,10 +7,8 @@ import shutil
 
 from fuzz import ground
 from holdfast import Keeper
-from holdfast.cli import bash_words
 from holdfast.cli.commands import completion
-from holdfast.cli.grammar import load_all
-from holdfast.cli.parser import parse
+from holdfast.cli.parser import load_all, parse
 from holdfast.core import json_text
 from holdfast.hooks import quick_check
 from holdfast.hooks.handlers import HookCall, plan_for
@@ -30,7 +28,7 @@ def hook_input(data):
     root = ground.workspace()
     if isinstance(event.get("cwd"), str):
         event["cwd"] = os.path.join(root, "docs")
-    folder = quick_check.folder_of(event) if event else ""
+    folder = quick_check.folder_of(event)
     if not folder or find(folder).root != root:
         return
     quick_check._may_matter(event, find(folder))
@@ -107,11 +105,11 @@ def typed_line(data):
     """A line that is still being typed: candidates are words, and nothing is run."""
     text = data.decode(errors="replace").replace("\0", " ")
     pieces = text.split(" ")[:20] or [""]
-    words, kept, quote = bash_words.join_pieces(pieces)
+    words, kept, quote = completion.join_pieces(pieces)
     assert isinstance(kept, str)
     for piece in pieces:
-        bare, _, _ = bash_words.unquote(piece)
-        assert bash_words.unquote(bash_words.quote(bare, ""))[0] == bare
+        bare, _, _ = completion.unquote(piece)
+        assert completion.unquote(completion.quote(bare, ""))[0] == bare
     assert quote in ("", "'", '"')
     with contextlib.chdir(ground.workspace()):
         for value, _ in completion.candidates(words or [""]):

@@ -15,8 +15,8 @@ from fuzz import ground, pages, parsers, talks
 from holdfast.core.json_text import BadJson
 from holdfast.errors import HoldfastError
 from holdfast.formats.schema import Invalid
-from holdfast.initiatives.pages import BadPage
-from holdfast.initiatives.status_yaml import BadStatus, fresh
+from holdfast.initiatives import BadFile
+from holdfast.initiatives.status_yaml import fresh
 from holdfast.loops.pages import render_brief, render_guardrails, render_units
 from holdfast.storage import skill_index
 
@@ -274,14 +274,14 @@ TARGETS = (
             b"# a\nstatus: x # b\nprogress: {M1: pending}\nteam: [a]\n",
         ],
         _words("--- ... & * ! | > ~ # : - ? { } [ ] progress: status: M1: ' \" !!str <<:"),
-        (BadStatus,),
+        (BadFile,),
     ),
     Target(
         "milestone-page",
         pages.milestone_page,
         _texts("# Tidy\n\n- [ ] M1: Map\n- [x] M2: Go\n\n## M1: Map\n\n- [ ] one\n  - [x] two\n"),
         (*_MARKDOWN, b"M1: ", b"## M2"),
-        (BadPage,),
+        (BadFile,),
     ),
     Target(
         "loop-units",

@@ -14,7 +14,7 @@ from golden.chapters import CHAPTERS
 from golden.record import pages_of
 from golden.stage import Runner
 from golden.steps import Fire, Run, Serve
-from holdfast.cli.grammar import load_all
+from holdfast.cli.parser import load_all
 from holdfast.hooks.handlers import EVENTS
 from holdfast.mcp import memory, workflow_tools
 

@@ -147,6 +147,14 @@ def test_the_console_command_is_the_same_hook(migration):
     assert answer.code == 0
 
 
+@pytest.mark.parametrize("words", [["SessionStart"], ["Nonsense"], ["--nonsense"], ["a", "b"]])
+def test_words_that_the_hook_does_not_know_do_not_block_an_agent(migration, words):
+    given = json.dumps({"hook_event_name": "SessionStart", "cwd": migration.path}).encode()
+    answer = migration.run("hook", *words, input=given, stdin=None)
+    assert "Database Migration" in answer.out
+    assert answer.code == 0
+
+
 def test_two_clients_that_fire_at_once_do_no_harm(migration):
     event = json.dumps({"hook_event_name": "PreCompact", "cwd": migration.path}).encode()
     crowd = [

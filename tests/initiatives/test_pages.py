@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.initiative_sources import apply_pages, disagreements, initiative_from_pages
-from holdfast.initiatives.pages import BadPage, MilestonePage, merge_pages, new_page
+from holdfast.initiatives import BadFile
+from holdfast.initiatives.pages import MilestonePage, merge_pages, new_page
 
 AT = "2026-04-01T10:00:00.000Z"
 
@@ -122,7 +123,7 @@ def test_the_name_of_a_page_tells_whose_boxes_it_has():
     ],
 )
 def test_a_page_that_makes_no_sense_is_named_by_its_line(text, line, why):
-    with pytest.raises(BadPage) as bad:
+    with pytest.raises(BadFile) as bad:
         MilestonePage(text.encode())
     assert bad.value.line == line
     assert why in bad.value.why
@@ -187,7 +188,7 @@ def test_any_page_is_read_or_refused_and_a_tick_only_ticks(text):
     raw = text.encode()
     try:
         page = MilestonePage(raw)
-    except BadPage:
+    except BadFile:
         return
     found = merge_pages([("", page)])[1]
     one = initiative_from_pages("Tidy", found, AT)

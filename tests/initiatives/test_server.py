@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import Refused
 from layers.graph.test_mcp_delivery import Memory
 
 CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.json"
@@ -83,3 +84,9 @@ def test_where_all_else_is_gone_a_server_has_the_checkpoint(ground, memory):
     )
     ground.initiatives().recover()
     assert ground.progress() == {"M1": "completed", "M2": "in_progress"}
+
+
+def test_a_checkpoint_with_a_value_that_makes_no_sense_is_refused(ground, memory):
+    says(memory, "initiative: Tidy billing", 'progress: {"M1": "perhaps"}')
+    with pytest.raises(Refused, match=r"the memory graph cannot be used: progress\.M1 "):
+        ground.initiatives().recover()

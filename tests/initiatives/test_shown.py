@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.cli.commands.initiative import initiative_page
-from holdfast.cli.screen import Screen, cells
+from holdfast.cli.screen import Screen, count_cells
 
 NOW = "2026-04-01T08:00:00.000Z"
 LONG = "Remove the old table, and 会議室 everything that hangs on it in any of the other services"
@@ -48,7 +48,7 @@ def test_every_milestone_has_one_line_with_its_bar(width, colour):
     table = [line for line in rows if "░" in line or "█" in line]
     assert len(table) == 3
     if not colour:
-        assert all(cells(line) <= width for line in table)
+        assert all(count_cells(line) <= width for line in table)
         assert len({line.index("█" if "█" in line else "░") for line in table}) == 1
 
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.initiatives.status_yaml import BadStatus, Status, fresh, is_as_written
+from holdfast.initiatives import BadFile
+from holdfast.initiatives.status_yaml import Status, fresh, is_as_written
 
 VALUES = {
     "initiative": "Tidy: billing",
@@ -128,7 +129,7 @@ def test_any_file_is_patched_or_refused_and_its_other_lines_stay(rows, newline):
     try:
         told = Status(raw)
         after = told.with_values(VALUES, PROGRESS)
-    except BadStatus as bad:
+    except BadFile as bad:
         assert bad.line >= 1
         return
     assert said(after)[0] == VALUES
@@ -197,6 +198,6 @@ def test_rows_of_the_initiative_before_leave_a_map_in_one_line(rows):
     ],
 )
 def test_what_cannot_be_read_is_named_by_its_line(raw, line, why):
-    with pytest.raises(BadStatus) as bad:
+    with pytest.raises(BadFile) as bad:
         Status(raw)
     assert (bad.value.line, why in bad.value.why) == (line, True), bad.value

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.install import setup
 from holdfast.install.agents import AGENTS
-from holdfast.install.hooks import is_ours
+from holdfast.install.entries import is_our_handler
 from holdfast.system.disk import Disk
 from settings_samples import FILES
 
@@ -42,12 +42,12 @@ THEIRS = [
 
 @pytest.mark.parametrize("handler", OURS)
 def test_ours_is_known_in_every_form(handler):
-    assert is_ours(handler)
+    assert is_our_handler(handler)
 
 
 @pytest.mark.parametrize("handler", THEIRS)
 def test_what_is_not_exactly_ours_is_not(handler):
-    assert not is_ours(handler)
+    assert not is_our_handler(handler)
 
 
 @pytest.mark.parametrize("scope", ["team", "local"])
@@ -62,7 +62,7 @@ def test_an_older_form_is_replaced_in_its_place_and_keeps_what_was_added_to_it(p
     text = project.read(file).decode()
     new = json.loads(text)
     assert text == json.dumps(new, indent=2, ensure_ascii=False)
-    wanted = AGENTS["claude"].hooks(scope, enforce=False)[0].handler
+    wanted = AGENTS["claude"].hooks(scope, enforce=False)["SessionStart"]["hooks"][0]
     first, second = new["hooks"]["SessionStart"]
     assert first == {"hooks": [theirs, {**wanted, "statusMessage": "…", "timeout": 44}]}
     assert second == {"hooks": [theirs]}

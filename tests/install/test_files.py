@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Keeper, install
 from holdfast.install.agents import AGENTS, fastest_command
-from holdfast.install.hooks import is_ours
+from holdfast.install.entries import is_our_handler
 from install.conftest import skill_files, skills_in
 from settings_samples import BIG, FILES
 
@@ -32,7 +32,7 @@ def ours(raw):
         for event, groups in loaded(raw).get("hooks", {}).items()
         for group in groups
         for handler in group["hooks"]
-        if is_ours(handler)
+        if is_our_handler(handler)
     }
 
 
@@ -40,7 +40,7 @@ def without_ours(value):
     """The settings as pairs, in their order, without our groups and what only they filled."""
     rest = dict(value)
     events = {
-        event: [g for g in groups if not any(map(is_ours, g["hooks"]))]
+        event: [g for g in groups if not any(map(is_our_handler, g["hooks"]))]
         for event, groups in value.get("hooks", {}).items()
     }
     rest["hooks"] = {event: groups for event, groups in events.items() if groups}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from holdfast import install
-from holdfast.install import servers
+from holdfast.install.entries import has_server
 from holdfast.workspace.settings import BadSettings
 
 FILE = ".mcp.json"
@@ -78,6 +78,7 @@ def test_only_the_team_of_claude_code_has_the_file(project, options):
 
 
 def test_ours_is_known_by_its_command():
-    assert servers.is_ours({"command": "/usr/bin/holdfast", "args": ["mcp"], "env": {}})
+    ours = {"command": "/usr/bin/holdfast", "args": ["mcp"], "env": {}}
+    assert has_server({"mcpServers": {"holdfast": ours}})
     for other in (None, {}, {"command": 3}, {"command": "holdfast", "args": ["mcp", "memory"]}):
-        assert not servers.is_ours(other)
+        assert not has_server({"mcpServers": {"holdfast": other}})

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.loops.lessons import matching_lessons
+from holdfast.loops.archive import matching_lessons
 from loops import walks
 
 DATABASE = {

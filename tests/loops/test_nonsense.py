@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.loops import page_patcher, page_reader, pages, progress_log
+from holdfast.loops import page_model, pages, progress_log
 from holdfast.loops.rebuild import rebuild_record
 from loops import walks
 
@@ -44,23 +44,23 @@ SMALL = walks.Loop().planned("T1").planned("T2", depends=["T1"]).finished("T1")
 
 
 def read_all(text, mode):
-    told, complaints = page_reader.read_units(text, mode)
+    told, complaints = page_model.read_units(text, mode)
     assert all(one.startswith("line ") for one in complaints)
     assert len({unit["id"] for unit in told}) == len(told)
-    page_reader.read_brief(text)
-    page_reader.read_guardrails(text)
+    page_model.read_brief(text)
+    page_model.read_guardrails(text)
     pages.count_words(text)
     document, _ = rebuild_record(text, text, text, text, "x", mode, lambda _: False)
     assert document["slug"] == "x"
 
 
 def patch_all(text, loop):
-    once = page_patcher.patch_units(text, loop.state)
-    assert page_patcher.patch_units(once, loop.state) == once
+    once = page_model.patch_units(text, loop.state)
+    assert page_model.patch_units(once, loop.state) == once
     state = {**loop.state, "guardrails": [{"name": "a", "when": "b"}]}
-    once = page_patcher.patch_guardrails(text, state)
+    once = page_model.patch_guardrails(text, state)
     assert once.startswith(text)
-    assert page_patcher.patch_guardrails(once, state) == once
+    assert page_model.patch_guardrails(once, state) == once
     log = text + progress_log.LogComparison(text, loop.events).addition()
     assert progress_log.LogComparison(log, loop.events).addition() == ""
 
@@ -70,8 +70,8 @@ def test_a_lot_of_nonsense_is_answered_in_time(name):
     started = time.process_time()
     text = LONG[name]
     read_all(text, "development")
-    assert page_patcher.patch_units(text, SMALL.state)
-    assert page_patcher.patch_guardrails(text, SMALL.state) == text
+    assert page_model.patch_units(text, SMALL.state)
+    assert page_model.patch_guardrails(text, SMALL.state) == text
     assert progress_log.LogComparison(text, SMALL.events).addition()
     assert time.process_time() - started < LONGEST_S
 

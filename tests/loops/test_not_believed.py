@@ -5,35 +5,17 @@ import os
 import pytest
 
 from holdfast import Loops
+from loops.test_page_files import HOME, finish, opened, units
 from workshop import Workshop
 
 pytestmark = pytest.mark.promise(10)
 
-HOME = ".claude/iterative"
 STATE = f"{HOME}/user-auth/state.json"
 
 
 @pytest.fixture
 def shop(tmp_path):
     return Workshop(tmp_path / "work")
-
-
-def opened(shop, *units):
-    loops = Loops(shop.keeper())
-    loops.new("user-auth", task="User auth")
-    for unit in units:
-        loops.plan("user-auth", unit)
-    return loops
-
-
-def finish(loops, unit):
-    loops.iterate(unit, did="all of it", signal=f"{unit}_DONE")
-    loops.confirm(unit)
-    return loops.verify(unit)
-
-
-def units(receipt):
-    return {task["id"]: task for task in receipt.state["tasks"]}
 
 
 @pytest.mark.parametrize("status", ["confirming", "verifying", "done"])

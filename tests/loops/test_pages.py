@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.loops import page_patcher, page_reader, pages, progress_log
+from holdfast.loops import page_model, pages, progress_log
 from loops import walks
 
 CONTEXT = {
@@ -217,7 +217,7 @@ contexts = st.fixed_dictionaries(
 @given(walks.texts, contexts, st.sampled_from(walks.MODES))
 def test_any_brief_is_read_as_it_was_written(title, context, mode):
     state = {**walks.Loop(mode).state, "title": title, "context": context}
-    found = page_reader.read_brief(pages.render_brief(state))
+    found = page_model.read_brief(pages.render_brief(state))
     empty = {"done_when": [], "constraints": []}
     assert found == {
         "title": title,
@@ -237,13 +237,13 @@ lessons = st.fixed_dictionaries(
 @given(st.lists(lessons, max_size=3))
 def test_any_guardrails_are_read_as_they_were_written(found):
     state = {**walks.Loop().state, "guardrails": found}
-    assert page_reader.read_guardrails(pages.render_guardrails(state)) == found
+    assert page_model.read_guardrails(pages.render_guardrails(state)) == found
 
 
 @given(walks.walks, st.sampled_from(walks.MODES))
 def test_any_units_are_read_as_they_were_written(steps, mode):
     state = walks.walked(steps, mode).state
-    told, complaints = page_reader.read_units(pages.render_units(state), mode)
+    told, complaints = page_model.read_units(pages.render_units(state), mode)
     assert complaints == []
     assert [unit["id"] for unit in told] == [task["id"] for task in state["tasks"]]
     for unit, task in zip(told, state["tasks"], strict=True):
@@ -271,4 +271,4 @@ def test_pages_of_a_loop_that_came_from_elsewhere_can_be_made(name, said):
         pages.render_guardrails,
     ):
         assert isinstance(make(state), str)
-    assert page_patcher.patch_units(pages.render_units(state), state) == pages.render_units(state)
+    assert page_model.patch_units(pages.render_units(state), state) == pages.render_units(state)

@@ -7,8 +7,7 @@ functions with a keeper of this world, by a long-lived keeper of a program, or a
 import os
 
 from holdfast import Keeper, Refused
-from holdfast.cli.grammar import COMMANDS
-from holdfast.cli.parser import parse
+from holdfast.cli.parser import COMMANDS, parse
 from holdfast.errors import Fault, HoldfastError
 from holdfast.mcp.workflows import WorkflowApp
 from month.effects import must
@@ -72,6 +71,8 @@ class Agent:
             except Refused as refused:
                 heard = f"refused {refused.code}"
             except HoldfastError as fault:
+                # The ledger's own rules never have to stop what a command does twice.
+                must("constraint" not in fault.message, fault.message)
                 heard = fault.code
             except OSError as error:
                 heard = f"system {error.errno}"
@@ -103,7 +104,7 @@ def _aim(sent):
 def said(keeper, words):
     """One command line, by the surface's own way but with this keeper; its events' numbers."""
     args = parse(words)
-    return COMMANDS[args["command"]]["call"](keeper, args).fields().get("seqs", [])
+    return COMMANDS[args["command"]].run(keeper, args).fields().get("seqs", [])
 
 
 def as_tool(sent):

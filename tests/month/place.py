@@ -10,7 +10,7 @@ import types
 from holdfast import Keeper
 from holdfast.hooks import handlers, log, quick_check
 from holdfast.layers.graph import mcp_client, mcp_delivery
-from holdfast.workspace import location, mcp_servers, trust
+from holdfast.workspace import location, trust
 from month.world import AgentDisk
 
 WORKTREES = 4
@@ -50,7 +50,7 @@ def approve(month):
     """The person approved the server, long ago."""
     for root in month.roots:
         found = location.find(root)
-        server = mcp_servers.find(found, "memory")
+        server = trust.find_server(found, "memory")
         trust.approve(found, [server.text], "2026-01-01T00:00:00.000Z")
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.grammar import load_all
-from holdfast.cli.parser import parse
+from holdfast.cli.parser import load_all, parse
 
 COMMANDS = load_all()
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,8 +14,7 @@ import sys
 from types import SimpleNamespace
 
 import fork_server
-from holdfast.cli.grammar import COMMANDS
-from holdfast.cli.parser import parse
+from holdfast.cli.parser import COMMANDS, parse
 from workshop import SOURCE, Workshop
 
 PHASES = {
@@ -118,7 +117,7 @@ def ask(root, *words, environment=None):
 def call(keeper, words):
     """One command line, by the surface's own way but with this keeper; what its receipt says."""
     args = parse(words)
-    fields = COMMANDS[args["command"]]["call"](keeper, args).fields()
+    fields = COMMANDS[args["command"]].run(keeper, args).fields()
     return SimpleNamespace(seqs=fields["seqs"], state=fields["workflow"])
 
 

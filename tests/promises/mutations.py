@@ -102,6 +102,16 @@ def _sorted_by_time(original):
     )
 
 
+def _state_as_stored(_original):
+    def state_of(_self, row):
+        from holdfast.core.json_text import loads
+        from holdfast.storage.ledger import stored_state
+
+        return loads(stored_state(row)[1])
+
+    return state_of
+
+
 def _unchecked(_original):
     def checked(row):
         from holdfast.storage.event_codec import event_of
@@ -116,9 +126,8 @@ def _raising(_original):
 
     def main():
         event = quick_check._event(quick_check._read())
-        quick_check._print(
-            quick_check._answer(event, quick_check.folder_of(event) if event else "")
-        )
+        folder = quick_check.folder_of(event)
+        quick_check._print(quick_check._answer(event, quick_check.find(folder)) if folder else None)
         return 0
 
     return main
@@ -134,6 +143,18 @@ MUTATIONS = [
         "holdfast.adopt.findings:_was_removed_at_the_end", _removed_whenever_gone,
         f"{_KILL}test_a_kill_in_the_only_phase_is_not_taken_for_a_removed_record[start]",
         whole=True,
+    ),
+    Mutation(
+        1, "every record counts as put in place", "holdfast.storage.ledger:Ledger.is_settled",
+        answer(True),
+        "tests/keeper/test_settled.py"
+        "::test_without_a_valid_mark_the_last_record_is_looked_at[of an earlier event]",
+    ),
+    Mutation(
+        2, "a mark outlives a power cut", "holdfast.storage.ledger:Ledger._settled_mark",
+        lambda original: lambda self: original(self).partition("-")[0],
+        "tests/keeper/test_settled.py"
+        "::test_without_a_valid_mark_the_last_record_is_looked_at[of another boot]",
     ),
     Mutation(
         2, "synchronous=OFF", "holdfast.storage.database:Database._for_writing", open_unsynced,
@@ -165,6 +186,17 @@ MUTATIONS = [
     Mutation(
         4, "no hash check", "holdfast.storage.event_codec:checked",
         _unchecked, "tests/promises/test_p04_forged.py", whole=True,
+    ),
+    Mutation(
+        4, "no digest of a state", "holdfast.storage.ledger:is_whole", answer(True),
+        "tests/keeper/test_settled.py"
+        "::test_a_state_that_is_not_what_was_written_is_not_continued",
+    ),
+    Mutation(
+        4, "a state without its last events", "holdfast.storage.ledger:Ledger._state_of",
+        _state_as_stored,
+        "tests/keeper/test_settled.py"
+        "::test_a_stored_state_and_the_events_after_it_are_the_state",
     ),
     Mutation(
         5, "swallow the error", "holdfast.storage.database:Database.commit",
@@ -232,9 +264,15 @@ MUTATIONS = [
         "::test_history_stays_in_the_order_in_which_it_was_recorded[skill-a year back]",
     ),
     Mutation(
-        13, "doctor runs what a project names", "holdfast.install.installed:InstalledHook.program",
+        13, "doctor runs what a project names", "holdfast.install.doctor:InstalledHook.program",
         value(lambda self: self.words),
         "tests/install/test_doctor.py::test_nothing_that_a_project_brings_is_run",
+    ),
+    Mutation(
+        13, "believe a ledger that lies in a clone",
+        "holdfast.workspace.location:Workspace.has_foreign_ledger", answer(False),
+        "tests/workspace/test_location.py"
+        "::test_a_ledger_in_the_work_tree_of_a_clone_is_not_believed[plain]",
     ),
     *STRANGERS,
     Mutation(
@@ -248,7 +286,7 @@ MUTATIONS = [
         "::test_the_briefing_keeps_text_in_its_line[closing tag-skill]",
     ),
     Mutation(
-        14, "follow links", "holdfast.workspace.location:Workspace._check_contained", answer(),
+        14, "follow links", "holdfast.workspace.location:Workspace._check_links", answer(),
         "tests/promises/test_p14_links.py"
         "::test_a_folder_that_leads_out_is_refused[to a folder-skill]",
     ),

@@ -37,11 +37,11 @@ def _believed(_original):
     """Take a folder that looks like a repository for the worktree that it says it is."""
 
     def in_git(root, git, *_more):
-        from holdfast.workspace.location import MAIN, Workspace, _read
+        from holdfast.workspace.location import Workspace, _read
 
         shared = _read(os.path.join(git, "commondir"))
         common = os.path.normpath(os.path.join(git, shared)) if shared else git
-        return Workspace(root, MAIN, os.path.join(common, "holdfast"), git, common)
+        return Workspace(root, git, common)
 
     return in_git
 

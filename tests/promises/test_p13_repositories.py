@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from holdfast.cli.grammar import load_all
+from holdfast.cli.parser import load_all
 from holdfast.hooks.handlers import EVENTS
 from hooks.conftest import ENTRY
 from promises.clones import GIT, SECRET, Clone

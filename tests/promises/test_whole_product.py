@@ -12,7 +12,7 @@ import tempfile
 
 import pytest
 
-from holdfast.cli.grammar import load_all
+from holdfast.cli.parser import load_all
 from promises import strace
 from promises.conftest import IN_MEMORY
 from promises.whole import READING, STEPS, Scenes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from handbook.pages import ROOT
 from holdfast import formats as records
-from holdfast.cli.grammar import COMMON, GROUPS, load_all
+from holdfast.cli.parser import COMMON, GROUPS, load_all
 from holdfast.core import initiatives, logs, workflow
 from holdfast.formats import LOGS
 from holdfast.hooks import handlers
@@ -42,12 +42,12 @@ def groups() -> list[str]:
 
 def options(command: str) -> list[str]:
     """The options of a command, its own first, with their short forms."""
-    every = (*load_all()[command]["options"], *COMMON)
-    return [name for option in every for name in (option["name"], option["short"]) if name]
+    every = (*load_all()[command].options, *COMMON)
+    return [name for option in every for name in (option.name, option.short) if name]
 
 
 def own_options(command: str) -> list[str]:
-    return [option["name"] for option in load_all()[command]["options"]]
+    return [option.name for option in load_all()[command].options]
 
 
 def event_types() -> list[str]:
@@ -59,7 +59,7 @@ def event_types() -> list[str]:
 
 def hook_events() -> list[str]:
     """The events that the hook answers, and those that ``init`` asks clients for."""
-    asked = {event for agent in AGENTS.values() for event, _ in (*agent.events, *agent.enforcing)}
+    asked = {event for agent in AGENTS.values() for event in (*agent.events, *agent.enforcing)}
     return sorted({*handlers.EVENTS, *asked})
 
 
@@ -102,10 +102,10 @@ def _keys_of(table: str) -> list[str]:
 def _known(wrong: dict[str, Any]) -> tuple[str, list[str]]:
     """Where the settings are refused, and which keys are known there."""
     try:
-        settings._check(wrong, "", _TABLES, settings._VALUES)  # noqa: SLF001
-    except settings.BadSettings as bad:
-        named = str(bad).partition("known are ")[2]
-        return str(bad.details["key"]), named.split(", ") if named else []
+        settings._check(wrong, _TABLES)  # noqa: SLF001
+    except settings.BadValue as bad:
+        named = bad.why.partition("known are ")[2]
+        return bad.key, named.split(", ") if named else []
     raise AssertionError("a key that nobody knows was taken")
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from handbook.pages import DOCS
 from holdfast.cli.commands.help import about, label, usage
-from holdfast.cli.grammar import COMMON, load_sections
+from holdfast.cli.parser import COMMON, SECTIONS, load_all
 
 if TYPE_CHECKING:
-    from holdfast.cli.types import Command, Option, Positional
+    from holdfast.cli.parser import Command, Parameter
 
 PAGE = DOCS / "cli.md"
 _HEAD = """\
@@ -83,22 +83,22 @@ what fits, so it need not be installed again when there are new commands. Asking
 
 def markdown() -> str:
     parts = [_HEAD, "## Every command\n", _table(COMMON)]
-    for section, commands in load_sections().items():
+    for section, modules in SECTIONS.items():
         parts.append(f"## {section}\n")
-        parts += [_command(name, spec) for name, spec in commands.items()]
+        commands = [name for name in load_all() if name.partition(" ")[0] in modules]
+        parts += [_command(name, load_all()[name]) for name in commands]
     return "\n".join([*parts, _EXITS, _JSON, _ENVIRONMENT, _COMPLETION])
 
 
 def _command(name: str, spec: Command) -> str:
-    parts = [f"### holdfast {name}\n", f"{_sentence(spec['help'])}\n", *usage(name, "    "), ""]
-    rows: tuple[Option | Positional, ...] = (*spec["takes"], *spec["options"])
-    if rows:
-        parts.append(_table(rows))
-    examples = "\n".join(spec["examples"])
+    parts = [f"### holdfast {name}\n", f"{_sentence(spec.about)}\n", *usage(name, "    "), ""]
+    if spec.parameters:
+        parts.append(_table((*spec.arguments, *spec.options)))
+    examples = "\n".join(spec.examples)
     return "\n".join([*parts, f"```sh\n{examples}\n```\n"])
 
 
-def _table(items: tuple[Option | Positional, ...]) -> str:
+def _table(items: tuple[Parameter, ...]) -> str:
     cells = [(_cell(f"`{label(item)}`"), _cell(about(item))) for item in items]
     rows = [f"| {name} | {text} |" for name, text in cells]
     return "\n".join(["| | |", "|---|---|", *rows, ""])

@@ -32,13 +32,20 @@ def failure_fields(error: Exception, workflow: str | None = None) -> Fields:
     if isinstance(error, HoldfastError):
         fields = _error(error.code, error.message, _aim_hint(error.hint, workflow))
         return {**fields, "details": error.details} if error.details else fields
-    if isinstance(error, FileNotFoundError) and not _has_current_folder():
-        return _error("storage", "the current folder is gone", "cd to one that exists")
+    if isinstance(error, FileNotFoundError):
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            return _error("storage", "the current folder is gone", "cd to one that exists")
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         message = f"the system refused: {error.strerror or error}{where}"
         return _error("storage", message, "see to that, then run the same command again")
-    _print_traceback()
+    from traceback import format_exc
+
+    if sys.stderr is not None:
+        for line in format_exc().splitlines():
+            print(clean(line), file=sys.stderr)
     message = f"an error in Holdfast itself: {type(error).__name__}: {error}"
     return _error("internal", message, "holdfast verify  (then report the lines above)")
 
@@ -48,31 +55,12 @@ def _error(code: str, message: str, hint: str) -> Fields:
 
 
 def _aim_hint(hint: str, workflow: str | None) -> str:
+    """Return the hint with the workflow in its commands that work on one and do not name it."""
     if workflow is None or "-w " in hint:
         return hint
-    before, *commands = hint.split("holdfast ")
-    aim = f"-w {word(workflow)} "
-    aimed = [aim + command if _needs_aim(command) else command for command in commands]
-    return "holdfast ".join([before, *aimed])
-
-
-def _needs_aim(command: str) -> bool:
-    """Return whether the command works on one workflow and does not name it."""
-    name, _, more = command.partition(" ")
-    return name in _OF_ONE_WORKFLOW and not (more and name in _TAKE_AN_ID)
-
-
-def _has_current_folder() -> bool:
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _print_traceback() -> None:
-    from traceback import format_exc
-
-    if sys.stderr is not None:
-        for line in format_exc().splitlines():
-            print(clean(line), file=sys.stderr)
+    parts = hint.split("holdfast ")
+    for number, command in enumerate(parts[1:], 1):
+        name, _, more = command.partition(" ")
+        if name in _OF_ONE_WORKFLOW and not (more and name in _TAKE_AN_ID):
+            parts[number] = f"-w {word(workflow)} {command}"
+    return "holdfast ".join(parts)

@@ -12,42 +12,20 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Workflow
     from holdfast.keeper import Receipt
     from holdfast.keeper.audit import Report
-    from holdfast.workspace.trust import Wish
+    from holdfast.workspace.trust import CommandRequest
 
 _WORKFLOW_FIRST = (
-    "id",
-    "recipe",
-    "format",
-    "subject",
-    "title",
-    "status",
-    "phase",
-    "step",
-    "cycle",
-    "phases",
-    "tasks",
-    "gates",
-    "violations",
-    "required_reading",
-    "unread",
-    "read",
-    "reminders",
-    "context",
-    "branch",
-    "worktree",
-    "record",
-    "session",
-    "ttl",
-    "created_at",
-    "updated_at",
-)
+    "id", "recipe", "format", "subject", "title", "status", "phase", "step", "cycle", "phases",
+    "tasks", "gates", "violations", "required_reading", "unread", "read", "reminders", "context",
+    "branch", "worktree", "record", "session", "ttl", "created_at", "updated_at",
+)  # fmt: skip
 """The order in which people look for the fields; the others follow as they are."""
 _ROW = (
     "id", "seq", "recipe", "format", "subject", "title", "status", "phase", "phase_status",
     "phase_index", "phase_total", "tasks_done", "tasks_total", "branch", "floating", "worktree",
     "record", "session", "ttl", "created_at", "updated_at",
 )  # fmt: skip
-"""What a listing shows of a workflow's row; the other columns are for the ledger."""
+"""Columns of a workflow's row that a listing shows; the others are for the ledger."""
 _WATCHED = ("unopened", "seq", "mine", "initiative", "layers", "events", "damage")
 
 
@@ -117,7 +95,7 @@ def failed_run(what: str, result: Fields) -> Fields:
     }
 
 
-def trust_requests(requests: list[Wish], not_covered: str, notes: list[str]) -> Fields:
+def trust_requests(requests: list[CommandRequest], not_covered: str, notes: list[str]) -> Fields:
     rows = [request.as_fields() for request in requests]
     return with_notes({"commands": rows, "not_covered": not_covered}, notes)
 

@@ -1,6 +1,6 @@
 """The command line: words in, one answer out.
 
-``main`` parses (``parser`` over the data in ``table``), calls one function of a module in
-``commands``, and prints what it answers: ``screen`` for people, ``answers.json`` as JSON.
-Everything that is not needed for the command at hand stays unimported.
+``main`` reads the words by the grammar in ``parser``, calls the one function of ``commands`` that
+they name, and prints its ``answer``: for people as a ``screen`` can show it, or as JSON. What the
+command at hand does not need stays unimported.
 """

@@ -1,7 +1,7 @@
-"""What a command answers, and how that is printed: one JSON object, or lines for people.
+"""Make the answer of a command, and print it: one JSON object, or lines for people.
 
-A command returns an ``Answer``. ``changed_answer`` makes that of most commands: what changed, where
-the workflow is now, and the next step.
+A command returns an ``Answer``. Most commands change a workflow: ``on_workflow`` declares them, and
+``answer_change`` says what they did, where the workflow is now, and the next step.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean, clean_json
-from holdfast.cli.screen import Screen, cells, next_lines, note_lines, progress, shortened, wrapped
+from holdfast.cli.parser import declare, own_values
+from holdfast.cli.screen import Screen, count_cells, next_lines, note_lines, progress, shorten, wrap
 from holdfast.core import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import TextIO
+    from typing import Any, TextIO
 
-    from holdfast.cli.types import Arguments
-    from holdfast.core.types import Fields, Json
-    from holdfast.keeper import Receipt
+    from holdfast.cli.parser import Arguments, Parameter
+    from holdfast.core.types import Fields, Json, Workflow
+    from holdfast.keeper import Keeper, Receipt
+
+    Changed = tuple[Receipt, str]
+    """The receipt of a change, and what was done."""
+    Change = Callable[[Any, Fields], Changed]
 
 FAILED = 4
 """The exit code of a gate, a test or a verification that ran and failed."""
@@ -32,22 +37,30 @@ class Answer:
     """The fields for ``--json`` and the lines for people, made only when they are printed."""
 
     is_live = False
-    """Whether each line is flushed, because the next one may come much later."""
+    """True if each line is flushed, because the next one may come much later."""
     is_failure = False
-    """Whether the lines go to standard error."""
+    """True if the lines go to standard error."""
     is_json_only = False
-    """Whether people get the JSON too."""
+    """True if people get the JSON too."""
 
     def __init__(
         self,
         fields: Callable[[], Fields],
         lines: Callable[[Screen], Iterable[str]],
         *,
+        notes: list[str] | None = None,
+        state: Workflow | None = None,
+        aimed: bool = False,
         code: int = 0,
         is_wrapped: bool = True,
     ) -> None:
         self.fields = fields
         self.lines = lines
+        self._notes = notes or []
+        """Lines behind the others, for people; the fields have the notes already."""
+        self._state = state
+        """The workflow whose next command people read last; ``aimed``: the command names it."""
+        self._aimed = aimed
         self.code = code
         self.is_wrapped = is_wrapped
 
@@ -59,11 +72,18 @@ class Answer:
     def text_lines(self, out: TextIO) -> Iterator[str]:
         """Yield the lines for people as the stream can show them."""
         screen = Screen.of(out)
-        for line in self.lines(screen):
+        for line in self.all_lines(screen):
             if screen.width is None or not self.is_wrapped:
                 yield screen.encoded(line)
             else:
-                yield from wrapped(screen.encoded(line), screen.width)
+                yield from wrap(screen.encoded(line), screen.width)
+
+    def all_lines(self, screen: Screen) -> Iterator[str]:
+        """Yield the lines, the notes, and the next command."""
+        yield from self.lines(screen)
+        yield from note_lines(screen, self._notes)
+        if self._state is not None:
+            yield from next_lines(screen, self._state, aimed=self._aimed)
 
 
 class Silence(Answer):
@@ -102,21 +122,16 @@ def encode(value: Json, *, ascii_only: bool) -> str:
     return clean_json(json_text.dumps(value), ascii_only=ascii_only)
 
 
-def page(
+def make_page(
     fields: Fields, lines: Callable[[Screen], Iterable[str]], notes: list[str], *, code: int = 0
 ) -> Answer:
     """Answer with these fields or these lines, and the notes behind them."""
-
-    def with_notes(screen: Screen) -> Iterator[str]:
-        yield from lines(screen)
-        yield from note_lines(screen, notes)
-
-    return Answer(lambda: json.with_notes(fields, notes), with_notes, code=code)
+    return Answer(lambda: json.with_notes(fields, notes), lines, notes=notes, code=code)
 
 
-def done_page(done: str, fields: Fields, notes: list[str]) -> Answer:
+def make_done_page(done: str, fields: Fields, notes: list[str]) -> Answer:
     """Answer a command that did one thing outside of any workflow; ``done`` says what."""
-    return page(fields, lambda screen: [f"{screen.mark('completed')} {clean(done)}"], notes)
+    return make_page(fields, lambda screen: [screen.row("completed", done)], notes)
 
 
 def target_args(args: Arguments) -> Fields:
@@ -129,24 +144,53 @@ def names_workflow(args: Arguments) -> bool:
     return args["workflow"] is not None or args["session"] is not None
 
 
-def changed_answer(args: Arguments, receipt: Receipt, done: str, *, aimed: bool = False) -> Answer:
-    """Answer a command that changed a workflow; ``done`` says what it did."""
-    aimed = aimed or names_workflow(args)
+def answer_change(args: Arguments, receipt: Receipt, done: str, *, aimed: bool = False) -> Answer:
+    """Answer a command that changed a workflow: what it did, and where the workflow is now."""
     return Answer(
         lambda: json.change(receipt),
-        lambda screen: changed_lines(screen, receipt, done, aimed=aimed),
+        lambda screen: [_changed_line(screen, receipt.state, done)],
+        notes=receipt.notes,
+        state=receipt.state,
+        aimed=aimed or names_workflow(args),
     )
 
 
-def changed_lines(screen: Screen, receipt: Receipt, done: str, *, aimed: bool) -> Iterator[str]:
-    """Yield what was done and where the workflow is now, the notes, and the next step."""
-    position = clean(screen.dot().join(progress(receipt.state)))
-    done = shortened(clean(done), screen.width or _MAX_COLUMNS)
-    if screen.width and cells(done) + cells(position) + 4 > screen.width:
-        done = shortened(done, max(screen.width - cells(position) - 4, screen.width // 2))
-    yield f"{screen.mark('completed')} {done}  {screen.paint(position, 'dim')}".rstrip()
-    yield from note_lines(screen, receipt.notes)
-    yield from next_lines(screen, receipt.state, aimed=aimed)
+def _changed_line(screen: Screen, state: Workflow, done: str) -> str:
+    position = clean(screen.dot.join(progress(state)))
+    done = shorten(clean(done), screen.width or _MAX_COLUMNS)
+    if screen.width and count_cells(done) + count_cells(position) + 4 > screen.width:
+        done = shorten(done, max(screen.width - count_cells(position) - 4, screen.width // 2))
+    return f"{screen.mark('completed')} {done}  {screen.paint(position, 'dim')}".rstrip()
+
+
+def make_declarer(
+    open_subject: Callable[[Keeper], Any],
+    target: Callable[[Arguments], Fields],
+    answer: Callable[[Arguments, Receipt, str], Answer],
+) -> Callable[..., Callable[[Change], Change]]:
+    """Return a decorator, as ``command`` is one, for functions that make one change.
+
+    Such a function gets the subject of the change, opened from the keeper, and the values of its
+    parameters and of the target, as the subject's method takes them.
+    """
+
+    def declare_change(title: str, *items: Parameter | str) -> Callable[[Change], Change]:
+        def declare_function(function: Change) -> Change:
+            def run(keeper: Keeper, args: Arguments) -> Answer:
+                values = {**own_values(args), **target(args)}
+                receipt, done = function(open_subject(keeper), values)
+                return answer(args, receipt, done)
+
+            declare(title, items, run)
+            return function
+
+        return declare_function
+
+    return declare_change
+
+
+on_workflow = make_declarer(lambda keeper: keeper, target_args, answer_change)
+"""Declare a command that changes a workflow."""
 
 
 def print_answer(answer: Answer, *, as_json: bool) -> int:
@@ -189,11 +233,11 @@ def _error_lines(screen: Screen, error: Fields) -> Iterator[str]:
     from holdfast.core.selection import MAX_NAMED, listed
 
     yield f"{screen.paint('holdfast:', 'bad')} {clean(error['message'])}"
-    shown = f"{error['message']} {error['hint']}"
+    text = f"{error['message']} {error['hint']}"
     for name, value in error.get("details", {}).items():
         items = [str(item) for item in _leaves(value)]
         most = MAX_NAMED if name == "candidates" else len(items)
-        if not all(item in shown for item in items[:most]):
+        if not all(item in text for item in items[:most]):
             yield f"  {clean(name)}: {clean(listed(items, most))}"
     if error["hint"]:
         yield f"  next: {clean(error['hint'])}"

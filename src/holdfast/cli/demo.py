@@ -18,7 +18,7 @@ import time
 
 from holdfast.answers.text import clean
 from holdfast.cli.answer import FAILED
-from holdfast.cli.screen import Screen, shortened, wrapped
+from holdfast.cli.screen import Screen, shorten, wrap
 from holdfast.core import json_text
 from holdfast.core.refusal import word as quote
 from holdfast.errors import Fault, Refused
@@ -73,7 +73,7 @@ def run(out: TextIO) -> int:
     except CheckFailed as failure:
         story.say(f"{story.screen.mark('blocked')} {failure}")
         for label, value in failure.values:
-            story.say(f"{label} {shortened(clean(value), _MAX_VALUE_COLUMNS)}", margin=_MARGIN * 2)
+            story.say(f"{label} {shorten(clean(value), _MAX_VALUE_COLUMNS)}", margin=_MARGIN * 2)
         story.print()
         story.say(f"This did not go as promised. {_KEEP}=1 holdfast demo keeps its folder.", "bad")
         return FAILED
@@ -156,14 +156,7 @@ class Story:
         self.typed(f"holdfast {' '.join(words)}")
         codes, statuses, sound = [], [], []
         for number in range(_KILLS):
-            writer = subprocess.Popen(  # noqa: S603 - the words are the story's own
-                [sys.executable, "-m", "holdfast", *words],
-                cwd=self.root,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+            writer = self._start([sys.executable, "-m", "holdfast", *words], subprocess.DEVNULL)
             time.sleep(number * 0.015)
             writer.kill()
             codes.append(writer.wait())
@@ -201,8 +194,8 @@ class Story:
         kept = [self.read(name) for name in names]
         self.check("the file is kept aside as it was saved", True, bad in kept)
         good = ["completed"] * 3 + ["in_progress"]
-        shown = [task["status"] for task in json_text.loads(self.read(self.record))["tasks"]]
-        self.check("the record shows the last good state again", good, shown)
+        statuses = [task["status"] for task in json_text.loads(self.read(self.record))["tasks"]]
+        self.check("the record shows the last good state again", good, statuses)
         self.why("An editor is as good as a command, and a slip is answered with its line.")
 
     def lose_context(self) -> None:
@@ -292,12 +285,11 @@ class Story:
             file.write("".join(lines))
         self.typed(f"vi {self.record}")
         columns = self._width - len(_MARGIN) - 2
-        changes: tuple[tuple[str, str, Tone], ...] = (
-            ("-", before, "bad"), ("+", lines[numbers[0]], "good"),
-        )  # fmt: skip
-        for sign, line, tone in changes:
-            text = f"{sign} {shortened(clean(line.strip()), columns)}"
-            self.print(_MARGIN + self.screen.paint(text, tone))
+        removed, added = [
+            shorten(clean(line.strip()), columns) for line in (before, lines[numbers[0]])
+        ]
+        self.print(_MARGIN + self.screen.paint(f"- {removed}", "bad"))
+        self.print(_MARGIN + self.screen.paint(f"+ {added}", "good"))
         return numbers[0] + 1
 
     # What the scenes run
@@ -306,8 +298,7 @@ class Story:
         """Run a command as a user would, and show it with ``lines`` of its answer, or all."""
         self.typed(" ".join(["holdfast", *map(quote, words)]))
         ended, answer = self._run([sys.executable, "-m", "holdfast", *words])
-        shown = answer.splitlines()
-        for line in shown if ended != code else shown[:lines]:
+        for line in answer.splitlines()[: lines if ended == code else None]:
             self.answered(line)
         self.check(f"holdfast {words[0]} ends with {code}", code, ended, is_shown=False)
         return answer
@@ -325,16 +316,19 @@ class Story:
         return answer.strip()
 
     def _run(self, words: list[str]) -> tuple[int, str]:
-        done = subprocess.run(  # noqa: S603 - the words are the story's own
+        process = self._start(words, subprocess.PIPE)
+        answer = process.communicate()[0]
+        return process.returncode, answer.decode(self._encoding, "replace")
+
+    def _start(self, words: list[str], output: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - the words are the story's own
             words,
             cwd=self.root,
             env=self._environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
-            check=False,
         )
-        return done.returncode, done.stdout.decode(self._encoding, "replace")
 
     def _clean_environment(self) -> dict[str, str]:
         """Return the user's environment, without what would lead a command somewhere else."""
@@ -366,7 +360,7 @@ class Story:
             self.say(f"{self.screen.mark('completed')} {fact}")
 
     def say(self, text: str, tone: Tone | None = None, margin: str = _MARGIN) -> None:
-        for line in wrapped(text, self._width - len(margin)):
+        for line in wrap(text, self._width - len(margin)):
             self.print(margin + (self.screen.paint(line, tone) if tone else line))
 
     def heading(self, title: str) -> None:
@@ -375,7 +369,7 @@ class Story:
         self.print(self.screen.paint(f"{self._scenes:>2}  {title}", "strong"))
 
     def why(self, text: str) -> None:
-        self.say(("→ " if self.screen.fancy else "-> ") + text, "dim")
+        self.say(f"{self.screen.arrow} {text}", "dim")
 
     def typed(self, line: str) -> None:
         """Show what a user would type, a long line broken before options."""
@@ -395,7 +389,7 @@ class Story:
         """Show a line of a command's answer, with a bar at its side; its colour may go on below."""
         bar = self.screen.paint("│ " if self.screen.fancy else "| ", "dim")
         colour = ""
-        for piece in wrapped(line, self._width - len(_MARGIN) - 2):
+        for piece in wrap(line, self._width - len(_MARGIN) - 2):
             text = colour + piece
             _, escape, last = piece.rpartition("\x1b[")
             if escape:

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from holdfast.cli.answer import Answer
-    from holdfast.cli.types import Arguments
+    from holdfast.cli.parser import Arguments
     from holdfast.keeper import Keeper
 
 _REFUSED, _USAGE, _FAULT, INTERRUPTED = 1, 2, 3, 130
 """Exit codes."""
 _UNKNOWN_NAME = ("not_found", "no_recipe", "no_command", "invalid", "usage")
 """Codes of the errors that an unknown name leads to."""
-_VERSION_WORDS = ("--version", "--json")
+_HOOK_OPTIONS = ("--explain", "--help", "-h")
+"""Options with which a person, not a client, runs ``holdfast hook``."""
 _LONG_RUNNING = ("--follow", "export", "import", "log", "mcp", "repair", "run", "verify", "watch")
 """Words of commands that run until they are ended, or read the whole ledger."""
 
@@ -53,8 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
     try:
-        if words == ["hook"] and not os.isatty(0):
-            # Clients send many events, so this one takes the shortest way.
+        is_explained = any(word.startswith(_HOOK_OPTIONS) for word in words)
+        if words[:1] == ["hook"] and not is_explained and not os.isatty(0):
+            # Clients send many events, so this one takes the shortest way. Whatever else is on the
+            # command line is ignored: the exit code of a usage error would block the agent.
             from holdfast.hooks.quick_check import main as answer_event
 
             return answer_event()
@@ -64,14 +67,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from holdfast.cli.answer import print_answer
+    from holdfast.cli.answer import Answer, print_answer
     from holdfast.cli.parser import parse
 
     as_json = "--json" in words
     workflow = None
     try:
-        if "--version" in words and all(word in _VERSION_WORDS for word in words):
-            answer = _version()
+        if "--version" in words and all(word in ("--version", "--json") for word in words):
+            from holdfast import __version__ as version
+
+            answer = Answer(lambda: {"version": version}, lambda _screen: [version])
         else:
             args = parse(words)
             as_json, workflow = args["json"], args["workflow"]
@@ -89,16 +94,17 @@ def _run(words: list[str]) -> int:
 
 def _call(args: Arguments) -> Answer:
     """Call the function of the command."""
-    from holdfast.cli.grammar import COMMANDS
-
     name = args["command"]
     if not name:
         from holdfast.cli.commands.overview import overview
 
         return overview(open_keeper(args), args)
+    from holdfast.cli.parser import COMMANDS
+
     command = COMMANDS[name]
-    call = command["call"]
-    answer: Answer = call(open_keeper(args), args) if command["workspace"] else call(args)
+    answer: Answer = (
+        command.run(open_keeper(args), args) if command.takes_keeper else command.run(args)
+    )
     return answer
 
 
@@ -134,13 +140,6 @@ def _integer(name: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def _version() -> Answer:
-    from holdfast import __version__
-    from holdfast.cli.answer import Answer
-
-    return Answer(lambda: {"version": __version__}, lambda _screen: [__version__])
-
-
 def failure(
     error: Exception, words: list[str] | None = None, workflow: str | None = None
 ) -> Answer:
@@ -152,7 +151,7 @@ def failure(
 
     fields = failure_fields(error, workflow)
     if words and fields["code"] in _UNKNOWN_NAME:
-        from holdfast.cli.usage_errors import correct
+        from holdfast.cli.suggestions import correct
 
         meant = correct(words, only_fixed=isinstance(error, Usage))
         if meant is not None:

@@ -1,24 +1,208 @@
-"""Parse the words of a command line into plain values, by the grammar of its command.
+"""The grammar of the command line, and the parser that reads the words of a line by it.
 
-A command line that is not understood raises ``Usage``. ``usage_errors`` words it, and is imported
-only then.
+A module of ``commands`` declares a command with ``@command`` above its function. ``load`` imports
+the one module that a line needs; help, completion and suggestions use ``load_all``. A line that is
+not understood raises ``Usage``: the message says what was given, where, and why it cannot be, and
+the hint is a command to run. Only then ``suggestions`` is imported, for what was probably meant.
 """
 
 from __future__ import annotations
 
-from holdfast.cli.grammar import COMMANDS, COMMON, GROUPS, load
+from holdfast.cli.screen import quote_word
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
+    from collections.abc import Callable, Iterable
+    from typing import Any, Literal, TypeVar
 
-    from holdfast.cli.types import Arguments, Command, Option, Positional
     from holdfast.core.types import Json
+
+    Arguments = dict[str, Any]
+    """The parser's result: ``command``, and a value for every parameter of that command."""
+    Function = TypeVar("Function", bound=Callable[..., object])
+    Kind = Literal["flag", "text", "id", "count", "task", "pair"]
+    """An ``id`` is not empty, a ``count`` is a whole number from 1, a ``task`` is a number where it
+    looks like one, a ``pair`` is ``key=value``."""
+    Named = Literal[
+        "", "workflow", "recipe", "phase", "step", "task", "task phase", "loop", "unit",
+        "initiative", "milestone", "gate", "file", "@file", "command", "shell", "agent", "severity",
+        "violation", "kind",
+    ]  # fmt: skip
+    """The kind of thing that a value names, so that it can be completed; empty for free text."""
+
+SECTIONS: dict[str, dict[str, str]] = {
+    "Workflows": {
+        "start": "workflow", "recipes": "workflow", "status": "workflow", "show": "workflow",
+        "resume": "resume", "log": "watch", "watch": "watch", "complete": "workflow",
+        "abandon": "workflow",
+    },
+    "Progress": {
+        "advance": "progress", "phase": "progress", "step": "progress", "task": "progress",
+        "remind": "progress", "read": "progress", "set": "progress",
+    },
+    "Evidence": {
+        "gate": "evidence", "violation": "evidence", "tests": "evidence", "files": "evidence",
+    },
+    "Loops": {"loop": "loop"},
+    "Initiatives": {"initiative": "initiative"},
+    "Beside workflows": {
+        "context": "overview", "remember": "logs", "memory": "mcp", "forge": "logs",
+        "interview": "logs", "delegation": "logs",
+    },
+    "Setting up": {
+        "init": "setup", "uninstall": "setup", "hook": "setup", "mcp": "mcp", "doctor": "setup",
+    },
+    "Upkeep": {
+        "trust": "upkeep", "clean": "upkeep", "sync": "upkeep", "verify": "upkeep",
+        "repair": "upkeep", "export": "upkeep", "import": "upkeep", "completion": "completion",
+        "demo": "upkeep", "help": "help",
+    },
+}  # fmt: skip
+"""The first word of every command and the module that declares it, by section of the help."""
+COMMANDS: dict[str, Command] = {}
+"""The commands of the modules that have been imported."""
+GROUPS: dict[str, str] = {}
+"""First words that are no command themselves, each with what its commands do."""
 
 _CONSTANTS: dict[str, Json] = {"true": True, "false": False, "null": None}
 _CLOSERS = {"{": "}", "[": "]", '"': '"'}
 _MAX_NUMBER_CHARS = 60
+
+
+class Parameter:
+    """An argument or an option of a command, declared as the help spells it.
+
+    ``NAME`` is required and ``[NAME]`` is not; ``--reason TEXT`` takes a value and ``--force`` is a
+    flag. Three dots say that there may be several.
+    """
+
+    __slots__ = (
+        "about", "into", "is_many", "is_option", "is_required", "kind", "name", "names",
+        "short", "value",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        spelling: str,
+        about: str,
+        *,
+        into: str = "",
+        kind: Kind | None = None,
+        names: Named = "",
+        required: bool = False,
+        short: str = "",
+    ) -> None:
+        name, _, self.value = spelling.removesuffix("...").partition(" ")
+        self.is_option = name[0] == "-"
+        self.is_required = required or name[0] not in "-["
+        self.is_many = spelling.endswith("...")
+        self.name = name.strip("[]")
+        self.short = short
+        self.about = about
+        self.into = into or self.name.lstrip("-@").lower().replace("-", "_")
+        """The key of the value in ``Arguments``."""
+        if kind is None:
+            is_flag = self.is_option and not self.value
+            kind = "flag" if is_flag else "pair" if "=" in spelling else "text"
+        self.kind: Kind = kind
+        self.names = names
+
+    def empty_value(self) -> Json:
+        """Return the value if the line has none."""
+        if self.kind == "flag":
+            return False
+        if self.kind == "pair":
+            return {}
+        return [] if self.is_many else None
+
+
+class Command:
+    """A command: what it does, its parameters, examples of it, and the function that runs it.
+
+    Only the last argument may take several words.
+    """
+
+    def __init__(
+        self, about: str, items: tuple[Parameter | str, ...], run: Callable[..., Any], *,
+        takes_keeper: bool,
+    ) -> None:  # fmt: skip
+        self.about = about
+        self.parameters = [item for item in items if not isinstance(item, str)]
+        self.arguments = [parameter for parameter in self.parameters if not parameter.is_option]
+        self.options = [parameter for parameter in self.parameters if parameter.is_option]
+        self.examples = [item for item in items if isinstance(item, str)]
+        self.run = run
+        self.takes_keeper = takes_keeper
+        """True if ``run`` takes a keeper of the current workspace before the arguments."""
+
+
+def declare(
+    title: str, items: tuple[Parameter | str, ...], run: Callable[..., Any], *,
+    takes_keeper: bool = True,
+) -> None:  # fmt: skip
+    """Add a command to the grammar: its parameters, and then examples of it.
+
+    ``title`` is its name and what it does, as the help shows them: ``step: start a step``.
+    """
+    name, _, about = title.partition(": ")
+    COMMANDS[name] = Command(about, items, run, takes_keeper=takes_keeper)
+
+
+def command(
+    title: str, *items: Parameter | str, workspace: bool = True
+) -> Callable[[Function], Function]:
+    """Declare the decorated function as a command; without a ``workspace`` it takes no keeper."""
+
+    def declare_function(function: Function) -> Function:
+        declare(title, items, function, takes_keeper=workspace)
+        return function
+
+    return declare_function
+
+
+COMMON: tuple[Parameter, ...] = (
+    Parameter("--json", "answer with one JSON object"),
+    Parameter(
+        "--workflow ID",
+        "the workflow that is meant (default: this session's, else this branch's)",
+        short="-w",
+        kind="id",
+        names="workflow",
+    ),
+    Parameter(
+        "--id ID", "names this request: a retry with the same one is applied once", kind="id"
+    ),
+    Parameter(
+        "--session ID", "who is asking (default: the client's session; an empty one is nobody)"
+    ),
+    Parameter("--help", "show help for the command", short="-h"),
+)
+"""The options that every command has."""
+WORKFLOW = Parameter(
+    "[ID]", "the workflow, the same as -w ID", into="workflow", kind="id", names="workflow"
+)
+
+
+def load(first: str) -> None:
+    """Import the module of the commands that begin with this word, if there is one."""
+    for modules in SECTIONS.values():
+        if first in modules:
+            __import__(f"holdfast.cli.commands.{modules[first]}")
+
+
+def load_all() -> dict[str, Command]:
+    """Import every module, and return all commands by name, in the order of the help."""
+    order = [first for modules in SECTIONS.values() for first in modules]
+    for first in order:
+        load(first)
+    names = sorted(COMMANDS, key=lambda name: order.index(name.partition(" ")[0]))
+    return {name: COMMANDS[name] for name in names}
+
+
+def find_members(group: str) -> list[str]:
+    """Return the full names of the commands that begin with these words."""
+    return [name for name in load_all() if name.startswith(f"{group} ")]
 
 
 class Usage(HoldfastError):
@@ -31,9 +215,18 @@ class Usage(HoldfastError):
 def parse(words: list[str]) -> Arguments:
     """Return the command and its values; a value that is not there has its empty form.
 
-    Raise ``Usage`` if the words do not fit the grammar.
+    Raise ``Usage`` if the words do not fit the grammar, or cannot be kept: those that are not UTF-8
+    arrive with half surrogates, which no record can hold, and neither can it hold a NUL.
     """
-    _check_text(words)
+    for position, word in enumerate(words, 1):
+        why = "has a NUL in it" if "\0" in word else ""
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            why = why or "is not UTF-8 text"
+        if why:
+            message = f"argument {position}, {quote_word(word)}, {why}, so it cannot be kept"
+            raise Usage(message, "holdfast help")
     reader = Reader(words)
     reader.read()
     return reader.result()
@@ -47,45 +240,52 @@ class Reader:
         self.position = 0
         self.path: list[str] = []
         self.command: Command | None = None
-        self.options = _by_name(COMMON)
+        self.options: dict[str, Parameter] = {}
+        """The options that the command has, by name and short form."""
+        self._add_options(COMMON)
         self.positionals: list[tuple[int, str]] = []
         """The words that are neither options nor the command's name, with their positions."""
         self.values: Arguments = {}
 
+    def _add_options(self, options: Iterable[Parameter]) -> None:
+        for option in options:
+            self.options[option.name] = option
+            if option.short:
+                self.options[option.short] = option
+
     def read(self) -> None:
-        options_end = False
+        has_ended = False
         while self.position < len(self.words):
             word = self.words[self.position]
             self.position += 1
-            if not options_end and word == "--":
-                options_end = True
-            elif not options_end and _is_option(word):
+            if not has_ended and word == "--":
+                has_ended = True
+            elif not has_ended and _is_option(word):
                 self._read_option(word)
-            elif self.command is None or self._continues_name(word):
+            elif self.command is None:
+                self._read_name(word)
+            elif not self.positionals and " ".join([*self.path, word]) in COMMANDS:
+                # The command is the beginning of another one: ``recipes show``.
                 self._read_name(word)
             else:
                 self.positionals.append((self.position, word))
-
-    def _continues_name(self, word: str) -> bool:
-        """Return whether the command is the beginning of another one: ``recipes show``."""
-        return not self.positionals and " ".join([*self.path, word]) in COMMANDS
 
     def result(self) -> Arguments:
         name = " ".join(self.path)
         if self.values.get("help"):
             load("help")
             topic = [word for _, word in self.positionals] if name == "help" else self.path
-            return {**_defaults(COMMANDS["help"]), **self.values, "command": "help", "topic": topic}
-        if self.command is None and not self.path:
-            # ``holdfast`` alone, or with nothing but options that every command has.
-            return {**_defaults(None), **self.values, "command": ""}
-        if self.command is None:
-            raise _errors().missing_command(name)
-        self._bind(self.command["takes"])
-        for option in self.command["options"]:
-            if option.get("required") and option["into"] not in self.values:
-                raise _errors().missing_option(name, option)
-        return {**_defaults(self.command), **self.values, "command": name}
+            self.values["topic"] = topic
+            name, self.command = "help", COMMANDS["help"]
+        elif self.command is not None:
+            self._bind(self.command)
+        elif self.path:
+            below = [member[len(name) + 1 :].partition(" ")[0] for member in find_members(name)]
+            listed = ", ".join(dict.fromkeys(below))
+            raise self._usage(f"`holdfast {name}` needs one of: {listed}")
+        parameters = (*COMMON, *(self.command.parameters if self.command else ()))
+        empty = {parameter.into: parameter.empty_value() for parameter in parameters}
+        return {**empty, **self.values, "command": name}
 
     def _read_name(self, word: str) -> None:
         if not self.path:
@@ -93,9 +293,11 @@ class Reader:
         name = " ".join([*self.path, word])
         self.command = COMMANDS.get(name)
         if self.command is not None:
-            self.options = {**self.options, **_by_name(self.command["options"])}
+            self._add_options(self.command.options)
         elif name not in GROUPS:
-            raise _errors().unknown_command(self.words, self.position, " ".join(self.path))
+            from holdfast.cli.suggestions import unknown_command
+
+            raise unknown_command(self.words, self.position, " ".join(self.path))
         self.path.append(word)
 
     def _read_option(self, word: str) -> None:
@@ -103,55 +305,96 @@ class Reader:
         name, attached, value = word.partition("=")
         option = self.options.get(name)
         if option is None:
-            raise _errors().unknown_option(self.words, position, self.path, self.options)
-        if option["kind"] == "flag":
+            from holdfast.cli.suggestions import unknown_option
+
+            raise unknown_option(self)
+        if option.kind == "flag":
             if attached:
-                raise _errors().flag_with_value(self.path, position, option["name"], value)
-            self.values[option["into"]] = True
+                but = f"takes no value, but was given {quote_word(value)}"
+                raise self._usage(f"{option.name} (argument {position}) {but}")
+            self.values[option.into] = True
             return
         if not attached:
-            value = self._next_value(option, name)
-        self._store(option, option["name"], value, position)
+            message = f"{name} (argument {position}) needs a value, {option.value}, but"
+            if position == len(self.words):
+                raise self._usage(f"{message} nothing follows it")
+            value = self.words[position]
+            if value == "--" or value.partition("=")[0] in self.options:
+                way = f"a value like that is written {option.name}=VALUE"
+                raise self._usage(f"{message} {quote_word(value)} follows it; {way}")
+            self.position += 1
+        self._store(option, value, position)
 
-    def _next_value(self, option: Option, name: str) -> str:
-        following = self.words[self.position : self.position + 1]
-        if not following or following[0] == "--" or following[0].partition("=")[0] in self.options:
-            raise _errors().missing_value(self.path, self.position, option, name, following)
-        self.position += 1
-        return following[0]
+    def _bind(self, command: Command) -> None:
+        """Give the words that are no options to the command's arguments, in order.
 
-    def _bind(self, takes: tuple[Positional, ...]) -> None:
-        """Give the words that are no options to the command's arguments, in order."""
+        Raise ``Usage`` if words are missing or too many, or a required option is missing.
+        """
+        needs = f"`holdfast {' '.join(self.path)}` needs"
         rest = self.positionals
-        for positional in takes:
-            number = len(rest) if positional["count"] in ("any", "some") else 1
-            taken, rest = rest[:number], rest[number:]
-            if not taken and positional["count"] in ("one", "some"):
-                raise _errors().missing_argument(self.path, takes, positional)
+        for number, argument in enumerate(command.arguments, 1):
+            count = len(rest) if argument.is_many else 1
+            taken, rest = rest[:count], rest[count:]
+            if not taken and argument.is_required:
+                what = f"{argument.name}, {argument.about}, as its argument {number}"
+                raise self._usage(f"{needs} {what}, and it was not given")
             for position, word in taken:
-                self._store(positional, positional["name"], word, position)
+                self._store(argument, word, position)
         if rest:
-            raise _errors().too_many(self.words, self.path, takes, self.positionals)
+            from holdfast.cli.suggestions import too_many
 
-    def _store(self, item: Option | Positional, name: str, word: str, position: int) -> None:
-        into = item["into"]
-        if item["kind"] == "pair":
-            self._store_pair(into, name, word, position)
+            raise too_many(self, command.arguments)
+        for option in command.options:
+            if option.is_required and option.into not in self.values:
+                what = f"{option.name} {option.value} ({option.about})"
+                raise self._usage(f"{needs} {what}, and it was not given")
+
+    def _store(self, parameter: Parameter, word: str, position: int) -> None:
+        name, into, kind = parameter.name, parameter.into, parameter.kind
+        value: Json = word
+        if kind == "pair":
+            self._store_pair(parameter, word, position)
             return
-        value = _value(item, self.path, name, word, position)
-        if item.get("many") or item.get("count") in ("any", "some"):
+        if kind == "id" and not word:
+            why = "is empty, so it names nothing; was a variable not set?"
+            raise Usage(f"{name} (argument {position}) {why}", "holdfast status")
+        if kind == "count":
+            if not (word.isascii() and word.isdigit() and len(word) < 10 and int(word)):
+                why = f"needs a whole number from 1, not {quote_word(word)}"
+                raise self._usage(f"{name} (argument {position}) {why}")
+            value = int(word)
+        elif kind == "task":
+            number = json_or_text(word)
+            value = number if type(number) is int else word
+        if parameter.is_many:
             self.values.setdefault(into, []).append(value)
         elif self.values.setdefault(into, value) != value:
-            raise _errors().given_twice(self.path, position, name, str(self.values[into]), word)
+            raise self._twice(name, self.values[into], word, position)
 
-    def _store_pair(self, into: str, name: str, word: str, position: int) -> None:
+    def _store_pair(self, parameter: Parameter, word: str, position: int) -> None:
         key, equals, text = word.partition("=")
         if not equals or not key:
-            raise _errors().not_a_pair(self.path, position, name, word)
-        pairs = self.values.setdefault(into, {})
+            where = f"{parameter.name}, " if parameter.is_option else ""
+            why = "the key before the `=` is empty" if equals else "it has no `=`"
+            message = f"{quote_word(word)} ({where}argument {position}) is not KEY=VALUE: {why}"
+            raise self._usage(message)
+        pairs = self.values.setdefault(parameter.into, {})
         if key in pairs:
-            raise _errors().given_twice(self.path, position, key, str(pairs[key]), text)
+            raise self._twice(quote_word(key)[1:-1], pairs[key], text, position)
         pairs[key] = json_or_text(text)
+
+    def _twice(self, name: str, first: Json, second: str, position: int) -> Usage:
+        values = f"{quote_word(str(first))} and {quote_word(second)} (argument {position})"
+        return self._usage(f"{name} was given twice: {values}")
+
+    def _usage(self, message: str) -> Usage:
+        return Usage(message, " ".join(["holdfast", "help", *self.path]))
+
+
+def own_values(args: Arguments) -> Arguments:
+    """Return the values of the command's own parameters, without those that every command has."""
+    parameters = COMMANDS[args["command"]].parameters
+    return {parameter.into: args[parameter.into] for parameter in parameters}
 
 
 def json_or_text(text: str) -> Json:
@@ -162,10 +405,15 @@ def json_or_text(text: str) -> Json:
     """
     if text in _CONSTANTS:
         return _CONSTANTS[text]
-    first = text[:1]
-    if text.isascii() and text.removeprefix("-")[:1].isdigit():
-        return _number_or_text(text)
-    if first in _CLOSERS and len(text) > 1 and text[-1] == _CLOSERS[first]:
+    if text.isascii() and text.removeprefix("-")[:1].isdigit() and len(text) <= _MAX_NUMBER_CHARS:
+        if text.removeprefix("-").isdigit():
+            return int(text) if str(int(text)) == text else text
+        try:
+            number = float(text)
+        except ValueError:
+            return text
+        return number if repr(number) == text and number % 1 else text
+    if len(text) > 1 and text[-1] == _CLOSERS.get(text[0]):
         from holdfast.core import json_text
 
         try:
@@ -175,77 +423,6 @@ def json_or_text(text: str) -> Json:
     return text
 
 
-def _number_or_text(text: str) -> Json:
-    if len(text) > _MAX_NUMBER_CHARS:
-        return text
-    if text.removeprefix("-").isdigit():
-        return int(text) if str(int(text)) == text else text
-    try:
-        number = float(text)
-    except ValueError:
-        return text
-    return number if repr(number) == text and number % 1 else text
-
-
-def _value(item: Option | Positional, path: list[str], name: str, word: str, position: int) -> Json:
-    kind = item["kind"]
-    if kind == "id" and not word:
-        raise _errors().empty_value(position, name)
-    if kind == "count":
-        if not (word.isascii() and word.isdigit() and len(word) < 10 and int(word)):
-            raise _errors().not_a_count(path, position, name, word)
-        return int(word)
-    if kind == "task":
-        number = json_or_text(word)
-        return number if type(number) is int else word
-    return word
-
-
-def _check_text(words: list[str]) -> None:
-    """Refuse words that are not UTF-8: they arrive with half surrogates, which no record can hold.
-
-    A NUL cannot be kept either.
-    """
-    try:
-        "".join(words).encode()
-    except UnicodeEncodeError:
-        raise _errors().undecodable(words) from None
-    if any("\0" in word for word in words):
-        raise _errors().undecodable(words)
-
-
 def _is_option(word: str) -> bool:
     """Return whether the word is an option; ``-``, ``-5`` and ``- an item`` are text."""
     return word[:1] == "-" and len(word) > 1 and not (word[1].isspace() or word[1].isdigit())
-
-
-def _by_name(options: tuple[Option, ...]) -> dict[str, Option]:
-    named = {option["name"]: option for option in options}
-    named.update({option["short"]: option for option in options if option["short"]})
-    return named
-
-
-def _defaults(command: Command | None) -> Arguments:
-    """Return the empty form of every value that the command can have."""
-    values: Arguments = {}
-    takes, options = (command["takes"], command["options"]) if command else ((), ())
-    for option in (*COMMON, *options):
-        values[option["into"]] = _empty(option["kind"], many=bool(option.get("many")))
-    for positional in takes:
-        many = positional["count"] in ("any", "some")
-        values.setdefault(positional["into"], _empty(positional["kind"], many=many))
-    return values
-
-
-def _empty(kind: str, *, many: bool) -> Json:
-    if kind == "flag":
-        return False
-    if kind == "pair":
-        return {}
-    return [] if many else None
-
-
-def _errors() -> ModuleType:
-    from holdfast.cli import usage_errors
-
-    return usage_errors

@@ -1,4 +1,4 @@
-"""What a terminal can show, and the lines that several commands share.
+"""Fit text to a terminal, and make the lines and tables that several commands share.
 
 Stored text reaches the screen through ``answers.text.clean`` alone. Widths are columns of a
 terminal: a Chinese character takes two, a combining accent none.
@@ -14,10 +14,10 @@ from holdfast.core.refusal import word as quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Literal, TextIO
 
-    from holdfast.core.types import Fields, Json, Workflow
+    from holdfast.core.types import Fields, Workflow
 
     Tone = Literal["good", "active", "bad", "warn", "dim", "strong"]
 
@@ -31,12 +31,14 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
 _MIN_COLUMNS, _USUAL_COLUMNS = 20, 80
 _AS_PICTURE = "\ufe0f"
 _BAR_COLUMNS = 20
+_MAX_WORD_COLUMNS = 60
+_GAP = "  "
 
 
 class Screen:
-    """What a stream can show. ``width`` is ``None`` where lines may have any length."""
+    """A stream and what it can show. ``width`` is ``None`` where lines may have any length."""
 
-    __slots__ = ("colour", "encoding", "fancy", "now", "width")
+    __slots__ = ("arrow", "colour", "dot", "encoding", "fancy", "no_mark", "now", "width")
 
     def __init__(
         self,
@@ -52,15 +54,23 @@ class Screen:
         self.width = width
         self.now = now
         self.encoding = encoding
+        self.dot = " · " if fancy else ", "
+        self.arrow = "→" if fancy else "->"
+        self.no_mark = " " if fancy else "   "
+        """Spaces as wide as a mark."""
 
     @classmethod
     def of(cls, out: TextIO) -> Screen:
         encoding = out.encoding or "ascii"
-        terminal = out.isatty()
+        is_terminal = out.isatty()
+        try:
+            fancy = bool("✓▶○✗·…".encode(encoding))
+        except (UnicodeEncodeError, LookupError):
+            fancy = False
         return cls(
-            colour=_wants_colour(terminal=terminal),
-            fancy=_can_encode("✓▶○✗·…", encoding),
-            width=_terminal_width(out) if terminal else None,
+            colour=_wants_colour(is_terminal=is_terminal),
+            fancy=fancy,
+            width=_terminal_width(out) if is_terminal else None,
             encoding=None if encoding.lower().startswith("utf") else encoding,
         )
 
@@ -68,16 +78,25 @@ class Screen:
         """Return clean text in a colour."""
         return f"\x1b[{_TONES[tone]}m{text}\x1b[0m" if self.colour and text else text
 
-    def mark(self, status: str) -> str:
-        return self.paint(*self.glyph(status))
+    def dim(self, *facts: str) -> str:
+        """Return the facts that are not empty, cleaned and dimmed, with dots between them."""
+        return self.paint(clean(self.dot.join([fact for fact in facts if fact])), "dim")
 
-    def glyph(self, status: str) -> tuple[str, Tone]:
-        """Return the mark of a status, not painted yet, and its colour."""
-        glyph, spelled, tone = _MARKS.get(status, _MARKS["in_progress"])
-        return glyph if self.fancy else spelled, tone
+    def row(self, status: str, text: str, *facts: str) -> str:
+        """Return a line with the mark of a status, clean text, and facts behind it."""
+        return f"{self.mark(status)} {clean(text)}  {self.dim(*facts)}".rstrip()
 
-    def dot(self) -> str:
-        return " · " if self.fancy else ", "
+    def mark(self, status: str, tone: Tone | None = None) -> str:
+        """Return the mark of a status, in its own colour or this one."""
+        glyph, spelled, own_tone = _MARKS.get(status, _MARKS["in_progress"])
+        return self.paint(glyph if self.fancy else spelled, tone or own_tone)
+
+    def highlight(self, line: str) -> str:
+        """Return a painted line with all in it that is dim or has no colour in a warning's."""
+        if not self.colour:
+            return line
+        dim, warn = f"\x1b[{_TONES['dim']}m", f"\x1b[{_TONES['warn']}m"
+        return warn + line.replace(dim, warn).replace("\x1b[0m", f"\x1b[0m{warn}") + "\x1b[0m"
 
     def age(self, then: str) -> str:
         from holdfast.core.time import age, iso
@@ -90,7 +109,7 @@ class Screen:
 
     def fitted(self, line: str, taken: int = 0) -> str:
         """Return clean, unpainted text cut to the columns that are free behind ``taken`` ones."""
-        return line if self.width is None else shortened(line, max(10, self.width - taken))
+        return line if self.width is None else shorten(line, max(10, self.width - taken))
 
     def encoded(self, line: str) -> str:
         """Return the line with what the stream's encoding lacks shown as an escape."""
@@ -131,7 +150,7 @@ def progress(state: Workflow) -> list[str]:
     return parts
 
 
-def listing(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
+def list_lines(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
     """Yield the items below their title; nothing if there are none."""
     if items:
         yield screen.paint(title, "strong")
@@ -139,53 +158,106 @@ def listing(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
         yield f"  {clean(item)}"
 
 
-def pairs(fields: Fields) -> list[str]:
+def format_pairs(fields: Fields) -> list[str]:
     """Return ``key=value`` for each field."""
-    return [f"{key}={_value(value)}" for key, value in fields.items()]
+    texts = {k: v if isinstance(v, str) else json_text.dumps(v) for k, v in fields.items()}
+    return [f"{key}={text}" for key, text in texts.items()]
 
 
-def _value(value: Json) -> str:
-    return value if isinstance(value, str) else json_text.dumps(value)
-
-
-def bar(screen: Screen, share: float, width: int = _BAR_COLUMNS) -> str:
+def draw_bar(screen: Screen, share: float, width: int = _BAR_COLUMNS) -> str:
     """Return a bar of which this share, from 0 to 1, is filled."""
     full = round(max(0.0, min(1.0, share)) * width)
     on, off = ("█", "░") if screen.fancy else ("#", "-")
     return screen.paint(on * full, "good") + screen.paint(off * (width - full), "dim")
 
 
-def cells(line: str) -> int:
+def fit_columns(
+    screen: Screen, table: list[dict[str, str]], optional: Iterable[str], widest: dict[str, int],
+    last_min: int,
+) -> tuple[list[str], dict[str, int]]:  # fmt: skip
+    """Return the columns that a terminal has room for, and their widths; the last takes the rest.
+
+    Columns of ``optional`` are dropped, in order, until the last one has ``last_min`` columns.
+    ``widest`` limits single columns.
+    """
+    columns = list(table[0])
+    last = columns[-1]
+    widths = {name: max([count_cells(row[name]) for row in table]) for name in columns}
+    if screen.width is None:
+        return columns, widths
+    widths = {name: max(count_cells(name), width) for name, width in widths.items()}
+    for name, width in widest.items():
+        widths[name] = min(widths[name], width)
+    space = screen.width - count_cells(screen.no_mark) - 1
+    space -= sum([widths[name] + len(_GAP) for name in columns[:-1]])
+    for name in optional:
+        if space >= min(last_min, widths[last]):
+            break
+        columns.remove(name)
+        space += widths[name] + len(_GAP)
+    widths[last] = min(widths[last], space)
+    return columns, widths
+
+
+def table_lines(
+    screen: Screen, table: list[dict[str, str]], columns: list[str], widths: dict[str, int],
+    marks: list[str],
+) -> Iterator[str]:  # fmt: skip
+    """Yield a line for each row, behind its mark; on a terminal the heading first."""
+    if screen.width is not None:
+        heading = _GAP.join(
+            [pad(shorten(column, widths[column]), widths[column]) for column in columns]
+        )
+        yield screen.paint(f"{screen.no_mark} {heading}".rstrip(), "dim")
+    for mark, row in zip(marks, table, strict=True):
+        parts = [pad(shorten(row[name], widths[name]), widths[name]) for name in columns]
+        parts[0] = screen.paint(parts[0], "strong")
+        yield f"{mark} {_GAP.join(parts)}".rstrip()
+
+
+def count_cells(line: str) -> int:
     """Return how many columns of a terminal the clean line takes."""
     if line.isascii():
         return len(line)
-    return sum([_cells_of(char) for char in line])
+    return sum([_count_char_cells(char) for char in line])
 
 
-def painted_cells(line: str) -> int:
+def count_painted_cells(line: str) -> int:
     """Return how many columns a line takes that has colours in it."""
     plain, *painted = line.split("\x1b[")
-    return cells(plain) + sum([cells(part.partition("m")[2]) for part in painted])
+    return count_cells(plain) + sum([count_cells(part.partition("m")[2]) for part in painted])
 
 
-def padded(line: str, width: int) -> str:
-    return line + " " * (width - cells(line))
+def pad(line: str, width: int) -> str:
+    return line + " " * (width - count_cells(line))
 
 
-def shortened(line: str, width: int) -> str:
+def shorten(line: str, width: int) -> str:
     """Return the line, cut with an ellipsis if it is wider."""
-    if cells(line) <= width:
+    if count_cells(line) <= width:
         return line
     kept, free = "", width - 1
     for char in line:
-        free -= _cells_of(char)
+        free -= _count_char_cells(char)
         if free < 0:
             break
         kept += char
     return kept + "…"
 
 
-def wrapped(text: str, width: int) -> Iterator[str]:
+def quote_word(word: str) -> str:
+    """Return a word of the user as messages show it, clean and not too long."""
+    return f"'{clean(shorten(word, _MAX_WORD_COLUMNS))}'"
+
+
+def clip(line: str, width: int) -> str:
+    """Return a painted line, cut with an ellipsis if it is wider."""
+    if count_painted_cells(line) <= width:
+        return line
+    return _fold(line, width - 1, "")[0] + "…" + ("\x1b[0m" if "\x1b" in line else "")
+
+
+def wrap(text: str, width: int) -> Iterator[str]:
     """Break a clean line, painted or not, at its spaces; indent the later pieces.
 
     A word that is wider than the line stays whole, so that a path or an address can be copied: the
@@ -196,9 +268,10 @@ def wrapped(text: str, width: int) -> Iterator[str]:
     indent, begun = line + "    ", False
     for word in bare.split(" "):
         longer = f"{line} {word}" if begun else line + word
-        if painted_cells(longer) > width:
-            if not word.isascii() and painted_cells(word) > width - len(indent) and _is_wide(word):
-                *full, longer = _folded(longer, width, indent)
+        if count_painted_cells(longer) > width:
+            is_wide = any(_count_char_cells(char) > 1 for char in word)
+            if is_wide and count_painted_cells(word) > width - len(indent):
+                *full, longer = _fold(longer, width, indent)
                 yield from full
             elif begun:
                 yield line.rstrip(" ")
@@ -207,16 +280,12 @@ def wrapped(text: str, width: int) -> Iterator[str]:
     yield line
 
 
-def _is_wide(word: str) -> bool:
-    return any(_cells_of(char) > 1 for char in word)
-
-
-def _folded(line: str, width: int, indent: str) -> list[str]:
+def _fold(line: str, width: int, indent: str) -> list[str]:
     """Cut the line after ``width`` columns, wherever that is; colours take none."""
     pieces, taken, start = [""], 0, 0
     while start < len(line):
         end = line.index("m", start) + 1 if line[start] == "\x1b" else start + 1
-        columns = 0 if end > start + 1 else _cells_of(line[start])
+        columns = 0 if end > start + 1 else _count_char_cells(line[start])
         if taken + columns > width:
             pieces.append(indent)
             taken = len(indent)
@@ -226,7 +295,7 @@ def _folded(line: str, width: int, indent: str) -> list[str]:
     return pieces
 
 
-def _cells_of(char: str) -> int:
+def _count_char_cells(char: str) -> int:
     if char.isascii():
         return 1
     from unicodedata import category, east_asian_width
@@ -239,7 +308,7 @@ def _cells_of(char: str) -> int:
     return 2 if east_asian_width(char) in ("W", "F") else 1
 
 
-def _wants_colour(*, terminal: bool) -> bool:
+def _wants_colour(*, is_terminal: bool) -> bool:
     """Return what the user's environment says, else whether the terminal can show colours.
 
     See no-color.org and force-color.org.
@@ -248,15 +317,7 @@ def _wants_colour(*, terminal: bool) -> bool:
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
         return True
-    return terminal and os.environ.get("TERM") != "dumb"
-
-
-def _can_encode(text: str, encoding: str) -> bool:
-    try:
-        text.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+    return is_terminal and os.environ.get("TERM") != "dumb"
 
 
 def _terminal_width(out: TextIO) -> int:

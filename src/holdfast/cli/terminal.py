@@ -47,7 +47,7 @@ class Terminal:
         self._wake = (-1, -1)
         """A pipe into which every signal writes, so that it ends the wait for a key."""
         self._frame = ""
-        """What is drawn; empty if the window may show something else."""
+        """The text that is drawn; empty if the window may show something else."""
         self._is_to_stop = False
         self._is_ending = False
 
@@ -68,8 +68,8 @@ class Terminal:
     def __exit__(self, *_error: object) -> None:
         self._is_ending = True
         self._leave_screen()
-        for number, before in self._handlers.items():
-            signal.signal(number, before)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
         signal.set_wakeup_fd(-1)
         for end in self._wake:
             os.close(end)

@@ -13,6 +13,7 @@ from holdfast.core.time import duration_s
 from holdfast.core.workflow.evidence import RUN
 from holdfast.errors import HoldfastError, Refused
 from holdfast.evidence import git, tree
+from holdfast.workspace.location import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +31,6 @@ MAX_NAMES = 200
 """How many names of failing and of passing tests are kept; the counts are complete."""
 _MAX_ERROR_CHARS = 500
 _MAX_CHANGED_NAMES = 3
-
-
-def _never() -> bool:
-    return False
 
 
 class GateCommand:
@@ -106,7 +103,7 @@ def run_gate(
     workspace: Workspace,
     command: GateCommand,
     echo: Echo | None,
-    is_cancelled: IsCancelled = _never,
+    is_cancelled: IsCancelled = lambda: False,
 ) -> tuple[Fields, str, str | None]:
     """Run a gate's command; return the fields of the result, the tree's digest after, and a note.
 
@@ -180,7 +177,7 @@ def _run(
     workspace: Workspace,
     command: GateCommand,
     echo: Echo | None,
-    is_cancelled: IsCancelled = _never,
+    is_cancelled: IsCancelled = lambda: False,
 ) -> Outcome:
     from holdfast.evidence.run import run
 
@@ -202,13 +199,14 @@ def _run(
 
 def file_entry(workspace: Workspace, path: str, phase: str | None, lines: int | None) -> Fields:
     """Return the fields of a touched file; raise ``Refused`` if it is outside the workspace."""
-    top = os.path.realpath(workspace.root)
-    full = os.path.realpath(os.path.join(workspace.root, path.replace("\0", "")))
-    if "\0" in path or not full.startswith(os.path.join(top, "")):
+    root = workspace.root
+    full = os.path.join(root, path)
+    if "\0" in path or not is_inside(full, root):
         raise Refused(
             "outside", f"files add: {path[:200]!r} is not in the workspace", "name a file in it"
         )
-    entry: Fields = {"path": os.path.relpath(full, top)}
+    name = os.path.relpath(os.path.realpath(full), os.path.realpath(root))
+    entry: Fields = {"path": name}
     if phase is not None:
         entry["phase"] = phase
     if lines is not None:
@@ -233,16 +231,11 @@ def touched_files(workspace: Workspace, state: Workflow) -> list[Fields]:
         before = known.get(name)
         if workspace.is_own(path) or (before and before.get("lines_added") == lines):
             continue
-        files.append({"path": name, **_phase_of(state, before), "lines_added": lines})
+        # The phase is the one in which the file was first touched.
+        phase = current_phase(state) if before is None else before.get("phase")
+        fields = {} if phase is None else {"phase": phase}
+        files.append({"path": name, **fields, "lines_added": lines})
     return files
-
-
-def _phase_of(state: Workflow, before: Fields | None) -> Fields:
-    """Return the phase in which a file was first touched, as fields."""
-    if before is not None:
-        return {"phase": before["phase"]} if "phase" in before else {}
-    phase = current_phase(state)
-    return {} if phase is None else {"phase": phase}
 
 
 def current_phase(state: Workflow) -> str | None:

@@ -42,19 +42,7 @@ _NOT_EXECUTABLE = (errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.EISDIR)
 
 
 class Outcome:
-    """How a command ended, and its output."""
-
-    __slots__ = (
-        "cancelled",
-        "duration_ms",
-        "exit_code",
-        "output",
-        "signal",
-        "started",
-        "tail",
-        "timed_out",
-        "why",
-    )
+    """The end of a command, and its output."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
 """Hooks: what Holdfast does when an agent's client starts, compacts, reads a file or stops.
 
 ``entry`` is the file that a client runs; ``quick_check`` returns at once if there is nothing to do;
-``handlers`` decides what an event needs; ``client_protocol`` reads events and builds answers.
+``handlers`` decides what an event needs, and how clients are answered; ``log`` keeps faults.
 """

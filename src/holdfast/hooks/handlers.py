@@ -12,11 +12,11 @@ from holdfast.adopt.note_parser import detect
 from holdfast.core.briefing import quoted
 from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
+from holdfast.core.time import epoch_ms
 from holdfast.core.workflow.lifecycle import listed, pending
 from holdfast.core.workflow.state import is_active, unread
 from holdfast.errors import HoldfastError
-from holdfast.hooks import client_protocol, log
-from holdfast.hooks.client_protocol import text_field
+from holdfast.hooks import log
 from holdfast.hooks.quick_check import paths_read
 from holdfast.keeper import MAX_NOTE, MAX_SESSION, Keeper
 from holdfast.workspace.settings import may_enforce
@@ -25,19 +25,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.types import Fields, Workflow
+    from holdfast.core.types import Fields
 
 WAIT_S = 2.0
 SESSION_END_WAIT_S = 0.5
 """Claude Code gives all hooks together 1.5 seconds when a session ends."""
 _MAX_RELEASED = 50
 """How many workflows a session can release in that time; the newest come first."""
+_SESSION_LINE = b'\n{"sessionId":'
+_REWRITE_LINE = b'\n{"$set":{"messages":['
+_MESSAGE_LINE = b'\n{"id":'
+_UPDATED = b'"lastUpdated":"'
+_MAX_TRANSCRIPT_BYTES = 8 * 1024 * 1024
 _CONTINUING_REASONS = ("clear", "resume")
 """Reasons for the end of a session after which the same client continues the work."""
 
 
 class Plan:
-    """What a hook would answer and record, and a summary of both."""
+    """The answer of a hook, the act that records it, and a summary of both."""
 
     def __init__(
         self,
@@ -67,10 +72,6 @@ class HookCall:
             root, session=self.session or None, pid=_client_pid(), by="hook", wait_s=wait_s
         )
 
-    def mine(self) -> Workflow | Refusal:
-        """Return this session's workflow, or why there is none."""
-        return self.keeper.mine()
-
     def enforcement_error(self) -> str:
         """Return why nothing is enforced although settings ask for it; empty if all is well."""
         if not may_enforce(self.root):
@@ -92,18 +93,15 @@ def handle(event: Fields, root: str) -> Fields | None:
     try:
         if plan.act is not None:
             plan.act()
-        if call.name == "SessionStart":
-            _name_worktree(call.keeper)
+        store = call.keeper.store
+        is_unnamed = call.name == "SessionStart" and store.workspace.is_unnamed
+        if is_unnamed and store.ledger.exists():
+            # Name a new linked worktree: a sandboxed agent's commands cannot write git's folder.
+            with call.keeper.access.transaction():
+                pass
     except (HoldfastError, OSError) as error:
         log.append(call.keeper.workspace, error)
     return plan.answer
-
-
-def _name_worktree(keeper: Keeper) -> None:
-    """Name a new linked worktree: a sandboxed agent's commands cannot write git's folder."""
-    if keeper.workspace.is_unnamed and keeper.store.ledger.exists():
-        with keeper.access.transaction():
-            pass
 
 
 def plan_for(call: HookCall) -> Plan:
@@ -116,7 +114,7 @@ def _on_new_context(call: HookCall) -> Plan:
     """Brief the session on its workflow, or name the workflows it could take."""
     default = "turn" if call.name == "BeforeAgent" else "startup"
     source = text_field(call.event, "source") or default
-    state = call.mine()
+    state = call.keeper.mine()
     if isinstance(state, Refusal):
         return _offer_candidates(call, state)
     # A compaction marks all reading as unread. If files are still marked as read, its event is
@@ -138,7 +136,7 @@ def _on_new_context(call: HookCall) -> Plan:
         call.keeper.do("note_briefing", delivery, workflow=state["id"])
 
     summary = f"brief the session on {state['id']} ({len(text):,} characters)"
-    return Plan(summary, client_protocol.context(call.name, text), act)
+    return Plan(summary, context(call.name, text), act)
 
 
 def _offer_candidates(call: HookCall, refusal: Refusal) -> Plan:
@@ -147,10 +145,10 @@ def _offer_candidates(call: HookCall, refusal: Refusal) -> Plan:
         from holdfast.initiatives.initiatives import Initiatives
 
         text = Initiatives(call.keeper).summary_lines() if call.name == "SessionStart" else ""
-        answer = client_protocol.context(call.name, text)
+        answer = context(call.name, text)
         return Plan("tell of the initiative", answer) if text else NOTHING
     text = f"Holdfast: {quoted(refusal.message, 1_500)}. Next: {quoted(refusal.hint, 500)}"
-    return Plan("name the workflows there are", client_protocol.context(call.name, text))
+    return Plan("name the workflows there are", context(call.name, text))
 
 
 def _on_compaction(call: HookCall) -> Plan:
@@ -159,14 +157,14 @@ def _on_compaction(call: HookCall) -> Plan:
     # Gemini CLI sends PreCompress at every turn, whether or not it compacts.
     is_certain = call.name == "PreCompact" or trigger == "manual"
     notes = detect(call.keeper.workspace.root)
-    state = call.mine()
+    state = call.keeper.mine()
     steps = [f"take in what {', '.join(note['source'] for note in notes)} tells"] if notes else []
     if is_certain and not isinstance(state, Refusal):
         steps.append(f"record that the context of {state['id']} is compacted")
 
     def act() -> None:
         call.keeper.take_in_notes()
-        state = call.mine()
+        state = call.keeper.mine()
         if is_certain and not isinstance(state, Refusal):
             call.keeper.do("note_compaction", {"trigger": trigger}, workflow=state["id"])
 
@@ -192,7 +190,7 @@ def _on_session_end(call: HookCall) -> Plan:
 
 def _on_file_read(call: HookCall) -> Plan:
     """Confirm required reading that the client's own tool has read."""
-    state = call.mine()
+    state = call.keeper.mine()
     if isinstance(state, Refusal):
         return NOTHING
     if "tool_input" not in call.event:
@@ -212,7 +210,7 @@ def _on_file_read(call: HookCall) -> Plan:
 
 def _paths_read_to_end(call: HookCall) -> list[str]:
     """Return the files that the tool read to their end, relative to the root."""
-    if not client_protocol.is_read_to_end(call.event.get("tool_response")):
+    if not is_read_to_end(call.event.get("tool_response")):
         return []
     folder = text_field(call.event, "cwd") or call.root
     paths = [os.path.join(folder, path) for path in paths_read(call.event.get("tool_input"))]
@@ -232,7 +230,7 @@ def _on_edit(call: HookCall) -> Plan:
     """With ``enforce = ["reading"]``, deny edits until the required files were read."""
     if "reading" not in call.keeper.enforced():
         return Plan("nothing: reading is not enforced here")
-    state = call.mine()
+    state = call.keeper.mine()
     if isinstance(state, Refusal):
         return NOTHING
     workspace = call.keeper.workspace
@@ -245,7 +243,10 @@ def _on_edit(call: HookCall) -> Plan:
         return Plan(f"nothing: everything that {state['id']} requires was read")
     names = ", ".join(quoted(path) for path in missing[:20])
     reason = f"Holdfast: read these first, with the Read tool: {names} (workflow {state['id']})"
-    answer = client_protocol.denial(call.name, reason)
+    answer: Fields = {"decision": "deny", "reason": reason}
+    if call.name != "BeforeTool":
+        decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+        answer = {"hookSpecificOutput": {"hookEventName": call.name, **decision}}
     return Plan(f"deny the edit until {names} was read", answer)
 
 
@@ -255,7 +256,7 @@ def _on_stop(call: HookCall) -> Plan:
         return Plan("nothing: stopping is not enforced here")
     if call.event.get("stop_hook_active") is not False:
         return Plan("nothing: the agent was sent back once already")
-    state = call.mine()
+    state = call.keeper.mine()
     if isinstance(state, Refusal):
         return NOTHING
     items = {kind: names for kind, names in pending(state).items() if kind in ("tasks", "gates")}
@@ -265,7 +266,7 @@ def _on_stop(call: HookCall) -> Plan:
         f"Holdfast: {state['id']} still has pending {quoted(listed(items))}. Go on, or say why "
         f"not: holdfast task block N --reason TEXT -w {state['id']}, or holdfast abandon"
     )
-    answer = client_protocol.block(reason)
+    answer: Fields = {"decision": "block", "reason": reason}
     return Plan("send the agent back once, with what is pending", answer)
 
 
@@ -274,14 +275,77 @@ def _on_turn_start(call: HookCall) -> Plan:
 
     Gemini CLI has no event after a compaction, so this is checked at the start of every turn.
     """
-    state = call.mine()
+    state = call.keeper.mine()
     if isinstance(state, Refusal):
         return NOTHING
     transcript = text_field(call.event, "transcript_path")
-    lost_at = client_protocol.compacted_at(transcript, f"id {state['id']} ")
+    lost_at = compacted_at(transcript, f"id {state['id']} ")
     if not call.keeper.awaits_briefing(state["id"], call.session, lost_at):
         return Plan(f"nothing: this session has the briefing of {state['id']}")
     return _on_new_context(call)
+
+
+# What clients send, and the answers they expect
+
+
+def text_field(event: Fields, key: str) -> str:
+    """Return a field if it is printable text; empty otherwise."""
+    value = event.get(key)
+    return value if isinstance(value, str) and value.isprintable() else ""
+
+
+def is_read_to_end(response: object) -> bool:
+    """Return True unless a tool's response says that the file has more lines, or an error.
+
+    A long file is read in several calls; the last one counts.
+    """
+    if not isinstance(response, dict):
+        return True
+    if response.get("error") or response.get("is_error"):
+        return False
+    file = response.get("file")
+    fields = file if isinstance(file, dict) else {}
+    start, lines, total = (fields.get(key) for key in ("startLine", "numLines", "totalLines"))
+    if not (isinstance(start, int) and isinstance(lines, int) and isinstance(total, int)):
+        return True
+    return start + lines >= total
+
+
+def context(event: str, text: str) -> Fields:
+    """Return the answer that puts a text before the model."""
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+
+
+def compacted_at(transcript: str, briefing_mark: str) -> str:
+    """Return when Gemini CLI last compacted without keeping ``briefing_mark``; empty if never.
+
+    Gemini CLI announces before every turn that it may compact, and never reports that it did. When
+    it compacts, it writes all messages anew as one line of its transcript. A transcript of another
+    form counts as one without a compaction.
+    """
+    tail = _read_tail(transcript)
+    rewrite = tail.rfind(_REWRITE_LINE)
+    if rewrite < 0 or briefing_mark.encode() in tail[rewrite:]:
+        return ""
+    # A client that starts writes the messages in the same way, before its first own message.
+    session = max(0, tail.rfind(_SESSION_LINE, 0, rewrite))
+    if tail.find(_MESSAGE_LINE, session, rewrite) < 0:
+        return ""
+    line = tail[rewrite + 1 :].partition(b"\n")[0]
+    moment = line.rpartition(_UPDATED)[2].partition(b'"')[0].decode(errors="replace")[:40]
+    return moment if epoch_ms(moment) is not None else ""
+
+
+def _read_tail(path: str) -> bytes:
+    if not os.path.isfile(path):
+        return b""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - _MAX_TRANSCRIPT_BYTES))
+            return file.read(_MAX_TRANSCRIPT_BYTES)
+    except OSError:
+        return b""
 
 
 def _client_pid() -> int | None:

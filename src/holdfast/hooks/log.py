@@ -8,7 +8,6 @@ import time
 from holdfast.core.time import iso
 from holdfast.errors import HoldfastError
 from holdfast.system.disk import Disk
-from holdfast.workspace.location import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,14 +16,6 @@ if TYPE_CHECKING:
 NAME = "hook.log"
 MAX_BYTES = 256 * 1024
 _MAX_MESSAGE = 500
-
-
-def append_in(folder: str, error: BaseException) -> None:
-    """Add a line to the log of the workspace around a folder; do nothing if that fails."""
-    try:
-        append(find(folder), error)
-    except (HoldfastError, OSError):
-        return
 
 
 def append(workspace: Workspace, error: BaseException) -> None:

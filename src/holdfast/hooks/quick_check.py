@@ -31,26 +31,24 @@ _PATH_LIST_KEYS = ("paths", "include")
 
 def main() -> int:
     """Read one event from standard input, and print the answer if there is one."""
-    folder = ""
+    workspace = None
     try:
         event = _event(_read())
-        folder = folder_of(event) if event else ""
-        _print(_answer(event, folder))
+        if event.get("hook_event_name") == PING:
+            _print({"holdfast": __version__})
+        elif folder := folder_of(event):
+            workspace = find(folder)
+            _print(_answer(event, workspace))
     except BaseException as error:  # noqa: BLE001 - nothing that goes wrong here may stop an agent
-        from holdfast.hooks.log import append_in
+        if workspace is not None:
+            from holdfast.hooks.log import append
 
-        if folder:
-            append_in(folder, error)
+            append(workspace, error)
     return 0
 
 
-def _answer(event: Fields, folder: str) -> Fields | None:
-    """Return the answer to an event in a folder; ``None`` if there is nothing to do."""
-    if event.get("hook_event_name") == PING:
-        return {"holdfast": __version__}
-    if not folder:
-        return None
-    workspace = find(folder)
+def _answer(event: Fields, workspace: Workspace) -> Fields | None:
+    """Return the answer to an event; ``None`` if there is nothing to do."""
     if not _may_matter(event, workspace):
         return None
     from holdfast.hooks.handlers import handle
@@ -77,7 +75,9 @@ def _event(raw: bytes) -> Fields:
 
 
 def folder_of(event: Fields) -> str:
-    """Return the folder that the client works in; empty if it does not exist."""
+    """Return the folder that the client works in; empty without an event or such a folder."""
+    if not event:
+        return ""
     cwd = event.get("cwd")
     folder = cwd if isinstance(cwd, str) and os.path.isabs(cwd) else os.getcwd()
     return folder if "\0" not in folder and os.path.isdir(folder) else ""

@@ -144,9 +144,9 @@ class Initiatives:
 
     def recover(self, name: str | None = None, *, id: str | None = None) -> Receipt:
         """Recover an initiative from milestone pages, the status file or a Memory server."""
-        from holdfast.initiatives import recovery
+        from holdfast.initiatives.sources import recovered
 
-        args = recovery.recovered(self._store, self._sync.load(), name)
+        args = recovered(self._store, self._sync.load(), name)
         return self._change("recover_initiative", args, id)
 
     def resume(self) -> Initiative | None:
@@ -190,7 +190,9 @@ class Initiatives:
         if name is not None and key is None:
             refusal = core.no_such(state, "show", name)
             raise Refused(refusal.code, refusal.message, refusal.hint)
-        self._note_conflict(state)
+        conflict = self._try(lambda: self._status_file_conflict(state))
+        for note in conflict.notes() if conflict is not None else ():
+            self._store.note(note)
         initiative = state["all"].get(key or "")
         workspace = self._store.workspace
         fields: Fields = {
@@ -200,8 +202,8 @@ class Initiatives:
             "disagreements": [],
             "workflows": [],
             "others": [
-                {"key": other, "name": each["name"], "status": each["status"]}
-                for other, each in state["all"].items()
+                {"key": other, "name": item["name"], "status": item["status"]}
+                for other, item in state["all"].items()
                 if other != key
             ],
             "recoverable": self._try(lambda: unknown_folders(workspace, state)) or [],
@@ -213,21 +215,16 @@ class Initiatives:
 
     def _files(self, key: str, initiative: Initiative) -> Fields:
         """Return the files of an initiative, and where its pages differ; note that too."""
-        from holdfast.initiatives.paths import InitiativePaths
+        from holdfast.initiatives.sources import InitiativeFiles, disagreements_of
 
-        paths = InitiativePaths(self._store)
-        fields: Fields = {"status_file": paths.status_file(key, initiative)}
-        page = self._try(lambda: paths.unedited_page(key, initiative))
+        files = InitiativeFiles(self._store)
+        fields: Fields = {"status_file": files.status_file(key, initiative)}
+        page = self._try(lambda: files.unedited_page(key, initiative))
         if page is not None:
             return {**fields, "pages": [page]}
-        from holdfast.core.initiative_sources import disagreements, in_a_note
-        from holdfast.initiatives.pages import merge_pages
-
-        read = self._try(lambda: paths.read_pages(key, initiative, is_strict=False)) or []
-        differences = disagreements(initiative, merge_pages(read)[1])
-        if differences:
-            self._store.note(in_a_note(differences))
+        read = self._try(lambda: files.read_pages(key, initiative, is_strict=False)) or []
         places = [place for place, page in read if page.milestones]
+        differences = disagreements_of(self._store, initiative, read)
         return {**fields, "pages": places, "disagreements": differences}
 
     def _workflows(self, key: str, initiative: Initiative) -> list[Fields]:
@@ -244,30 +241,18 @@ class Initiatives:
             self._store.note(f"{error.message}: {error.hint}")
             return None
 
-    def _note_conflict(self, state: State) -> None:
-        """Note what the status file says, if that is not what the record says."""
-        from holdfast.initiatives.sources import RECORD, SYNC_COMMAND
-
-        conflict = self._try(lambda: self._status_file_conflict(state))
-        if conflict is None or conflict.verdict is None:
-            return
-        if conflict.verdict.warning:
-            self._store.note(conflict.verdict.warning)
-        self._store.note(f"{conflict.describe()}; {RECORD} does not: {SYNC_COMMAND} mends that")
-
     def _status_file_conflict(self, state: State) -> Comparison | None:
         """Return the comparison of the status file with the record; ``None`` if they agree.
 
         Asks no server. Raise ``Refused`` if the file is broken.
         """
-        from holdfast.initiatives.paths import InitiativePaths
-        from holdfast.initiatives.sources import compare
+        from holdfast.initiatives.sources import InitiativeFiles, compare
 
         initiative = core.current_of(state)
         if initiative is None:
             return None
-        paths, key = InitiativePaths(self._store), str(state["current"])
-        comparison = compare(self._store, paths, key, initiative, ask_server=False)
+        files, key = InitiativeFiles(self._store), str(state["current"])
+        comparison = compare(self._store, files, key, initiative, ask_server=False)
         return None if comparison.verdict is None else comparison
 
     def resume_noting(self) -> list[str]:
@@ -305,7 +290,7 @@ class Initiatives:
         if milestone is not None:
             title = f" {quoted(milestone['title'])}" if milestone["title"] else ""
             parts.append(f"milestone {quoted(milestone['id'])}{title}")
-        completed = [each for each in initiative["milestones"] if each["status"] == "completed"]
+        completed = [item for item in initiative["milestones"] if item["status"] == "completed"]
         parts.append(f"{len(completed)}/{len(initiative['milestones'])} milestones completed")
         if initiative.get("reason"):
             parts.append(f"blocked: {quoted(initiative['reason'])}")

@@ -7,19 +7,22 @@ counts. Boxes in code and in quotes are not read.
 
 from __future__ import annotations
 
+import os
 import re
 
 from holdfast.core.initiative_sources import PageMilestone, plain
 from holdfast.core.initiatives import out_of_order
+from holdfast.initiatives import BadFile
 from holdfast.layers.markdown import MAX_LINES, block_tree, newline_of, split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.core.types import Initiative, Milestone
+    from holdfast.core.types import Initiative
     from holdfast.layers.markdown import Block
 
+README = "README.md"
 MAX_BYTES = 1_000_000
 _LISTS = ("bullet_list", "ordered_list")
 _BOX = re.compile(r"\[([ xX])\](?:\s+|$)")
@@ -31,15 +34,6 @@ _NUMBERED = re.compile(
 _HEADING = re.compile(r"#{1,6}(?:\s|$)")
 _FILE_NAME = re.compile(r"m[0-9]{1,4}(?![0-9a-z])", re.IGNORECASE)
 _DONE_MARK = "✅"
-
-
-class BadPage(Exception):
-    """A page that cannot be used: ``line`` is the line, ``why`` the reason."""
-
-    def __init__(self, line: int, why: str) -> None:
-        super().__init__(f"line {line}: {why}")
-        self.line = line
-        self.why = why
 
 
 class MilestoneLocation:
@@ -60,26 +54,28 @@ class MilestoneLocation:
 
 
 class MilestonePage:
-    """A parsed page. The constructor raises ``BadPage`` if the page cannot be used.
+    """A parsed page. The constructor raises ``BadFile`` if the page cannot be used.
 
-    ``name`` is that of the file or folder, and may name the milestone of its boxes. ``known`` are
-    ids of milestones that are not of the form M1.
+    The name of the file, or of its folder, may name the milestone of its boxes. ``known`` are ids
+    of milestones that are not of the form M1.
     """
 
-    def __init__(self, raw: bytes, name: str = "", known: Collection[str] = ()) -> None:
+    def __init__(self, raw: bytes, place: str = "", known: Collection[str] = ()) -> None:
+        self._place = place
         if len(raw) > MAX_BYTES:
-            raise BadPage(1, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
+            raise self._bad(0, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
         self.text = raw.decode("utf-8", "surrogateescape")
         self.lines = split_lines(self.text)
         if len(self.lines) > MAX_LINES:
-            raise BadPage(MAX_LINES, f"it has more than {MAX_LINES:,} lines")
+            raise self._bad(MAX_LINES - 1, f"it has more than {MAX_LINES:,} lines")
         self.title = ""
         self.milestones: dict[str, MilestoneLocation] = {}
         self._known = known
         self._owner: MilestoneLocation | None = None
         """The milestone whose heading was read last."""
         self._depth = 0
-        file_name = _FILE_NAME.match(name)
+        folder, name = os.path.split(place)
+        file_name = _FILE_NAME.match(os.path.basename(folder) if name == README else name)
         if file_name is not None:
             self._owner = self._location(file_name[0].upper(), "")
         for block in block_tree(self.text.removeprefix("\ufeff"), underlined=True):
@@ -92,16 +88,15 @@ class MilestonePage:
             named = self.milestones[file_name[0].upper()]
             if not named.tasks and named.heading is None and named.box is None:
                 del self.milestones[named.id]
-        self._check_order()
-
-    def _check_order(self) -> None:
         pair = out_of_order(list(self.milestones))
         if pair is not None:
             earlier, later = pair
             location = self.milestones[later]
             line = location.heading if location.box is None else location.box
-            why = f"{later} stands behind {earlier}; put them in their order"
-            raise BadPage((line or 0) + 1, why)
+            raise self._bad(line or 0, f"{later} stands behind {earlier}; put them in their order")
+
+    def _bad(self, line: int, why: str) -> BadFile:
+        return BadFile(self._place, line + 1, why)
 
     def _location(self, milestone_id: str, title: str) -> MilestoneLocation:
         return self.milestones.setdefault(milestone_id, MilestoneLocation(milestone_id, title))
@@ -138,25 +133,19 @@ class MilestonePage:
                 owner.end = owner.end or item.end
             elif owner is not None and (task := plain(label)):
                 owner.tasks.append((task, is_done, first.first))
-                owner.end = max(owner.end, self._end_of(item))
+                lines = "".join(self.lines[item.first : item.end]).rstrip()
+                owner.end = max(owner.end, item.first + len(split_lines(lines)))
         for block in item.children:
             if block.kind in _LISTS:
                 for inner in block.children:
                     self._read_item(inner, owner)
 
-    def _end_of(self, block: Block) -> int:
-        """Return the line after a block, without the empty lines at its end."""
-        end = block.end
-        while end > block.first + 1 and not self.lines[end - 1].strip():
-            end -= 1
-        return end
-
     def _unique(self, name: tuple[str, str], what: str, line: int) -> MilestoneLocation:
-        """Return the location of a milestone; raise ``BadPage`` if it has this already."""
+        """Return the location of a milestone; raise ``BadFile`` if it has this already."""
         location = self._location(*name)
         before = location.heading if what == "heading" else location.box
         if before is not None:
-            raise BadPage(line + 1, f"{location.id} stands on line {before + 1} already")
+            raise self._bad(line, f"{location.id} stands on line {before + 1} already")
         location.title = location.title or name[1]
         return location
 
@@ -189,7 +178,12 @@ class MilestonePage:
             for text, is_done, line in location.tasks:
                 if text in done and not is_done:
                     lines[line] = _tick(lines[line])
-            rows = _missing_rows(milestone, location) if add_tasks else []
+            on_page = {text for text, _, _ in location.tasks}
+            rows = [
+                _row(task["text"], is_done=task["done"])
+                for task in (milestone["tasks"] if add_tasks else ())
+                if plain(task["text"]) not in on_page
+            ]
             if rows and location.heading is not None:
                 lead = "" if location.tasks else newline
                 added.append((location.end, lead + "".join([row + newline for row in rows])))
@@ -201,12 +195,6 @@ class MilestonePage:
             is_safe = not following or _HEADING.match(following)
             lines.insert(line, text if is_safe else text + newline)
         return "".join(lines).encode("utf-8", "surrogateescape")
-
-
-def _missing_rows(milestone: Milestone, location: MilestoneLocation) -> list[str]:
-    on_page = {text for text, _, _ in location.tasks}
-    missing = [task for task in milestone["tasks"] if plain(task["text"]) not in on_page]
-    return [_row(task["text"], is_done=task["done"]) for task in missing]
 
 
 def _row(text: str, *, is_done: bool) -> str:

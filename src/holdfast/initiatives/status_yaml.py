@@ -11,6 +11,7 @@ import re
 
 from holdfast.core import json_text
 from holdfast.core.initiative_sources import Source
+from holdfast.initiatives import BadFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ KEYS = ("initiative", "milestone", "status", "updated")
 PROGRESS = "progress"
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 20
-_MAX_OPEN_BRACKETS = 2 * MAX_DEPTH
-"""The parser would take minutes to find out that more brackets than this are never closed."""
 _BOM = "\ufeff"
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _DOCUMENT = re.compile(
@@ -33,7 +32,7 @@ _DOCUMENT = re.compile(
     r"(.*?)((?:^\.\.\.|\Z)(?s:.*))",
     re.DOTALL | re.MULTILINE,
 )
-_BRACKET = re.compile(r"[\[\]{}]")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?: [A-Za-z0-9_-]+)*|[0-9]{4}-[0-9T:.-]*Z")
 _NULLS = ("", "~", "null", "Null", "NULL")
 _AMBIGUOUS_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 _HEADER = (
@@ -41,62 +40,45 @@ _HEADER = (
 )
 
 
-class BadStatus(Exception):
-    """A file that cannot be used: ``line`` is the line, ``why`` the reason."""
-
-    def __init__(self, line: int, why: str) -> None:
-        super().__init__(f"line {line}: {why}")
-        self.line = line
-        self.why = why
-
-
 class Status:
-    """A parsed file. The constructor raises ``BadStatus`` if the file cannot be used."""
+    """A parsed file. The constructor raises ``BadFile`` if the file cannot be used."""
 
-    def __init__(self, raw: bytes) -> None:
-        if len(raw) > MAX_BYTES:
-            raise BadStatus(1, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
-        try:
-            text = raw.decode()
-        except UnicodeDecodeError as error:
-            line = raw[: error.start].count(b"\n") + 1
-            raise BadStatus(line, "it is not UTF-8") from None
+    def __init__(self, raw: bytes, place: str = NAME) -> None:
         self._raw = raw
-        self._text = text.removeprefix(_BOM)
-        self._map = _load(self._text)
+        self._place = place
+        if len(raw) > MAX_BYTES:
+            raise self._bad(1, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
+        try:
+            self._text = raw.decode().removeprefix(_BOM)
+        except UnicodeDecodeError as error:
+            raise self._bad(raw[: error.start].count(b"\n") + 1, "it is not UTF-8") from None
+        self._map = self._load()
         self.initiative, self.milestone, self.status, self.updated = map(self._value, KEYS)
-        self.progress = self._progress()
+        rows: Any = self._map.get(PROGRESS)
+        if _is_null(rows):
+            rows = {}
+        elif not isinstance(rows, dict):
+            raise self._bad(self.line_of(PROGRESS), f"{PROGRESS} must be a map")
+        values = {row: self._text_of(rows, row, f"{PROGRESS}.{row}") for row in rows}
+        self.progress = {row: value for row, value in values.items() if value is not None}
 
-    def source(self, name: str, place: str, initiative: str | None = None) -> Source:
+    def source(self, initiative: str | None = None) -> Source:
         """Return what the file says, for a comparison with other sources."""
         return Source(
-            name, self.updated, self.milestone, self.status, self.progress, place, initiative
+            NAME, self.updated, self.milestone, self.status, self.progress, self._place, initiative
         )
 
     def line_of(self, key: str, row: str | None = None) -> int:
         """Return the line of a key, or of a row of ``progress``; 1 if the file has no such key."""
-        if self._map is None or key not in self._map:
+        if key not in self._map:
             return 1
-        rows = _as_map(self._map[key])
-        if row is not None and rows is not None and row in rows:
+        rows: Any = self._map[key]
+        if row is not None and isinstance(rows, dict) and row in rows:
             return _line(rows, row)
         return _line(self._map, key)
 
-    def _value(self, key: str) -> str | None:
-        return None if self._map is None else _text_of(self._map, key, key)
-
-    def _progress(self) -> dict[str, str]:
-        value = None if self._map is None else self._map.get(PROGRESS)
-        if _is_null(value):
-            return {}
-        rows = _as_map(value)
-        if rows is None:
-            raise BadStatus(self.line_of(PROGRESS), f"{PROGRESS} must be a map")
-        values = {key: _text_of(rows, key, f"{PROGRESS}.{key}") for key in rows}
-        return {key: value for key, value in values.items() if value is not None}
-
     def with_values(self, values: dict[str, str], progress: dict[str, str]) -> bytes:
-        """Return the file with these values; raise ``BadStatus`` if it cannot hold them.
+        """Return the file with these values; raise ``BadFile`` if it cannot hold them.
 
         Rows of ``progress`` that Holdfast does not know stay, unless the file described another
         initiative: then they were its milestones.
@@ -108,31 +90,83 @@ class Status:
         if is_current and not others and progress.items() <= self.progress.items():
             return self._raw
         newline = _LINE_BREAK.search(self._text)
-        if self._map is None:
+        if self._map:
+            text = _with_values(self._text, values, progress, others)
+        else:
             gap = "\n" if self._text and not self._text.endswith(("\r", "\n")) else ""
             text = self._text + gap + "\n".join(_rows(values, progress)) + "\n"
-        else:
-            text = _with_values(self._text, values, progress, others)
         text = _LINE_BREAK.sub(newline[0] if newline else "\n", text)
         bom = _BOM if self._raw.startswith(_BOM.encode()) else ""
         after = (bom + text).encode()
-        self._check_written(after, values, progress, others)
-        return after
-
-    def _check_written(
-        self, after: bytes, values: dict[str, str], progress: dict[str, str], others: list[str]
-    ) -> None:
-        """Raise ``BadStatus`` if a written file lacks a value, a foreign key or a comment."""
-        written = Status(after)
+        # Compare what was written with what was there: nothing of it may be lost.
+        written = Status(after, self._place)
         kept = {row: value for row, value in self.progress.items() if row not in others}
         is_whole = (
             all(written._value(key) == value for key, value in values.items())
             and written.progress == {**kept, **progress}
-            and set(self._map or ()) <= set(written._map or ())
+            and set(self._map) <= set(written._map)
             and _comments(self._text) <= _comments(written._text)
         )
         if not is_whole:
-            raise BadStatus(1, "its values cannot be replaced where they stand")
+            raise self._bad(1, "its values cannot be replaced where they stand")
+        return after
+
+    def _bad(self, line: int, why: str) -> BadFile:
+        return BadFile(self._place, line, why)
+
+    def _load(self) -> CommentedMap:
+        """Return the map of the file, empty for an empty file."""
+        # The YAML parser is imported here, when a file was not written by Holdfast.
+        from ruamel.yaml.comments import CommentedMap
+        from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+        try:
+            self._check_nesting()
+            root = _yaml().load(self._text)
+        except MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            why = str(error.problem or error.context or "it cannot be read")
+            raise self._bad((mark.line if mark else 0) + 1, why) from None
+        except (YAMLError, ArithmeticError, AssertionError, AttributeError, LookupError,
+                RuntimeError, TypeError, ValueError) as error:  # fmt: skip
+            why = str(error).partition("\n")[0] or "it cannot be read"
+            raise self._bad(1, why) from None
+        if root is None or root == "":
+            return CommentedMap()
+        line = int(root.lc.line) + 1 if hasattr(root, "lc") else 1
+        if not isinstance(root, CommentedMap):
+            raise self._bad(line, "the document must be a map, not a list or text")
+        if root.fa.flow_style():
+            raise self._bad(line, "its map must have a line for each key")
+        if not all(isinstance(key, str) for key in root):
+            raise self._bad(line, "a key must be text")
+        return root
+
+    def _check_nesting(self) -> None:
+        """Raise ``BadFile`` for deep nesting, and for aliases, which a change would break."""
+        depth = 0
+        for event in _yaml().parse(self._text):
+            line = int(event.start_mark.line) + 1
+            if getattr(event, "anchor", None) is not None:
+                raise self._bad(line, f"aliases are not read (&{event.anchor})")
+            kind = type(event).__name__
+            depth += kind in ("MappingStartEvent", "SequenceStartEvent")
+            depth -= kind in ("MappingEndEvent", "SequenceEndEvent")
+            if depth > MAX_DEPTH:
+                raise self._bad(line, f"it is nested deeper than {MAX_DEPTH} levels")
+
+    def _value(self, key: str) -> str | None:
+        return self._text_of(self._map, key, key)
+
+    def _text_of(self, rows: Any, key: str, name: str) -> str | None:
+        """Return a value, ``None`` where there is none; raise ``BadFile`` if it is not one line."""
+        value = rows.get(key)
+        value = getattr(value, "value", value)  # of a scalar with a tag
+        if _is_null(value):
+            return None
+        if not isinstance(value, str) or _LINE_BREAK.search(value.strip()):
+            raise self._bad(_line(rows, key), f"{name} must be text on one line")
+        return value.strip() or None
 
 
 def fresh(values: dict[str, str], progress: dict[str, str]) -> bytes:
@@ -154,48 +188,8 @@ def _rows(values: dict[str, str], progress: dict[str, str]) -> list[str]:
 
 def _quoted(value: str) -> str:
     """Return a value without quotes if every YAML reader takes it for text (or for a time)."""
-    compact = value.replace("_", "").replace("-", "").replace(" ", "")
-    is_time = value[:4].isdecimal() and value[4:5] == "-" and value.endswith("Z")
-    is_plain = (
-        compact.isascii()
-        and compact.isalnum()
-        and value[:1].isalpha()
-        and all(value.split(" "))
-        and value.lower() not in _AMBIGUOUS_WORDS
-    )
-    return value if is_plain or (is_time and value.isascii()) else json_text.dumps(value)
-
-
-# The YAML parser is imported below this line only, when a file was not written by Holdfast.
-
-
-def _load(text: str) -> CommentedMap | None:
-    """Return the map of a text, ``None`` for an empty one; raise ``BadStatus`` for any other."""
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-    _check_brackets(text)
-    try:
-        _check_events(text)
-        root = _yaml().load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        why = str(error.problem or error.context or "it cannot be read")
-        raise BadStatus((mark.line if mark else 0) + 1, why) from None
-    except (YAMLError, ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError,
-            TypeError, ValueError) as error:  # fmt: skip
-        why = str(error).partition("\n")[0] or "it cannot be read"
-        raise BadStatus(1, why) from None
-    if root is None or root == "":
-        return None
-    line = int(root.lc.line) + 1 if hasattr(root, "lc") else 1
-    loaded = _as_map(root)
-    if loaded is None:
-        raise BadStatus(line, "the document must be a map, not a list or text")
-    if loaded.fa.flow_style():
-        raise BadStatus(line, "its map must have a line for each key")
-    if not all(isinstance(key, str) for key in loaded):
-        raise BadStatus(line, "a key must be text")
-    return loaded
+    is_plain = _PLAIN.fullmatch(value) and value.lower() not in _AMBIGUOUS_WORDS
+    return value if is_plain else json_text.dumps(value)
 
 
 def _yaml() -> YAML:
@@ -215,51 +209,13 @@ def _yaml() -> YAML:
     return yaml
 
 
-def _check_brackets(text: str) -> None:
-    count = 0
-    for bracket in _BRACKET.finditer(text):
-        count = max(0, count + (1 if bracket[0] in "[{" else -1))
-        if count > _MAX_OPEN_BRACKETS:
-            line = text.count("\n", 0, bracket.start()) + 1
-            raise BadStatus(line, f"it is nested deeper than {MAX_DEPTH} levels")
-
-
-def _check_events(text: str) -> None:
-    """Raise ``BadStatus`` for aliases, which a change would break, and for deep nesting."""
-    depth = 0
-    for event in _yaml().parse(text):
-        line = int(event.start_mark.line) + 1
-        if getattr(event, "anchor", None) is not None:
-            raise BadStatus(line, f"aliases are not read (&{event.anchor})")
-        kind = type(event).__name__
-        depth += kind in ("MappingStartEvent", "SequenceStartEvent")
-        depth -= kind in ("MappingEndEvent", "SequenceEndEvent")
-        if depth > MAX_DEPTH:
-            raise BadStatus(line, f"it is nested deeper than {MAX_DEPTH} levels")
-
-
-def _as_map(value: Any) -> CommentedMap | None:
-    return value if isinstance(value, dict) else None  # type: ignore[return-value]
-
-
 def _is_null(value: object) -> bool:
     """Return whether a value is missing; with quotes, the same words are text."""
     return value is None or (type(value) is str and value in _NULLS)
 
 
-def _line(rows: CommentedMap, key: str) -> int:
+def _line(rows: Any, key: str) -> int:
     return int(rows.lc.key(key)[0]) + 1
-
-
-def _text_of(rows: CommentedMap, key: str, name: str) -> str | None:
-    """Return a value, ``None`` where there is none; raise ``BadStatus`` if it is not one line."""
-    value = rows.get(key)
-    value = getattr(value, "value", value)  # of a scalar with a tag
-    if _is_null(value):
-        return None
-    if not isinstance(value, str) or _LINE_BREAK.search(value.strip()):
-        raise BadStatus(_line(rows, key), f"{name} must be text on one line")
-    return value.strip() or None
 
 
 def _with_values(

@@ -11,18 +11,11 @@ from __future__ import annotations
 import os
 
 from holdfast.core import initiatives as core
-from holdfast.core.initiative_sources import (
-    Source,
-    apply_pages,
-    correction_text,
-    disagreements,
-    in_a_note,
-)
+from holdfast.core.initiative_sources import Source, apply_pages, correction_text
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
-from holdfast.initiatives import pages, sources, status_yaml
-from holdfast.initiatives.paths import README, InitiativePaths, bad_file
-from holdfast.initiatives.sources import SYNC_COMMAND, compare
+from holdfast.initiatives import BadFile, pages, sources, status_yaml
+from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, compare
 from holdfast.keeper.initiative_link import LOG, has_initiatives
 from holdfast.keeper.session import Receipt
 from holdfast.storage import shared_file
@@ -51,16 +44,16 @@ class Sync:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._store = session.store
-        self._paths: InitiativePaths | None = None
+        self._files: InitiativeFiles | None = None
         self._compared: bytes | None = None
         """``WORKFLOW-STATUS.yaml`` as it was last compared with the record."""
 
     @property
-    def paths(self) -> InitiativePaths:
-        """The paths of the files. Raises ``Refused`` if the settings are broken."""
-        if self._paths is None:
-            self._paths = InitiativePaths(self._store)
-        return self._paths
+    def files(self) -> InitiativeFiles:
+        """The files of initiatives. Raises ``Refused`` if the settings are broken."""
+        if self._files is None:
+            self._files = InitiativeFiles(self._store)
+        return self._files
 
     # The record
 
@@ -111,7 +104,7 @@ class Sync:
             key = args["initiative"]
         if key is not None:
             initiative = state["all"].get(key) or args.get("state")
-            self.paths.read_status(self.paths.status_file(key, initiative))
+            self.files.read_status(self.files.status_file(key, initiative))
 
     # Comparing and repairing
 
@@ -139,39 +132,37 @@ class Sync:
         current = self._current()
         if current is None:
             return []
-        comparison = compare(self._store, self.paths, *current, ask_server=True)
+        comparison = compare(self._store, self.files, *current, ask_server=True)
         self._compared = comparison.raw
-        if comparison.verdict is None or not self._can_write(comparison.verdict.stale):
+        if comparison.verdict is None:
             return []
+        for source in comparison.verdict.stale:
+            folder = os.path.dirname(self.files.path(source.place)) if source.place else ""
+            if folder and not os.access(folder, os.W_OK):
+                # Else each change would add an event.
+                self._store.note(f"{source.place} is stale, and its folder cannot be written")
+                return []
         seqs = self._repair(*current, comparison, comparison.verdict)
         self.write()
         return seqs
 
-    def _can_write(self, stale: list[Source]) -> bool:
-        """Return whether every stale file can be written; else each change would add an event."""
-        for source in stale:
-            folder = os.path.dirname(self.paths.path(source.place)) if source.place else ""
-            if folder and not os.access(folder, os.W_OK):
-                self._store.note(f"{source.place} is stale, and its folder cannot be written")
-                return False
-        return True
-
     def _repair(
         self, key: str, initiative: Initiative, comparison: Comparison, verdict: Verdict
     ) -> list[int]:
-        """Take in the source that is right; return the seqs. Raise ``Refused`` with the line of a
-        value in the status file that is invalid.
+        """Take in the source that is right; return the seqs.
+
+        Raise ``BadFile`` if the status file is right and has an invalid value.
         """
         right = verdict.authoritative
         args: Fields = {}
         if right.name != sources.RECORD:
             try:
-                args["state"] = sources.apply_source(initiative, right, self._store)
-            except status_yaml.BadStatus as bad:
-                if right.name == status_yaml.NAME and comparison.status is not None:
-                    keys = bad.why.partition(" ")[0].split(".", 1)
-                    line = comparison.status.line_of(*keys)
-                    raise bad_file(right.place, status_yaml.BadStatus(line, bad.why)) from None
+                args["state"] = sources.apply_source(
+                    initiative, right, self._store, comparison.status
+                )
+            except BadFile as bad:
+                if right.name == status_yaml.NAME:
+                    raise
                 return self._keep_record(key, initiative, verdict, bad.why)
         if verdict.warning:
             self._store.note(verdict.warning)
@@ -218,15 +209,11 @@ class Sync:
         if current is None:
             return
         try:
-            if self.paths.unedited_page(*current) is not None:
-                return
-            read = self.paths.read_pages(*current, is_strict=False)
+            if self.files.unedited_page(*current) is None:
+                read = self.files.read_pages(*current, is_strict=False)
+                sources.disagreements_of(self._store, current[1], read)
         except HoldfastError as error:
             self._store.note(f"{error.message}: {error.hint}")
-            return
-        differences = disagreements(current[1], pages.merge_pages(read)[1])
-        if differences:
-            self._store.note(in_a_note(differences))
 
     def take_pages(self, id: str | None = None) -> list[int]:
         """Let the record follow the milestone pages; return the seqs.
@@ -237,9 +224,9 @@ class Sync:
         if current is None:
             return []
         key, initiative = current
-        _, milestones = pages.merge_pages(self.paths.read_pages(key, initiative))
+        _, milestones = pages.merge_pages(self.files.read_pages(key, initiative))
         if not milestones:
-            where = self.paths.folder(key, initiative)
+            where = self.files.folder(key, initiative)
             why = f"initiative sync: {where} has no page with milestones"
             raise Refused("not_found", why, "write headings such as '## M1: title' with boxes")
         after = apply_pages(initiative, milestones)
@@ -276,10 +263,10 @@ class Sync:
         current = self._current()
         if current is None:
             return
-        place = self.paths.status_file(*current)
-        status = self.paths.read_status(place)
+        place = self.files.status_file(*current)
+        status = self.files.read_status(place)
         own = sources.record_source(current[1])
-        if status is None or status.source(status_yaml.NAME, place).differs(own):
+        if status is None or status.source().differs(own):
             raise Fault(
                 "not_written",
                 f"initiative sync: {place} could not be written",
@@ -302,72 +289,46 @@ class Sync:
 
     def _write_status(self, key: str, initiative: Initiative) -> list[Source]:
         """Update ``WORKFLOW-STATUS.yaml``; return what was saved there since it was compared."""
-        place = self.paths.status_file(key, initiative)
+        place = self.files.status_file(key, initiative)
         values, progress = sources.status_values(initiative)
         values["updated"] = initiative["updated_at"]
         lost: list[Source] = []
 
         def patch(raw: bytes | None) -> bytes | None:
+            nonlocal lost
+            lost = []
             if raw is None or not raw.strip():
                 return status_yaml.fresh(values, progress)
-            try:
-                return status_yaml.Status(raw).with_values(values, progress)
-            except status_yaml.BadStatus as bad:
-                raise bad_file(place, bad) from None
+            status = status_yaml.Status(raw, place)
+            saved = status.source()
+            if raw != self._compared and saved.differs(sources.record_source(initiative)):
+                lost = [saved]
+            return status.with_values(values, progress)
 
-        def patch_and_compare(raw: bytes | None) -> bytes | None:
-            after = patch(raw)
-            if raw is not None and raw != self._compared and raw.strip():
-                saved = status_yaml.Status(raw).source(status_yaml.NAME, place)
-                lost.extend([saved] if saved.differs(sources.record_source(initiative)) else [])
-            return after
-
-        self._clear_spares(place, patch)
-        self._update(place, patch_and_compare)
-        return lost[-1:]
+        self._update(place, patch)
+        return lost
 
     def _tick_pages(self, key: str, initiative: Initiative) -> None:
-        has_own_page = bool(initiative.get("files"))
+        """Tick the boxes of the pages; write Holdfast's own page anew if it is gone."""
+        readme = f"{self.files.folder(key, initiative)}/{pages.README}"
+        is_own = bool(initiative.get("files"))
         known = [milestone["id"] for milestone in initiative["milestones"]]
-
-        def ticked(place: str, page: pages.MilestonePage) -> bytes:
-            is_own = has_own_page and place.endswith(f"/{README}")
-            return page.ticked(initiative, add_tasks=is_own)
-
-        for place, page in self.paths.read_pages(key, initiative, is_strict=False):
+        read = self.files.read_pages(key, initiative, is_strict=False)
+        places = [place for place, _ in read]
+        if is_own and not os.path.lexists(self.files.path(readme)):
+            places.append(readme)
+        for place in places:
 
             def patch(raw: bytes | None, place: str = place) -> bytes | None:
-                return (
-                    None if raw is None else ticked(place, self.paths.parse_page(place, raw, known))
-                )
+                if raw is None:
+                    return pages.new_page(initiative) if is_own and place == readme else None
+                page = pages.MilestonePage(raw, place, known)
+                add_tasks = is_own and place.endswith(f"/{pages.README}")
+                return page.ticked(initiative, add_tasks=add_tasks)
 
-            self._clear_spares(place, patch)
-            if ticked(place, page) != page.text.encode("utf-8", "surrogateescape"):
-                self._update(place, patch)
-        readme = f"{self.paths.folder(key, initiative)}/{README}"
-        if has_own_page and not os.path.lexists(self.paths.path(readme)):
-
-            def create(raw: bytes | None) -> bytes:
-                return pages.new_page(initiative) if raw is None else raw
-
-            self._clear_spares(readme, create)
-            self._update(readme, create)
+            self._update(place, patch)
 
     def _update(self, place: str, patch: Patch) -> None:
-        disk, path = self._store.disk, self.paths.path(place)
-        disk.make_folder(os.path.dirname(path))
-        shared_file.settle(disk, path, patch, self._store.pause)
-
-    def _clear_spares(self, place: str, patch: Patch) -> None:
-        """Remove what a killed command left beside a file; keep it if it has foreign changes."""
-        disk, path = self._store.disk, self.paths.path(place)
-
-        def is_own(spare: bytes) -> bool:
-            try:
-                return patch(spare) == patch(disk.read(path))
-            except Refused:
-                return False
-
-        for kept in shared_file.clear_spares(disk, path, is_own):
-            name = os.path.basename(kept)
-            self._store.note(f"what a killed command left beside {place} is kept as {name}")
+        store, path = self._store, self.files.path(place)
+        store.disk.make_folder(os.path.dirname(path))
+        shared_file.update(store.disk, path, patch, place, store.note, store.pause)

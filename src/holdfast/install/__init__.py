@@ -1,9 +1,9 @@
 """Set Holdfast up in the settings of an agent's client, take it out again, and check that it works.
 
-``agents`` describes the clients and their files; ``hooks``, ``servers`` and ``sandbox`` recognise,
-add and remove our entries; ``client_files`` is each file with and without them; ``journal`` and
-``changes`` write the files so that they can be restored; ``setup`` is ``init`` and ``uninstall``;
-``doctor`` checks everything that Holdfast needs.
+``agents`` describes the clients; ``entries`` recognises, adds and removes our hooks and our server;
+``client_files`` is each file with and without them, ``sandbox`` Codex's configuration; ``changes``
+writes the files so that they can be restored; ``setup`` is ``init`` and ``uninstall``; ``doctor``
+checks everything that Holdfast needs.
 """
 
 from __future__ import annotations

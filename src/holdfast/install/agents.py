@@ -12,97 +12,138 @@ import sys
 from holdfast.core.json_text import is_encodable
 from holdfast.core.refusal import word
 from holdfast.errors import Refused
-from holdfast.install.hooks import ENTRY, Hook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Fields
+    from typing import ClassVar
 
-    Events = tuple[tuple[str, str | None], ...]
+    from holdfast.core.types import Fields
 
 TEAM, LOCAL, USER = "team", "local", "user"
 SCOPES = (TEAM, LOCAL, USER)
 COMMAND = "holdfast hook"
+ENTRY = ("holdfast", "hooks", "entry.py")
+HOOKS = "hooks"
 _SHARED_SKILLS = os.path.join(".agents", "skills")
 """The folder for skills that Codex and Gemini CLI share."""
-_TRUST = "Codex runs a hook only after you trust it: it asks when it starts, or see /hooks"
 
 
 class Agent:
     """A client: where its settings are, and how it names its events."""
 
-    def __init__(
-        self,
-        name: str,
-        files: dict[str, str],
-        home: tuple[str, str],
-        events: Events,
-        enforcing: Events,
-        extra: Fields,
-        skills: dict[str, str],
-        arguments: str = "(what the user asked for)",
-        note: str = "",
-        session_end: Fields | None = None,
-    ) -> None:
-        self.name = name
-        self.files = files
-        """Scope to path, relative to the work tree or to the client's folder for the user."""
-        self.home = home
-        """The environment variable with the client's folder for the user, and the default."""
-        self.events = events
-        self.enforcing = enforcing
-        self.extra = extra
-        """Fields of a handler besides its command."""
-        self.skills = skills
-        """Scope to the folder of skills, relative to the work tree or to the user's folder."""
-        self.arguments = arguments
-        """What a skill has in place of the words that the user typed after its name."""
-        self.note = note
-        self.session_end = session_end or {}
-        """Fields of the ``SessionEnd`` handler that differ."""
+    name = ""
+    files: ClassVar[dict[str, str]] = {}
+    """Scope to path, relative to the work tree or to the client's folder for the user."""
+    home = ("", "~")
+    """The environment variable with the client's folder for the user, and the default."""
+    events: ClassVar[dict[str, str | None]] = {}
+    """Event to the tools that it is for; ``None`` for all."""
+    enforcing: ClassVar[dict[str, str | None]] = {}
+    """The events at which a rule can be enforced."""
+    options: ClassVar[Fields] = {"timeout": 10}
+    """Fields of a handler besides its command."""
+    session_end: ClassVar[Fields] = {}
+    """Fields of the ``SessionEnd`` handler that differ."""
+    skills: ClassVar[dict[str, str]] = {TEAM: _SHARED_SKILLS, USER: _SHARED_SKILLS}
+    """Scope to the folder of skills, relative to the work tree or to the user's folder."""
+    arguments = "(what the user asked for)"
+    """What a skill has in place of the words that the user typed after its name."""
+    note = ""
 
     def own_folder(self) -> str:
         """Return the client's folder for the user."""
-        variable, usual = self.home
-        return os.path.abspath(os.environ.get(variable) or os.path.expanduser(usual))
+        variable, default = self.home
+        return os.path.abspath(os.environ.get(variable) or os.path.expanduser(default))
 
     def skills_folder(self, scope: str) -> str | None:
         """Return the folder of skills of a scope; ``None`` if the client has none."""
         folder = self.skills.get(scope)
         if folder is None or scope != USER:
             return folder
-        above = os.path.expanduser("~") if self.name == "codex" else self.own_folder()
-        return os.path.abspath(os.path.join(above, folder))
+        return os.path.abspath(os.path.join(self.own_folder(), folder))
 
-    def hooks(self, scope: str, *, enforce: bool) -> list[Hook]:
-        """Return the hooks for the settings of a scope."""
-        handler = {"type": "command", **self._command(scope), **self.extra}
-        events = (*self.events, *(self.enforcing if enforce else ()))
-        last = {**handler, **self.session_end}
-        return [
-            Hook(event, matcher, last if event == "SessionEnd" else handler)
-            for event, matcher in events
-        ]
+    def hooks(self, scope: str, *, enforce: bool) -> dict[str, Fields]:
+        """Return the group with our hook for each event, for the settings of a scope."""
+        groups: dict[str, Fields] = {}
+        for event, matcher in {**self.events, **(self.enforcing if enforce else {})}.items():
+            handler = {"type": "command", **self.command(scope), **self.options}
+            if event == "SessionEnd":
+                handler |= self.session_end
+            groups[event] = {**({"matcher": matcher} if matcher else {}), HOOKS: [handler]}
+        return groups
+
+    def command(self, scope: str) -> Fields:
+        """Return the fields of a handler that start our hook."""
+        words = fastest_command() if scope != TEAM else []
+        return {"command": " ".join([word(part) for part in words]) or COMMAND}
 
     def enforceable(self) -> list[str]:
         """Return what can be enforced: reading only if the client reports what it reads."""
         return ["reading", "stop"] if len(self.enforcing) > 1 else ["stop"]
 
-    def _command(self, scope: str) -> Fields:
+
+class Claude(Agent):
+    """Claude Code."""
+
+    name = "claude"
+    files: ClassVar = {
+        TEAM: os.path.join(".claude", "settings.json"),
+        LOCAL: os.path.join(".claude", "settings.local.json"),
+        USER: "settings.json",
+    }
+    home = ("CLAUDE_CONFIG_DIR", os.path.join("~", ".claude"))
+    events: ClassVar = {
+        "SessionStart": None,
+        "PreCompact": None,
+        "SessionEnd": None,
+        "PostToolUse": "Read",
+    }
+    enforcing: ClassVar = {"Stop": None, "PreToolUse": "Edit|Write|MultiEdit|NotebookEdit"}
+    skills: ClassVar = {TEAM: os.path.join(".claude", "skills"), USER: "skills"}
+    arguments = "$ARGUMENTS"
+
+    def command(self, scope: str) -> Fields:
         words = fastest_command() if scope != TEAM else []
-        if not words:
-            return {"command": COMMAND}
-        if self.name == "claude":
-            # Without a shell the hook starts faster, and nothing needs quoting.
-            return {"command": words[0], "args": words[1:]}
-        return {"command": " ".join([word(part) for part in words])}
+        # Without a shell the hook starts faster, and nothing needs quoting.
+        return {"command": words[0], "args": words[1:]} if words else {"command": COMMAND}
 
 
-def fastest_command() -> list[str]:
-    """Return the interpreter and arguments that start our hook; empty if JSON cannot hold them."""
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    words = [sys.executable or "", "-I", "-S", os.path.join(os.path.dirname(here), *ENTRY)]
-    return words if os.path.isabs(words[0]) and all(map(is_encodable, words)) else []
+class Codex(Agent):
+    """Codex CLI. It has no tool that reads a file, so it cannot report what was read."""
+
+    name = "codex"
+    files: ClassVar = {TEAM: os.path.join(".codex", "hooks.json"), USER: "hooks.json"}
+    home = ("CODEX_HOME", os.path.join("~", ".codex"))
+    events: ClassVar = {"SessionStart": None, "PreCompact": None, "SessionEnd": None}
+    enforcing: ClassVar = {"Stop": None}
+    # Codex allows no more, and warns at every start if a hook asks for more.
+    session_end: ClassVar = {"timeout": 3}
+    note = "Codex runs a hook only after you trust it: it asks when it starts, or see /hooks"
+
+    def skills_folder(self, scope: str) -> str | None:
+        # The user's skills are in their home, not in the client's folder.
+        folder = self.skills.get(scope)
+        return os.path.abspath(os.path.expanduser(f"~/{folder}")) if scope == USER else folder
+
+
+class Gemini(Agent):
+    """Gemini CLI. It counts milliseconds."""
+
+    name = "gemini"
+    files: ClassVar = dict.fromkeys((TEAM, USER), os.path.join(".gemini", "settings.json"))
+    home = ("GEMINI_CLI_HOME", "~")
+    events: ClassVar = {
+        "SessionStart": None,
+        "PreCompress": None,
+        "SessionEnd": None,
+        "BeforeAgent": None,
+        "AfterTool": "read_file|read_many_files",
+    }
+    enforcing: ClassVar = {"AfterAgent": None, "BeforeTool": "write_file|replace"}
+    options: ClassVar = {"name": "holdfast", "timeout": 10_000}
+
+
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (Claude(), Codex(), Gemini())}
 
 
 def agent_named(name: str) -> Agent:
@@ -113,62 +154,15 @@ def agent_named(name: str) -> Agent:
     return AGENTS[name]
 
 
-AGENTS = {
-    agent.name: agent
-    for agent in (
-        Agent(
-            "claude",
-            {
-                TEAM: os.path.join(".claude", "settings.json"),
-                LOCAL: os.path.join(".claude", "settings.local.json"),
-                USER: "settings.json",
-            },
-            ("CLAUDE_CONFIG_DIR", os.path.join("~", ".claude")),
-            (
-                ("SessionStart", None),
-                ("PreCompact", None),
-                ("SessionEnd", None),
-                ("PostToolUse", "Read"),
-            ),
-            (("Stop", None), ("PreToolUse", "Edit|Write|MultiEdit|NotebookEdit")),
-            {"timeout": 10},
-            {TEAM: os.path.join(".claude", "skills"), USER: "skills"},
-            "$ARGUMENTS",
-        ),
-        Agent(
-            "codex",
-            {TEAM: os.path.join(".codex", "hooks.json"), USER: "hooks.json"},
-            ("CODEX_HOME", os.path.join("~", ".codex")),
-            (
-                ("SessionStart", None),
-                ("PreCompact", None),
-                ("SessionEnd", None),
-            ),
-            # Codex has no tool that reads a file, so it cannot report what was read.
-            (("Stop", None),),
-            {"timeout": 10},
-            {TEAM: _SHARED_SKILLS, USER: _SHARED_SKILLS},
-            note=_TRUST,
-            # Codex allows no more, and warns at every start if a hook asks for more.
-            session_end={"timeout": 3},
-        ),
-        Agent(
-            "gemini",
-            {
-                TEAM: os.path.join(".gemini", "settings.json"),
-                USER: os.path.join(".gemini", "settings.json"),
-            },
-            ("GEMINI_CLI_HOME", "~"),
-            (
-                ("SessionStart", None),
-                ("PreCompress", None),
-                ("SessionEnd", None),
-                ("BeforeAgent", None),
-                ("AfterTool", "read_file|read_many_files"),
-            ),
-            (("AfterAgent", None), ("BeforeTool", "write_file|replace")),
-            {"name": "holdfast", "timeout": 10_000},
-            {TEAM: _SHARED_SKILLS, USER: _SHARED_SKILLS},
-        ),
-    )
-}
+def fastest_command() -> list[str]:
+    """Return the interpreter and arguments that start our hook; empty if JSON cannot hold them."""
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    words = [sys.executable or "", "-I", "-S", os.path.join(os.path.dirname(here), *ENTRY)]
+    return words if os.path.isabs(words[0]) and all(map(is_encodable, words)) else []
+
+
+def which(name: str) -> str | None:
+    """Return a program on the PATH. Only absolute folders count: a repository has no say."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    paths = (os.path.join(folder, name) for folder in folders if os.path.isabs(folder))
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)

@@ -1,46 +1,56 @@
-"""Change client files together with the journal that can restore them.
+"""Change client files, with a journal of what each was before, so that ``uninstall`` restores it.
 
-The journal is written before a file is, and an entry is dropped after its file was restored. So a
-run that is killed leaves a whole file, old or new, and the next run can work with either.
+A project's journal is beside the ledger, a user's in their own folder. An entry is written before
+its file is, and dropped after its file was restored: a run that is killed leaves a whole file, old
+or new, and never a change without an entry. An entry counts only while the file has bytes that
+Holdfast wrote.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+from contextlib import contextmanager
 
-from holdfast.errors import Refused
-from holdfast.install.agents import AGENTS, USER
-from holdfast.install.client_files import sandbox_file
-from holdfast.install.journal import Journal, next_entry
+from holdfast.core import json_text
+from holdfast.core.json_text import digest
+from holdfast.errors import Fault, Refused, newer_file
+from holdfast.install.agents import USER
+from holdfast.install.sandbox import sandbox_file
 from holdfast.storage.shared_file import clear_spares, settle
 from holdfast.workspace.location import person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Json
     from holdfast.install.client_files import ClientFile
     from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
+FILE = "installed.json"
+VERSION = 1
+LOCK_WAIT_S = 10.0
+_MAX_WRITTEN = 4
+_MAX_LOCK_TRIES = 10
 _NO_FILE = "/dev/null"
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 class Change:
-    """What a run did to one file, or would do: created, changed, unchanged, restored, removed."""
+    """The change of one file, made or planned: created, changed, unchanged, restored, removed."""
 
     __slots__ = ("after", "before", "file", "how")
 
     def __init__(
-        self, file: ClientFile, before: bytes | None, after: bytes | None, how: str
+        self, file: ClientFile, before: bytes | None, after: bytes | None, how: str = ""
     ) -> None:
         self.file = file
         self.before = before
         self.after = after
-        self.how = how
+        is_new = before is None
+        self.how = how or ("unchanged" if after == before else "created" if is_new else "changed")
 
     def as_fields(self) -> Fields:
         diff = unified_diff(self.before, self.after, self.file.name)
@@ -73,46 +83,41 @@ class Changes:
     def plan_add(self, file: ClientFile) -> Change:
         """Return what adding our entries would change; raise ``Refused`` if it is not possible."""
         before = self._disk.read(file.target())
-        return _addition(file, before, file.with_ours(before, self._journal.entries.get(file.key)))
+        return Change(file, before, file.with_ours(before, self._journal.entries.get(file.key)))
 
     def add(self, files: Sequence[ClientFile]) -> list[Change]:
         """Add our entries to the files."""
-        changes: list[Change] = []
-
-        def write() -> None:
-            changes.extend([self._add(file) for file in files])
-
-        self._locked(write, [os.path.dirname(file.target()) for file in files])
-        return changes
+        with self._locked([os.path.dirname(file.target()) for file in files]):
+            return [self._add(file) for file in files]
 
     def _add(self, file: ClientFile) -> Change:
-        versions: list[tuple[bytes | None, bytes]] = []
+        change = Change(file, None, None)
 
         def prepare(raw: bytes | None) -> bytes:
+            nonlocal change
             entry = self._journal.entries.get(file.key)
             after = file.with_ours(raw, entry)
-            versions.append((raw, after))
+            change = Change(file, raw, after)
             if after != raw:
                 original = file.without_ours(raw, entry)
                 text = None if original is None else original.decode()
-                self._journal.keep(file.key, next_entry(entry, text, raw, after))
+                self._journal.keep(file.key, _next_entry(entry, text, raw, after))
             return after
 
-        target = file.target()
         self._clear_spares(file)
-        settle(self._disk, target, prepare)
-        return _addition(file, *versions[-1])
+        settle(self._disk, file.target(), prepare)
+        return change
 
     def plan_remove(self, file: ClientFile) -> Change | None:
         """Return what removing our entries would change; ``None`` if the file has none."""
+        entry = self._journal.entries.get(file.key)
         if not os.path.isfile(file.path):
             return None
         if file.is_outside():
-            if file.key in self._journal.entries:
+            if entry is not None:
                 file.target()  # Raise Refused: the user has to remove what is ours by hand.
             return None
         before = self._disk.read(file.path)
-        entry = self._journal.entries.get(file.key)
         after = file.without_ours(before, entry)
         if after == before or before is None:
             return None
@@ -127,31 +132,27 @@ class Changes:
         has_entries = any(file.key in self._journal.entries for file in files)
         if not planned and not has_entries and not self._journal.is_in_use():
             return []
-        changes: list[Change] = []
-
-        def write() -> None:
-            for file in files:
-                has_entry = file.key in self._journal.entries
-                if has_entry:
-                    self._clear_spares(file)
-                if (change := self.plan_remove(file)) is not None:
-                    self._remove(file, change)
-                    changes.append(change)
-                if has_entry:
-                    self._remove_folders([os.path.dirname(file.path)])
-                    self._journal.drop(file.key)
-
         folders = [os.path.dirname(file.path) for file in files]
-        self._locked(write, [folder for folder in folders if os.path.isdir(folder)])
-        return changes
+        with self._locked([folder for folder in folders if os.path.isdir(folder)]):
+            changes = [self._remove(file) for file in files]
+        return [change for change in changes if change is not None]
 
-    def _remove(self, file: ClientFile, change: Change) -> None:
-        def prepare(raw: bytes | None) -> bytes | None:
-            change.before = raw
-            change.after = file.without_ours(raw, self._journal.entries.get(file.key))
-            return change.after
+    def _remove(self, file: ClientFile) -> Change | None:
+        entry = self._journal.entries.get(file.key)
+        if entry is not None:
+            self._clear_spares(file)
+        change = self.plan_remove(file)
+        if change is not None:
 
-        settle(self._disk, file.target(), prepare)
+            def prepare(raw: bytes | None) -> bytes | None:
+                change.before, change.after = raw, file.without_ours(raw, entry)
+                return change.after
+
+            settle(self._disk, file.target(), prepare)
+        if entry is not None:
+            self._remove_folders([os.path.dirname(file.path)])
+            self._journal.drop(file.key)
+        return change
 
     def _clear_spares(self, file: ClientFile) -> None:
         """Remove what a killed run left beside a file; keep what another program saved."""
@@ -163,8 +164,9 @@ class Changes:
         kept = clear_spares(self._disk, target, lambda raw: entry is not None and entry.knows(raw))
         self.notes += [f"a file that was saved during an earlier run is kept as {k}" for k in kept]
 
-    def _locked(self, write: Callable[[], None], folders: list[str]) -> None:
-        """Call ``write`` under the journal's lock, and record the folders that it makes."""
+    @contextmanager
+    def _locked(self, folders: list[str]) -> Iterator[None]:
+        """Hold the journal's lock, and record the folders that are made meanwhile."""
         journal = self._journal
         if not self._is_user:
             self._workspace.check_home()
@@ -176,7 +178,7 @@ class Changes:
             journal.folders += [folder for folder in missing if folder not in journal.folders]
             if not self._is_user:
                 self._workspace.prepare(self._disk, self.notes.append)
-            write()
+            yield
         finally:
             journal.keeps_folder = self._is_mounted()
             journal.unlock(fd)
@@ -185,7 +187,7 @@ class Changes:
     def _is_mounted(self) -> bool:
         """Return True if Codex's sandbox mounts the journal's folder."""
         try:
-            file = None if self._is_user else sandbox_file(AGENTS["codex"], self._workspace)
+            file = None if self._is_user else sandbox_file(self._workspace)
         except Refused:
             return False
         return file is not None and file.has_folder(self._disk)
@@ -201,11 +203,6 @@ class Changes:
                 self._disk.remove_folder(folder)
 
 
-def _addition(file: ClientFile, before: bytes | None, after: bytes) -> Change:
-    how = "unchanged" if after == before else "created" if before is None else "changed"
-    return Change(file, before, after, how)
-
-
 def _missing_folders(folders: list[str]) -> list[str]:
     """Return the folders that have to be made for these, outer ones first."""
     missing = set()
@@ -214,3 +211,127 @@ def _missing_folders(folders: list[str]) -> list[str]:
             missing.add(folder)
             folder = os.path.dirname(folder)  # noqa: PLW2901 - climb to the root
     return sorted(missing, key=len)
+
+
+# The journal
+
+
+class Entry:
+    """One file: its text before ``init`` (``None``: no file), and what was written since."""
+
+    __slots__ = ("before", "original", "written")
+
+    def __init__(self, original: str | None, written: list[str], before: str) -> None:
+        self.original = original
+        self.written = written
+        """Digests of texts that are the original with our entries and nothing else."""
+        self.before = before
+        """The digest of the file's content at the last write."""
+
+    def is_ours_alone(self, raw: bytes) -> bool:
+        """Return True if only Holdfast has changed the file."""
+        return digest(raw) in self.written
+
+    def knows(self, raw: bytes) -> bool:
+        """Return True if these bytes are ours, the original, or what the last write replaced."""
+        original = [] if self.original is None else [digest(self.original.encode())]
+        return digest(raw) in (*self.written, self.before, *original)
+
+
+def _next_entry(
+    entry: Entry | None, original: str | None, before: bytes | None, after: bytes
+) -> Entry:
+    """Return the entry to write before ``after`` replaces ``before``."""
+    continues = entry is not None and before is not None and entry.is_ours_alone(before)
+    written = [*(entry.written if entry and continues else []), digest(after)]
+    return Entry(original, written[-_MAX_WRITTEN:], digest(before or b""))
+
+
+class Journal:
+    """All entries of a project, or of a user. Change it only under its lock."""
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self.folder = folder
+        self._path = os.path.join(folder, FILE)
+        self._lock_path = self._path + ".lock"
+        self.entries: dict[str, Entry] = {}
+        self.folders: list[str] = []
+        """Folders that ``init`` made, outer ones first."""
+        self.keeps_folder = False
+        """True if the journal's folder must stay even when it is empty."""
+        self.load()
+
+    def load(self) -> None:
+        """Read the journal. A file that is not one counts as empty: then nothing is restored.
+
+        Raise ``Fault`` if a newer Holdfast wrote it.
+        """
+        try:
+            fields = json_text.loads(self._disk.read_own(self._path) or b"{}", strict=True)
+        except json_text.BadJson:
+            fields = {}
+        fields = fields if isinstance(fields, dict) else {}
+        version = fields.get("version")
+        if isinstance(version, int) and version > VERSION:
+            raise newer_file(self._path, version)
+        files, folders = fields.get("files"), fields.get("folders")
+        items = files.items() if isinstance(files, dict) else ()
+        self.entries = {key: entry for key, file in items if (entry := _parse(file)) is not None}
+        paths = folders if isinstance(folders, list) else []
+        self.folders = [path for path in paths if isinstance(path, str) and os.path.isabs(path)]
+
+    def lock(self) -> int:
+        """Make the folder and return a lock in it; raise ``Fault`` if another run removes it."""
+        for _ in range(_MAX_LOCK_TRIES):
+            self._disk.make_folder(self.folder, 0o700)
+            try:
+                return self._disk.lock(self._lock_path, LOCK_WAIT_S)
+            except FileNotFoundError:
+                continue
+        raise Fault("busy", f"{self.folder} comes and goes", "run the command again")
+
+    def is_in_use(self) -> bool:
+        """Return True if a run holds the lock, or was killed while it held it."""
+        return os.path.lexists(self._lock_path)
+
+    def unlock(self, fd: int) -> None:
+        """Release the lock, and remove the folder if it is not needed any more."""
+        # A run that waits sees that the name is gone, and takes the lock on a new file.
+        self._disk.remove(self._lock_path)
+        if not self.entries and not self.keeps_folder:
+            self._disk.remove_folder(self.folder)
+        self._disk.close(fd)
+
+    def keep(self, key: str, entry: Entry) -> None:
+        self.entries[key] = entry
+        self._write()
+
+    def drop(self, key: str) -> None:
+        if self.entries.pop(key, None) is not None:
+            self._write()
+
+    def _write(self) -> None:
+        if not self.entries:
+            self._disk.remove(self._path)
+            return
+        files = {
+            key: {"original": entry.original, "written": entry.written, "before": entry.before}
+            for key, entry in self.entries.items()
+        }
+        fields = {"version": VERSION, "folders": self.folders, "files": files}
+        raw = (json_text.pretty(fields) + "\n").encode()
+        self._disk.replace_view(self._path, raw, durable=True)
+        self._disk.sync_folder(self.folder)
+
+
+def _parse(fields: Json) -> Entry | None:
+    """Return an entry; ``None`` if the fields are not those of one."""
+    if not isinstance(fields, dict):
+        return None
+    original, written, before = (fields.get(name) for name in ("original", "written", "before"))
+    if not (original is None or isinstance(original, str)):
+        return None
+    if not isinstance(before, str) or not isinstance(written, list):
+        return None
+    return Entry(original, [text for text in written if isinstance(text, str)], before)

@@ -14,9 +14,8 @@ from abc import ABC, abstractmethod
 from holdfast.core import json_text
 from holdfast.core.json_positions import line_of_path
 from holdfast.errors import Refused
-from holdfast.install import hooks, sandbox, servers
+from holdfast.install import entries
 from holdfast.install.agents import AGENTS, TEAM, USER
-from holdfast.install.json_settings import Misfit, edit
 from holdfast.workspace.location import is_inside
 from holdfast.workspace.settings import BadSettings
 
@@ -24,9 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.core.types import Fields
     from holdfast.install.agents import Agent
-    from holdfast.install.journal import Entry
+    from holdfast.install.changes import Entry
     from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
@@ -67,33 +65,30 @@ class ClientFile(ABC):
 
     def target(self) -> str:
         """Return the path behind links; raise ``Refused`` if no file can be written there."""
-        target = os.path.realpath(self.path)
-        if self.root is not None:
-            root = os.path.realpath(self.root)
-            if os.path.commonpath((root, target)) != root:
-                raise Refused(
-                    "outside",
-                    f"{self.name} leads out of the workspace {self.root}",
-                    "replace the link by a file of its own, or set it up for yourself: "
-                    f"holdfast init --agent {self.agent.name} --user",
-                )
-        if os.path.islink(self.path) and not os.path.exists(self.path):
-            raise self._blocked_by(self.path, "is a link to nothing")
-        if os.path.exists(target) and not os.path.isfile(target):
-            raise self._blocked_by(target, "is not a file")
-        folder = os.path.dirname(target)
+        if self.is_outside():
+            raise Refused(
+                "outside",
+                f"{self.name} leads out of the workspace {self.root}",
+                "replace the link by a file of its own, or set it up for yourself: "
+                f"holdfast init --agent {self.agent.name} --user",
+            )
+        target = folder = os.path.realpath(self.path)
         while not os.path.lexists(folder):
             folder = os.path.dirname(folder)
-        if not os.path.isdir(folder):
-            raise self._blocked_by(folder, "is not a folder")
+        obstacle = ""
+        if os.path.islink(self.path) and not os.path.exists(self.path):
+            obstacle = f"{self.path} is a link to nothing"
+        elif folder == target and not os.path.isfile(target):
+            obstacle = f"{target} is not a file"
+        elif folder != target and not os.path.isdir(folder):
+            obstacle = f"{folder} is not a folder"
+        if obstacle:
+            raise Refused(
+                "in_the_way",
+                f"{self.name} cannot be written: {obstacle}",
+                "move it away, then run the command again",
+            )
         return target
-
-    def _blocked_by(self, path: str, why: str) -> Refused:
-        return Refused(
-            "in_the_way",
-            f"{self.name} cannot be written: {path} {why}",
-            "move it away, then run the command again",
-        )
 
 
 class SharedFile(ClientFile):
@@ -102,11 +97,8 @@ class SharedFile(ClientFile):
     def _add(self, text: str) -> str:
         raise NotImplementedError
 
-    def _remove(self, text: str, kept: frozenset[str]) -> str:
-        raise NotImplementedError
-
-    def _containers(self, text: str) -> frozenset[str]:
-        """Return the keys around our entry that the text has; ``init`` adds the others."""
+    def _remove(self, text: str, original: str) -> str:
+        """Return the text without our entry, and without what ``init`` added around it."""
         raise NotImplementedError
 
     def _line_of(self, text: str, path: list[str | int]) -> int:
@@ -131,7 +123,7 @@ class SharedFile(ClientFile):
         mark, text = self._text(raw or b"")
         try:
             after = self._add(text)
-        except Misfit as misfit:
+        except entries.Misfit as misfit:
             line = self._line_of(text, misfit.path)
             raise BadSettings(self.name, f"line {line}", misfit.why) from None
         return raw if raw is not None and after == text else (mark + after).encode()
@@ -145,8 +137,7 @@ class SharedFile(ClientFile):
         if _OURS not in raw:
             return raw
         mark, text = self._text(raw)
-        kept = frozenset[str]() if original is None else self._containers(self._text(original)[1])
-        after = self._remove(text, kept)
+        after = self._remove(text, self._text(original or b"")[1])
         if after == text:
             return raw
         if entry is not None and original is None and after.strip() in ("", "{}"):
@@ -155,11 +146,17 @@ class SharedFile(ClientFile):
 
 
 class SettingsFile(SharedFile):
-    """A client's settings, with our hooks."""
+    """A client's settings, with our hooks; raise ``Refused`` if the client has none of a scope."""
 
     def __init__(
         self, agent: Agent, scope: str, workspace: Workspace, *, enforce: bool = False
     ) -> None:
+        if scope not in agent.files:
+            raise Refused(
+                "invalid",
+                f"{agent.name} has no settings file of the {scope} kind",
+                f"holdfast init --agent {agent.name}" + ("" if scope == TEAM else " --user"),
+            )
         path = agent.files[scope]
         if scope == USER:
             path = os.path.join(agent.own_folder(), path)
@@ -167,13 +164,11 @@ class SettingsFile(SharedFile):
         self._hooks = agent.hooks(scope, enforce=enforce)
 
     def _add(self, text: str) -> str:
-        return edit(text, lambda settings: hooks.add_hooks(settings, self._hooks))
+        return entries.edit(text, lambda settings: entries.add_hooks(settings, self._hooks))
 
-    def _remove(self, text: str, kept: frozenset[str]) -> str:
-        return edit(text, lambda settings: hooks.remove_hooks(settings, kept))
-
-    def _containers(self, text: str) -> frozenset[str]:
-        return hooks.containers(json.loads(text))
+    def _remove(self, text: str, original: str) -> str:
+        before = json.loads(original)
+        return entries.edit(text, lambda settings: entries.remove_hooks(settings, before))
 
     def has_ours(self, disk: Disk) -> bool:
         """Return True if the file has a hook of ours; False if it cannot be parsed."""
@@ -182,7 +177,7 @@ class SettingsFile(SharedFile):
         if raw is None or _OURS not in raw:
             return False
         try:
-            return any(hooks.own_handlers(json.loads(self._text(raw)[1])))
+            return any(entries.own_handlers(json.loads(self._text(raw)[1])))
         except BadSettings:
             return False
 
@@ -191,74 +186,14 @@ class ServersFile(SharedFile):
     """The servers that a project offers to its team's clients, with ours among them."""
 
     def __init__(self, agent: Agent, workspace: Workspace) -> None:
-        super().__init__(agent, TEAM, workspace, servers.FILE)
+        super().__init__(agent, TEAM, workspace, entries.SERVERS_FILE)
 
     def _add(self, text: str) -> str:
-        return edit(text, servers.add_server)
+        return entries.edit(text, entries.add_server)
 
-    def _remove(self, text: str, kept: frozenset[str]) -> str:
-        return edit(text, lambda settings: servers.remove_server(settings, kept))
-
-    def _containers(self, text: str) -> frozenset[str]:
-        return servers.containers(json.loads(text))
-
-
-class SandboxFile(SharedFile):
-    """The user's configuration of Codex (TOML), with the ledger's folder as a writable one."""
-
-    def __init__(self, agent: Agent, workspace: Workspace, folder: str) -> None:
-        super().__init__(agent, USER, workspace, sandbox.config_path())
-        self.folder = folder
-        # Every project adds a folder of its own to the same file.
-        self.key = f"{self.path}#{folder}"
-        self._project = workspace.root
-
-    def _add(self, text: str) -> str:
-        return sandbox.add_root(text, self.folder)
-
-    def _remove(self, text: str, kept: frozenset[str]) -> str:
-        return sandbox.remove_root(text, self.folder, kept)
-
-    def _containers(self, text: str) -> frozenset[str]:
-        return sandbox.containers(text)
-
-    def _line_of(self, text: str, path: list[str | int]) -> int:
-        return text.count("\n", 0, max(text.find(str(path[-1])), 0)) + 1
-
-    def _text(self, raw: bytes) -> tuple[str, str]:
-        try:
-            text = raw.decode()
-            mark = BOM if text.startswith(BOM) else ""
-            sandbox.parse(text.removeprefix(BOM))
-        except (UnicodeDecodeError, sandbox.BadToml) as bad:
-            raise BadSettings(self.name, "the file", f"is not TOML: {bad}") from None
-        return mark, text.removeprefix(BOM)
-
-    def config(self, disk: Disk) -> Fields:
-        """Return the user's configuration; raise ``BadSettings`` if it is not TOML."""
-        raw = disk.read(self.path, MAX_FILE_BYTES) if os.path.isfile(self.path) else None
-        return self.parse(raw or b"")
-
-    def parse(self, raw: bytes) -> Fields:
-        """Return what these bytes configure; raise ``BadSettings`` if they are not TOML."""
-        return sandbox.parse(self._text(raw)[1])
-
-    def team_config(self, disk: Disk) -> Fields:
-        """Return the project's configuration; an empty one if it cannot be read."""
-        path = os.path.join(self._project, sandbox.TEAM_FILE)
-        if not os.path.isfile(path) or not is_inside(path, self._project):
-            return {}
-        try:
-            return self.parse(disk.read(path, MAX_FILE_BYTES) or b"")
-        except (BadSettings, OSError):
-            return {}
-
-    def has_folder(self, disk: Disk) -> bool:
-        """Return True if Codex mounts the folder, or if the configuration cannot be parsed."""
-        try:
-            return sandbox.is_among(self.folder, sandbox.roots_in(self.config(disk)))
-        except BadSettings:
-            return True
+    def _remove(self, text: str, original: str) -> str:
+        before = json.loads(original)
+        return entries.edit(text, lambda settings: entries.remove_server(settings, before))
 
 
 class SkillFile(ClientFile):
@@ -295,26 +230,9 @@ def read_skills(arguments: str) -> dict[str, str]:
     return skills
 
 
-def settings_file(agent: Agent, scope: str, workspace: Workspace, *, enforce: bool) -> SettingsFile:
-    """Return the client's settings file of this scope; raise ``Refused`` if it has none."""
-    if scope not in agent.files:
-        raise Refused(
-            "invalid",
-            f"{agent.name} has no settings file of the {scope} kind",
-            f"holdfast init --agent {agent.name}" + ("" if scope == TEAM else " --user"),
-        )
-    return SettingsFile(agent, scope, workspace, enforce=enforce)
-
-
 def server_files(agent: Agent, scope: str, workspace: Workspace) -> list[ServersFile]:
     """Return the file of servers, which only a team of Claude Code has."""
     return [ServersFile(agent, workspace)] if (agent.name, scope) == ("claude", TEAM) else []
-
-
-def sandbox_file(agent: Agent, workspace: Workspace) -> SandboxFile | None:
-    """Return Codex's configuration if the ledger is in git's folder; ``None`` otherwise."""
-    folder = sandbox.folder_to_allow(workspace) if agent.name == "codex" else None
-    return None if folder is None else SandboxFile(agent, workspace, folder)
 
 
 def skill_files(agent: Agent, scope: str, workspace: Workspace) -> list[SkillFile]:
@@ -325,23 +243,25 @@ def skill_files(agent: Agent, scope: str, workspace: Workspace) -> list[SkillFil
     return [SkillFile(agent, scope, workspace, name, text) for name, text in skills]
 
 
+def settings_files(agent: Agent, scopes: Iterable[str], workspace: Workspace) -> list[SettingsFile]:
+    """Return the client's settings of these scopes, as far as it has them."""
+    return [SettingsFile(agent, scope, workspace) for scope in scopes if scope in agent.files]
+
+
 def all_files(
-    agents: Iterable[Agent], scopes: Iterable[str], workspace: Workspace, disk: Disk
+    agents: list[Agent], scopes: Iterable[str], workspace: Workspace, disk: Disk
 ) -> list[ClientFile]:
     """Return the files of these clients, without skills that another client of ours shares."""
-    chosen = list(agents)
     files: list[ClientFile] = []
     for scope in scopes:
         shared_folders = [
             agent.skills_folder(scope)
             for agent in AGENTS.values()
-            if agent not in chosen
-            and scope in agent.files
-            and SettingsFile(agent, scope, workspace).has_ours(disk)
+            if agent not in agents
+            and any(file.has_ours(disk) for file in settings_files(agent, [scope], workspace))
         ]
-        for agent in chosen:
-            if scope in agent.files:
-                files.append(SettingsFile(agent, scope, workspace))
+        for agent in agents:
+            files += settings_files(agent, [scope], workspace)
             files += server_files(agent, scope, workspace)
             if agent.skills_folder(scope) not in shared_folders:
                 files += skill_files(agent, scope, workspace)

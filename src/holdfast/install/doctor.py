@@ -1,40 +1,41 @@
 """``holdfast doctor``: check that everything Holdfast needs works, with a hint where it does not.
 
-Checks try things out: they run the hooks, take a lock from two processes, write a file.
+Checks try things out: they run the hooks, take a lock from two processes, write a file. A project's
+settings may come from a stranger: of the commands in them, only this installation of Holdfast and
+the one on the PATH are run. A user's own settings are trusted.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from errno import EDQUOT, ENOSPC
+from errno import EDQUOT, EINVAL, ENOSPC
 
 from holdfast.adopt import note_parser
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, HoldfastError, ways_to_write
-from holdfast.install import sandbox, servers
-from holdfast.install.agents import AGENTS
-from holdfast.install.client_files import sandbox_file
-from holdfast.install.installed import (
-    INSTALL_HINT,
-    InstalledHooks,
-    find_hooks,
-    read_settings,
-    run,
-    version_of,
-    which,
+from holdfast.install.agents import AGENTS, COMMAND, USER, fastest_command, which
+from holdfast.install.entries import (
+    OUR_SERVER,
+    SERVER,
+    SERVERS_FILE,
+    has_server,
+    own_handlers,
+    words_of,
 )
+from holdfast.install.sandbox import ROOTS, config_path, is_among, roots_in, sandbox_file
 from holdfast.storage.database import file_system, refuse_network
 from holdfast.system.disk import Disk
 from holdfast.workspace import settings
+from holdfast.workspace.location import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.core.types import Event, Fields
-    from holdfast.install.installed import InstalledHook
     from holdfast.keeper import Keeper
 
 RECORD_FOLDERS = (".claude", os.path.join("untracked", "workflow-state"))
@@ -43,7 +44,16 @@ ENFORCING_EVENTS = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "A
 MAX_EVENTS = 5_000
 """How many events are searched for the last compaction and briefing."""
 _WAL = "wal"
-_PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+_HOOK_PING = b'{"hook_event_name":"HoldfastPing"}'
+"""An event that only Holdfast sends; a hook answers it with its version."""
+_SERVER_PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+_INSTALL_HINT = (
+    "install it, in Holdfast's checkout: pipx install . (or: pip install .), or add it to the "
+    "PATH; holdfast init --local needs neither"
+)
+_MAX_SETTINGS_BYTES = 1024 * 1024
+_TIMEOUT_S = 20
+_PLUGIN = "holdfast"
 _HOOK_LOG = "hook.log"
 _MAX_LOG_BYTES = 1024 * 1024
 _LOG_TAIL_BYTES = 4 * 1024
@@ -72,8 +82,94 @@ def examine(keeper: Keeper) -> list[Fields]:
     ]
 
 
-def _check(what: str, status: str, found: str, hint: str = "") -> Fields:
-    return {"what": what, "status": status, "found": found, "hint": hint}
+def _check(what: str, status: str, message: str, hint: str = "") -> Fields:
+    return {"what": what, "status": status, "found": message, "hint": hint}
+
+
+# Hooks, servers and clients
+
+
+class InstalledHook:
+    """A command in a client's settings that starts Holdfast."""
+
+    def __init__(self, client: str, file: str, words: list[str], *, is_trusted: bool) -> None:
+        self.client = client
+        self.file = file
+        """The settings file, as messages show it."""
+        self.words = words
+        self.is_trusted = is_trusted
+
+    def program(self) -> list[str] | None:
+        """Return the command to run; empty if it is not on the PATH, ``None`` if not trusted."""
+        if self.words == COMMAND.split():
+            program = which(self.words[0])
+            return [program, *self.words[1:]] if program else []
+        return self.words if self.is_trusted or self.words == fastest_command() else None
+
+
+class InstalledHooks:
+    """The hooks in the settings of all clients."""
+
+    def __init__(self) -> None:
+        self.hooks: list[InstalledHook] = []
+        self.events: set[str] = set()
+        """The events at which Holdfast is called."""
+        self.troubles: list[tuple[str, str]] = []
+        """Why hooks do not run: a message, and the file to edit."""
+
+
+def find_hooks(root: str) -> InstalledHooks:
+    """Return the hooks in every settings file of every client, the project's and the user's."""
+    installed = InstalledHooks()
+    for agent in AGENTS.values():
+        for scope, name in agent.files.items():
+            is_user = scope == USER
+            path = os.path.join(agent.own_folder() if is_user else root, name)
+            label = path if is_user else name
+            try:
+                settings = read_settings(path, None if is_user else root)
+            except (json_text.BadJson, OSError) as error:
+                installed.troubles.append((f"{label} cannot be read: {error}", label))
+                continue
+            if settings.get("disableAllHooks") is True:
+                installed.troubles.append((f"{label} disables all hooks (disableAllHooks)", label))
+            plugins = settings.get("enabledPlugins")
+            commands = []
+            if agent.name == "claude" and isinstance(plugins, dict):
+                names = [name.partition("@")[0] for name, is_on in plugins.items() if is_on is True]
+                commands += [COMMAND.split()] if _PLUGIN in names else []
+            for event, _, handler in own_handlers(settings):
+                installed.events.add(event)
+                if words_of(handler) not in commands:
+                    commands.append(words_of(handler))
+            for words in commands:
+                installed.hooks.append(InstalledHook(agent.name, label, words, is_trusted=is_user))
+    return installed
+
+
+def read_settings(path: str, root: str | None = None) -> Fields:
+    """Return the settings in a file; an empty object if there is no file.
+
+    Raise ``OSError`` if it leads out of ``root``, or ``BadJson``.
+    """
+    if not os.path.isfile(path):
+        return {}
+    if root is not None and not is_inside(path, root):
+        raise OSError(EINVAL, "it leads out of the project")
+    raw = Disk().read(path, _MAX_SETTINGS_BYTES) or b""
+    settings = json_text.loads(raw if raw.strip(b"\xef\xbb\xbf \t\r\n") else b"{}")
+    return settings if isinstance(settings, dict) else {}
+
+
+def run(command: list[str], folder: str, stdin: bytes = b"") -> str | None:
+    """Return what a program prints; ``None`` if it fails or takes too long."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a program that the person has, or has named
+            command, cwd=folder, input=stdin, capture_output=True, timeout=_TIMEOUT_S, check=False
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
 
 def _hooks(installed: InstalledHooks, root: str) -> Iterator[Fields]:
@@ -99,9 +195,13 @@ def _answering(hook: InstalledHook, root: str) -> Fields:
         )
         return _check("hooks", "unknown", message, "holdfast init --local, to run this one")
     if not program:
-        return _check("hooks", "bad", f"{hook.file}: holdfast is not on the PATH", INSTALL_HINT)
-    version = version_of(program, root)
-    if version is None:
+        return _check("hooks", "bad", f"{hook.file}: holdfast is not on the PATH", _INSTALL_HINT)
+    try:
+        answer = json_text.loads((run(program, root, _HOOK_PING) or "").encode())
+    except json_text.BadJson:
+        answer = None
+    version = answer.get("holdfast") if isinstance(answer, dict) else None
+    if not isinstance(version, str):
         message = f"{hook.file}: {' '.join(hook.words)[:200]} does not answer"
         return _check("hooks", "bad", message, "holdfast init, with the same options as before")
     return _check("hooks", "good", f"{hook.file}: answers, version {version}")
@@ -110,20 +210,20 @@ def _answering(hook: InstalledHook, root: str) -> Fields:
 def _server(root: str) -> Iterator[Fields]:
     """Check that the server in the project's ``.mcp.json`` answers, if it is there."""
     try:
-        project_servers = read_settings(os.path.join(root, servers.FILE), root)
+        project_servers = read_settings(os.path.join(root, SERVERS_FILE), root)
     except (json_text.BadJson, OSError) as error:
-        message = f"{servers.FILE} cannot be read: {error}"
-        yield _check("server", "bad", message, f"edit {servers.FILE}")
+        message = f"{SERVERS_FILE} cannot be read: {error}"
+        yield _check("server", "bad", message, f"edit {SERVERS_FILE}")
         return
-    if not servers.has_ours(project_servers):
+    if not has_server(project_servers):
         return
-    program = which(servers.NAME)
-    command = [] if program is None else [program, *servers.OURS["args"]]
-    if command and '"result"' in (run(command, root, _PING) or ""):
-        yield _check("server", "good", f"{servers.FILE}: holdfast mcp answers")
+    program = which(SERVER)
+    command = [] if program is None else [program, *OUR_SERVER["args"]]
+    if command and '"result"' in (run(command, root, _SERVER_PING) or ""):
+        yield _check("server", "good", f"{SERVERS_FILE}: holdfast mcp answers")
     else:
-        message = f"{servers.FILE}: holdfast mcp does not answer"
-        yield _check("server", "bad", message, INSTALL_HINT)
+        message = f"{SERVERS_FILE}: holdfast mcp does not answer"
+        yield _check("server", "bad", message, _INSTALL_HINT)
 
 
 def _clients() -> Fields:
@@ -137,6 +237,9 @@ def _clients() -> Fields:
     if versions:
         return _check("clients", "good", ", ".join(versions))
     return _check("clients", "unknown", "none of claude, codex and gemini is on the PATH")
+
+
+# Settings, folders and the sandbox
 
 
 def _settings(root: str, installed: InstalledHooks) -> Fields:
@@ -200,30 +303,33 @@ def _sandbox(keeper: Keeper, installed: InstalledHooks) -> Iterator[Fields]:
         return
     status = "bad" if is_used else "unknown"
     try:
-        file = sandbox_file(codex, keeper.workspace)
+        file = sandbox_file(keeper.workspace)
         if file is None:
             return
         config = file.config(Disk())
     except (HoldfastError, OSError) as error:
-        hint = getattr(error, "hint", "") or f"make {sandbox.config_path()} readable"
+        hint = getattr(error, "hint", "") or f"make {config_path()} readable"
         yield _check("sandbox", status, str(error), hint)
         return
-    obstacle = sandbox.obstacle(config, file.team_config(Disk()), file.folder)
+    obstacle = file.obstacle(config, Disk())
     if obstacle is None:
         yield _check("sandbox", "good", "commands in Codex's sandbox can write the ledger")
     else:
         message = f"commands in Codex's sandbox cannot write the ledger: {obstacle[0]}"
         hint = f"{obstacle[1]}; or work outside it: the tools of holdfast mcp, or a terminal"
         yield _check("sandbox", status, message, hint)
-    for root in sandbox.roots_in(config):
+    for root in roots_in(config):
         if os.path.isabs(root) and not os.path.exists(root):
-            is_ours = sandbox.is_among(file.folder, [root])
+            is_ours = is_among(file.folder, [root])
             message = (
-                f"{root} is one of Codex's {sandbox.ROOTS} and does not exist; Codex may refuse to "
+                f"{root} is one of Codex's {ROOTS} and does not exist; Codex may refuse to "
                 "run commands"
             )
             hint = "holdfast init --agent codex" if is_ours else f"remove it from {file.name}"
             yield _check("sandbox", "bad" if is_ours else "unknown", message, hint)
+
+
+# The ledger and what is recorded in it
 
 
 def _lock(keeper: Keeper) -> Fields:

@@ -14,23 +14,29 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 
 from holdfast.core.json_text import is_encodable
 from holdfast.errors import Refused
-from holdfast.install.agents import AGENTS
-from holdfast.install.json_settings import Misfit
+from holdfast.install.agents import AGENTS, USER
+from holdfast.install.client_files import BOM, MAX_FILE_BYTES, SharedFile
+from holdfast.install.entries import Misfit
+from holdfast.workspace.location import is_inside
+from holdfast.workspace.settings import BadSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.core.types import Fields
+    from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
 FILE = "config.toml"
 TEAM_FILE = os.path.join(".codex", FILE)
 TABLE = "sandbox_workspace_write"
 ROOTS = "writable_roots"
+PROFILE = "default_permissions"
 _OWN_TABLE = re.compile(
     rf"(?:\r?\n)?^\[{TABLE}\]\r?\n{ROOTS} = \[[^\]#]*\]\r?\n(?=\s*(?:\[|\Z))", re.MULTILINE
 )
@@ -38,8 +44,87 @@ _OWN_TABLE = re.compile(
 _LEDGER = "holdfast"
 
 
-class BadToml(Exception):
-    """The text is not TOML; the message says why."""
+class SandboxFile(SharedFile):
+    """The user's configuration of Codex (TOML), with the ledger's folder as a writable one."""
+
+    def __init__(self, workspace: Workspace, folder: str) -> None:
+        super().__init__(AGENTS["codex"], USER, workspace, config_path())
+        self.folder = folder
+        # Every project adds a folder of its own to the same file.
+        self.key = f"{self.path}#{folder}"
+        self._project = workspace.root
+
+    def _add(self, text: str) -> str:
+        return add_root(text, self.folder)
+
+    def _remove(self, text: str, original: str) -> str:
+        return remove_root(text, self.folder, original)
+
+    def _line_of(self, text: str, path: list[str | int]) -> int:
+        return text.count("\n", 0, max(text.find(str(path[-1])), 0)) + 1
+
+    def _text(self, raw: bytes) -> tuple[str, str]:
+        try:
+            text = raw.decode()
+            mark = BOM if text.startswith(BOM) else ""
+            tomllib.loads(text.removeprefix(BOM))
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as bad:
+            raise BadSettings(self.name, "the file", f"is not TOML: {bad}") from None
+        return mark, text.removeprefix(BOM)
+
+    def parse(self, raw: bytes) -> Fields:
+        """Return what these bytes configure; raise ``BadSettings`` if they are not TOML."""
+        return tomllib.loads(self._text(raw)[1])
+
+    def config(self, disk: Disk) -> Fields:
+        """Return the user's configuration; raise ``BadSettings`` if it is not TOML."""
+        raw = disk.read(self.path, MAX_FILE_BYTES) if os.path.isfile(self.path) else None
+        return self.parse(raw or b"")
+
+    def _team_config(self, disk: Disk) -> Fields:
+        """Return the project's configuration; an empty one if it cannot be read."""
+        path = os.path.join(self._project, TEAM_FILE)
+        if not os.path.isfile(path) or not is_inside(path, self._project):
+            return {}
+        try:
+            return self.parse(disk.read(path, MAX_FILE_BYTES) or b"")
+        except (BadSettings, OSError):
+            return {}
+
+    def obstacle(self, config: Fields, disk: Disk) -> tuple[str, str] | None:
+        """Return why Codex's commands cannot write the folder, and a remedy; ``None`` if they can.
+
+        ``config`` is the user's own configuration.
+        """
+        mode, profile = config.get("sandbox_mode"), config.get(PROFILE)
+        if isinstance(profile, str):
+            rules: Any = config.get("permissions")
+            for key in (profile, "filesystem"):
+                rules = rules.get(key) if isinstance(rules, dict) else None
+            paths = rules.items() if isinstance(rules, dict) else ()
+            if is_among(self.folder, [path for path, access in paths if access == "write"]):
+                return None
+            why = f"its profile {profile} ({PROFILE}) does not name {self.folder}"
+            return why, f'add to [permissions.{profile}.filesystem]: "{self.folder}" = "write"'
+        if mode == "danger-full-access":
+            return None
+        if mode == "read-only":
+            return "its sandbox_mode is read-only", "set another sandbox_mode"
+        team = self._team_config(disk)
+        has_team_list = ROOTS in _table(team)
+        if is_among(self.folder, roots_in(team if has_team_list else config)):
+            return None
+        if has_team_list:
+            why = f"{ROOTS} in {TEAM_FILE} replaces your own list, and lacks {self.folder}"
+            return why, f"remove {ROOTS} from {TEAM_FILE}"
+        return f"{self.folder} is not among its {ROOTS}", "holdfast init --agent codex"
+
+    def has_folder(self, disk: Disk) -> bool:
+        """Return True if Codex mounts the folder, or if the configuration cannot be parsed."""
+        try:
+            return is_among(self.folder, roots_in(self.config(disk)))
+        except BadSettings:
+            return True
 
 
 def config_path() -> str:
@@ -47,8 +132,8 @@ def config_path() -> str:
     return os.path.join(AGENTS["codex"].own_folder(), FILE)
 
 
-def folder_to_allow(workspace: Workspace) -> str | None:
-    """Return the ledger's folder if it is in git's; ``None`` if Codex lets it be written anyway.
+def sandbox_file(workspace: Workspace) -> SandboxFile | None:
+    """Return Codex's configuration; ``None`` if Codex lets the ledger's folder be written anyway.
 
     Raise ``Refused`` if it is a link: a repository must not choose what its sandbox lets out.
     """
@@ -61,30 +146,18 @@ def folder_to_allow(workspace: Workspace) -> str | None:
             f"{workspace.home} leads out of git's folder, to {folder}",
             "replace the link by a folder of its own",
         )
-    return folder
-
-
-def parse(text: str) -> Fields:
-    """Return the value of a TOML text; raise ``BadToml``."""
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadToml(str(error)) from None
+    return SandboxFile(workspace, folder)
 
 
 def roots_in(config: Fields) -> list[str]:
     """Return the folders outside the workspace that commands may write."""
-    table = config.get(TABLE)
-    roots = table.get(ROOTS) if isinstance(table, dict) else None
+    roots = _table(config).get(ROOTS)
     return [root for root in roots if isinstance(root, str)] if isinstance(roots, list) else []
 
 
-def sets_roots(config: Fields) -> bool:
-    """Return True if the configuration lists such folders; the list may be empty."""
+def _table(config: Fields) -> Fields:
     table = config.get(TABLE)
-    return isinstance(table, dict) and ROOTS in table
+    return table if isinstance(table, dict) else {}
 
 
 def is_among(folder: str, roots: list[str]) -> bool:
@@ -93,54 +166,13 @@ def is_among(folder: str, roots: list[str]) -> bool:
     return any(os.path.isabs(root) and os.path.realpath(root) == real for root in roots)
 
 
-def profile_of(config: Fields) -> str | None:
-    """Return the permission profile that replaces the list, if there is one."""
-    profile = config.get("default_permissions")
-    return profile if isinstance(profile, str) else None
-
-
-def obstacle(config: Fields, team: Fields, folder: str) -> tuple[str, str] | None:
-    """Return why Codex's commands cannot write the folder, and a remedy; ``None`` if they can.
-
-    ``config`` is the user's own configuration, ``team`` the project's.
-    """
-    mode = config.get("sandbox_mode")
-    profile = profile_of(config)
-    if profile is not None:
-        if _profile_allows(config, profile, folder):
-            return None
-        why = f"its profile {profile} (default_permissions) does not name {folder}"
-        return why, f'add to [permissions.{profile}.filesystem]: "{folder}" = "write"'
-    if mode == "danger-full-access":
-        return None
-    if mode == "read-only":
-        return "its sandbox_mode is read-only", "set another sandbox_mode"
-    if sets_roots(team):
-        if is_among(folder, roots_in(team)):
-            return None
-        why = f"{ROOTS} in {TEAM_FILE} replaces your own list, and lacks {folder}"
-        return why, f"remove {ROOTS} from {TEAM_FILE}"
-    if is_among(folder, roots_in(config)):
-        return None
-    return f"{folder} is not among its {ROOTS}", "holdfast init --agent codex"
-
-
-def _profile_allows(config: Fields, profile: str, folder: str) -> bool:
-    rules: Any = config.get("permissions")
-    for key in (profile, "filesystem"):
-        rules = rules.get(key) if isinstance(rules, dict) else None
-    if not isinstance(rules, dict):
-        return False
-    return any(access == "write" and is_among(folder, [path]) for path, access in rules.items())
-
-
 def add_root(text: str, folder: str) -> str:
     """Return the text with the folder in the list; raise ``Misfit`` if it does not fit in.
 
     If a profile makes Codex ignore the list, return the text unchanged.
     """
-    before = parse(text)
-    if profile_of(before) is not None or is_among(folder, roots_in(before)):
+    before = tomllib.loads(text)
+    if isinstance(before.get(PROFILE), str) or is_among(folder, roots_in(before)):
         return text
     import tomlkit
 
@@ -163,50 +195,42 @@ def add_root(text: str, folder: str) -> str:
     return _checked(tomlkit.dumps(document), before, [*roots, folder])
 
 
-def remove_root(text: str, folder: str, kept: frozenset[str] = frozenset()) -> str:
-    """Return the text without the folder, and without what is then empty unless it is ``kept``."""
-    before = parse(text)
+def remove_root(text: str, folder: str, original: str) -> str:
+    """Return the text without the folder, and without what is then empty and was not there before.
+
+    A table that ``init`` added for the ledgers of other projects was not there before.
+    """
+    before, earlier = tomllib.loads(text), tomllib.loads(original)
     if not is_among(folder, roots_in(before)):
         return text
+    has_table, has_roots = TABLE in earlier, ROOTS in _table(earlier)
+    names = [os.path.basename(root) for root in roots_in(earlier)]
+    if names and set(names) == {_LEDGER} and _OWN_TABLE.search(original):
+        has_table = has_roots = False
     roots = before[TABLE][ROOTS]
     others = [root for root in roots if not (isinstance(root, str) and is_among(folder, [root]))]
-    if not others and not kept and (own := _OWN_TABLE.search(text)) is not None:
+    if not (others or has_table) and (own := _OWN_TABLE.search(text)) is not None:
         return text[: own.start()] + text[own.end() :]
     import tomlkit
 
     document: Any = tomlkit.parse(text)
     table: Any = document[TABLE]
-    if others or ROOTS in kept:
+    if others or has_roots:
         for index in reversed(range(len(roots))):
             if roots[index] not in others:
                 del table[ROOTS][index]
-    elif len(table) > 1 or TABLE in kept:
+    elif len(table) > 1 or has_table:
         del table[ROOTS]
     else:
         del document[TABLE]
     return _checked(tomlkit.dumps(document), before, others)
 
 
-def containers(text: str) -> frozenset[str]:
-    """Return the keys around our folder that the user wrote.
-
-    A table that ``init`` added for the ledgers of other projects is ours too.
-    """
-    config = parse(text)
-    if TABLE not in config:
-        return frozenset()
-    if not sets_roots(config):
-        return frozenset([TABLE])
-    roots = roots_in(config)
-    is_ours = roots and all(os.path.basename(root) == _LEDGER for root in roots)
-    return frozenset([] if is_ours and _OWN_TABLE.search(text) else [TABLE, ROOTS])
-
-
 def _checked(after: str, before: Fields, roots: list[Any]) -> str:
     """Return the new text; raise ``Misfit`` if it changes more than the roots."""
     try:
-        config = parse(after)
-    except BadToml:
+        config = tomllib.loads(after)
+    except tomllib.TOMLDecodeError:
         config = {}
     expected = {**before[TABLE], ROOTS: roots}
     rest = {**config, TABLE: None} == {**before, TABLE: None}

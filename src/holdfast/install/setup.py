@@ -5,31 +5,38 @@ Both look at every file before they write one: if a file cannot be changed, noth
 
 from __future__ import annotations
 
-import os
-
 from holdfast.core import json_text
-from holdfast.install import sandbox
-from holdfast.install.agents import AGENTS, COMMAND, LOCAL, SCOPES, TEAM, USER, agent_named
+from holdfast.install.agents import (
+    AGENTS,
+    COMMAND,
+    LOCAL,
+    SCOPES,
+    TEAM,
+    USER,
+    agent_named,
+    which,
+)
 from holdfast.install.changes import Change, Changes
 from holdfast.install.client_files import (
     ClientFile,
     SettingsFile,
     all_files,
-    sandbox_file,
     server_files,
-    settings_file,
+    settings_files,
     skill_files,
 )
+from holdfast.install.sandbox import sandbox_file
 from holdfast.storage.ledger import Ledger
 from holdfast.system.disk import Disk
-from holdfast.workspace.location import Workspace, find
+from holdfast.workspace.location import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.install.agents import Agent
-    from holdfast.install.client_files import SandboxFile, SkillFile
+    from holdfast.install.client_files import SkillFile
+    from holdfast.install.sandbox import SandboxFile
+    from holdfast.workspace.location import Workspace
 
 
 class Outcome:
@@ -57,14 +64,14 @@ def init(
     """
     workspace = find(path)
     client = agent_named(agent)
-    settings = settings_file(client, scope, workspace, enforce=enforce)
+    settings = SettingsFile(client, scope, workspace, enforce=enforce)
     skills = skill_files(client, scope, workspace)
     files: list[ClientFile] = [settings, *server_files(client, scope, workspace), *skills]
     disk = Disk()
     notes: list[str] = []
     run = Changes(disk, workspace, scope, notes)
     changes = [run.plan_add(file) for file in files]
-    config = sandbox_file(client, workspace)
+    config = sandbox_file(workspace) if client.name == "codex" else None
     user_run = Changes(disk, workspace, USER, notes)
     config_change = None if config is None else user_run.plan_add(config)
     if not dry_run and any(change.after != change.before for change in changes):
@@ -74,7 +81,8 @@ def init(
             config_change = _allow_ledger(user_run, config, disk, config_change)
             # A command in the sandbox cannot name the worktree: it cannot write git's folder.
             workspace.take_name(disk, Ledger(workspace.home, disk, 0.0).has_worktree)
-        notes += _sandbox_notes(config, disk, config_change.after or b"")
+        if obstacle := config.obstacle(config.parse(config_change.after or b""), disk):
+            notes.append(f"Codex's commands cannot write the ledger: {'; '.join(obstacle)}")
         changes.append(config_change)
     after = {change.file.key: change.after or b"" for change in changes}
     notes += _settings_notes(settings, workspace, disk, after[settings.key], enforce=enforce)
@@ -94,7 +102,11 @@ def uninstall(
     scopes = (TEAM, LOCAL) if scope is None else (scope,)
     disk = Disk()
     files = all_files(agents, scopes, workspace, disk)
-    configs = _unused_sandbox_files(agents, scopes, workspace, disk)
+    codex = AGENTS["codex"]
+    config = sandbox_file(workspace) if codex in agents else None
+    others = settings_files(codex, [other for other in SCOPES if other not in scopes], workspace)
+    is_used = any(file.has_ours(disk) for file in others)
+    configs = [] if config is None or is_used else [config]
     notes: list[str] = []
     run = Changes(disk, workspace, scopes[0], notes)
     user_run = Changes(disk, workspace, USER, notes)
@@ -104,7 +116,7 @@ def uninstall(
         # The folder goes last: a sandbox that should mount it does not start without it.
         config_changes = user_run.remove(configs, config_changes)
         changes = run.remove(files, changes)
-        for config in configs if config_changes else ():
+        if config is not None and config_changes:
             disk.remove_folder(config.folder)
     return Outcome(changes + config_changes, notes)
 
@@ -119,18 +131,7 @@ def _allow_ledger(run: Changes, config: SandboxFile, disk: Disk, planned: Change
     except OSError as error:
         # Some users have a read-only configuration from elsewhere; the hooks work without it.
         run.notes.append(f"{config.name} could not be written ({error.strerror or error})")
-        return Change(config, planned.before, planned.before, "unchanged")
-
-
-def _unused_sandbox_files(
-    agents: list[Agent], scopes: tuple[str, ...], workspace: Workspace, disk: Disk
-) -> list[SandboxFile]:
-    """Return Codex's configuration if no hook of Codex remains after this run."""
-    codex = AGENTS["codex"]
-    config = sandbox_file(codex, workspace) if codex in agents else None
-    others = [scope for scope in codex.files if scope not in scopes]
-    is_used = any(SettingsFile(codex, scope, workspace).has_ours(disk) for scope in others)
-    return [] if config is None or is_used else [config]
+        return Change(config, planned.before, planned.before)
 
 
 def _settings_notes(
@@ -138,17 +139,14 @@ def _settings_notes(
 ) -> Iterator[str]:
     """Yield what the user should know about a settings file with this content."""
     agent = settings.agent
-    if settings.scope == TEAM and not _is_on_path(COMMAND.partition(" ")[0]):
+    if settings.scope == TEAM and not which(COMMAND.partition(" ")[0]):
         yield "holdfast is not on the PATH, but the team's settings run it by name"
     if enforce:
         kinds = ", ".join([f'"{kind}"' for kind in agent.enforceable()])
         yield f"choose what to enforce in .claude/holdfast.toml: enforce = [{kinds}]"
     if json_text.loads(raw).get("disableAllHooks") is True:
         yield f"{settings.name} disables all hooks (disableAllHooks)"
-    for scope in SCOPES:
-        if scope == settings.scope or scope not in agent.files:
-            continue
-        other = SettingsFile(agent, scope, workspace)
+    for other in settings_files(agent, SCOPES, workspace):
         if other.path != settings.path and other.has_ours(disk):
             surplus = settings if other.scope == TEAM else other
             yield (
@@ -168,15 +166,3 @@ def _skill_notes(settings: SettingsFile, others: list[SkillFile]) -> Iterator[st
         )
     for skill in others:
         yield f"{skill.name} differs from Holdfast's version, and was not changed"
-
-
-def _sandbox_notes(config: SandboxFile, disk: Disk, raw: bytes) -> Iterator[str]:
-    """Yield why commands cannot write the ledger with this content of Codex's configuration."""
-    obstacle = sandbox.obstacle(config.parse(raw), config.team_config(disk), config.folder)
-    if obstacle is not None:
-        yield f"Codex's commands cannot write the ledger: {obstacle[0]}; {obstacle[1]}"
-
-
-def _is_on_path(name: str) -> bool:
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return any(os.access(os.path.join(folder, name), os.X_OK) for folder in folders if folder)

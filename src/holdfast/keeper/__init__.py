@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.transaction import Transaction
     from holdfast.keeper.transfer import Imported
     from holdfast.layers.memory import Memory
-    from holdfast.workspace.trust import Wish
+    from holdfast.workspace.trust import CommandRequest
 
 __all__ = ["Keeper", "Receipt"]
 
@@ -616,12 +616,12 @@ class Keeper:
 
         return transfer.import_file(self.access, path)
 
-    def wishes(self) -> tuple[list[Wish], list[str]]:
+    def wishes(self) -> tuple[list[CommandRequest], list[str]]:
         """Return the commands that the repository wants to run, and what could not be read."""
         from holdfast.workspace import trust
 
         running = [one.state for one in self.store.ledger.states(ACTIVE)]
-        return trust.wishes(self.workspace, running)
+        return trust.list_requests(self.workspace, running)
 
     def approve(self, commands: Sequence[str]) -> None:
         """Store in the person's own folder that these commands may run here."""

@@ -50,6 +50,10 @@ class LoadedStream:
         """The bytes at the record's path that the next record may replace."""
         self.location: Location | None = None
         """The record's place as it was looked up last."""
+        self.place: tuple[str, str] | None = None
+        """Worktree and path of the record that the next commit writes; ``None`` for no record."""
+        self.old_place: tuple[str, str] | None = None
+        """The same of the record that it leaves; ``None`` if it stays."""
         self.events: list[Event] = []
         """Events that are appended and not committed yet."""
         self.is_shown = False
@@ -76,21 +80,28 @@ class LoadedStream:
         }  # fmt: skip
         return self.row
 
-    def old_place(self) -> tuple[str, str] | None:
-        """Return the worktree and path that the record leaves; ``None`` if it stays."""
-        if not self.is_shown or self.before is None or not self.is_workflow:
-            return None
+    def find_places(self, here: str) -> None:
+        """Find where the next record belongs, and the place that it leaves."""
         before, after = self.before, self.state
-        old, new = formats.place(before), formats.place(after)
-        if before is after or (old == new and before["worktree"] == after["worktree"]):
-            if new == after["record"] or formats.is_archived(after["record"]):
-                return None
-            old = after["record"]  # It ended: a copy from before is still among the active ones.
-        return None if old is None or formats.is_archived(old) else (before["worktree"], old)
+        self.place = self.aggregate.place(after, here)
+        self.old_place = None
+        if before is None or not self.is_workflow:
+            return
+        old = self.aggregate.place(before, here)
+        if old == self.place:
+            if old is None or old[1] == after["record"] or formats.is_archived(after["record"]):
+                return
+            # It ended: a copy from before is still among the active ones.
+            old = before["worktree"], after["record"]
+        if old is not None and not formats.is_archived(old[1]):
+            self.old_place = old
 
 
 class PreparedRecord:
     """A record that is written beside its path."""
+
+    stat: os.stat_result
+    """The status of the spare file, which the record keeps."""
 
     def __init__(self, loaded: LoadedStream, location: Location) -> None:
         self.loaded = loaded
@@ -98,7 +109,6 @@ class PreparedRecord:
         self.root = location.root or ""
         self.path = location.path or ""
         self.spare = ""
-        self.inode = 0
         self.data = b""
 
 
@@ -120,10 +130,10 @@ class RecordWriter:
         record cannot be written, ``Refused`` if it would be too large.
         """
         store, here = self._store, self._store.workspace
-        place = loaded.aggregate.place(loaded.state, here.name)
-        old = loaded.before and loaded.aggregate.place(loaded.before, here.name)
-        if old and old != place:
-            store.ledger.drop_record(*old)
+        loaded.find_places(here.name)
+        place = loaded.place
+        if loaded.old_place is not None:
+            store.ledger.drop_record(*loaded.old_place)
         if place is None:
             return None
         location = loaded.location
@@ -138,16 +148,15 @@ class RecordWriter:
         if len(prepared.data) > LARGEST:
             raise _too_large(loaded.stream, len(prepared.data))
         try:
-            prepared.spare, stat = store.files.prepare(
+            prepared.spare, prepared.stat = store.files.prepare(
                 prepared.path, prepared.data, prepared.root, is_named=loaded.ends_when_removed
             )
         except OSError as error:
             if here.root_of(place[0]) is None:
                 return None  # The worktree was moved or removed at this moment.
             raise _record_not_written(place[1], error) from error
-        prepared.inode = stat.st_ino
         digest = signature.digest_in(prepared.data)
-        store.ledger.put_record(*place, loaded.stream, loaded.seq, digest, stat)
+        store.ledger.put_record(*place, loaded.stream, loaded.seq, digest, prepared.stat)
         return prepared
 
     def put(self, prepared: PreparedRecord) -> str | None:
@@ -172,7 +181,7 @@ class RecordWriter:
 
     def leave_old_place(self, loaded: LoadedStream) -> str | None:
         """Remove a record that moved from its old path; return what an editor saved there."""
-        place = loaded.old_place()
+        place = loaded.old_place
         root = None if place is None else self._store.workspace.root_of(place[0])
         if place is None or root is None:
             return None

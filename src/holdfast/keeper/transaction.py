@@ -50,8 +50,8 @@ class Transaction:
         self._request = ""
         self._is_ending = False
         """True when everything that was asked for is appended."""
-        self._placed: list[tuple[str, int]] = []
-        """Path and inode of the files that the last commit put in place, or removed."""
+        self._placed: list[tuple[str, os.stat_result]] = []
+        """Path and status of the files that the last commit put in place."""
         self._is_unsettled = False
         """True if a file must be looked at again, or could not be put in place."""
 
@@ -413,9 +413,8 @@ class Transaction:
                     if record is not None:
                         prepared.append(record)
                         unplaced = [*unplaced, (record.worktree, record.record, loaded.stream)]
-                    old = loaded.old_place()
-                    if old is not None:
-                        unplaced = [*unplaced, (*old, loaded.stream)]
+                    if loaded.old_place is not None:
+                        unplaced = [*unplaced, (*loaded.old_place, loaded.stream)]
             ledger.put_unplaced(unplaced)
             if not self._request:
                 ledger.mark_unsettled()
@@ -434,11 +433,13 @@ class Transaction:
         self._request = ""
         saved = self._publish(changed, prepared, is_asked=is_asked)
         for loaded, stale in dirty:
-            store.indexes.show(loaded.state, stale)
+            root = loaded.location.root if loaded.location is not None else None
+            store.indexes.show(loaded.state, stale, root)
         if may_be_read:
             store.unmark_unread()
         for loaded in changed:
             loaded.events, loaded.is_shown, loaded.before = [], False, loaded.state
+            loaded.old_place = None
         return saved
 
     def _publish(
@@ -447,14 +448,14 @@ class Transaction:
         """Put the records in place; return the stream and path of what editors saved there."""
         saved: list[tuple[str, str]] = []
         self._unsettled = []
-        self._placed = [(record.path, record.inode) for record in prepared]
+        self._placed = [(record.path, record.stat) for record in prepared]
         try:
             for record in prepared:
                 path = self._writer.put(record)
                 if path is not None:
                     saved.append((record.loaded.stream, path))
             for loaded in changed:
-                if loaded.old_place() is not None:
+                if loaded.old_place is not None:
                     self._is_unsettled = True
                     path = self._writer.leave_old_place(loaded)
                     if path is not None:
@@ -475,7 +476,8 @@ def _is_file(path: str, known: Fields) -> bool:
         stat = os.lstat(path)
     except OSError:
         return False
-    return (stat.st_ino, stat.st_dev) == (known["inode"], known["device"])
+    status = stat.st_ino, stat.st_dev, stat.st_size, stat.st_mtime_ns
+    return status == (known["inode"], known["device"], known["size"], known["mtime_ns"])
 
 
 def storage_fault(error: OSError) -> Fault:

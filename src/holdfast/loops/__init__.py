@@ -1,6 +1,6 @@
 """Loops: units of work in bounded iterations, with Markdown pages for people.
 
-``loops`` is the library's class. ``pages`` renders, ``page_reader`` parses, ``page_patcher``
-patches: text in, text or data out. ``page_files``, ``page_edits`` and ``rebuild`` connect pages and
-ledger. The Markdown parser is imported in ``layers/markdown.py`` alone, when a page was edited.
+``loops`` is the library's class. ``pages`` renders and ``page_model`` parses and patches: text in,
+text or data out. ``page_files`` and ``rebuild`` connect pages and ledger. The Markdown parser is
+imported in ``layers/markdown.py`` alone, when a page was edited.
 """

@@ -1,17 +1,24 @@
-"""Put a loop's folder into the archive.
+"""Put a loop's folder into the archive, and offer the lessons there to new loops.
 
 The event that names the new path of the record comes first, then the pages follow. If the process
 is killed in between, the next command on the loop moves the rest.
+
+The search for lessons is simple enough that anybody can tell why one is offered. Each word that it
+shares with the new loop scores 1, and 2 if it is in the lesson's name or condition; an equal domain
+scores 2. A lesson without a score is not offered. Words have at least three letters, in any case,
+without those that are in every text.
 """
 
 from __future__ import annotations
 
 import os
+import re
 
 from holdfast import formats
 from holdfast.errors import Fault, Refused
 from holdfast.formats import signature
 from holdfast.keeper.loop_folder import (
+    ARCHIVE,
     HOME,
     PROGRESS,
     RECORD,
@@ -20,13 +27,33 @@ from holdfast.keeper.loop_folder import (
     free_archive_folder,
     move_files,
 )
-from holdfast.loops import page_files
+from holdfast.loops import page_files, pages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Workflow
+    from holdfast.core.types import Fields, Workflow
+    from holdfast.keeper.session import Receipt
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
+
+    Lesson = tuple[str, Fields]
+    """The name of the loop that learned it, and its fields."""
+
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_COMMON_WORDS = frozenset(
+    _WORD.findall(
+        "about after all also and any are because been before being both but can cannot could did "
+        "does done each either else every few for from get got had has have her here him his how "
+        "into its just like make many may more most much must need never new nor not now off once "
+        "one only other our out over own per said same see set she should since some such take "
+        "than that the their them then there these they this those through too two under until "
+        "use used uses using very was way were what when where which while who why will with "
+        "within without would yes yet you your"
+    )
+)
+_DOMAIN_SCORE = 2
+_CONDITION_SCORE = 2
+_MAX_LISTED = 5
 
 
 def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workflow, list[int]]:
@@ -104,3 +131,83 @@ def archive_old_pages(store: Store, slug: str) -> None:
 
 def _root(store: Store, state: Workflow) -> str:
     return store.workspace.root_of(state["worktree"]) or store.workspace.root
+
+
+# Lessons
+
+
+def inherit_lessons(tx: Transaction, receipt: Receipt, *, inherit: bool) -> None:
+    """Add the lessons of archived loops that match; without ``inherit``, only note them."""
+    store, state = tx.store, receipt.state
+    offered = _offered(store, state) if inherit or not receipt.resumed else []
+    if offered and not inherit:
+        listed = [f"{lesson.get('name', '?')} ({slug})" for slug, lesson in offered[:_MAX_LISTED]]
+        store.note(
+            f"archived loops have lessons that may fit: {', '.join(listed)}; to take them: "
+            f"holdfast loop new {state['subject']} --mode {pages.mode_of(state)} --inherit"
+        )
+        return
+    for slug, lesson in offered:
+        learned = f"{slug}: {lesson.get('learned', '')}".rstrip(": ")
+        events = tx.do(state["id"], "add_guardrail", {**lesson, "learned": learned})
+        receipt.seqs += [event["seq"] for event in events]
+    if offered:
+        tx.commit()
+        store.note(f"{len(offered)} lessons of archived loops were taken")
+
+
+def _offered(store: Store, state: Workflow) -> list[Lesson]:
+    """Return the lessons of archived loops that match this one and that it does not have."""
+    if not store.workspace.contains(ARCHIVE):
+        return []
+    top = os.path.join(store.workspace.root, ARCHIVE)
+    lessons: list[Lesson] = []
+    for name in page_files.names_in(top):
+        folder = os.path.join(top, name)
+        text = page_files.read_page(store.disk, folder, page_files.GUARDRAILS)
+        if text and not os.path.islink(folder):
+            from holdfast.loops.page_model import read_brief, read_guardrails
+
+            learned = read_guardrails(text)
+            domain = read_brief(page_files.read_page(store.disk, folder, "brief.md"))["domain"]
+            lessons += [(name, {**lesson, "domain": domain}) for lesson in learned]
+    context = state["context"]
+    about = [state["title"], *(str(value) for value in context.values()), state["subject"]]
+    known = [_content(lesson) for lesson in state.get("guardrails", [])]
+    matching = matching_lessons(lessons, context.get("domain"), " ".join(about))
+    return [(name, lesson) for name, lesson in matching if _content(lesson) not in known]
+
+
+def matching_lessons(lessons: list[Lesson], domain: str | None, text: str) -> list[Lesson]:
+    """Return the lessons that match, best first; of those with equal content, the best.
+
+    The field ``domain`` of a lesson is that of the loop that learned it. ``text`` is everything
+    that the new loop says about itself.
+    """
+    words = _words_of(text)
+    scored = [(_score(lesson, domain, words), (name, lesson)) for name, lesson in lessons]
+    scored.sort(key=lambda pair: -pair[0])
+    best: dict[tuple[str, ...], Lesson] = {}
+    for score, lesson in scored:
+        if score:
+            best.setdefault(_content(lesson[1]), lesson)
+    return list(best.values())
+
+
+def _score(lesson: Fields, domain: str | None, words: set[str]) -> int:
+    condition = _words_of(f"{_text(lesson, 'name')} {_text(lesson, 'when')}") & words
+    body = _words_of(f"{_text(lesson, 'problem')} {_text(lesson, 'solution')}") & words
+    has_domain = bool(domain) and _text(lesson, "domain").lower() == str(domain).lower()
+    return _CONDITION_SCORE * len(condition) + len(body - condition) + _DOMAIN_SCORE * has_domain
+
+
+def _words_of(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower())) - _COMMON_WORDS
+
+
+def _content(lesson: Fields) -> tuple[str, ...]:
+    return tuple(_text(lesson, key) for key in ("when", "problem", "solution"))
+
+
+def _text(lesson: Fields, key: str) -> str:
+    return str(lesson.get(key) or "")

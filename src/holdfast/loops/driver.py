@@ -3,6 +3,12 @@
 A turn is recorded when it is over: after a kill, the next run takes the same turn again, and none
 is lost or counted twice. The driver and its worker hold a lock of the loop, so that no other run
 begins while a worker that outlived its driver is still at work.
+
+Stored text in a prompt is quoted as data, and so is a worker's answer. The prompt describes tags
+instead of showing them, because some workers repeat their prompt in what they print.
+
+A command that verifies a unit is run as it is if it comes from the command line. A command that is
+stored with a unit runs only after a person approved exactly that command.
 """
 
 from __future__ import annotations
@@ -10,15 +16,18 @@ from __future__ import annotations
 import os
 
 from holdfast.core import json_text
-from holdfast.core.next_step import next_words, stuck_units, turn_of
+from holdfast.core.briefing import quoted
+from holdfast.core.next_step import lessons, next_words, stuck_units, turn_of
 from holdfast.core.refusal import word
+from holdfast.core.time import duration_s
 from holdfast.core.workflow.state import find_task, is_active
-from holdfast.core.workflow.tasks import limit_of
+from holdfast.core.workflow.tasks import limit_of, signal_of
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
 from holdfast.evidence.run import run as run_command
 from holdfast.keeper.loop_folder import folder_of
-from holdfast.loops import page_files, pages, prompts, verification
+from holdfast.loops import page_files
+from holdfast.workspace import trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +35,29 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields, Task, Workflow
     from holdfast.evidence.run import Outcome
-    from holdfast.keeper.session import Receipt
     from holdfast.keeper.store import Store
     from holdfast.loops.loops import Loops
+    from holdfast.workspace.location import Workspace
 
     Tell = Callable[[Workflow, Task, str], None]
+
+DEFAULT_LIMIT = "30m"
+_BAR_WIDTH = 24
+_MAX_TAIL = 1_000
+"""Characters of a verification's output that are recorded."""
+_MAX_QUOTED = 2_000
+_MAX_LESSONS = 40
+_MAX_ANSWER = 3_900
+"""Characters of an answer that are kept; the core takes 4,000."""
+_MAX_ACCOUNT_LINES = 8
+_MAX_ACCOUNT = 1_000
+_CONFIRMED_TAGS = ("<confirmed/>", "<confirmed />")
+_DOTS = "…"
+_REVIEW = "Go over it once more, against every criterion; mend nothing."
+_VERDICT = (
+    "When nothing is left, answer with the empty tag <NAME/>, where NAME is the word confirmed. "
+    f"Else say what you found: <issues>{_DOTS}</issues>, with your words in place of the dots."
+)
 
 
 class Driver:
@@ -48,7 +75,7 @@ class Driver:
         if not command or not command[0].strip():
             hint = f"holdfast loop run {slug} -- COMMAND"
             raise Refused("invalid", "loop run: the worker's command is empty", hint)
-        self._seconds = verification.seconds_of(limit)
+        self._seconds = _seconds_of(limit)
         self._loops = loops
         self._disk = store.disk
         self._workspace = store.workspace
@@ -58,7 +85,7 @@ class Driver:
         self._verify = verify
         self._root = ""
         self._folder = os.path.join(store.workspace.home, "driven")
-        self._held = -1
+        self._lock = -1
         self._notes: list[str] = []
 
     def drive(self, tell: Tell) -> Fields:
@@ -69,29 +96,35 @@ class Driver:
         state = self._settle()
         self._check(state)
         self._root = page_files.worktree_root(self._workspace, state, "loop run")
-        self._held = self._hold()
+        self._lock = self._take_lock()
         try:
             return self._drive(tell)
         finally:
-            self._disk.close(self._held)
+            self._disk.close(self._lock)
 
     def _drive(self, tell: Tell) -> Fields:
+        turns = {
+            "iterate": self._iterate,
+            "timeout": self._time_out,
+            "confirm": self._confirm,
+            "verify": self._check_unit,
+        }
         state = self._settle()
         known, count = stuck_units(state), 0
         while True:
             task, turn = turn_of(state)
             is_stuck = bool(stuck_units(state).keys() - known.keys())
             if task is None or is_stuck or not is_active(state):
-                return self._ended(state, count)
+                return self._report(state, count)
             tell(state, task, turn)
             try:
-                _TURNS[turn](self, state, task)
+                turns[turn](state, task)
                 count += turn != "timeout"
             except Refused as refused:
                 if refused.code != "wrong_order":
                     raise
                 # Another process changed the unit while the worker ran: its change counts.
-                self._say([f"not recorded: {refused.message}"])
+                self._note([f"not recorded: {refused.message}"])
             state = self._settle()
 
     def _check(self, state: Workflow) -> None:
@@ -104,16 +137,16 @@ class Driver:
             )
         folder = folder_of(self._workspace, state)
         text = page_files.read_page(self._disk, folder, page_files.CONTEXT) if folder else ""
-        count = pages.count_words(text)
-        if count >= pages.MAX_CONTEXT_WORDS:
+        problem = page_files.length_problem(text)
+        if problem:
             hint = f"shorten it, then: holdfast loop run {state['id']} -- COMMAND"
-            raise Refused("invalid", f"loop run: {page_files.too_many_words(count)}", hint)
+            raise Refused("invalid", f"loop run: {problem}", hint)
         if self._verify is None:
             for task in state["tasks"]:
                 if task["status"] != "completed":
-                    verification.own_command(self._workspace, state, task)
+                    _own_command(self._workspace, state, task)
 
-    def _hold(self) -> int:
+    def _take_lock(self) -> int:
         """Take the lock of the loop, which workers inherit; raise a ``Fault`` if it is busy."""
         self._disk.make_folder(self._folder, 0o700)
         path = os.path.join(self._folder, f"{self._slug}.lock")
@@ -134,12 +167,12 @@ class Driver:
 
     def _iterate(self, state: Workflow, task: Task) -> None:
         before = self._begun_at(state, task)
-        outcome = self._work(prompts.prompt(state, task, "iterate"))
-        work = prompts.parse_work(task, outcome.output, outcome.exit_code)
+        outcome = self._work(state, task, "iterate")
+        work = parse_work(task, outcome.output, outcome.exit_code)
         after = git.head(self._root)
         if after is not None and after != before:
             work["commit"] = after[:12]
-        self._record(self._loops.iterate(str(task["id"]), slug=self._slug, **work))
+        self._note(self._loops.iterate(str(task["id"]), slug=self._slug, **work).notes)
 
     def _begun_at(self, state: Workflow, task: Task) -> str | None:
         """Return the commit at which this turn was first begun, or ``None`` without git.
@@ -149,11 +182,7 @@ class Driver:
         head = git.head(self._root)
         turn = [state["created_at"], state["worktree"], task["id"], task.get("iterations_used", 0)]
         path = os.path.join(self._folder, f"{self._slug}.json")
-        try:
-            kept = json_text.loads(self._disk.read_own(path) or b"{}", strict=True)
-        except json_text.BadJson:
-            kept = {}
-        match kept:
+        match page_files.read_json(self._disk.read_own(path)):
             case {"turn": same, "head": str(begun)} if (
                 same == turn and head is not None and git.is_descendant(self._root, head, begun)
             ):
@@ -164,43 +193,40 @@ class Driver:
 
     def _time_out(self, _state: Workflow, task: Task) -> None:
         """Record the iteration after the last allowed one; no worker is run for it."""
-        did = f"stopped at the maximum of {limit_of(task)} iterations"
-        remaining = str(task.get("remaining") or "the criteria are not met yet")
         receipt = self._loops.iterate(
-            str(task["id"]), did=did, remaining=remaining, slug=self._slug
+            str(task["id"]),
+            did=f"stopped at the maximum of {limit_of(task)} iterations",
+            remaining=str(task.get("remaining") or "the criteria are not met yet"),
+            slug=self._slug,
         )
-        self._record(receipt)
+        self._note(receipt.notes)
 
     def _confirm(self, state: Workflow, task: Task) -> None:
-        outcome = self._work(prompts.prompt(state, task, "confirm"))
-        issues = prompts.parse_verdict(task, outcome.output, outcome.exit_code)
-        self._record(self._loops.confirm(str(task["id"]), issues=issues, slug=self._slug))
+        outcome = self._work(state, task, "confirm")
+        issues = parse_verdict(task, outcome.output, outcome.exit_code)
+        self._note(self._loops.confirm(str(task["id"]), issues=issues, slug=self._slug).notes)
 
     def _check_unit(self, state: Workflow, task: Task) -> None:
-        command = self._verification(state, task)
+        """Verify a unit: by its own command if that is approved, by the given one, or a worker."""
+        try:
+            command = _own_command(self._workspace, state, task) or self._verify
+        except Refused:
+            command = self._verify
+            if command is None:
+                raise
         evidence: Fields | None = None
         if command is None:
-            outcome = self._work(prompts.prompt(state, task, "verify"))
-            failed = prompts.parse_verdict(task, outcome.output, outcome.exit_code)
+            outcome = self._work(state, task, "verify")
+            failed = parse_verdict(task, outcome.output, outcome.exit_code)
         else:
-            evidence, failed = verification.evidence_of(command, self._run(command, b""))
+            evidence, failed = _evidence_of(command, self._run(command, b""))
         receipt = self._loops.verify(
             str(task["id"]), failed=failed, evidence=evidence, slug=self._slug
         )
-        self._record(receipt)
+        self._note(receipt.notes)
 
-    def _verification(self, state: Workflow, task: Task) -> str | None:
-        """Return the unit's own command if it is approved, else the one from the command line."""
-        try:
-            own = verification.own_command(self._workspace, state, task)
-        except Refused:
-            if self._verify is None:
-                raise
-            own = None
-        return own or self._verify
-
-    def _work(self, text: str) -> Outcome:
-        outcome = self._run(self._command, text.encode())
+    def _work(self, state: Workflow, task: Task, turn: str) -> Outcome:
+        outcome = self._run(self._command, prompt(state, task, turn).encode())
         if not outcome.started:
             raise Refused(
                 "not_started",
@@ -209,9 +235,9 @@ class Driver:
             )
         return outcome
 
-    def _run(self, command: list[str] | str, given: bytes) -> Outcome:
+    def _run(self, command: list[str] | str, stdin: bytes) -> Outcome:
         return run_command(
-            command, self._root, limit_s=self._seconds, stdin=given, lock_fds=(self._held,)
+            command, self._root, limit_s=self._seconds, stdin=stdin, lock_fds=(self._lock,)
         )
 
     # Reporting
@@ -219,50 +245,213 @@ class Driver:
     def _settle(self) -> Workflow:
         """Take in the edits of the pages, which the next prompt and the worker use."""
         receipt = self._loops.settle(self._slug)
-        self._record(receipt)
+        self._note(receipt.notes)
         state: Workflow = receipt.state
         return state
 
-    def _record(self, receipt: Receipt) -> None:
-        self._say(receipt.notes)
-
-    def _say(self, notes: list[str]) -> None:
+    def _note(self, notes: list[str]) -> None:
         self._notes += [note for note in notes if note not in self._notes]
 
-    def _ended(self, state: Workflow, count: int) -> Fields:
+    def _report(self, state: Workflow, count: int) -> Fields:
         done = [str(t["id"]) for t in state["tasks"] if t["status"] == "completed"]
-        left = [str(t["id"]) for t in state["tasks"] if t["status"] != "completed"]
+        open_units = [str(t["id"]) for t in state["tasks"] if t["status"] != "completed"]
+        words = [*next_words(state)[1], "-w", state["id"]]
         return {
             "loop": state["id"],
             "turns": count,
             "done": done,
-            "left": left,
+            "left": open_units,
             "stuck": stuck_units(state),
-            "finished": bool(done) and not left,
-            "next": self._next(state),
+            "finished": bool(done) and not open_units,
+            "next": " ".join(["holdfast", *map(word, words)]),
             "notes": self._notes,
         }
 
-    def _next(self, state: Workflow) -> str:
-        """Return the next command, with the name of the loop."""
-        words = next_words(state)[1]
-        return " ".join(["holdfast", *map(word, words), "-w", word(state["id"])])
 
-
-_TURNS = {
-    "iterate": Driver._iterate,  # noqa: SLF001
-    "timeout": Driver._time_out,  # noqa: SLF001
-    "confirm": Driver._confirm,  # noqa: SLF001
-    "verify": Driver._check_unit,  # noqa: SLF001
-}
-
-
-def bar(state: Workflow, task: Task, turn: str, width: int = 24) -> str:
+def bar(state: Workflow, task: Task, turn: str) -> str:
     """Return the progress in one line: ``[######------] 3/6 units, T4 iterate 2/5``."""
     done = sum(t["status"] == "completed" for t in state["tasks"])
     total = len(state["tasks"])
-    filled = width * done // total if total else 0
+    filled = _BAR_WIDTH * done // total if total else 0
     current = find_task(state, task["id"]) or task
     number = current.get("iterations_used", 0) + (turn == "iterate")
-    picture = "#" * filled + "-" * (width - filled)
+    picture = "#" * filled + "-" * (_BAR_WIDTH - filled)
     return f"[{picture}] {done}/{total} units, {task['id']} {turn} {number}/{limit_of(current)}"
+
+
+# Verifying by a command
+
+
+def run_verification(
+    workspace: Workspace, state: Workflow, unit: str, words: list[str], limit: str | None
+) -> tuple[Fields, str | None]:
+    """Run the command ``words``, or else the unit's own.
+
+    Return the evidence, and why it failed or ``None``. Raise ``Refused`` if nothing can be run.
+    """
+    task = find_task(state, unit)
+    if task is not None and task["status"] != "verifying":
+        why = f"it is {task['status'].replace('_', ' ')}, not verifying"
+        raise Refused(
+            "wrong_order", f"loop verify: {unit} of {state['id']}: {why}", "holdfast loop next"
+        )
+    own = _own_command(workspace, state, task) if task is not None and not words else None
+    command = words or own
+    if not command:
+        raise Refused(
+            "no_command",
+            f"loop verify: nothing says what verifies {unit[:40]}",
+            f"holdfast loop verify {word(unit)} --run -- COMMAND",
+        )
+    root = page_files.worktree_root(workspace, state, "loop verify")
+    return _evidence_of(command, run_command(command, root, limit_s=_seconds_of(limit)))
+
+
+def _seconds_of(limit: str | None) -> int:
+    """Return a time limit in seconds; raise ``Refused`` if it is not a duration."""
+    seconds = duration_s(limit or DEFAULT_LIMIT)
+    if not seconds:
+        raise Refused("invalid", f"{str(limit)[:40]!r} is not a duration", "--timeout 30m")
+    return seconds
+
+
+def _own_command(workspace: Workspace, state: Workflow, task: Task) -> str | None:
+    """Return the unit's own command, if any; raise ``Refused`` if it is not approved."""
+    command = task.get("verify")
+    if not isinstance(command, str):
+        return None
+    trust.check(workspace, f"unit {task['id']}", command, f"the loop {state['id']}")
+    return command
+
+
+def _evidence_of(command: list[str] | str, outcome: Outcome) -> tuple[Fields, str | None]:
+    """Return the evidence of a run, and why it failed or ``None``.
+
+    Raise ``Refused`` if the command could not be started.
+    """
+    text = command if isinstance(command, str) else " ".join(word(part) for part in command)
+    if not outcome.started:
+        raise Refused(
+            "not_started",
+            f"{text[:80]} could not be started: {outcome.why}",
+            "check the command, then run it again",
+        )
+    evidence: Fields = {"command": text, "exit_code": outcome.exit_code}
+    if outcome.exit_code == 0:
+        return evidence, None
+    ended = "not done in time" if outcome.timed_out else f"exit code {outcome.exit_code}"
+    return evidence, f"{ended}: {outcome.tail[-_MAX_TAIL:].strip()}".rstrip(": ")
+
+
+# The worker's prompt and its answer
+
+
+def prompt(state: Workflow, task: Task, turn: str) -> str:
+    """Return the prompt for a turn: ``iterate``, ``confirm`` or ``verify``."""
+    parts = ["\n".join(_describe(state, task))]
+    if turn == "iterate":
+        number = task.get("iterations_used", 0) + 1
+        parts.append(f"This is iteration {number} of {limit_of(task)}.")
+        if task.get("remaining"):
+            parts.append(f"What remains: {quoted(task.get('remaining'), _MAX_QUOTED)}")
+        if task.get("blockers"):
+            parts.append(f"Blockers so far: {quoted(task.get('blockers'), _MAX_QUOTED)}")
+        parts.append(
+            "Work on the unit. End with a short account of what you did, and one of these tags, "
+            "with the words in place of the dots. What is left to do: "
+            f"<remaining>{_DOTS}</remaining>. Why nobody can go on without a person: "
+            f"<blocked>{_DOTS}</blocked>. Only when every criterion is met: "
+            f"<signal>{_DOTS}</signal>, with {signal_of(task)} in it."
+        )
+    elif turn == "confirm":
+        parts += [
+            f"The unit was declared done. {_REVIEW}",
+            f"{_VERDICT} ({signal_of(task)} in <signal>{_DOTS}</signal> counts as confirmed.)",
+        ]
+    else:
+        parts += [
+            "The unit was done and confirmed. Verify it: run its tests, review the result.",
+            _VERDICT,
+        ]
+    learned = [f"- {quoted(lesson, _MAX_QUOTED)}" for lesson in lessons(state)[-_MAX_LESSONS:]]
+    if learned:
+        parts.append("\n".join(["Guardrails, learned from what went wrong:", *learned]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _describe(state: Workflow, task: Task) -> list[str]:
+    """Return the lines on the loop and the unit."""
+    folder = state["record"].rpartition("/")[0]
+    outcome = state["context"].get("outcome")
+    files: object = task.get("files")
+    lines = [f"Loop {state['subject']}: {quoted(state['title'])}"]
+    if outcome:
+        lines.append(f"Outcome needed: {quoted(outcome, _MAX_QUOTED)}")
+    lines.append(f"Unit {quoted(task['id'])}: {quoted(task['description'])}")
+    if task.get("criteria"):
+        lines.append(f"Criteria: {quoted(task.get('criteria'), _MAX_QUOTED)}")
+    if isinstance(files, list) and files:
+        lines.append(f"Files: {quoted(', '.join(map(str, files)), _MAX_QUOTED)}")
+    if task.get("output"):
+        lines.append(f"Output: {quoted(task.get('output'))}")
+    lines.append(f"Read first: {folder}/context.md, and {folder}/progress.md for what was done.")
+    return lines
+
+
+def parse_work(task: Task, output: str, exit_code: int | None) -> Fields:
+    """Return the arguments that record an iteration; ``blocked`` is why the unit cannot go on."""
+    signal = signal_of(task)
+    args: Fields = {"did": _account(output) or "nothing that was told"}
+    if f"<signal>{signal}</signal>" in output and exit_code == 0:
+        return {**args, "signal": signal}
+    remaining = _last_tag(output, "remaining") or task.get("remaining")
+    args["remaining"] = remaining or "the criteria are not met yet"
+    if exit_code != 0:
+        args["blockers"] = _exit_text(exit_code)
+    blocked = _last_tag(output, "blocked")
+    return {**args, "blocked": blocked} if blocked else args
+
+
+def parse_verdict(task: Task, output: str, exit_code: int | None) -> str | None:
+    """Return the issues that a confirmation or a verification found; ``None`` if it was clean."""
+    issues = _last_tag(output, "issues")
+    if issues:
+        return issues
+    if exit_code != 0:
+        return _exit_text(exit_code)
+    clean_tags = (f"<signal>{signal_of(task)}</signal>", *_CONFIRMED_TAGS)
+    is_clean = any(tag in output for tag in clean_tags)
+    return None if is_clean else "the worker gave no verdict"
+
+
+def _exit_text(exit_code: int | None) -> str:
+    if exit_code is None:
+        return "the worker was ended at its time limit"
+    return f"the worker ended with exit code {exit_code}"
+
+
+def _split_tag(output: str, tag: str) -> tuple[str, str, str]:
+    """Return the text before, inside and after the last tag of this name."""
+    before, opened, rest = output.rpartition(f"<{tag}>")
+    inside, closed, after = rest.partition(f"</{tag}>")
+    return (before, inside, after) if opened and closed else (output, "", "")
+
+
+def _last_tag(output: str, tag: str) -> str:
+    """Return the content of the last tag of this name; the dots of the prompt are no content."""
+    text = _clean(_split_tag(output, tag)[1])
+    return "" if text == _DOTS else text
+
+
+def _account(output: str) -> str:
+    """Return the last lines of an answer without its tags."""
+    for tag in ("signal", "remaining", "blocked", "issues"):
+        before, _, after = _split_tag(output, tag)
+        output = f"{before}\n{after}"
+    lines = [line.strip() for line in _clean(output).split("\n") if line.strip()]
+    return "\n".join(lines[-_MAX_ACCOUNT_LINES:])[-_MAX_ACCOUNT:]
+
+
+def _clean(text: str) -> str:
+    """Return output as text that the core accepts."""
+    return text.replace("\x00", "").encode(errors="replace").decode().strip()[-_MAX_ANSWER:]

@@ -6,18 +6,22 @@ then carries out its command, then patches the pages.
 
 from __future__ import annotations
 
+import os
+
+from holdfast import formats
 from holdfast.adopt import unknown_records
 from holdfast.core import selection
 from holdfast.core.next_step import next_turn
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.state import find_task, is_active
+from holdfast.core.workflow import OPENING
+from holdfast.core.workflow.state import find_task, is_active, unit_mark
 from holdfast.core.workflow.tasks import TIMEOUT_CHOICES, iterations_allowed
 from holdfast.errors import Fault, HoldfastError, Refused
+from holdfast.formats import aggregate_of
 from holdfast.keeper import overview, plain, start
-from holdfast.keeper.loop_folder import HOME
+from holdfast.keeper.loop_folder import HOME, PROGRESS, RECORD
 from holdfast.keeper.session import Receipt
-from holdfast.loops import archive, lessons, new_loop, page_edits, page_files
-from holdfast.loops.new_loop import check_slug
+from holdfast.loops import archive, page_files, pages, progress_log
 from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
@@ -26,9 +30,12 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields, Task, Workflow
     from holdfast.keeper import Keeper
+    from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
 MODES = ("development", "knowledge")
+_MAX_SLUG_LENGTH = 60
+_SLUG_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
 class Loops:
@@ -58,7 +65,7 @@ class Loops:
 
         With ``inherit``, it gets the lessons of archived loops that match.
         """
-        check_slug(slug)
+        _check_slug(slug)
         if mode not in MODES:
             raise Refused(
                 "invalid",
@@ -70,7 +77,7 @@ class Loops:
             "constraints": list(constraints), "notes": notes,
         }  # fmt: skip
         context = {key: value for key, value in fields.items() if value}
-        new_loop.check_context(slug, task or slug, context)
+        _check_context(slug, task or slug, context)
         request = start.Request(
             recipe=f"loop-{mode}", subject=slug, title=task or slug, tasks=[], phases=[],
             reading=[], reminders=[], context=plain(context), branch=None, ttl=None,
@@ -82,9 +89,9 @@ class Loops:
             with self._session.transaction() as tx:
                 receipt = self._session.repeat(tx, id, slug)
                 if receipt is None:
-                    new_loop.make_room(tx, slug, mode)
+                    _make_room(tx, slug, mode)
                     receipt = start.carry_out(self._session, tx, plan, replace=False, id=id)
-                lessons.inherit_lessons(tx, receipt, inherit=inherit)
+                archive.inherit_lessons(tx, receipt, inherit=inherit)
                 return self._update_pages(tx, receipt)
         except Fault as fault:
             if receipt is None:
@@ -110,8 +117,7 @@ class Loops:
         """Plan a unit such as ``T1: title``, or change its plan."""
 
         def args(state: Workflow) -> Fields:
-            is_knowledge = state["recipe"].get("mode") == "knowledge"
-            name, title = new_loop.parse_unit(unit, "R" if is_knowledge else "T")
+            name, title = _parse_unit(unit, unit_mark(state["recipe"]))
             return {
                 "task": name, "description": title or None, "criteria": criteria,
                 "files": list(files) or None, "max_iterations": max,
@@ -145,7 +151,7 @@ class Loops:
             "task": unit, "did": did, "remaining": remaining, "blockers": blockers,
             "commit": commit, "signal": bare, "blocked": blocked,
         }  # fmt: skip
-        receipt = self._do(slug, "record_iteration", args, id)
+        receipt = self._change(slug, "record_iteration", args, id)
         task = find_task(receipt.state, unit)
         if task is not None and task["status"] == "timeout":
             receipt.notes.append(f"{unit} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}")
@@ -156,7 +162,7 @@ class Loops:
         id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Record the confirmation of a unit: clean, or with the issues that it found."""
-        return self._do(slug, "confirm_unit", {"task": unit, "found": issues}, id)
+        return self._change(slug, "confirm_unit", {"task": unit, "found": issues}, id)
 
     def verify(
         self, unit: str, *, failed: str | None = None, evidence: Fields | None = None,
@@ -164,38 +170,38 @@ class Loops:
     ) -> Receipt:  # fmt: skip
         """Record the verification of a unit: passed, or why it failed."""
         args = {"task": unit, "found": failed, "evidence": evidence}
-        return self._do(slug, "verify_unit", args, id)
+        return self._change(slug, "verify_unit", args, id)
 
     def run_verification(
         self, unit: str, command: Sequence[str] = (), *, timeout: str | None = None,
         slug: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Run a command that verifies a unit, by default the unit's own, and record the result."""
-        from holdfast.loops import verification
+        from holdfast.loops import driver
 
         if self._session.peek_repeat(id) is not None:
             return self.verify(unit, slug=slug, id=id)
         # The notes of this look are dropped: the change makes them again.
         state = self.show(slug).state
         workspace = self._session.workspace
-        evidence, failed = verification.run(workspace, state, unit, list(command), timeout)
+        evidence, failed = driver.run_verification(workspace, state, unit, list(command), timeout)
         return self.verify(unit, failed=failed, evidence=evidence, slug=state["id"], id=id)
 
     def block(
         self, unit: str, reason: str, *, slug: str | None = None, id: str | None = None
     ) -> Receipt:
         """Record that a unit cannot go on, and why; the next unit is free."""
-        return self._do(slug, "block_task", {"task": unit, "reason": reason}, id)
+        return self._change(slug, "block_task", {"task": unit, "reason": reason}, id)
 
     def unblock(self, unit: str, *, slug: str | None = None, id: str | None = None) -> Receipt:
         """Let a blocked unit go on."""
-        return self._do(slug, "unblock_unit", {"task": unit}, id)
+        return self._change(slug, "unblock_unit", {"task": unit}, id)
 
     def extend(
         self, unit: str, max: int, *, slug: str | None = None, id: str | None = None
     ) -> Receipt:
         """Allow a unit more iterations."""
-        return self._do(slug, "extend_unit", {"task": unit, "max_iterations": max}, id)
+        return self._change(slug, "extend_unit", {"task": unit, "max_iterations": max}, id)
 
     def guardrail(
         self, *, when: str, problem: str, solution: str, name: str | None = None,
@@ -221,7 +227,7 @@ class Loops:
                 "holdfast loop archive",
             )
         args: Fields = {"phase": name, "fields": {}, "branch": self._session.workspace.branch()}
-        return self._do(slug, "start_phase", args, id)
+        return self._change(slug, "start_phase", args, id)
 
     def settle(self, slug: str | None = None) -> Receipt:
         """Take in the edits of the pages, patch the pages, and change nothing else.
@@ -246,7 +252,13 @@ class Loops:
 
     def opening(self) -> tuple[str, str]:
         """Return the message for a worktree without an active loop, and the next command."""
-        names = new_loop.unknown_folders(self._store)
+        names = [
+            name
+            for name in _folder_names(self._store)
+            if _slug_error(name) is None
+            and self._store.ledger.stream(name) is None
+            and os.path.isfile(os.path.join(self._store.workspace.root, HOME, name, PROGRESS))
+        ]
         if not names:
             return "no loop is active here", "holdfast loop new SLUG"
         message = f"no loop is active here; {HOME}/{names[0]} has the log of one"
@@ -269,7 +281,7 @@ class Loops:
     def _look(self, stream: str) -> Workflow:
         state = self._session.look(stream)
         _check_is_loop(state)
-        return page_edits.preview(self._store, state) if is_active(state) else state
+        return page_files.preview(self._store, state) if is_active(state) else state
 
     # Driving and ending
 
@@ -298,7 +310,7 @@ class Loops:
                 archive.finish_move(tx, receipt.state)
                 return receipt
             stream = self._select(tx, slug)
-            self._take_in(tx, stream)
+            page_files.take_in(tx, stream)
             open_units = [
                 str(t["id"]) for t in tx.state(stream)["tasks"] if t["status"] != "completed"
             ]
@@ -312,18 +324,19 @@ class Loops:
         from holdfast.loops.rebuild import rebuild
 
         name = self._only_folder() if slug is None else slug
-        check_slug(name)
+        _check_slug(name)
         with self._session.transaction() as tx:
             seqs = rebuild(tx, name)
             return self._update_pages(tx, Receipt(tx.state(name), seqs, []))
 
     # Changing
 
-    def _do(self, slug: str | None, kind: str, args: Fields, id: str | None) -> Receipt:
-        return self._change(slug, kind, lambda _: args, id)
-
     def _change(
-        self, slug: str | None, kind: str, args: Callable[[Workflow], Fields], id: str | None
+        self,
+        slug: str | None,
+        kind: str,
+        args: Fields | Callable[[Workflow], Fields],
+        id: str | None,
     ) -> Receipt:
         """Take in the edits of the pages, carry out a command, and patch the pages."""
         with self._session.transaction() as tx:
@@ -331,26 +344,21 @@ class Loops:
             if receipt is not None:
                 return self._update_pages(tx, receipt)
             stream = self._select(tx, slug)
-            seen = self._take_in(tx, stream)
+            seen = page_files.take_in(tx, stream)
             before: Workflow = tx.state(stream)
-            receipt = self._session.record(tx, stream, kind, args(before), id)
+            fields = args(before) if callable(args) else args
+            receipt = self._session.record(tx, stream, kind, fields, id)
             page_files.write_pages(self._store, receipt.state, seen=seen, before=before)
             return self._with_notes(receipt)
 
     def _update_pages(self, tx: Transaction, receipt: Receipt) -> Receipt:
         """Take in the edits of the pages, patch the pages, and complete the receipt."""
         stream = receipt.state["id"]
-        seen = self._take_in(tx, stream)
+        seen = page_files.take_in(tx, stream)
         receipt.state = tx.state(stream)
         if is_active(receipt.state):
             page_files.write_pages(self._store, receipt.state, seen=seen)
         return self._with_notes(receipt)
-
-    def _take_in(self, tx: Transaction, stream: str) -> str | None:
-        """Take in the edits of an active loop; return its page of units if all was taken in."""
-        state: Workflow = tx.state(stream)
-        is_open = is_active(state) and state["recipe"]["format"] == "loop"
-        return page_edits.take_in(tx, stream) if is_open else None
 
     def _with_notes(self, receipt: Receipt) -> Receipt:
         """Add the notes of the session to a receipt, in the list that the commit adds to."""
@@ -371,7 +379,7 @@ class Loops:
         """Return the id of the selected loop; raise ``Refused`` if there is none, or several."""
         if slug is not None:
             if self._store.ledger.stream(slug) is None:
-                check_slug(slug)
+                _check_slug(slug)
             return slug
         rows = self._rows() or self._unknown_rows()
         if len(rows) == 1:
@@ -410,7 +418,7 @@ class Loops:
         return isinstance(picked, Refusal) or picked["id"] != state["id"]
 
     def _only_folder(self) -> str:
-        names = new_loop.folder_names(self._session.workspace.root)
+        names = _folder_names(self._store)
         if len(names) == 1:
             return names[0]
         raise Refused(
@@ -433,3 +441,117 @@ def _iteration_of(state: Workflow) -> str | None:
     """Return the current iteration in words: ``T1 iteration 2``."""
     task = find_task(state, state.get("current_task"))
     return f"{task['id']} iteration {task.get('iterations_used', 0)}" if task else None
+
+
+# Names
+
+
+def _check_slug(slug: str) -> None:
+    """Raise ``Refused`` if a loop cannot have this name, which becomes that of its folder."""
+    why = _slug_error(slug)
+    if why is not None:
+        raise Refused("invalid", f"loop: the name {slug[:60]!r} {why}", "holdfast loop new my-loop")
+
+
+def _slug_error(slug: str) -> str | None:
+    if not slug or len(slug) > _MAX_SLUG_LENGTH:
+        return f"must have 1 to {_MAX_SLUG_LENGTH} characters"
+    if not _SLUG_LETTERS.issuperset(slug):
+        return "may hold lower case letters, digits and - only"
+    if slug[0] == "-" or slug[-1] == "-" or "--" in slug:
+        return "must not begin or end with -, nor have two in a row"
+    return "is the folder of what has ended" if slug == "archive" else None
+
+
+def _parse_unit(text: str, mark: str) -> tuple[str, str]:
+    """Return the id and the title of ``T1: title``; the title may be missing.
+
+    ``mark`` is T or R. Raise ``Refused`` if the text does not begin with an id.
+    """
+    name, _, title = text.partition(":")
+    name = name.strip()
+    if name[:1] != mark or not pages.is_unit_name(name):
+        raise Refused(
+            "invalid",
+            f"loop plan: {text[:60]!r} does not begin with a unit from {mark}1 to {mark}9999",
+            f"holdfast loop plan --unit '{mark}1: title'",
+        )
+    return name, title.strip()
+
+
+def _folder_names(store: Store) -> list[str]:
+    """Return the names of the loops with a folder in this worktree, without archived ones."""
+    names = page_files.names_in(os.path.join(store.workspace.root, HOME))
+    return [name for name in names if name != "archive"]
+
+
+# Room for a new loop
+
+
+def _check_context(slug: str, title: str, context: Fields) -> None:
+    """Raise ``Refused`` if ``context.md`` would have too many words."""
+    preview: Fields = {"title": title, "context": context, "tasks": []}
+    count = pages.count_words(pages.render_context(preview))  # type: ignore[arg-type]
+    if count >= pages.MAX_CONTEXT_WORDS:
+        raise Refused(
+            "invalid",
+            f"loop new: {page_files.CONTEXT} of {slug} would have {count} words, "
+            f"and must have fewer than {pages.MAX_CONTEXT_WORDS}",
+            "say the outcome in fewer words; --notes has room for more",
+        )
+
+
+def _make_room(tx: Transaction, slug: str, mode: str) -> None:
+    """Free the name of a new loop: put an ended loop of this name into the archive.
+
+    Raise ``Refused`` if another kind of workflow has the name, or a loop that the ledger does not
+    know.
+    """
+    state: Workflow | None = tx.load(slug)
+    if state is not None:
+        kind = state["recipe"]["name"]
+        if kind != f"loop-{mode}":
+            raise Refused(
+                "exists",
+                f"loop new: {slug} is the name of a workflow of {kind} ({state['status']})",
+                f"choose another name: holdfast loop new {slug[:50]}-2 --mode {mode}",
+            )
+        if is_active(state):
+            return
+        if formats.is_archived(state["record"]):
+            archive.finish_move(tx, state)
+        else:
+            archive.archive(tx, slug)
+            tx.store.note(f"the {slug} that had ended was put into the archive")
+    _check_folder(tx.store, slug)
+
+
+def _check_folder(store: Store, slug: str) -> None:
+    """Put the pages of an earlier loop into the archive.
+
+    Raise ``Refused`` for a log without a record, which is that of a loop unknown to the ledger.
+    """
+    folder = os.path.join(store.workspace.root, HOME, slug)
+    brief = page_files.read_page(store.disk, folder, "brief.md")
+    if brief:
+        from holdfast.loops.page_model import read_brief
+
+        created = read_brief(brief)["created"]
+        if created and created in _creation_times(store, slug):
+            archive.archive_old_pages(store, slug)
+    if os.path.lexists(os.path.join(folder, RECORD)):
+        return
+    log = page_files.read_log(store.disk, folder)
+    if log is None or log.strip() not in ("", progress_log.HEADER.strip()):
+        raise Refused(
+            "exists",
+            f"loop new: {HOME}/{slug} has the log of a loop that is not known here",
+            f"holdfast loop rebuild {slug}",
+        )
+
+
+def _creation_times(store: Store, slug: str) -> list[str]:
+    """Return when the loops of this name that the ledger knows were created."""
+    openings = [[event] for event in store.ledger.events(slug) if event["type"] in OPENING]
+    states = [aggregate_of(slug).replay(opening.copy)[0] for opening in openings]
+    return [state["created_at"] for state in states if state is not None]

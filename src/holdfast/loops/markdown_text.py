@@ -10,6 +10,11 @@ gives back what was stored, and of what people wrote, their words.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.layers.markdown import Block
 
 _CODE = re.compile(r"&#([0-9]{1,7});")
 _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -94,6 +99,17 @@ def trim_lines(lines: list[str], first: int, end: int) -> tuple[int, int]:
     while first < end and not lines[end - 1].strip():
         end -= 1
     return first, end
+
+
+def sections_of(blocks: list[Block], line_count: int) -> list[tuple[Block, int, list[Block]]]:
+    """Return the headings of the second level, each with its section's end and blocks."""
+    heads = [i for i, b in enumerate(blocks) if b.kind == "heading" and b.depth <= 2]
+    sections = []
+    for head, following in pairwise([*heads, len(blocks)]):
+        end = blocks[following].first if following < len(blocks) else line_count
+        if blocks[head].depth == 2:
+            sections.append((blocks[head], end, blocks[head + 1 : following]))
+    return sections
 
 
 def _encode(line: str) -> str:

@@ -2,33 +2,42 @@
 
 Pages are written under the workspace's lock. Other programs write them too, so a page is updated
 through ``storage/shared_file``. A page that cannot be written becomes a note: the ledger has the
-content. The Markdown parser is imported only for a page that is not as Holdfast last wrote it.
+content. ``page_model``, which needs a Markdown parser, is imported only for a page that is not as
+Holdfast last wrote it.
+
+An edit is a difference between a page and what was last written there. It is taken into the ledger
+as a command of the core. An edit that the core refuses is reported and stays on the page. If a page
+cannot be understood, nothing of it is taken in. A look applies the same commands to a copy of the
+state, to show what the next change will do.
 """
 
 from __future__ import annotations
 
 import os
 
-from holdfast.core import json_text
+from holdfast.core import json_text, workflow
 from holdfast.core.json_text import digest
+from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import OPENING
+from holdfast.core.workflow.state import find_task, is_active
+from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Fault, Refused
 from holdfast.keeper.loop_folder import PROGRESS, folder_of
-from holdfast.loops import pages, progress_log
+from holdfast.loops import pages
+from holdfast.loops.progress_log import HEADER, LogComparison
 from holdfast.storage import shared_file
 from holdfast.system.disk import FOLDER, ODD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-    from holdfast.core.types import Event, Fields, Json, Workflow
+    from holdfast.core.types import Fields, Json, Workflow
     from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
     from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
-
-    PageText = tuple[str, bool]
-    """The text of a page, and whether the ledger has everything on it."""
 
 CONTEXT = "context.md"
 GUARDRAILS = "guardrails.md"
@@ -37,6 +46,12 @@ _MEMORY_FOLDER = "pages"
 _MAX_PAGE_BYTES = 4 * 1024 * 1024
 _MAX_KNOWN_PAGES = 8
 """More than the writers that can be killed in a row before one of them finishes."""
+_UNIT_FIELDS = ("description", *pages.READ_BULLETS)
+_UNIT_DEFAULTS: Fields = {
+    "files": [], "depends": [], "description": "", "max_iterations": MAX_ITERATIONS,
+}  # fmt: skip
+"""What a page shows for a unit without such a value."""
+_MAX_COMPLAINTS = 3
 
 
 def worktree_root(workspace: Workspace, state: Workflow, command: str) -> str:
@@ -59,9 +74,11 @@ def names_in(folder: str) -> list[str]:
         return []
 
 
-def too_many_words(count: int) -> str:
-    """Return the sentence on a ``context.md`` that is too long."""
-    most = pages.MAX_CONTEXT_WORDS
+def length_problem(context: str) -> str | None:
+    """Return the sentence on a ``context.md`` that is too long; ``None`` if it is not."""
+    count, most = pages.count_words(context), pages.MAX_CONTEXT_WORDS
+    if count < most:
+        return None
     return f"{CONTEXT} has {count} words and must have fewer than {most}: shorten it"
 
 
@@ -105,8 +122,17 @@ def _decode_log(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
 
-class PageMemory:
-    """What the pages of a loop said when they were last written, in a file beside the ledger.
+def read_json(raw: bytes | None) -> Fields:
+    """Return a JSON object; empty if there is none, or it cannot be read."""
+    try:
+        fields = json_text.loads(raw or b"{}", strict=True)
+    except json_text.BadJson:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+class _PageMemory:
+    """Memory of what the pages of a loop said when last written, in a file beside the ledger.
 
     With it, an edit can be told from a page that a killed writer left behind. ``fields`` has the
     page of ``units``, the digest of ``context``, how far the ``log`` is known, and as ``known`` the
@@ -117,16 +143,9 @@ class PageMemory:
         self._disk = store.disk
         self._path = os.path.join(store.workspace.home, _MEMORY_FOLDER, f"{state['id']}.json")
         self._created_at = state["created_at"]
-        self.fields = self._load()
-
-    def _load(self) -> Fields:
-        """Return the fields; empty if there are none, or only those of an earlier loop."""
-        try:
-            fields = json_text.loads(self._disk.read(self._path) or b"{}", strict=True)
-        except json_text.BadJson:
-            return {}
-        is_this_loop = isinstance(fields, dict) and fields.get("created_at") == self._created_at
-        return fields if is_this_loop else {}
+        fields = read_json(self._disk.read(self._path))
+        # An earlier loop of this name may have left the file.
+        self.fields = fields if fields.get("created_at") == self._created_at else {}
 
     def knows(self, units: str) -> bool:
         """Return whether the ledger has everything on a page of units, which may be an old one."""
@@ -182,7 +201,7 @@ class LoopFolder:
         self.path = path
         self.mode = pages.mode_of(state)
         self.units_name = pages.units_page(self.mode)
-        self.memory = PageMemory(store, state)
+        self.memory = _PageMemory(store, state)
         self._store = store
         self._disk = store.disk
         self._id = state["id"]
@@ -199,75 +218,53 @@ class LoopFolder:
                 self._disk.make_folder(os.path.join(self.path, name))
         memory = self.memory
         own_context = memory.fields.get("context")
-        self._patch("brief.md", lambda text: (text or pages.render_brief(state), True))
-        context = self._patch(CONTEXT, lambda text: _patch_context(text, state, own_context))
-        units = self._patch(
-            self.units_name, lambda text: _patch_units(text, state, seen, before), memory.learn
-        )
+        own_units = memory.fields.get("units", "")
+        new_context = pages.render_context(state)
+        changes: Fields = {"context": own_context}
+
+        def patch_context(text: str) -> str:
+            # Once somebody has changed it, it stays as it is.
+            is_own = not text or digest(text.encode()) == own_context
+            return new_context if is_own else text
+
+        def patch_units(text: str) -> str:
+            after, is_known = _patch_units(text, state, seen, before)
+            changes["units"] = after if is_known else own_units
+            if is_known:
+                # The page is known before it is written, because this process may be killed then.
+                memory.learn(after)
+            return after
+
+        self._patch("brief.md", lambda text: text or pages.render_brief(state))
+        context = self._patch(CONTEXT, patch_context)
+        self._patch(self.units_name, patch_units)
         self._patch(GUARDRAILS, lambda text: _patch_guardrails(text, state))
-        changes: Fields = {"log": self.append_progress(memory.fields.get("log"))}
-        changes["context"] = own_context
-        if context is not None and context[1]:
-            changes["context"] = digest(context[0].encode())
-        if units is not None and units[1]:
-            changes["units"] = units[0]
+        changes["log"] = self.append_progress(memory.fields.get("log"))
+        if context == new_context:
+            changes["context"] = digest(context.encode())
         memory.save(changes)
-        self._check_words(context[0] if context else "")
+        self._note_length(context or "")
 
-    def _check_words(self, context: str) -> None:
-        count = pages.count_words(context)
-        if count >= pages.MAX_CONTEXT_WORDS:
-            self._store.note(too_many_words(count))
-
-    def _patch(
-        self,
-        name: str,
-        patch: Callable[[str], PageText],
-        announce: Callable[[str], None] | None = None,
-    ) -> PageText | None:
-        """Patch a page; return it, or ``None`` if it cannot be read.
-
-        ``announce`` is called before a text is written that the ledger has completely.
-        """
+    def _patch(self, name: str, patch: Callable[[str], str]) -> str | None:
+        """Patch a page; return its text, or ``None`` if it cannot be read."""
         raw = _read(self._disk, self.path, name)
-        text = _decode(raw)
-        if text is None:
+        if _decode(raw) is None:
             why = NOT_READABLE if raw in (FOLDER, ODD) else "is no UTF-8 text, or too large"
             self._store.note(f"{name} {why}; it is left as it is")
             return None
-        result = patch(text)
-        if raw is not None and result[0] == text:
-            return result
+        result = ""
 
-        def prepare(raw: bytes | None) -> bytes | None:
+        def patch_bytes(raw: bytes | None) -> bytes | None:
             nonlocal result
             text = _decode(raw)
             if text is None:
                 return raw
             result = patch(text)
-            if announce is not None and result[1]:
-                announce(result[0])
-            return result[0].encode()
+            return result.encode()
 
-        path = os.path.join(self.path, name)
-
-        def is_own(spare: bytes) -> bool:
-            text = _decode(spare)
-            return text is not None and patch(text)[0] == result[0]
-
-        for kept in shared_file.clear_spares(self._disk, path, is_own):
-            kept_name = os.path.basename(kept)
-            self._store.note(f"what a killed command left beside {name} is kept as {kept_name}")
-        shared_file.settle(self._disk, path, prepare, self._store.pause)
+        path, store = os.path.join(self.path, name), self._store
+        shared_file.update(self._disk, path, patch_bytes, name, store.note, store.pause)
         return result
-
-    def remembered_units(self) -> dict[str, Fields]:
-        """Return the units of the page as it was last written, by their ids."""
-        from holdfast.loops.page_reader import read_units
-
-        text = self.memory.fields.get("units")
-        units, _ = read_units(text if isinstance(text, str) else "", self.mode)
-        return {unit.pop("id"): unit for unit in units}
 
     # The log
 
@@ -277,91 +274,260 @@ class LoopFolder:
         ``known`` is the part of the log that needs no second look: its length in bytes, its digest,
         the last event in it, and the identity of the ledger. Return the same for the log of now.
         """
-        log = self._compare_log(known)
-        if log is None:
+        raw = _read(self._disk, self.path, PROGRESS)
+        if raw in (FOLDER, ODD):
             self._store.note(
                 f"{PROGRESS} {NOT_READABLE}; it is left as it is, and the ledger has it"
             )
             return None
-        self._note_differences(log, "is written again at the end")
-        header = "" if log.text else progress_log.HEADER
-        added = header + log.comparison.addition()
+        raw = raw or b""
+        comparison, skipped = self._compare_log(raw, known, "is written again at the end")
+        added = ("" if raw else HEADER) + comparison.addition()
         if added:
             self._disk.extend(os.path.join(self.path, PROGRESS), added.encode())
-        newest = log.comparison.newest_missing()
-        if newest is None or log.comparison.changed:
-            return known if log.skipped else None
+        newest = comparison.newest_missing()
+        if newest is None or comparison.changed:
+            return known if skipped else None
         # The last entry is compared again: people may write right below it.
-        part = log.raw + added.removesuffix(log.comparison.last_entry()).encode()
-        return [len(part), digest(part), newest["seq"] - 1, self._store.ledger.identity()]
+        event, entry = newest
+        part = raw + added.removesuffix(entry).encode()
+        return [len(part), digest(part), event["seq"] - 1, self._store.ledger.identity()]
 
     def note_problems(self) -> None:
         """Note what the next change would note about the log and the context. Write nothing."""
-        log = self._compare_log(self.memory.fields.get("log"))
-        if log is not None:
-            self._note_differences(log, "is written again by the next change")
-        self._check_words(self.read(CONTEXT))
-
-    def _compare_log(self, known: list[Json] | None) -> _Log | None:
-        """Compare the log with the events, from the end of its known part on."""
         raw = _read(self._disk, self.path, PROGRESS)
-        if raw in (FOLDER, ODD):
-            return None
-        raw = raw or b""
-        skipped, seq = _known_part(raw, known, self._store.ledger.identity())
-        events = list(self._store.ledger.events(self._id, after=seq))
+        if raw not in (FOLDER, ODD):
+            known = self.memory.fields.get("log")
+            self._compare_log(raw or b"", known, "is written again by the next change")
+        self._note_length(self.read(CONTEXT))
+
+    def _note_length(self, context: str) -> None:
+        problem = length_problem(context)
+        if problem:
+            self._store.note(problem)
+
+    def _compare_log(
+        self, raw: bytes, known: list[Json] | None, remedy: str
+    ) -> tuple[LogComparison, int]:
+        """Compare the log with the events, and note differences; return the skipped bytes too."""
+        store = self._store
+        skipped = after = 0
+        match known:
+            case [int(size), str(mark), int(seq), str(identity)] if (
+                identity == store.ledger.identity()
+                and 0 < size < len(raw)
+                and digest(raw[:size]) == mark
+            ):
+                skipped, after = size, seq
+        events = list(store.ledger.events(self._id, after=after))
         # An earlier loop of this name has a log of its own.
         openings = [index for index, event in enumerate(events) if event["type"] in OPENING]
-        return _Log(raw, skipped, events[openings[-1] :] if openings else events)
-
-    def _note_differences(self, log: _Log, remedy: str) -> None:
-        for heading in log.comparison.changed:
-            self._store.note(
-                f"{PROGRESS}: {heading!r} was changed since; the ledger has it as it was"
-            )
-        for heading in log.comparison.removed():
-            self._store.note(f"{PROGRESS}: {heading!r} was gone, and {remedy}")
+        text = _decode_log(raw[skipped:])
+        comparison = LogComparison(text or HEADER, events[openings[-1] :] if openings else events)
+        for heading in comparison.changed:
+            store.note(f"{PROGRESS}: {heading!r} was changed since; the ledger has it as it was")
+        for heading in comparison.removed():
+            store.note(f"{PROGRESS}: {heading!r} was gone, and {remedy}")
+        return comparison, skipped
 
 
-class _Log:
-    """A log, and the comparison of its new part with the events."""
-
-    def __init__(self, raw: bytes, skipped: int, events: list[Event]) -> None:
-        self.raw = raw
-        self.skipped = skipped
-        """The number of bytes that were not compared."""
-        self.text = _decode_log(raw[skipped:])
-        self.comparison = progress_log.LogComparison(self.text or progress_log.HEADER, events)
-
-
-def _known_part(raw: bytes, known: list[Json] | None, ledger: str) -> tuple[int, int]:
-    """Return the length in bytes of a log's known part, and the last event in it."""
-    match known:
-        case [int(size), str(mark), int(seq), str(identity)] if 0 < size < len(raw):
-            is_same = identity == ledger and digest(raw[:size]) == mark
-            return (size, seq) if is_same else (0, 0)
-    return 0, 0
-
-
-def _patch_context(text: str, state: Workflow, own_digest: str | None) -> PageText:
-    """Render the context anew; once somebody has changed it, it stays as it is."""
-    is_own = not text or digest(text.encode()) == own_digest
-    return (pages.render_context(state) if is_own else text), is_own
-
-
-def _patch_units(text: str, state: Workflow, seen: str | None, before: Workflow | None) -> PageText:
+def _patch_units(
+    text: str, state: Workflow, seen: str | None, before: Workflow | None
+) -> tuple[str, bool]:
+    """Return the patched page of units, and whether the ledger has everything on it."""
     if not text or (before is not None and text == pages.render_units(before)):
         return pages.render_units(state), True
-    from holdfast.loops.page_patcher import patch_units
+    from holdfast.loops.page_model import patch_units
 
     is_seen = text == seen
     return patch_units(text, state, keep_values=not is_seen), is_seen
 
 
-def _patch_guardrails(text: str, state: Workflow) -> PageText:
+def _patch_guardrails(text: str, state: Workflow) -> str:
     page = pages.render_guardrails(state)
     if text in ("", page):
-        return page, True
-    from holdfast.loops.page_patcher import patch_guardrails
+        return page
+    from holdfast.loops.page_model import patch_guardrails
 
-    return patch_guardrails(text, state), True
+    return patch_guardrails(text, state)
+
+
+# Edits
+
+
+def take_in(tx: Transaction, stream: str) -> str | None:
+    """Record the edits of a loaded loop's pages, if it is active.
+
+    Return the page of units if all its edits were taken in, else ``None``.
+    """
+    state: Workflow = tx.state(stream)
+    path = folder_of(tx.store.workspace, state)
+    if path is None or not is_active(state) or state["recipe"]["format"] != "loop":
+        return None
+    folder = LoopFolder(tx.store, state, path)
+    text = _EditReader(tx.store, folder, state, tx).take_in()
+    tx.commit()
+    if text is not None:
+        # Before an event is recorded that is not on the page yet.
+        folder.memory.learn(text)
+    return text
+
+
+def preview(store: Store, state: Workflow) -> Workflow:
+    """Return the state as the next change will have it after the edits. Change nothing."""
+    path = folder_of(store.workspace, state)
+    if path is None:
+        return state
+    folder = LoopFolder(store, state, path)
+    reader = _EditReader(store, folder, state)
+    reader.take_in()
+    folder.note_problems()
+    return reader.state
+
+
+class _EditReader:
+    """Finds the edits of one loop's pages and carries them out.
+
+    Without a transaction, the edits change ``state`` alone.
+    """
+
+    def __init__(
+        self, store: Store, folder: LoopFolder, state: Workflow, tx: Transaction | None = None
+    ) -> None:
+        self.state = state
+        self._store = store
+        self._folder = folder
+        self._tx = tx
+        self._page = folder.units_name
+        self._mark = "R" if folder.mode == "knowledge" else "T"
+        self._was_refused = False
+
+    def take_in(self) -> str | None:
+        """Take in lessons and units; return the page of units if all of it was taken in."""
+        self._take_lessons()
+        text = self._folder.read(self._page)
+        if not text:
+            return None
+        if self._folder.memory.knows(text):
+            return text
+        from holdfast.loops.page_model import read_units
+
+        units, complaints = read_units(text, self._folder.mode)
+        if complaints:
+            extra = len(complaints) - _MAX_COMPLAINTS
+            more = f" (and {extra} more)" if extra > 0 else ""
+            for complaint in complaints[:_MAX_COMPLAINTS]:
+                self._store.note(
+                    f"{self._page}, {complaint}{more}; "
+                    "nothing of the page is taken in until it is mended"
+                )
+            return None
+        memory = self._folder.memory
+        last_units, _ = read_units(str(memory.fields.get("units", "")), self._folder.mode)
+        self._take_units(units, {unit.pop("id"): unit for unit in last_units})
+        return None if self._was_refused else text
+
+    def _do(self, kind: str, args: Fields) -> str:
+        """Carry out a command, and return words on what became of the edit; raise ``Refused``."""
+        if self._tx is not None:
+            self._tx.do(self.state["id"], kind, args)
+            self.state = self._tx.state(self.state["id"])
+            return "taken in"
+        at = self._store.now()
+        drafts = workflow.decide(self.state, {"type": kind, "at": at, "args": args})
+        if isinstance(drafts, Refusal):
+            raise Refused(drafts.code, drafts.message, drafts.hint, **drafts.details)
+        for draft in drafts:
+            event: Any = {**draft, "at": at, "stream": self.state["id"]}
+            self.state = workflow.evolve(self.state, event)
+        return "taken in by the next change"
+
+    # Units
+
+    def _take_units(self, units: list[Fields], remembered: dict[str, Fields]) -> None:
+        for unit in units:
+            task = find_task(self.state, unit["id"])
+            if unit["checked"] and (task is None or task["status"] != "completed"):
+                self._store.note(
+                    f"{self._page}: {unit['id']} was ticked by hand; it is done when it was "
+                    "confirmed and verified: holdfast loop next"
+                )
+        edits = [edit for unit in units if (edit := self._edit(unit, remembered)) is not None]
+        dependencies = [
+            {"task": edit["task"], "depends": edit.pop("depends")}
+            for edit in edits
+            if edit.get("depends")
+        ]
+        # Dependencies come last: a unit may depend on one further down the page.
+        for edit in edits:
+            self._plan(edit)
+        for edit in dependencies:
+            if find_task(self.state, edit["task"]) is not None:
+                self._plan(edit)
+        returns = "is back" if self._tx is not None else "comes back with the next change"
+        for name in sorted(remembered.keys() - {unit["id"] for unit in units}):
+            if find_task(self.state, name) is not None:
+                self._store.note(
+                    f"{self._page}: {name} was taken out and {returns}; to leave it out: "
+                    f"holdfast loop block {name} --reason TEXT"
+                )
+
+    def _edit(self, unit: Fields, remembered: dict[str, Fields]) -> Fields | None:
+        """Return the arguments of ``plan_unit`` for an edited unit; ``None`` if it is unedited."""
+        task = find_task(self.state, unit["id"])
+        values = {key: unit[key] for key in _UNIT_FIELDS if key in unit}
+        if task is None:
+            return {"task": unit["id"], **values}
+        before: Fields = remembered.get(unit["id"], {**task})
+        changed = {
+            key: value
+            for key, value in values.items()
+            if value != before.get(key, _UNIT_DEFAULTS.get(key))
+            and value != task.get(key, _UNIT_DEFAULTS.get(key))
+        }
+        if changed.get("depends") and task.get("depends"):
+            # Drop the old dependencies first: the page may have turned one around.
+            self._plan({"task": unit["id"], "depends": []})
+        return {"task": unit["id"], **changed} if changed else None
+
+    def _plan(self, args: Fields) -> None:
+        name = args["task"]
+        is_known = find_task(self.state, name) is not None
+        if not is_known and not name.startswith(self._mark):
+            self._refuse(f"{name} is no unit of this mode; they are called {self._mark}1")
+            return
+        if is_known and len(args) == 1:
+            return
+        try:
+            taken = self._do("plan_unit", args)
+        except Refused as refused:
+            self._refuse(f"{refused.message}; the page stays as it is")
+            return
+        what = ", ".join(key for key in args if key != "task")
+        self._store.note(f"{self._page}: {taken}: {name} ({what})")
+
+    def _refuse(self, why: str) -> None:
+        self._was_refused = True
+        self._store.note(f"{self._page}: {why}")
+
+    # Lessons
+
+    def _take_lessons(self) -> None:
+        """Take in the lessons that people wrote or changed."""
+        text = self._folder.read(GUARDRAILS)
+        if text in ("", pages.render_guardrails(self.state)):
+            return
+        from holdfast.loops.page_model import read_guardrails
+
+        for lesson in read_guardrails(text):
+            fields = {key: lesson[key] for key in ("name", *pages.LESSON_FIELDS) if lesson.get(key)}
+            known = [pages.lesson_content(known) for known in self.state.get("guardrails", [])]
+            name = fields.get("name")
+            if not name or pages.lesson_content(fields) in known:
+                continue
+            try:
+                taken = self._do("add_guardrail", {**fields, "replace": True})
+            except Refused as refused:
+                self._store.note(f"{GUARDRAILS}: {name[:60]}: {refused.message}")
+                continue
+            self._store.note(f"{GUARDRAILS}: {taken}: {name[:60]}")

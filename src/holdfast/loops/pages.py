@@ -1,10 +1,12 @@
 """Render the pages of a loop from its state: brief, context, units and guardrails.
 
-The pages are shared documents: rendered once, then patched by ``page_patcher``. No Markdown parser
-is needed here. ``markdown_text`` encodes stored text so that it reads the same again.
+The pages are shared documents: rendered once, then patched by ``page_model``. No Markdown parser is
+needed here. ``markdown_text`` encodes stored text so that it reads the same again.
 """
 
 from __future__ import annotations
+
+import re
 
 from holdfast.core.workflow.tasks import limit_of, signal_of
 from holdfast.loops.markdown_text import (
@@ -31,10 +33,13 @@ BULLETS = {
     "verify": "Verify",
 }
 """The labels of a unit's bullets, in their order."""
+READ_BULLETS = ("criteria", "files", "output", "max_iterations", "depends", "model")
+"""The command that verifies a unit is shown and not read: a page does not decide what is run."""
 LESSON_FIELDS = ("when", "problem", "solution", "learned")
 MAX_CONTEXT_WORDS = 200
 """``context.md`` has fewer words than this."""
 
+_UNIT_NAME = re.compile(r"[TR][1-9][0-9]{0,3}")
 _GUARDRAILS = "# Guardrails\n\nRead before starting any iteration. Append when issues discovered.\n"
 _BULLET_INDENT = 4
 _ARROW = " → "
@@ -59,6 +64,11 @@ def mode_of(state: Workflow) -> str:
 def units_page(mode: str) -> str:
     """Return the name of the page of units."""
     return "plan.md" if mode == "knowledge" else "tasks.md"
+
+
+def is_unit_name(text: str) -> bool:
+    """Return whether a unit can have this id: T1 to T9999, R1 to R9999."""
+    return _UNIT_NAME.fullmatch(text) is not None
 
 
 def count_words(text: str) -> int:
@@ -123,12 +133,14 @@ def render_guardrails(state: Workflow) -> str:
 def render_lesson(lesson: Fields) -> str:
     """Render one lesson as a section."""
     lines = [f"## {encode_heading(str(lesson.get('name', '')))}"]
-    lines += [
-        f"- **{key.capitalize()}**: {encode_after_key(str(lesson[key]), 2)}"
-        for key in LESSON_FIELDS
-        if lesson.get(key) is not None
-    ]
+    for key, value in lesson_content(lesson).items():
+        lines.append(f"- **{key.capitalize()}**: {encode_after_key(value, 2)}")
     return "\n".join(lines) + "\n"
+
+
+def lesson_content(lesson: Fields) -> dict[str, str]:
+    """Return the fields of a lesson that make it the same under any name."""
+    return {key: str(lesson[key]) for key in LESSON_FIELDS if lesson.get(key) is not None}
 
 
 def render_units(state: Workflow) -> str:

@@ -16,6 +16,7 @@ from holdfast.loops.markdown_text import (
     encode_after_key,
     encode_heading,
     encode_line,
+    sections_of,
 )
 
 TYPE_CHECKING = False
@@ -81,18 +82,6 @@ class Entry:
 
 def render_entry(event: Event) -> str | None:
     """Return the entry of an event; ``None`` if the log has no entry for such events."""
-    heading = _heading(event)
-    if heading is None:
-        return None
-    lines = [
-        f"**{key}:** {encode_after_key(str(value), 2)}".rstrip()
-        for key, value in _entry_fields(event["type"], event["data"]).items()
-        if value is not None
-    ]
-    return "\n".join([f"## {heading}", *lines]) + "\n"
-
-
-def _heading(event: Event) -> str | None:
     kind, data, at = event["type"], event["data"], encode_heading(str(event["at"]))
     if kind in _LOOP_EVENTS:
         heading = f"{_LOOP_EVENTS[kind]} - {at}"
@@ -103,8 +92,15 @@ def _heading(event: Event) -> str | None:
         heading = f"{task} - {_UNIT_EVENTS[kind]}{number} - {at}"
     else:
         return None
-    # An entry that cannot be read again would be appended by every command.
-    return heading if _HEADING.fullmatch(heading) else None
+    if not _HEADING.fullmatch(heading):
+        # An entry that cannot be read again would be appended by every command.
+        return None
+    lines = [
+        f"**{key}:** {encode_after_key(str(value), 2)}".rstrip()
+        for key, value in _entry_fields(kind, data).items()
+        if value is not None
+    ]
+    return "\n".join([f"## {heading}", *lines]) + "\n"
 
 
 def _entry_fields(kind: str, data: Fields) -> dict[str, Json]:
@@ -143,17 +139,12 @@ def _entry_fields(kind: str, data: Fields) -> dict[str, Json]:
 def read_entries(text: str) -> list[Entry]:
     """Return the entries of a log. Headings in code, quotes and comments do not count."""
     lines = split_lines(text)
-    blocks = outline(text)
-    heads = [i for i, b in enumerate(blocks) if b.kind == "heading" and b.depth <= 2]
     entries: list[Entry] = []
-    for head, following in zip(heads, [*heads, len(blocks)][1:], strict=True):
-        match = _HEADING.fullmatch(blocks[head].text)
-        if match is None or blocks[head].depth != 2:
-            continue
-        first = blocks[head].first
-        end = blocks[following].first if following < len(blocks) else len(lines)
-        fields = _read_fields(lines, blocks[head + 1 : following])
-        entries.append(Entry(match, first + 1, "".join(lines[first:end]), fields))
+    for heading, end, blocks in sections_of(outline(text), len(lines)):
+        match = _HEADING.fullmatch(heading.text)
+        if match is not None:
+            raw = "".join(lines[heading.first : end])
+            entries.append(Entry(match, heading.first + 1, raw, _read_fields(lines, blocks)))
     return entries
 
 
@@ -165,31 +156,30 @@ def without_cut_entries(entries: list[Entry]) -> list[Entry]:
 
 def _read_fields(lines: list[str], blocks: list[Block]) -> Fields:
     """Return the bold keys before the next heading; of two with one name, the first."""
-    values: dict[str, list[str]] = {}
+    fields: Fields = {}
     for block in blocks:
         if block.kind == "heading":
             break
         if block.kind == "paragraph":
-            for key, value in _split_keys(lines[block.first : block.end]):
-                values.setdefault(key, value)
-    return {key: _parse_field(key, value) for key, value in values.items()}
+            fields = {**_parse_keys(lines[block.first : block.end]), **fields}
+    return fields
 
 
-def _split_keys(lines: list[str]) -> list[tuple[str, list[str]]]:
-    """Return the bold keys of a paragraph, each with its lines."""
-    keys: list[tuple[str, list[str]]] = []
+def _parse_keys(lines: list[str]) -> Fields:
+    """Return the bold keys of a paragraph; of two with one name, the first."""
+    values: dict[str, list[str]] = {}
+    value: list[str] = []
     for line in lines:
         match = _KEY.fullmatch(line.strip())
         if match:
-            keys.append((match[1].lower().replace(" ", "_"), [match[2] or ""]))
-        elif keys:
-            keys[-1][1].append(line)
-    return keys
-
-
-def _parse_field(key: str, lines: list[str]) -> str | None:
-    value = decode_after_key(lines)
-    return None if key in _MAY_BE_NONE and value == NONE else value
+            value = [match[2] or ""]
+            values.setdefault(match[1].lower().replace(" ", "_"), value)
+        else:
+            value.append(line)
+    fields = {key: decode_after_key(value) for key, value in values.items()}
+    return {
+        key: None if key in _MAY_BE_NONE and text == NONE else text for key, text in fields.items()
+    }
 
 
 # Comparing
@@ -223,10 +213,6 @@ class LogComparison:
             gap += f"{mark}\n\n" if mark else ""
         return self._with_newlines(gap + "\n".join(self.missing))
 
-    def last_entry(self) -> str:
-        """Return the last entry of the addition."""
-        return self._with_newlines(self.missing[-1])
-
     def _with_newlines(self, text: str) -> str:
         return text.replace("\n", newline_of(split_lines(self._text)))
 
@@ -237,10 +223,11 @@ class LogComparison:
         earlier = self._expected[: max(known, default=0)]
         return [_split_entry(entry)[0] for _, entry in earlier if entry in missing]
 
-    def newest_missing(self) -> Event | None:
-        """Return the last event, if its entry is missing."""
-        is_missing = bool(self.missing) and self._expected[-1][1] == self.missing[-1]
-        return self._expected[-1][0] if is_missing else None
+    def newest_missing(self) -> tuple[Event, str] | None:
+        """Return the last event and the end of the addition, if that is its entry."""
+        if not self.missing or self._expected[-1][1] != self.missing[-1]:
+            return None
+        return self._expected[-1][0], self._with_newlines(self.missing[-1])
 
 
 def _count_unedited(text: str, entries: list[str]) -> int | None:
@@ -291,7 +278,7 @@ def _compare(text: str, expected: list[str]) -> tuple[list[str], list[str]]:
 
 def _has_fields(entry: Entry, body: str) -> bool:
     """Return whether an entry has the fields of a rendered body; other text does not count."""
-    written = {key: _parse_field(key, lines) for key, lines in _split_keys(body.split("\n")[:-1])}
+    written = _parse_keys(body.split("\n")[:-1])
     return {key: entry.fields[key] for key in entry.fields if key in _FIELDS} == written
 
 

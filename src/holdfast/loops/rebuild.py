@@ -11,10 +11,10 @@ import os
 import re
 
 from holdfast import formats
-from holdfast.core import diff, json_text
+from holdfast.core import diff
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import EVOLVE
-from holdfast.core.workflow.state import blank, is_active
+from holdfast.core.workflow.state import blank, find_task, is_active
 from holdfast.core.workflow.tasks import phase_of, signal_of
 from holdfast.errors import Refused
 from holdfast.evidence import git
@@ -22,8 +22,8 @@ from holdfast.formats import loop as record_format
 from holdfast.formats.schema import Invalid
 from holdfast.formats.signature import SignedRecord
 from holdfast.keeper.loop_folder import HOME, PROGRESS
-from holdfast.loops import page_files, page_reader, progress_log
-from holdfast.loops.pages import mode_of, units_page
+from holdfast.loops import page_files, page_model, progress_log
+from holdfast.loops.pages import READ_BULLETS, is_unit_name, mode_of, units_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _rebuild_unknown(tx: Transaction, slug: str) -> list[int]:
     path = workspace.inside(workspace.root, record)
     raw = store.files.read(path)
     if raw is not None:
-        differences += _differences(_parse_record(raw), document, "state.json")
+        differences += _differences(page_files.read_json(raw), document, "state.json")
         kept = os.path.basename(store.files.set_aside(path, raw, path))
         store.note(f"the pages and git are trusted; the {record} that was there is now {kept}")
     state = {**parsed, "branch": workspace.branch(), "record": record}
@@ -171,14 +171,14 @@ def _read_pages(
             f"loop rebuild: {HOME}/{slug} has neither units nor a log",
             "holdfast loop status",
         )
-    brief = page_reader.read_brief(texts["brief.md"])
-    if not mode and brief["mode"] in _MODES:
-        mode = brief["mode"]
+    brief = page_model.read_brief(texts["brief.md"])
     if not mode:
         mode = "knowledge" if texts["plan.md"] and not texts["tasks.md"] else "development"
+        mode = brief["mode"] if brief["mode"] in _MODES else mode
+    has_git = git.head(root) is not None
     document, differences = rebuild_record(
         texts["brief.md"], texts[units_page(mode)], log, texts["guardrails.md"], slug, mode,
-        _commit_check(root),
+        lambda commit: not has_git or git.line(root, "cat-file", "-t", commit) == "commit",
     )  # fmt: skip
     origin = store.origin(record, store.workspace.name)
     try:
@@ -189,21 +189,6 @@ def _read_pages(
         ) from invalid
     about = {key: brief[key] for key in _BRIEF_FIELDS if brief[key]}
     return document, differences, {**parsed, "context": {**parsed["context"], **about}}
-
-
-def _commit_check(root: str) -> Callable[[str], bool]:
-    """Return a function that tells whether git has a commit; without git, every commit passes."""
-    if git.head(root) is None:
-        return lambda _commit: True
-    return lambda commit: git.line(root, "cat-file", "-t", commit) == "commit"
-
-
-def _parse_record(raw: bytes) -> Fields:
-    try:
-        document = json_text.loads(raw, strict=True)
-    except json_text.BadJson:
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 def _differences(theirs: Fields, ours: Fields, name: str) -> list[str]:
@@ -241,29 +226,24 @@ def rebuild_record(
     has_commit: Callable[[str], bool],
 ) -> tuple[Fields, list[str]]:
     """Return the content of ``state.json`` that the pages describe, and where they disagree."""
-    about = page_reader.read_brief(brief)
-    planned, complaints = page_reader.read_units(units, mode)
-    created = next(filter(_is_time, (about["created"], page_reader.read_created(units))), "")
+    about = page_model.read_brief(brief)
+    planned, complaints = page_model.read_units(units, mode)
+    created = next(filter(_is_time, (about["created"], page_model.read_created(units))), "")
     replay = _LogReplay(slug, mode, created, planned, has_commit)
     replay.notes += [f"{units_page(mode)}: {complaint}" for complaint in complaints]
     if about["mode"] and about["mode"] != mode:
         replay.notes.append(
             f"brief.md says that the mode is {about['mode'][:40]!r}; the pages are {mode}"
         )
-    for entry in _by_time(progress_log.without_cut_entries(progress_log.read_entries(progress))):
+    entries = progress_log.without_cut_entries(progress_log.read_entries(progress))
+    if all(_is_time(entry.at) for entry in entries):
+        # A removed entry was written again at the end.
+        entries.sort(key=lambda entry: epoch_ms(entry.at) or 0)
+    for entry in entries:
         replay.apply(entry)
     replay.compare_boxes()
-    for lesson in page_reader.read_guardrails(guardrails):
-        replay.check_lesson(lesson)
+    replay.check_lessons(page_model.read_guardrails(guardrails))
     return replay.document(about), replay.notes
-
-
-def _by_time(entries: list[Entry]) -> list[Entry]:
-    """Sort entries by time, if all have one: a removed entry was written again at the end."""
-    pairs = [(epoch_ms(entry.at), entry) for entry in entries]
-    if any(time is None for time, _ in pairs):
-        return entries
-    return [entry for _, entry in sorted(pairs, key=lambda pair: pair[0] or 0)]
 
 
 def _is_time(text: str) -> bool:
@@ -281,19 +261,23 @@ class _LogReplay:
         planned: list[Fields],
         has_commit: Callable[[str], bool],
     ) -> None:
-        self._slug = slug
         self._mode = mode
+        self._page = units_page(mode)
         self._planned = {unit["id"]: unit for unit in planned}
         self._has_commit = has_commit
         self._created = self._at = created
         self._is_over = False
         self.notes: list[str] = []
-        self._tasks: dict[str, Task] = {}
-        self._commits: list[str] = []
-        self._current = ""
-        self._blank = blank(slug, {"name": "loop", "format": "loop", "phases": []}, created)
+        self._state = blank(slug, {"name": "loop", "format": "loop", "phases": []}, created)
         for unit in planned:
-            self._add(unit["id"], unit["description"])
+            self._add(unit)
+
+    def _add(self, unit: Fields) -> Task:
+        fields: Json = {"id": unit["id"], "description": unit["description"], "status": "pending"}
+        fields |= {key: unit[key] for key in READ_BULLETS if unit.get(key)}
+        task: Task = fields
+        self._state["tasks"].append(task)
+        return task
 
     def apply(self, entry: Entry) -> None:
         """Apply an entry of the log, or note why it does not count."""
@@ -307,33 +291,19 @@ class _LogReplay:
         if task is None or not self._is_in_order(entry, task):
             return
         data = self._event_data(entry, task)
-        if data is None:
-            return
-        # The core decides what becomes of the unit; for that it needs no other unit.
-        alone: Workflow = {**self._blank, "tasks": [task]}
-        evolve = EVOLVE[progress_log.EVENT_TYPES[entry.kind]]
-        after = evolve(alone, {"task": task["id"], **data}, self._at)
-        self._tasks[str(task["id"])] = after["tasks"][0]
-        self._commits += after["commits"]
-        if "current_task" in after:
-            self._current = str(task["id"])
+        if data is not None:
+            # The core decides what becomes of the unit.
+            evolve = EVOLVE[progress_log.EVENT_TYPES[entry.kind]]
+            self._state = evolve(self._state, {"task": task["id"], **data}, self._at)
 
     def _find_or_add(self, entry: Entry, name: str) -> Task | None:
         """Return the unit of an entry. One that is on no page is added: its work was done."""
-        task = self._tasks.get(name)
-        if task is None and page_reader.is_unit_name(name):
-            self._note(entry, f"{name} is not planned in {units_page(self._mode)}")
-            return self._add(name, "")
+        task = find_task(self._state, name)
+        if task is None and is_unit_name(name):
+            self._note(entry, f"{name} is not planned in {self._page}")
+            return self._add({"id": name, "description": ""})
         if task is None:
             self._note(entry, f"{name[:40]!r} is no unit")
-        return task
-
-    def _add(self, name: str, description: str) -> Task:
-        unit = self._planned.get(name, {})
-        fields: Json = {"id": name, "description": description, "status": "pending"}
-        fields |= {key: unit[key] for key in page_reader.READ_BULLETS if unit.get(key)}
-        task: Task = fields
-        self._tasks[name] = task
         return task
 
     def _is_in_order(self, entry: Entry, task: Task) -> bool:
@@ -390,41 +360,42 @@ class _LogReplay:
 
     def compare_boxes(self) -> None:
         """Note boxes on the page of units that differ from the log."""
-        for name, task in self._tasks.items():
-            unit = self._planned.get(name)
+        for task in self._state["tasks"]:
+            unit = self._planned.get(str(task["id"]))
             if unit is None or unit["checked"] == (task["status"] == "completed"):
                 continue
             box, log = ("done", "does not") if unit["checked"] else ("not done", "does")
             self.notes.append(
-                f"{units_page(self._mode)} shows {name} as {box}; "
-                f"the log {log} say that it was verified"
+                f"{self._page} shows {task['id']} as {box}; the log {log} say that it was verified"
             )
 
-    def check_lesson(self, lesson: Fields) -> None:
-        """Note a lesson that was learned in an unknown unit."""
-        learned = _LEARNED.match(lesson.get("learned", ""))
-        if learned and learned[1] not in self._tasks:
-            name = lesson["name"][:60]
-            self.notes.append(
-                f"guardrails.md: {name!r} was learned in {learned[1]}, which is no unit"
-            )
+    def check_lessons(self, lessons: list[Fields]) -> None:
+        """Note lessons that were learned in an unknown unit."""
+        for lesson in lessons:
+            learned = _LEARNED.match(lesson.get("learned", ""))
+            if learned and find_task(self._state, learned[1]) is None:
+                self.notes.append(
+                    f"guardrails.md: {lesson['name'][:60]!r} was learned in {learned[1]}, "
+                    "which is no unit"
+                )
 
     def document(self, about: Fields) -> Fields:
         """Return the content of the record. ``about`` is what the brief says."""
+        state, slug = self._state, self._state["id"]
         units_key, current_key = record_format.UNITS[self._mode]
-        document: Fields = {"task": about["title"] or self._slug, "slug": self._slug}
-        document["mode"] = self._mode
+        document: Fields = {"task": about["title"] or slug, "slug": slug, "mode": self._mode}
         if about["domain"]:
             document["domain"] = about["domain"]
         if self._created:
             document |= {"created": self._created, "updated": self._at}
-        document["phase"] = "complete" if self._is_over else phase_of(list(self._tasks.values()))
-        if self._current:
-            document[current_key] = self._current
-            document["current_iteration"] = self._tasks[self._current]["iterations_used"]
-        document[units_key] = {name: self._unit(task) for name, task in self._tasks.items()}
-        if self._commits or self._mode == "development":
-            document["commits"] = self._commits
+        document["phase"] = "complete" if self._is_over else phase_of(state["tasks"])
+        current = find_task(state, state.get("current_task"))
+        if current is not None:
+            document[current_key] = current["id"]
+            document["current_iteration"] = current["iterations_used"]
+        document[units_key] = {task["id"]: self._unit(task) for task in state["tasks"]}
+        if state["commits"] or self._mode == "development":
+            document["commits"] = state["commits"]
         return document
 
     def _unit(self, task: Task) -> Fields:

@@ -386,17 +386,18 @@ class Ledger:
         The lock's file says so, in a mark that does not outlive the system: a power cut may keep
         the mark and lose what it speaks of.
         """
-        mark, inode, path = (*self.database.lock.read_mark().split(" ", 2), "", "")[:3]
+        mark, _, file = self.database.lock.read_mark().partition(" ")
         if mark != self._settled_mark() or not self._boot:
             return False
+        path = file[file.find("/") :]
         try:
-            return not path or os.lstat(path).st_ino == int(inode)
-        except (OSError, ValueError):
+            return file == _status_of(path, os.lstat(path))
+        except OSError:
             return False
 
-    def mark_settled(self, path: str = "", inode: int = 0) -> None:
-        """Let the next transaction look for nothing but the file at ``path``, if there is one."""
-        self.database.lock.write_mark(f"{self._settled_mark()} {inode} {path}")
+    def mark_settled(self, path: str, stat: os.stat_result) -> None:
+        """Let the next transaction look at nothing but the file at ``path``."""
+        self.database.lock.write_mark(f"{self._settled_mark()} {_status_of(path, stat)}")
 
     def mark_unsettled(self) -> None:
         """Let the next transaction look for all files of the last one again."""
@@ -577,6 +578,10 @@ class Ledger:
 
     def _row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
         return self.database.row(statement, values)
+
+
+def _status_of(path: str, stat: os.stat_result) -> str:
+    return f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}:{path}"
 
 
 def _row_of(values: tuple[Any, ...]) -> Fields:

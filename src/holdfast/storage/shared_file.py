@@ -10,7 +10,7 @@ import os
 import time
 from errno import EINVAL, EISDIR
 
-from holdfast.errors import Fault
+from holdfast.errors import Fault, Refused
 from holdfast.system.disk import FOLDER, ODD
 
 TYPE_CHECKING = False
@@ -58,6 +58,38 @@ def settle(
         # Another program saved the file since it was read: start again from its content.
         expected, after = after, prepare(replaced)
     raise _busy(path)
+
+
+def update(
+    disk: Disk,
+    path: str,
+    patch: Prepare,
+    name: str,
+    note: Callable[[str], None],
+    pause: Pause = time.sleep,
+) -> None:
+    """Patch a file by ``settle``, unless it needs no patch; first clear up after a killed run.
+
+    Content that the killed run left is known if the patch makes the same of it and of the file;
+    else it is kept, with a note that calls the file ``name``. The last call of ``patch`` is with
+    the content that is replaced.
+    """
+
+    def is_known(spare: bytes) -> bool:
+        try:
+            return patch(spare) == patch(disk.read(path))
+        except Refused:
+            return False
+
+    for kept in clear_spares(disk, path, is_known):
+        note(f"what a killed command left beside {name} is kept as {os.path.basename(kept)}")
+    before = disk.read(path)
+    is_file = before is not None and before not in (FOLDER, ODD)
+    after = patch(before) if is_file else None
+    if is_file and after == before:
+        return
+
+    settle(disk, path, lambda raw: after if is_file and raw == before else patch(raw), pause)
 
 
 def _read_when_closed(disk: Disk, path: str, pause: Pause) -> bytes | None:

@@ -146,8 +146,6 @@ class Index:
 
     def note_activity(self, state: Workflow) -> None:
         """Update ``last_activity`` of a workflow in the index, if the file is small."""
-        if not os.path.isdir(os.path.join(os.path.dirname(self._path), "completed")):
-            self._make_folders()
 
         def update(raw: bytes) -> dict[int, bytes] | None:
             if len(raw) > SMALL:
@@ -160,7 +158,8 @@ class Index:
             at = state["updated_at"].encode()
             return {len(_HEAD): at, offset: at}
 
-        if not self._disk.update(self._path, update):
+        has_folder = os.path.isdir(os.path.join(os.path.dirname(self._path), "completed"))
+        if not (has_folder and self._disk.update(self._path, update)):
             self.rebuild()
 
     def is_current(self, rows: list[Fields]) -> bool:
@@ -208,6 +207,9 @@ class Indexes:
         if root is None:
             return None
         self._workspace.inside(root, NAME)
+        return self._index(worktree, root)
+
+    def _index(self, worktree: str, root: str) -> Index:
         return Index(self._disk, root, lambda: self._rows(worktree))
 
     def doubted(self, before: Workflow | None, after: Workflow) -> list[Index]:
@@ -229,13 +231,13 @@ class Indexes:
             return []
         return moved
 
-    def show(self, state: Workflow, moved: list[Index]) -> None:
-        """Update the indexes after an event of a workflow."""
+    def show(self, state: Workflow, moved: list[Index], root: str | None = None) -> None:
+        """Update the indexes after an event of a workflow. ``root`` is its worktree's, if known."""
         if self._is_busy or not (moved or is_listed(state)):
             return
         self._is_busy = True
         try:
-            self._show(state, moved)
+            self._show(state, moved, root)
         except (OSError, Fault, Refused) as error:
             self._note(f"the index could not be written ({error})")
         finally:
@@ -250,9 +252,10 @@ class Indexes:
         except (OSError, Fault, Refused) as error:
             self._note(f"the index could not be written ({error})")
 
-    def _show(self, state: Workflow, moved: list[Index]) -> None:
+    def _show(self, state: Workflow, moved: list[Index], root: str | None) -> None:
         if not moved:
-            own = self.of(state["worktree"])
+            worktree = state["worktree"]
+            own = self._index(worktree, root) if root is not None else self.of(worktree)
             if own is not None:
                 own.note_activity(state)
         elif is_listed(state):

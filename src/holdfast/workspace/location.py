@@ -58,18 +58,19 @@ _IGNORED_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/**/.*.json.ho
 
 def person_folder() -> str:
     """Return the folder of a person's own settings and approvals. A repository cannot change it."""
-    base = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "holdfast")
+    return _own_folder("XDG_CONFIG_HOME", ".config")
 
 
 def _list_of_ledgers() -> str:
     """Return the path of the file that lists the ledgers this person's Holdfast made."""
-    base = os.environ.get("XDG_STATE_HOME", "")
+    return os.path.join(_own_folder("XDG_STATE_HOME", os.path.join(".local", "state")), "ledgers")
+
+
+def _own_folder(variable: str, default: str) -> str:
+    base = os.environ.get(variable, "")
     if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "holdfast", "ledgers")
+        base = os.path.join(os.path.expanduser("~"), default)
+    return os.path.join(base, "holdfast")
 
 
 def is_own_ledger(folder: str) -> bool:
@@ -81,25 +82,30 @@ class Workspace:
     """A worktree and the ledger it belongs to."""
 
     def __init__(
-        self, root: str, name: str, home: str, git: str | None, common: str | None
+        self, root: str, git: str | None = None, common: str | None = None, name: str = MAIN
     ) -> None:
         self.root = root
         self.name = name
-        self.home = home
-        """The ledger's folder, shared by all worktrees of a repository."""
         self.git = git
         """This worktree's own git folder."""
         self.common = common
-        """The git folder that all worktrees share."""
+        """The git folder that all worktrees share; ``None`` if the ledger is not kept in git's."""
+        self.home = os.path.join(common or os.path.join(root, ".claude"), "holdfast")
+        """The ledger's folder, shared by all worktrees of a repository."""
         self._contained_folders: set[str] = set()
-        self._record_paths: dict[tuple[str, str], str] = {}
+
+    @property
+    def main_worktree(self) -> str | None:
+        """The main worktree's folder; ``None`` in a linked worktree of a bare repository."""
+        if self.common is None or self.name == MAIN:
+            return self.root
+        root = _main_root(self.common)
+        return root if root is not None and os.path.isdir(root) else None
 
     @property
     def project(self) -> str:
         """The main worktree's folder, or the parent folder of a bare repository."""
-        if self.common is None:
-            return self.root
-        return self.root_of(MAIN) or os.path.dirname(self.common)
+        return self.main_worktree or os.path.dirname(self.common or self.root)
 
     @property
     def old_homes(self) -> tuple[str, ...]:
@@ -111,8 +117,9 @@ class Workspace:
 
         It exists even after it was imported: its files are kept.
         """
-        if any(os.path.lexists(os.path.join(home, OLD_LEDGER)) for home in self.old_homes):
-            return True
+        for home in self.old_homes:
+            if os.path.lexists(os.path.join(home, OLD_LEDGER)):
+                return True
         plain = os.path.join(self.root, ".claude", "holdfast")
         return plain != self.home and os.path.lexists(os.path.join(plain, LEDGER))
 
@@ -137,6 +144,11 @@ class Workspace:
     def has_ledger(self) -> bool:
         return os.path.lexists(os.path.join(self.home, LEDGER))
 
+    def has_foreign_ledger(self) -> bool:
+        """Return True if there is a ledger that this person's Holdfast did not make."""
+        paths = [os.path.join(self.home, name) for name in (LEDGER, OLD_LEDGER)]
+        return any(map(os.path.lexists, paths)) and not is_own_ledger(self.home)
+
     @property
     def unread_mark(self) -> str:
         """The path of a file that exists while an active workflow may require reading.
@@ -159,7 +171,8 @@ class Workspace:
         """Return the branch that is checked out or being rebased; ``None`` on a detached HEAD."""
         if self.git is None:
             return None
-        for name in ("rebase-merge/head-name", "rebase-apply/head-name", "HEAD"):
+        # During a rebase, ``HEAD`` names no branch.
+        for name in ("HEAD", "rebase-merge/head-name", "rebase-apply/head-name"):
             text = _read(os.path.join(self.git, name)).removeprefix("ref: ")
             if text.startswith("refs/heads/"):
                 # Git allows any bytes in a branch name, but only text can be stored and printed.
@@ -198,24 +211,24 @@ class Workspace:
         # A branch ``a`` may be packed while ``a`` is a folder that contains the branch ``a/b``.
         commit = _read(path) if os.path.isfile(path) else ""
         if not commit:
-            rows = _read(os.path.join(self.common, "packed-refs")).split("\n")
-            packed = (row.partition(" ")[0] for row in rows if row.endswith(f" {ref}"))
-            commit = next(packed, "")
+            for row in _read(os.path.join(self.common, "packed-refs")).split("\n"):
+                if row.endswith(f" {ref}"):
+                    commit = row.partition(" ")[0]
         return commit if _is_full_commit(commit) else None
 
     def root_of(self, worktree: str) -> str | None:
         """Return the folder of the worktree with this name, or ``None`` if it no longer exists."""
         if worktree == self.name and os.path.isdir(self.root):
             return self.root
-        if self.common is None:
+        if self.common is None or worktree == self.name == MAIN:
             return None
         if worktree == MAIN:
-            root = _main_root(self.common)
-            return root if root is not None and os.path.isdir(root) else None
+            return self.main_worktree or _bare_root(self.common)
         for git in self._linked():
             if _worktree_name(git) == worktree:
                 pointer = _read(os.path.join(git, "gitdir"))
-                linked = os.path.dirname(pointer)
+                # Git can be told to store a path relative to its own folder.
+                linked = os.path.dirname(os.path.normpath(os.path.join(git, pointer)))
                 return linked if pointer and os.path.isdir(linked) else None
         return None
 
@@ -235,7 +248,7 @@ class Workspace:
 
         Raise ``Fault`` if the worktree's git folder is read-only, as in a sandbox.
         """
-        if self.git is None or not self.is_unnamed:
+        if self.git is None or not self.name.endswith(_NEW):
             return
         base = name = self.name.removesuffix(_NEW)
         others = {_worktree_name(git) for git in self._linked()}
@@ -264,49 +277,43 @@ class Workspace:
 
     def check_home(self) -> None:
         """Raise ``Refused`` if a link puts the ledger outside git's folder or the workspace."""
-        above = os.path.dirname(self.home)
-        root = above if above == self.common else os.path.dirname(above)
-        if os.path.islink(self.home) or (root != above and os.path.islink(above)):
-            self._check_contained(root, self.home, os.path.relpath(self.home, root))
-
-    def _check_contained(self, root: str, folder: str, path: str) -> None:
-        """Raise ``Refused`` if the folder, with its links resolved, is outside the root."""
-        top = os.path.realpath(root)
-        if not (os.path.realpath(folder) + os.sep).startswith(os.path.join(top, "")):
-            raise Refused(
-                "outside",
-                f"{path} leads out of the workspace {root}",
-                "remove the symbolic link, or move the folder into the workspace",
-            )
+        root = self.common or self.root
+        self._check_links(root, os.path.relpath(self.home, root))
 
     def inside(self, root: str, path: str) -> str:
         """Return a record's absolute path; raise ``Refused`` if it is not one, or is a link."""
-        full = self._record_paths.get((root, path)) or self._checked(root, path)
+        if not path.startswith(_RECORD_PREFIXES) or ".." in path.split("/") or "\0" in path:
+            raise Refused("outside", f"{path[:200]!r} is no place for a record", "holdfast verify")
+        full = os.path.join(root, path)
         if os.path.islink(full):
             raise Refused(
                 "outside",
                 f"{path} is a symbolic link; a record has to be a file of its own",
                 f"replace the link by the file it names: {path}",
             )
-        return full
-
-    def _checked(self, root: str, path: str) -> str:
-        if not path.startswith(_RECORD_PREFIXES) or ".." in path.split("/") or "\0" in path:
-            raise Refused("outside", f"{path[:200]!r} is no place for a record", "holdfast verify")
-        full = os.path.join(root, path)
         folder = os.path.dirname(full)
         if folder not in self._contained_folders:
-            self._check_contained(root, folder, path)
+            self._check_links(root, path)
             self._contained_folders.add(folder)
-        self._record_paths[root, path] = full
         return full
+
+    def _check_links(self, root: str, path: str) -> None:
+        """Raise ``Refused`` if a link on the way from the root leads out of it."""
+        part = full = os.path.join(root, path)
+        while len(part) > len(root):
+            if os.path.islink(part) and not is_inside(full, root):
+                raise Refused(
+                    "outside",
+                    f"{path} leads out of the workspace {root}",
+                    "remove the symbolic link, or move the folder into the workspace",
+                )
+            part = os.path.dirname(part)
 
     def contains(self, path: str) -> bool:
         """Return True if a path from the root, with its links resolved, is inside the root."""
         if "\0" in path or path.startswith("~") or not is_encodable(path):
             return False
-        top = os.path.join(os.path.realpath(self.root), "")
-        return (os.path.realpath(os.path.join(top, path)) + os.sep).startswith(top)
+        return is_inside(os.path.join(self.root, path), self.root)
 
     def prepare(self, disk: Disk, note: Callable[[str], None]) -> None:
         """List Holdfast's own files in ``.git/info/exclude``, which git never shares.
@@ -321,25 +328,18 @@ class Workspace:
             return
         try:
             current = (disk.read(path) or b"").decode(errors="surrogateescape")
-            missing = self.ignore_lines(current)
+            present = {line.strip() for line in current.splitlines()}
+            missing = [line for line in (*_IGNORED, *_IGNORED_SPARES) if line not in present]
             if missing:
+                lead = "" if not current or current.endswith("\n") else "\n"
                 disk.make_folder(os.path.dirname(path))
-                disk.extend(path, missing.encode())
+                disk.extend(path, (lead + "\n".join(missing) + "\n").encode())
         except OSError as error:
             note(f"git's exclude file could not be extended ({error.strerror})")
 
     def is_own(self, path: str) -> bool:
         """Return True if a path relative to the root is one of Holdfast's own files."""
         return path.startswith(_OWN_PREFIXES)
-
-    def ignore_lines(self, current: str) -> str:
-        """Return the lines to append to git's exclude file, of which ``current`` is the content."""
-        present = {line.strip() for line in current.splitlines()}
-        missing = [line for line in (*_IGNORED, *_IGNORED_SPARES) if line not in present]
-        if not missing:
-            return ""
-        lead = "" if not current or current.endswith("\n") else "\n"
-        return lead + "\n".join(missing) + "\n"
 
 
 def is_commit(text: str) -> bool:
@@ -357,51 +357,54 @@ def find(path: str = ".") -> Workspace:
 
     Raise ``Refused`` if the path is not a folder, or if git has not finished making a repository.
     """
-    start = os.path.abspath(path)
+    start = folder = os.path.abspath(path)
     if not os.path.isdir(start):
         raise Refused("not_found", f"{path} is not a folder", "run holdfast in a project's folder")
-    for folder in _upwards(start):
+    inner: Workspace | None = None
+    while True:
         pointer = os.path.join(folder, ".git")
-        if os.path.isdir(pointer):
-            if os.path.exists(os.path.join(pointer, "HEAD")):
-                return _in_git(folder, pointer)
-            # A ledger made in the work tree now would not be the one that git's folder gets later.
-            raise Refused(
-                "not_ready",
-                f"{pointer} has no HEAD: git is still making it, or was interrupted",
-                "wait until git is done; if it was interrupted, remove that folder",
-            )
-        if os.path.isfile(pointer):
-            target = _read(pointer).removeprefix("gitdir: ")
-            return _in_git(folder, os.path.normpath(os.path.join(folder, target)))
-        if os.path.isdir(os.path.join(folder, ".claude", "holdfast")):
-            return _plain(folder)
-        has_head = os.path.isfile(os.path.join(folder, "HEAD"))
-        if has_head and _core_settings(folder).get("bare") == "true":
+        if os.path.isdir(pointer) or os.path.isfile(pointer):
+            # Git carries what is in its work tree: a ledger there may have come with a clone.
+            if inner is None or inner.has_foreign_ledger():
+                return _in_git(folder, _git_folder(pointer))
+            return inner
+        if inner is None and os.path.isdir(os.path.join(folder, ".claude", "holdfast")):
+            inner = Workspace(folder)
+        elif inner is None and os.path.isfile(os.path.join(folder, "HEAD")):
             # These files may be part of a clone, so no other setting in them is trusted.
-            return Workspace(folder, MAIN, os.path.join(folder, "holdfast"), folder, folder)
-    return _plain(start)
-
-
-def _plain(root: str) -> Workspace:
-    """Return the workspace of a folder without git."""
-    return Workspace(root, MAIN, os.path.join(root, ".claude", "holdfast"), None, None)
+            is_bare = _core_settings(folder).get("bare") == "true"
+            inner = Workspace(folder, folder, folder) if is_bare else None
+        above = os.path.dirname(folder)
+        if above == folder:
+            return inner or Workspace(start)
+        folder = above
 
 
 def _in_git(root: str, git: str) -> Workspace:
     shared = _read(os.path.join(git, "commondir"))
-    common = os.path.normpath(os.path.join(git, shared)) if shared else git
-    if shared and not _is_same(os.path.dirname(git), os.path.join(common, "worktrees")):
-        # Not a worktree of that repository: git keeps a linked worktree's folder in the repository.
-        shared, common = "", git
-    main = _main_root(common)
-    if main is not None and not shared:
-        if not _is_same(main, root):
-            # The git folder belongs to another work tree, so only read it.
-            return Workspace(root, MAIN, os.path.join(root, ".claude", "holdfast"), git, None)
-        main = root
-    name = _worktree_name(git) if shared else MAIN
-    return Workspace(root, name, os.path.join(common, "holdfast"), git, common)
+    common = os.path.normpath(os.path.join(git, shared))
+    # Git keeps a linked worktree's folder in the repository; any other one is not its worktree.
+    if shared and _is_same(os.path.dirname(git), os.path.join(common, "worktrees")):
+        return Workspace(root, git, common, _worktree_name(git))
+    main = _main_root(git)
+    if main is not None and not _is_same(main, root):
+        return Workspace(root, git)  # The git folder belongs to another work tree: only read it.
+    return Workspace(root, git, git)
+
+
+def _git_folder(pointer: str) -> str:
+    """Return the git folder that ``.git`` is or names; raise ``Refused`` if it is not ready."""
+    if os.path.isfile(pointer):
+        target = _read(pointer).removeprefix("gitdir: ")
+        return os.path.normpath(os.path.join(os.path.dirname(pointer), target))
+    if os.path.exists(os.path.join(pointer, "HEAD")):
+        return pointer
+    # A ledger made in the work tree now would not be the one that git's folder gets later.
+    raise Refused(
+        "not_ready",
+        f"{pointer} has no HEAD: git is still making it, or was interrupted",
+        "wait until git is done; if it was interrupted, remove that folder",
+    )
 
 
 def _worktree_name(git: str) -> str:
@@ -429,28 +432,33 @@ def _main_root(common: str) -> str | None:
     return folder if name == ".git" else None
 
 
+def _bare_root(common: str) -> str | None:
+    """Return the folder that ``find`` takes for the root of a bare repository; else ``None``.
+
+    It is the repository itself, or the folder around it with a ``.git`` file that names it.
+    """
+    if _core_settings(common).get("bare") != "true":
+        return None
+    above = os.path.dirname(common)
+    pointer = os.path.join(above, ".git")
+    return above if os.path.isfile(pointer) and _is_same(_git_folder(pointer), common) else common
+
+
 def _core_settings(common: str) -> dict[str, str]:
     """Return git's ``core`` settings; those in ``config.worktree`` override those in ``config``."""
+    text = _read(os.path.join(common, "config"))
+    if "worktreeconfig" in text.lower():
+        text += "\n" + _read(os.path.join(common, "config.worktree"))
     settings: dict[str, str] = {}
-    for name in ("config", "config.worktree"):
-        section = ""
-        for line in _read(os.path.join(common, name)).splitlines():
-            text = line.strip()
-            if text.startswith("["):
-                section = text.lower()
-            elif section == "[core]" and "=" in text:
-                key, _, value = text.partition("=")
-                settings[key.strip().lower()] = value.strip().strip('"')
+    section = ""
+    for line in text.splitlines():
+        row = line.strip()
+        if row.startswith("["):
+            section = row.lower()
+        elif section == "[core]" and "=" in row:
+            key, _, value = row.partition("=")
+            settings[key.strip().lower()] = value.strip().strip('"')
     return settings
-
-
-def _upwards(folder: str) -> list[str]:
-    """Return the folder and all folders above it."""
-    folders = [folder]
-    while os.path.dirname(folder) != folder:
-        folder = os.path.dirname(folder)
-        folders.append(folder)
-    return folders
 
 
 def _read(path: str) -> str:

@@ -8,8 +8,18 @@ from __future__ import annotations
 
 import os
 
-from holdfast.core.time import duration_s
 from holdfast.errors import Fault, Refused
+from holdfast.workspace.settings import (
+    MAX_COMMAND,
+    MAX_NAME,
+    BadValue,
+    check_duration,
+    parse_toml,
+    printable,
+    read_file,
+    refuse_unknown_keys,
+    unreadable,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +34,8 @@ FORMATS = ("verb", "formal", "skill", "loop")
 MODES = ("development", "knowledge")
 MAX_PHASES = 200
 MAX_ITEMS = 200
-MAX_NAME = 100
 MAX_TEXT = 10_000
-MAX_COMMAND = 1_000
 MAX_DEPTH = 20
-MAX_FILE_BYTES = 262_144
 _SHIPPED_FOLDER = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recipes"
 )
@@ -51,7 +58,7 @@ class NoRecipe(Refused):
     """No recipe has this name. ``known`` lists the names of all recipes."""
 
     def __init__(self, name: str, known: list[str]) -> None:
-        message = f"there is no recipe {_printable(name)}"
+        message = f"there is no recipe {printable(name)}"
         hint = f"holdfast start RECIPE, with one of: {', '.join(known)}"
         super().__init__("no_recipe", message, hint, name=name, known=known)
         self.name = name
@@ -81,22 +88,32 @@ def path_of(name: str, folder: str | None) -> str:
 
 def load_file(name: str, path: str, folder: str | None) -> Recipe:
     """Return the recipe in a file from ``paths``; raise ``BadRecipe`` if it cannot be used."""
+    if not os.path.isfile(path):
+        raise BadRecipe("file", "is not an ordinary file", name, path)
+    within = None if is_shipped(path) else folder
     try:
-        return check(_parse(path, folder), name)
-    except BadRecipe as bad:
+        return _checked(parse_toml(read_file(path, path, within)), name)
+    except BadValue as bad:
         raise BadRecipe(bad.key, bad.why, name, path) from None
 
 
 def check(raw: Fields, name: str) -> Recipe:
     """Return ``raw`` as a recipe called ``name``; raise ``BadRecipe`` with the first wrong key."""
+    try:
+        return _checked(raw, name)
+    except BadValue as bad:
+        raise BadRecipe(bad.key, bad.why) from None
+
+
+def _checked(raw: Fields, name: str) -> Recipe:
     if why := unsafe_name(name):
-        raise BadRecipe("name", why)
-    _refuse_unknown_keys(raw, ("name", "format", "phases", *_OPTIONAL), "")
+        raise BadValue("name", why)
+    refuse_unknown_keys(raw, ("name", "format", "phases", *_OPTIONAL), "")
     if raw.get("name", name) != name:
-        raise BadRecipe("name", f"must be {name}, as the file is called, or be left out")
+        raise BadValue("name", f"must be {name}, as the file is called, or be left out")
     for key in ("format", "phases"):
         if key not in raw:
-            raise BadRecipe(key, "is missing")
+            raise BadValue(key, "is missing")
     checked: Json = {
         "name": name,
         "format": _one_of(FORMATS)(raw["format"], "format"),
@@ -121,149 +138,87 @@ def unsafe_name(name: str) -> str | None:
 
 def paths(folder: str | None) -> dict[str, str]:
     """Return the path of each recipe by its name. Leave out files whose names are not safe."""
-    own = _files(os.path.join(folder, FOLDER)) if folder else {}
-    files = {**_files(_SHIPPED_FOLDER), **own}
+    files = _files_by_name(folder)
     return {stem: path for stem, path in files.items() if unsafe_name(stem) is None}
-
-
-def unnamed(folder: str) -> dict[str, str]:
-    """Return the paths, by name, of the workspace's recipe files whose names are not safe."""
-    files = _files(os.path.join(folder, FOLDER))
-    return {stem: path for stem, path in files.items() if unsafe_name(stem) is not None}
 
 
 def is_shipped(path: str) -> bool:
     return os.path.dirname(path) == _SHIPPED_FOLDER
 
 
-def _files(folder: str) -> dict[str, str]:
-    """Return the paths of a folder's TOML files by stem; raise ``Fault`` if it cannot be read."""
-    try:
-        names = os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        raise _unreadable(folder, error) from error
-    return {
-        name.removesuffix(_SUFFIX): os.path.join(folder, name)
-        for name in names
-        if os.path.splitext(name)[1] == _SUFFIX
-    }
-
-
-def _unreadable(path: str, error: OSError) -> Fault:
-    why = f"{path} cannot be read ({error.strerror})"
-    return Fault("not_read", why, "make it readable, then run the command again")
-
-
-def _parse(path: str, folder: str | None) -> Fields:
-    """Return the keys of a recipe file; raise ``BadRecipe`` or ``Fault`` if it cannot be read."""
-    import tomllib
-
-    if folder is not None and not is_shipped(path):
-        _must_lie_inside(path, folder)
-    try:
-        return tomllib.loads(_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise BadRecipe("file", f"is not TOML: {error}") from None
-    except (RecursionError, ValueError):
-        raise BadRecipe("file", "holds a value that is nested too deeply or too large") from None
-
-
-def _must_lie_inside(path: str, folder: str) -> None:
-    """Raise ``BadRecipe`` if the file is a link to a file outside the workspace."""
-    root = os.path.realpath(folder)
-    if os.path.commonpath((root, os.path.realpath(path))) != root:
-        raise BadRecipe("file", "is a link that leads out of the workspace")
-
-
-def _text(path: str) -> str:
-    # Opening a pipe would block until another process writes to it.
-    if not os.path.isfile(path):
-        raise BadRecipe("file", "is not an ordinary file")
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    if len(data) > MAX_FILE_BYTES:
-        raise BadRecipe("file", f"is larger than {MAX_FILE_BYTES:,} bytes")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadRecipe("file", f"is not UTF-8 at byte {error.start}") from None
+def _files_by_name(root: str | None) -> dict[str, str]:
+    """Return the paths of all TOML files by stem; raise ``Fault`` if a folder cannot be read."""
+    files = {}
+    for folder in [_SHIPPED_FOLDER, *([os.path.join(root, FOLDER)] if root else [])]:
+        try:
+            names = os.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise unreadable(folder, error) from error
+        for name in names:
+            stem, suffix = os.path.splitext(name)
+            if suffix == _SUFFIX:
+                files[stem] = os.path.join(folder, name)
+    return files
 
 
 def _check_whole(recipe: Recipe) -> None:
-    """Raise ``BadRecipe`` if two keys contradict each other."""
+    """Raise ``BadValue`` if two keys contradict each other."""
     phase_names: list[str] = []
     for position, phase in enumerate(recipe["phases"]):
         if phase["name"] in phase_names:
             earlier = phase_names.index(phase["name"])
-            raise BadRecipe(f"phases[{position}].name", f"is the name of phases[{earlier}] too")
+            raise BadValue(f"phases[{position}].name", f"is the name of phases[{earlier}] too")
         phase_names.append(phase["name"])
     for position, phase in enumerate(recipe["phases"]):
         for index, following in enumerate(phase.get("next", [])):
             _must_be_phase(following, phase_names, f"phases[{position}].next[{index}]")
             if following == phase["name"]:
-                raise BadRecipe(f"phases[{position}].next[{index}]", "leads back to its own phase")
+                raise BadValue(f"phases[{position}].next[{index}]", "leads back to its own phase")
     if "cycles_at" in recipe:
         _must_be_phase(recipe["cycles_at"], phase_names, "cycles_at")
     if recipe["format"] == "loop" and "mode" not in recipe:
-        raise BadRecipe("mode", f"is missing: a loop has one of {', '.join(MODES)}")
+        raise BadValue("mode", f"is missing: a loop has one of {', '.join(MODES)}")
     if recipe["format"] != "loop" and "mode" in recipe:
-        raise BadRecipe("mode", "belongs to the loop format alone")
+        raise BadValue("mode", "belongs to the loop format alone")
     if recipe["format"] != "skill" and "subject_key" in recipe:
-        raise BadRecipe("subject_key", "belongs to the skill format alone")
+        raise BadValue("subject_key", "belongs to the skill format alone")
 
 
 def _must_be_phase(name: str, phase_names: list[str], key: str) -> None:
     if name not in phase_names:
-        raise BadRecipe(key, f"names no phase: {_printable(name)}")
+        raise BadValue(key, f"names no phase: {printable(name)}")
 
 
 def _phases(value: Json) -> list[Fields]:
     if not isinstance(value, list) or not value:
-        raise BadRecipe("phases", "must be one or more [[phases]] tables")
+        raise BadValue("phases", "must be one or more [[phases]] tables")
     if len(value) > MAX_PHASES:
-        raise BadRecipe("phases", f"are {len(value)}, at most {MAX_PHASES} are possible")
+        raise BadValue("phases", f"are {len(value)}, at most {MAX_PHASES} are possible")
     return [_phase(item, f"phases[{position}]") for position, item in enumerate(value)]
 
 
 def _phase(value: Json, key: str) -> Fields:
     _table(value, key)
-    _refuse_unknown_keys(value, tuple(_PHASE), f"{key}.")
+    refuse_unknown_keys(value, tuple(_PHASE), f"{key}.")
     if "name" not in value:
-        raise BadRecipe(f"{key}.name", "is missing")
+        raise BadValue(f"{key}.name", "is missing")
     return {
         part: rule(value[part], f"{key}.{part}") for part, rule in _PHASE.items() if part in value
     }
 
 
-def _refuse_unknown_keys(raw: Fields, known: tuple[str, ...], prefix: str) -> None:
-    for key in raw:
-        if key not in known:
-            raise BadRecipe(
-                f"{prefix}{_printable(key)}", f"is unknown; known are {', '.join(known)}"
-            )
-
-
-def _printable(text: str) -> str:
-    """Return untrusted text shortened and escaped, so that a message can contain it."""
-    short = text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
-    return short if short.isprintable() and short.strip() == short != "" else repr(short)
-
-
 def _name(value: Json, key: str) -> str:
-    """Return the name of a phase, a step or a gate; raise ``BadRecipe`` if nobody could type it."""
+    """Return the name of a phase, a step or a gate; raise ``BadValue`` if nobody could type it."""
     if not isinstance(value, str):
-        raise BadRecipe(key, "must be text")
+        raise BadValue(key, "must be text")
     if not value.strip() or len(value) > MAX_NAME:
-        raise BadRecipe(key, f"must have 1 to {MAX_NAME} characters")
+        raise BadValue(key, f"must have 1 to {MAX_NAME} characters")
     if value != value.strip() or not value.isprintable():
-        raise BadRecipe(key, "has spaces around it, or a character that cannot be printed")
+        raise BadValue(key, "has spaces around it, or a character that cannot be printed")
     if value.startswith("-"):
-        raise BadRecipe(key, "begins with -, as an option would")
+        raise BadValue(key, "begins with -, as an option would")
     return value
 
 
@@ -275,9 +230,9 @@ def _line(longest: int) -> Check:
 
     def rule(value: Json, key: str) -> Json:
         if not isinstance(value, str) or not value.strip() or not value.isprintable():
-            raise BadRecipe(key, "must be one line of text")
+            raise BadValue(key, "must be one line of text")
         if len(value) > longest:
-            raise BadRecipe(key, f"has {len(value)} characters, at most {longest} are possible")
+            raise BadValue(key, f"has {len(value)} characters, at most {longest} are possible")
         return value
 
     return rule
@@ -285,33 +240,27 @@ def _line(longest: int) -> Check:
 
 def _names(value: Json, key: str) -> list[str]:
     if not isinstance(value, list):
-        raise BadRecipe(key, "must be a list of names")
+        raise BadValue(key, "must be a list of names")
     if len(value) > MAX_ITEMS:
-        raise BadRecipe(key, f"has {len(value)} entries, at most {MAX_ITEMS} are possible")
+        raise BadValue(key, f"has {len(value)} entries, at most {MAX_ITEMS} are possible")
     names: list[str] = []
     for index, item in enumerate(value):
         if _name(item, f"{key}[{index}]") in names:
-            raise BadRecipe(f"{key}[{index}]", f"is there twice: {item}")
+            raise BadValue(f"{key}[{index}]", f"is there twice: {item}")
         names.append(item)
     return names
 
 
 def _flag(value: Json, key: str) -> bool:
     if not isinstance(value, bool):
-        raise BadRecipe(key, "must be true or false")
-    return value
-
-
-def _duration(value: Json, key: str) -> str:
-    if not isinstance(value, str) or not duration_s(value):
-        raise BadRecipe(key, "must be a duration such as 30s, 90m, 24h or 7d")
+        raise BadValue(key, "must be true or false")
     return value
 
 
 def _one_of(choices: tuple[str, ...]) -> Check:
     def rule(value: Json, key: str) -> Json:
         if value not in choices:
-            raise BadRecipe(key, f"must be one of {', '.join(choices)}")
+            raise BadValue(key, f"must be one of {', '.join(choices)}")
         return value
 
     return rule
@@ -319,19 +268,19 @@ def _one_of(choices: tuple[str, ...]) -> Check:
 
 def _table(value: Json, key: str) -> Fields:
     if not isinstance(value, dict):
-        raise BadRecipe(key, "must be a table")
+        raise BadValue(key, "must be a table")
     if len(value) > MAX_ITEMS:
-        raise BadRecipe(key, f"has {len(value)} keys, at most {MAX_ITEMS} are possible")
+        raise BadValue(key, f"has {len(value)} keys, at most {MAX_ITEMS} are possible")
     return value
 
 
 def _gates(value: Json, key: str) -> dict[str, Fields]:
     gates: dict[str, Fields] = {}
     for name, fields in _table(value, key).items():
-        gate = f"{key}.{_name(name, f'{key}.{_printable(name)}')}"
+        gate = f"{key}.{_name(name, f'{key}.{printable(name)}')}"
         gates[name] = {"status": "pending", **_fields(fields, gate)}
         if gates[name]["status"] != "pending":
-            raise BadRecipe(f"{gate}.status", 'must be "pending": nothing has been shown yet')
+            raise BadValue(f"{gate}.status", 'must be "pending": nothing has been shown yet')
         for part, rule in _GATE.items():
             if part in gates[name]:
                 rule(gates[name][part], f"{gate}.{part}")
@@ -343,9 +292,9 @@ def _fields(value: Json, key: str) -> Fields:
 
 
 def _value(value: Json, key: str, depth: int) -> Json:
-    """Return a copy of a value for an event; raise ``BadRecipe`` if JSON cannot represent it."""
+    """Return a copy of a value for an event; raise ``BadValue`` if JSON cannot represent it."""
     if depth > MAX_DEPTH:
-        raise BadRecipe(key, f"is nested more than {MAX_DEPTH} deep")
+        raise BadValue(key, f"is nested more than {MAX_DEPTH} deep")
     if isinstance(value, dict):
         return {name: _value(item, _below(key, name), depth + 1) for name, item in value.items()}
     if isinstance(value, list):
@@ -354,30 +303,30 @@ def _value(value: Json, key: str, depth: int) -> Json:
         return _stored_text(value, key)
     if isinstance(value, int | float):
         return _number(value, key)
-    raise BadRecipe(key, "must be text, a number, true, false, a list or a table (quote a date)")
+    raise BadValue(key, "must be text, a number, true, false, a list or a table (quote a date)")
 
 
 def _below(key: str, name: Json) -> str:
-    return f"{key}.{_printable(_stored_text(name, key))}"
+    return f"{key}.{printable(_stored_text(name, key))}"
 
 
 def _stored_text(value: Json, key: str) -> str:
     if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
-        raise BadRecipe(key, "must be valid text")
+        raise BadValue(key, "must be valid text")
     if len(value) > MAX_TEXT:
-        raise BadRecipe(key, f"has {len(value)} characters, at most {MAX_TEXT} are possible")
+        raise BadValue(key, f"has {len(value)} characters, at most {MAX_TEXT} are possible")
     return value
 
 
 def _number(value: Json, key: str) -> float:
     """Return the number as the ledger will read it back, with ``2.0`` as ``2``.
 
-    Raise ``BadRecipe`` if JSON would not keep it exactly.
+    Raise ``BadValue`` if JSON would not keep it exactly.
     """
     if isinstance(value, float) and not value.is_integer() and value - value == 0:
         return value
     if not -_EXACT_INTEGERS <= value <= _EXACT_INTEGERS:
-        raise BadRecipe(key, "is a number too large to be kept exactly")
+        raise BadValue(key, "is a number too large to be kept exactly")
     return value if isinstance(value, int) else int(value)
 
 
@@ -389,10 +338,10 @@ _PHASE: dict[str, Check] = {
     "sets_branch": _flag,
     "shows_tests": _flag,
 }
-_GATE: dict[str, Check] = {"command": _line(MAX_COMMAND), "timeout": _duration}
+_GATE: dict[str, Check] = {"command": _line(MAX_COMMAND), "timeout": check_duration}
 _OPTIONAL: dict[str, Check] = {
     "title": _line(MAX_NAME),
-    "ttl": _duration,
+    "ttl": check_duration,
     "gates": _gates,
     "task_phases": _names,
     "cycles_at": _name,
@@ -409,7 +358,7 @@ SHIPPED = "shipped"
 
 def list_rows(root: str) -> list[Fields]:
     """Return a row for each recipe file. The row of an unusable file says what is wrong with it."""
-    files = {**paths(root), **unnamed(root)}
+    files = _files_by_name(root)
     return [_row(name, files[name], root) for name in sorted(files)]
 
 

@@ -10,15 +10,27 @@ import os
 
 from holdfast.core.time import duration_s
 from holdfast.errors import Fault, Refused
-from holdfast.workspace.location import PERSON_SETTINGS, TEAM_SETTINGS, person_folder
+from holdfast.workspace.location import (
+    PERSON_SETTINGS,
+    TEAM_SETTINGS,
+    is_inside,
+    person_folder,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from holdfast.core.types import Fields, Json
+
+    Rule = tuple[Callable[[Json], bool], str]
 
 TEAM = TEAM_SETTINGS
 MAX_BYTES = 262_144
 MAX_COMMAND = 1_000
+MAX_NAME = 100
+_NEWER = "if it is for a newer Holdfast: git pull in its checkout, then pip install ."
 _GAP = " " * 20
 """Spaces that could push the rest of a command out of a reader's sight."""
 COMPLETED_KEPT = "24h"
@@ -59,38 +71,30 @@ class Settings:
 
     def ttl(self, recipe: str) -> str | None:
         """Return how long workflows of this recipe may be inactive; ``None`` if it is not set."""
-        for settings in (self._person, self._team):
-            if recipe in settings.get("ttl", {}):
-                ttl: str = settings["ttl"][recipe]
-                return ttl
-        return None
+        ttl: str | None = self._value("ttl", recipe)
+        return ttl
 
     def enforced(self) -> list[str]:
         """Return the rules that hooks enforce. The person's list replaces the team's."""
-        for settings in (self._person, self._team):
-            if "enforce" in settings:
-                enforced: list[str] = settings["enforce"]
-                return enforced
-        return []
+        return self._value("enforce") or []
 
     def memory(self) -> str | None:
         """Return the path of the project's memory, ``off``, or ``None`` if it is not set."""
-        path = self._value("memory")
-        return path if path is None else str(path)
+        path: str | None = self._value("memory")
+        return path
 
     def milestones(self) -> str:
         """Return the folder, relative to the root, with one folder for each initiative."""
-        return str(self._value("milestones") or MILESTONES)
+        return self._value("milestones") or MILESTONES
 
     def workflow_status(self) -> str | None:
         """Return the path of ``WORKFLOW-STATUS.yaml`` from the root; ``None`` if it is not set."""
-        path = self._value("workflow_status")
-        return path if path is None else str(path)
+        path: str | None = self._value("workflow_status")
+        return path
 
     def memory_lines(self) -> int:
         """Return how many lines Holdfast may use in a project's memory."""
-        lines = self._value("memory_lines")
-        return MEMORY_LINES if lines is None else int(lines)
+        return self._value("memory_lines") or MEMORY_LINES
 
     def graph(self) -> str:
         """Return which server keeps the memory graph: ``embedded``, ``off`` or ``mcp:NAME``.
@@ -98,22 +102,21 @@ class Settings:
         Raise ``BadSettings`` if the environment variable has another value.
         """
         server = os.environ.get(GRAPH_VARIABLE)
-        if server:
-            _check_graph(server, "the environment", GRAPH_VARIABLE)
-            return server
-        return str(self._value("graph") or EMBEDDED)
-
-    def _value(self, key: str) -> Json:
-        """Return a single value. The person's overrides the team's."""
-        return self._person.get(key, self._team.get(key))
+        if server and not _is_graph(server):
+            raise BadSettings("the environment", GRAPH_VARIABLE, _VALUES["graph"][1])
+        return server or self._value("graph") or EMBEDDED
 
     def completed_kept(self) -> str:
         """Return how long the records of ended workflows are kept in their folder."""
+        return self._value("clean", "completed") or COMPLETED_KEPT
+
+    def _value(self, key: str, entry: str | None = None) -> Any:
+        """Return a value, or an entry of a table: the person's, else the team's, else ``None``."""
         for settings in (self._person, self._team):
-            if "completed" in settings.get("clean", {}):
-                kept: str = settings["clean"]["completed"]
-                return kept
-        return COMPLETED_KEPT
+            value = settings.get(key) if entry is None else settings.get(key, {}).get(entry)
+            if value is not None:
+                return value
+        return None
 
 
 def load(root: str) -> Settings:
@@ -121,123 +124,104 @@ def load(root: str) -> Settings:
 
     Raise ``BadSettings`` if a file has a wrong value, or ``Fault`` if it cannot be read.
     """
-    team = _read(os.path.join(root, TEAM), TEAM, within=root)
-    person_file = os.path.join(person_folder(), PERSON_SETTINGS)
-    person = _read(person_file, person_file)
-    _check(team, TEAM, _TABLES, _VALUES)
-    _check(person, person_file, (*_TABLES, "trust"), _VALUES)
-    _check_within(team, root)
+    team, person = [_load_file(*file) for file in _files(root)]
+    for key in ("memory", "milestones", "workflow_status"):
+        path = team.get(key, "off")
+        full = os.path.join(root, path)
+        if path != "off" and (path.startswith("~") or not is_inside(full, root)):
+            raise BadSettings(TEAM, key, "leads out of the workspace")
     return Settings(team, person)
+
+
+def _load_file(path: str, label: str, within: str | None) -> Fields:
+    try:
+        settings = parse_toml(read_file(path, label, within))
+        _check(settings, _TABLES if within else (*_TABLES, "trust"))
+    except BadValue as bad:
+        hint = f"edit {label}; {_NEWER}" if bad.is_unknown else ""
+        raise BadSettings(label, bad.key, bad.why, hint) from None
+    return settings
 
 
 def may_enforce(root: str) -> bool:
     """Return True if a settings file mentions enforcement. It is not parsed, so this is fast."""
-    for path, within in (
-        (os.path.join(root, TEAM), root),
-        (os.path.join(person_folder(), PERSON_SETTINGS), None),
-    ):
+    for file in _files(root):
         try:
-            if b"enforce" in _bytes(path, path, within):
+            if b"enforce" in read_file(*file):
                 return True
-        except (BadSettings, Fault):
+        except (BadValue, Fault):
             continue
     return False
 
 
-def _check_within(team: Fields, root: str) -> None:
-    """Raise ``BadSettings`` if a path in the team's file is outside the workspace."""
-    top = os.path.realpath(root)
-    for key in ("memory", *_PATHS):
-        path = team.get(key, "off")
-        full = os.path.realpath(os.path.join(top, path))
-        if path != "off" and (path.startswith("~") or os.path.commonpath((top, full)) != top):
-            raise BadSettings(TEAM, key, "leads out of the workspace")
+def _files(root: str) -> tuple[tuple[str, str, str | None], ...]:
+    """Return path and name of the team's and the person's file, and the folder it must be in."""
+    person = os.path.join(person_folder(), PERSON_SETTINGS)
+    return (os.path.join(root, TEAM), TEAM, root), (person, person, None)
 
 
-def _bytes(path: str, label: str, within: str | None = None) -> bytes:
-    """Return the content of a settings file, or ``b""`` if it is missing or not an ordinary file.
+def _check(settings: Fields, tables: tuple[str, ...]) -> None:
+    """Raise ``BadValue`` with the first wrong key."""
+    refuse_unknown_keys(settings, (*_VALUES, *tables), "")
+    for key, value in settings.items():
+        is_good, why = _VALUES.get(key, _TABLE)
+        if not is_good(value):
+            raise BadValue(key, why)
+    for name, gate in settings.get("gates", {}).items():
+        _check_gate(gate, f"gates.{name}")
+    for recipe, ttl in settings.get("ttl", {}).items():
+        check_duration(ttl, f"ttl.{recipe}")
+    refuse_unknown_keys(settings.get("clean", {}), ("completed",), "clean.")
+    for key, kept in settings.get("clean", {}).items():
+        check_duration(kept, f"clean.{key}")
+    refuse_unknown_keys(settings.get("trust", {}), ("folders",), "trust.")
+    folders = settings.get("trust", {}).get("folders", [])
+    if not isinstance(folders, list) or not all(isinstance(f, str) and f for f in folders):
+        raise BadValue("trust.folders", "must be a list of folders")
 
-    Raise ``BadSettings`` if it is a link out of ``within`` or too large, ``Fault`` if unreadable.
-    """
-    if not os.path.isfile(path):
-        return b""
-    if within is not None:
-        root = os.path.realpath(within)
-        if os.path.commonpath((root, os.path.realpath(path))) != root:
-            raise BadSettings(label, "file", "is a link that leads out of the workspace")
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise Fault("not_read", f"{label} cannot be read ({error.strerror})", "") from error
-    if len(data) > MAX_BYTES:
-        raise BadSettings(label, "file", f"is larger than {MAX_BYTES:,} bytes")
-    return data
+
+def _is_enforceable(value: Json) -> bool:
+    return isinstance(value, list) and all(name in ENFORCEABLE for name in value)
 
 
-def _read(path: str, label: str, within: str | None = None) -> Fields:
-    data = _bytes(path, label, within)
-    if not data:
-        return {}
-    import tomllib
+def _is_graph(value: Json) -> bool:
+    is_named = isinstance(value, str) and value.startswith("mcp:") and value.isprintable()
+    return value in (EMBEDDED, "off") or (is_named and 4 < len(value) <= 100)
 
-    try:
-        return tomllib.loads(data.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings(label, "file", f"is not TOML: {error}") from None
-    except (RecursionError, ValueError):
-        raise BadSettings(label, "file", "holds a value that is nested too deeply") from None
+
+def _is_line(value: Json) -> bool:
+    return isinstance(value, str) and value != "" and value.isprintable()
+
+
+def _is_path(value: Json) -> bool:
+    return _is_line(value) and value.strip("/.") != ""
+
+
+def _is_line_count(value: Json) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 5 <= value <= 200
 
 
 _TABLES = ("gates", "ttl", "clean")
-_PATHS = ("milestones", "workflow_status")
-_VALUES = ("enforce", "graph", "memory", "memory_lines", *_PATHS)
+_TABLE: Rule = (lambda value: isinstance(value, dict), "must be a table")
+_VALUES: dict[str, Rule] = {
+    "enforce": (_is_enforceable, f"must be a list of {', '.join(ENFORCEABLE)}"),
+    "graph": (_is_graph, "must be embedded, off, or mcp:NAME of a server in .mcp.json"),
+    "memory": (_is_line, "must be the path of a file, or off"),
+    "memory_lines": (_is_line_count, "must be a number from 5 to 200"),
+    "milestones": (_is_path, "must be a path from the workspace's root"),
+    "workflow_status": (_is_path, "must be a path from the workspace's root"),
+}
+"""The single values: whether one is right, and what it must be."""
 
 
-def _check(settings: Fields, path: str, tables: tuple[str, ...], values: tuple[str, ...]) -> None:
-    _refuse_unknown_keys(settings, (*values, *tables), path, "")
-    _check_values(settings, path)
-    for table in settings:
-        if table not in values and not isinstance(settings[table], dict):
-            raise BadSettings(path, table, "must be a table")
-    for name, gate in settings.get("gates", {}).items():
-        _check_gate(gate, path, f"gates.{name}")
-    for recipe, ttl in settings.get("ttl", {}).items():
-        _check_duration(ttl, path, f"ttl.{recipe}")
-    _refuse_unknown_keys(settings.get("clean", {}), ("completed",), path, "clean.")
-    for key, kept in settings.get("clean", {}).items():
-        _check_duration(kept, path, f"clean.{key}")
-    _refuse_unknown_keys(settings.get("trust", {}), ("folders",), path, "trust.")
-    folders = settings.get("trust", {}).get("folders", [])
-    if not isinstance(folders, list) or not all(isinstance(f, str) and f for f in folders):
-        raise BadSettings(path, "trust.folders", "must be a list of folders")
-
-
-def _check_values(settings: Fields, path: str) -> None:
-    enforced = settings.get("enforce", [])
-    if not isinstance(enforced, list) or not all(name in ENFORCEABLE for name in enforced):
-        raise BadSettings(path, "enforce", f"must be a list of {', '.join(ENFORCEABLE)}")
-    memory = settings.get("memory", "off")
-    if not isinstance(memory, str) or not memory or not memory.isprintable():
-        raise BadSettings(path, "memory", "must be the path of a file, or off")
-    for key in _PATHS:
-        value = settings.get(key, MILESTONES)
-        if not isinstance(value, str) or not value.strip("/.") or not value.isprintable():
-            raise BadSettings(path, key, "must be a path from the workspace's root")
-    lines = settings.get("memory_lines", MEMORY_LINES)
-    if not isinstance(lines, int) or isinstance(lines, bool) or not 5 <= lines <= 200:
-        raise BadSettings(path, "memory_lines", "must be a number from 5 to 200")
-    _check_graph(settings.get("graph", EMBEDDED), path, "graph")
-
-
-def _check_gate(gate: Json, path: str, key: str) -> None:
+def _check_gate(gate: Json, key: str) -> None:
     if not isinstance(gate, dict):
-        raise BadSettings(path, key, "must be a table")
-    _refuse_unknown_keys(gate, ("command", "timeout"), path, f"{key}.")
+        raise BadValue(key, "must be a table")
+    refuse_unknown_keys(gate, ("command", "timeout"), f"{key}.")
     if "command" in gate and (why := bad_command(gate["command"])):
-        raise BadSettings(path, f"{key}.command", why)
+        raise BadValue(f"{key}.command", why)
     if "timeout" in gate:
-        _check_duration(gate["timeout"], path, f"{key}.timeout")
+        check_duration(gate["timeout"], f"{key}.timeout")
 
 
 def bad_command(value: Json) -> str | None:
@@ -253,21 +237,77 @@ def bad_command(value: Json) -> str | None:
     return None
 
 
-def _check_graph(value: Json, path: str, key: str) -> None:
-    is_named = isinstance(value, str) and value.startswith("mcp:") and value.isprintable()
-    if value not in (EMBEDDED, "off") and not (is_named and 4 < len(value) <= 100):
-        raise BadSettings(path, key, "must be embedded, off, or mcp:NAME of a server in .mcp.json")
+# Any TOML file that people write
 
 
-def _check_duration(value: Json, path: str, key: str) -> None:
+class BadValue(Exception):
+    """The value of ``key`` in a file is wrong, and ``why`` explains it."""
+
+    def __init__(self, key: str, why: str, *, is_unknown: bool = False) -> None:
+        super().__init__(why)
+        self.key = key
+        self.why = why
+        self.is_unknown = is_unknown
+
+
+def read_file(path: str, label: str, within: str | None) -> bytes:
+    """Return the content of a file that people write; empty if there is no ordinary file.
+
+    Raise ``BadValue`` if it is a link out of ``within`` or too large, ``Fault`` if unreadable.
+    """
+    # Opening a pipe would block until another process writes to it.
+    if not os.path.isfile(path):
+        return b""
+    if within is not None and not is_inside(path, within):
+        raise BadValue("file", "is a link that leads out of the workspace")
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise unreadable(label, error) from error
+    if len(data) > MAX_BYTES:
+        raise BadValue("file", f"is larger than {MAX_BYTES:,} bytes")
+    return data
+
+
+def unreadable(label: str, error: OSError) -> Fault:
+    """Return the fault of a file or folder of people that cannot be read."""
+    why = f"{label} cannot be read ({error.strerror})"
+    return Fault("not_read", why, "make it readable, then run the command again")
+
+
+def parse_toml(data: bytes) -> Fields:
+    """Return the value of a TOML file; raise ``BadValue`` if it is not one."""
+    if not data:
+        return {}
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise BadValue("file", f"is not UTF-8 at byte {error.start}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadValue("file", f"is not TOML: {error}") from None
+    except (RecursionError, ValueError):
+        raise BadValue("file", "holds a value that is nested too deeply or too large") from None
+
+
+def check_duration(value: Json, key: str) -> str:
+    """Return a duration; raise ``BadValue`` if it is not one."""
     if not isinstance(value, str) or not duration_s(value):
-        raise BadSettings(path, key, "must be a duration such as 30s, 90m, 24h or 7d")
+        raise BadValue(key, "must be a duration such as 30s, 90m, 24h or 7d")
+    return value
 
 
-def _refuse_unknown_keys(table: Fields, known: tuple[str, ...], path: str, prefix: str) -> None:
+def refuse_unknown_keys(table: Fields, known: tuple[str, ...], prefix: str) -> None:
+    """Raise ``BadValue`` if the table has a key that is not known."""
     for key in table:
         if key not in known:
             why = f"is unknown; known are {', '.join(known)}"
-            newer = "if it is for a newer Holdfast: git pull in its checkout, then pip install ."
-            hint = f"edit {path}; {newer}"
-            raise BadSettings(path, f"{prefix}{key}"[:100], why, hint)
+            raise BadValue(f"{prefix}{printable(key)}", why, is_unknown=True)
+
+
+def printable(text: str) -> str:
+    """Return untrusted text shortened and escaped, so that a message can contain it."""
+    short = text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
+    return short if short.isprintable() and short.strip() == short != "" else repr(short)

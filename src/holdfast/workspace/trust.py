@@ -1,7 +1,10 @@
-"""Check that a person approved a command of the repository before it runs.
+"""Check that a person approved a command or a server of the repository before it is used.
 
 Approvals are stored in the person's own folder, by workspace and by the command's full text. A
-command that a person or an agent typed needs no approval.
+command that a person or an agent typed needs no approval. The servers in ``.mcp.json`` come with
+the repository, too: what is approved is the command with its arguments and variables, or the
+address with its headers, exactly as the file has them. ``${NAME}`` and ``${NAME:-default}`` are
+expanded at use.
 """
 
 from __future__ import annotations
@@ -9,17 +12,18 @@ from __future__ import annotations
 import os
 
 from holdfast.core import json_text
+from holdfast.core.refusal import word
 from holdfast.errors import Refused, newer_file
 from holdfast.system.disk import Disk
-from holdfast.workspace import mcp_servers, recipes
-from holdfast.workspace.location import person_folder
+from holdfast.workspace import recipes
+from holdfast.workspace.location import is_inside, person_folder
 from holdfast.workspace.settings import TEAM, bad_command, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from holdfast.core.types import Fields, Workflow
+    from holdfast.core.types import Fields, Json, Workflow
     from holdfast.workspace.location import Workspace
 
 FILE = "trusted.json"
@@ -30,10 +34,14 @@ NOT_COVERED = (
     "what an approved command runs in its turn (a Makefile's targets, a script's lines, the tests "
     "themselves) is not covered: whoever can change those files can change what runs"
 )
+SERVERS_FILE = ".mcp.json"
+_MAX_SERVERS_BYTES = 1 << 20
+_MAX_LISTED = 10
+_HTTP_TYPES = ("http", "streamable-http", "streamableHttp")
 _WAIT_S = 10.0
 
 
-class Wish:
+class CommandRequest:
     """A command that the repository asks Holdfast to run."""
 
     __slots__ = ("approved", "command", "gate", "source")
@@ -48,7 +56,9 @@ class Wish:
         return {name: getattr(self, name) for name in ("gate", "command", "source", "approved")}
 
 
-def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], list[str]]:
+def list_requests(
+    workspace: Workspace, states: list[Workflow]
+) -> tuple[list[CommandRequest], list[str]]:
     """Return the commands in recipes, settings and workflows, and notes on unusable ones."""
     settings = load(workspace.root)
     sources: dict[tuple[str, str], str] = {}
@@ -72,33 +82,28 @@ def wishes(workspace: Workspace, states: list[Workflow]) -> tuple[list[Wish], li
         for task in state["tasks"]:
             if isinstance(task.get("verify"), str):
                 sources.setdefault((f"unit {task['id']}", task["verify"]), f"loop {state['id']}")
-    _add_server(workspace, settings.graph(), sources, notes)
+    graph = settings.graph()
+    if graph.startswith(SERVER):
+        try:
+            server = find_server(workspace, graph.removeprefix(SERVER))
+        except Refused as refused:
+            notes.append(refused.message)
+        else:
+            sources.setdefault((graph, server.text), SERVERS_FILE)
     listed = []
     for (gate, command), source in sources.items():
         why = bad_command(command)
         if why is None:
             approved = is_approved(workspace, command)
-            listed.append(Wish(gate, command, source, approved=approved))
+            listed.append(CommandRequest(gate, command, source, approved=approved))
         else:
-            notes.append(f"{source}: the command of {named(gate)} {why}, so it cannot be approved")
+            notes.append(
+                f"{source}: the command of {describe_gate(gate)} {why}, so it cannot be approved"
+            )
     return listed, notes
 
 
-def _add_server(
-    workspace: Workspace, kept_by: str, sources: dict[tuple[str, str], str], notes: list[str]
-) -> None:
-    """Add the command that starts the server of the graph, which the repository defines."""
-    if not kept_by.startswith(SERVER):
-        return
-    try:
-        server = mcp_servers.find(workspace, kept_by.removeprefix(SERVER))
-    except Refused as refused:
-        notes.append(refused.message)
-    else:
-        sources.setdefault((kept_by, server.text), mcp_servers.FILE)
-
-
-def named(gate: str) -> str:
+def describe_gate(gate: str) -> str:
     """Return the purpose of a command in words, such as ``gate tests``."""
     if gate.startswith(SERVER):
         return f"the server {gate.removeprefix(SERVER)}"
@@ -115,10 +120,10 @@ def check(workspace: Workspace, gate: str, command: str, source: str) -> None:
     why = bad_command(command)
     if why is None and is_approved(workspace, command):
         return
-    shown = command if why is None else repr(command)[:200]
+    text = command if why is None else repr(command)[:200]
     raise Refused(
         "untrusted",
-        f"{named(gate)}: {source} wants to run {shown!r}, which nobody approved here"
+        f"{describe_gate(gate)}: {source} wants to run {text!r}, which nobody approved here"
         + (f" (it {why})" if why else ""),
         "let a person read it and approve it: holdfast trust",
         command=command[:1_000],
@@ -187,3 +192,117 @@ def _change(change: Callable[[dict[str, Fields]], dict[str, Fields]]) -> None:
         disk.replace_view(_path(), text.encode(), durable=True)
     finally:
         disk.close(fd)
+
+
+# The servers in .mcp.json
+
+
+class ConfiguredServer:
+    """One server of ``.mcp.json``. ``text`` is what a person reads and approves."""
+
+    __slots__ = ("args", "command", "environment", "headers", "name", "text", "url")
+
+    def __init__(self, name: str, config: Fields) -> None:
+        _check_types(name, config)
+        self.name = name
+        self.url: str = config.get("url", "")
+        self.headers: dict[str, str] = config.get("headers", {})
+        self.command: str = config.get("command", "")
+        self.args: list[str] = config.get("args", [])
+        self.environment: dict[str, str] = config.get("env", {})
+        kind: str = config.get("type", "http" if self.url else "stdio")
+        if kind in _HTTP_TYPES and self.url:
+            self.command = ""
+            # No command reads like this: its words would be quoted.
+            self.text = f"connect to <{self.url}> {_quoted(self.headers)}".rstrip()
+        elif kind == "stdio" and self.command:
+            self.url = ""
+            env = f"env {_quoted(self.environment)} " if self.environment else ""
+            self.text = env + " ".join([word(part) for part in (self.command, *self.args)])
+        else:
+            raise _unusable(f"is of the type {kind[:40]!r}: stdio or http is needed", name)
+
+    def expand(self, variables: Mapping[str, str]) -> ConfiguredServer:
+        """Return the server with variables filled in; raise ``Refused`` if one is not set."""
+
+        def fill(text: str) -> str:
+            return _expand(self.name, text, variables)
+
+        config: Fields = {"headers": {key: fill(value) for key, value in self.headers.items()}}
+        if self.url:
+            config["url"] = fill(self.url)
+        else:
+            config |= {"command": fill(self.command), "args": [fill(arg) for arg in self.args]}
+            config["env"] = {key: fill(value) for key, value in self.environment.items()}
+        return ConfiguredServer(self.name, config)
+
+
+def find_server(workspace: Workspace, name: str) -> ConfiguredServer:
+    """Return the server of this name; raise ``Refused`` if it is missing or unusable."""
+    servers = _read_servers(workspace)
+    if name not in servers:
+        names = ", ".join(sorted(servers)[:_MAX_LISTED])
+        listed = f"; it names {names}" if names else ""
+        raise Refused(
+            "no_server",
+            f"the graph is to be kept by the server {name!r}, which {SERVERS_FILE} does not name"
+            f"{listed}",
+            f"name it in {SERVERS_FILE}, or set HOLDFAST_GRAPH=embedded",
+        )
+    if not isinstance(servers[name], dict):
+        raise _unusable("must be an object", name)
+    return ConfiguredServer(name, servers[name])
+
+
+def _read_servers(workspace: Workspace) -> Fields:
+    path = os.path.join(workspace.root, SERVERS_FILE)
+    if not is_inside(path, workspace.root):
+        raise Refused(
+            "outside",
+            f"{SERVERS_FILE} is a link that leads out of the workspace",
+            "replace it by the file",
+        )
+    raw = Disk().read(path, _MAX_SERVERS_BYTES + 1)
+    if raw is not None and len(raw) > _MAX_SERVERS_BYTES:
+        raise _unusable(f"is larger than {_MAX_SERVERS_BYTES:,} bytes")
+    try:
+        document: Json = json_text.loads(raw or b"{}", strict=True)
+    except json_text.BadJson as bad:
+        raise _unusable(f"is not JSON (line {bad.line}: {bad.why})") from None
+    servers = document.get("mcpServers", {}) if isinstance(document, dict) else {}
+    return servers if isinstance(servers, dict) else {}
+
+
+def _check_types(name: str, config: Fields) -> None:
+    for key in ("url", "command", "type"):
+        if not isinstance(config.get(key, ""), str):
+            raise _unusable(f"must have text as its {key}", name)
+    args = config.get("args", [])
+    if not isinstance(args, list) or not all(isinstance(arg, str) for arg in args):
+        raise _unusable("must have a list of texts as its args", name)
+    for key in ("headers", "env"):
+        table = config.get(key, {})
+        if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
+            raise _unusable(f"must have texts by name as its {key}", name)
+
+
+def _unusable(why: str, name: str | None = None) -> Refused:
+    key = "file" if name is None else f"mcpServers.{name[:60]}"
+    hint = f"edit {SERVERS_FILE}, then run the command again"
+    return Refused("bad_settings", f"{SERVERS_FILE}: {key} {why}", hint, key=key, why=why)
+
+
+def _quoted(table: dict[str, str]) -> str:
+    return " ".join([word(f"{key}={value}") for key, value in table.items()])
+
+
+def _expand(name: str, text: str, variables: Mapping[str, str]) -> str:
+    start = text.find("${")
+    end = text.find("}", start)
+    if start < 0 or end < 0:
+        return text
+    key, has_default, default = text[start + 2 : end].partition(":-")
+    if key not in variables and not has_default:
+        raise _unusable(f"needs the variable {key[:60]}, which is not set", name)
+    value = variables.get(key) or default
+    return text[:start] + value + _expand(name, text[end + 1 :], variables)

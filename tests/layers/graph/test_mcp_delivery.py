@@ -15,7 +15,7 @@ import pytest
 import memory_forks
 from holdfast.errors import Fault, Refused
 from holdfast.layers.graph import mcp_client, mcp_delivery
-from holdfast.workspace import mcp_servers
+from holdfast.workspace import trust
 from holdfast.workspace.location import find
 
 SERVER = memory_forks.SERVER
@@ -240,7 +240,7 @@ def test_a_reader_finds_what_the_server_has_or_is_told_that_it_is_left_alone(mem
         assert caught.value.message.startswith(mcp_delivery.WARNING)
     assert memory.calls()[-2:] == ["start", "search_nodes"]
     position = mcp_delivery.ServerPosition(
-        keeper().store, mcp_servers.find(find(str(memory.place)), "memory")
+        keeper().store, trust.find_server(find(str(memory.place)), "memory")
     )
     assert position.why.startswith("it refused")
 
@@ -305,7 +305,7 @@ def test_a_program_that_is_not_there_is_said(memory, keeper):
     ],
 )
 def test_a_person_approves_all_that_matters_as_it_stands(told, text):
-    assert mcp_servers.ConfiguredServer("x", told).text == text
+    assert trust.ConfiguredServer("x", told).text == text
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_person_approves_all_that_matters_as_it_stands(told, text):
 )
 def test_a_server_that_makes_no_sense_is_refused_by_name(told):
     with pytest.raises(Refused) as caught:
-        mcp_servers.ConfiguredServer("x", told)
+        trust.ConfiguredServer("x", told)
     assert caught.value.code == "bad_settings"
     assert "mcpServers.x" in caught.value.message
 
@@ -338,13 +338,13 @@ def test_a_server_that_makes_no_sense_is_refused_by_name(told):
     ],
 )
 def test_variables_are_filled_in(text, filled):
-    server = mcp_servers.ConfiguredServer("x", {"command": text})
+    server = trust.ConfiguredServer("x", {"command": text})
     assert server.expand({"B": "b", "EMPTY": ""}).command == filled
 
 
 def test_a_variable_that_is_not_set_is_refused():
     with pytest.raises(Refused, match="needs the variable NONE"):
-        mcp_servers.ConfiguredServer("x", {"command": "${NONE}"}).expand({})
+        trust.ConfiguredServer("x", {"command": "${NONE}"}).expand({})
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_a_file_that_does_not_name_it_is_refused(place, text, code):
     if text is not None:
         (place / ".mcp.json").write_text(text)
     with pytest.raises(Refused) as caught:
-        mcp_servers.find(find(str(place)), "memory")
+        trust.find_server(find(str(place)), "memory")
     assert caught.value.code == code
     assert caught.value.hint
 
@@ -372,5 +372,5 @@ def test_a_link_out_of_the_workspace_is_not_read(place):
     outside.write_text('{"mcpServers": {"memory": {"command": "x"}}}')
     (place / ".mcp.json").symlink_to(outside)
     with pytest.raises(Refused) as caught:
-        mcp_servers.find(find(str(place)), "memory")
+        trust.find_server(find(str(place)), "memory")
     assert caught.value.code == "outside"

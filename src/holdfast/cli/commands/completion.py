@@ -1,7 +1,8 @@
 """``holdfast completion``: a script for a shell, and the candidates that the script asks for.
 
 The scripts know no command: at every Tab they ask here. So one that was installed long ago is never
-out of step, and the line is read by the parser that reads it afterwards.
+out of step, and the line is read by the parser that reads it afterwards. Nothing in it is expanded
+or run: a quote is only taken off, or put on.
 """
 
 from __future__ import annotations
@@ -9,23 +10,22 @@ from __future__ import annotations
 import os
 
 from holdfast.answers.text import clean
-from holdfast.cli import bash_words
 from holdfast.cli.answer import Answer
-from holdfast.cli.grammar import GROUPS, argument, command, load_all
 from holdfast.cli.main import open_keeper
-from holdfast.cli.parser import Reader, Usage
-from holdfast.cli.screen import cells, padded, shortened
+from holdfast.cli.parser import GROUPS, Parameter, Reader, Usage, command, load_all
+from holdfast.cli.screen import count_cells, pad, shorten
 from holdfast.core.logs import LEARNING_KINDS
 from holdfast.core.refusal import Refusal
 from holdfast.core.selection import ACTIVE
 from holdfast.core.workflow.evidence import SEVERITIES
 from holdfast.errors import HoldfastError
+from holdfast.install.agents import AGENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.cli.types import Arguments, Option, Positional
+    from holdfast.cli.parser import Arguments
     from holdfast.core.types import Fields, Workflow
     from holdfast.initiatives.initiatives import Initiatives
     from holdfast.keeper import Keeper
@@ -37,16 +37,20 @@ SHELLS = ("bash", "zsh", "fish")
 _SCRIPTS = os.path.join(os.path.dirname(__file__), os.pardir, "completions")
 _MAX_WORKFLOWS = 200
 _MAX_ABOUT_COLUMNS = 60
+_BASH_PLAIN = "@%+=:,./-_"
+"""Characters that bash leaves alone, besides letters and digits."""
+_BASH_BREAKS = "=:@"
+"""Characters at which bash breaks a word, besides spaces and quotes: ``COMP_WORDBREAKS``."""
+_IN_DOUBLE_QUOTES = '$`"\\'
+"""Characters before which a backslash counts inside double quotes."""
 
 
 @command(
-    "completion",
-    "print a completion script for a shell",
-    argument("SHELL", "bash, zsh or fish", values="shell"),
-    argument(
-        "WORD", "asked by the script: the command line so far, after --", into="words", count="any"
-    ),
-    examples=("holdfast completion bash", "holdfast completion zsh -- task ''"),
+    "completion: print a completion script for a shell",
+    Parameter("SHELL", "bash, zsh or fish", names="shell"),
+    Parameter("[WORD]...", "asked by the script: the command line so far, after --", into="words"),
+    "holdfast completion bash",
+    "holdfast completion zsh -- task ''",
     workspace=False,
 )
 def answer(args: Arguments) -> Answer:
@@ -55,41 +59,90 @@ def answer(args: Arguments) -> Answer:
         message = f"there is a completion for {', '.join(SHELLS)}, not for {clean(shell)!r}"
         raise Usage(message, "holdfast completion bash")
     if not args["words"]:
-        script = _script(shell)
+        with open(os.path.join(_SCRIPTS, shell), encoding="utf-8") as file:
+            script = file.read().rstrip("\n")
         return Answer(
             lambda: {"script": script}, lambda _screen: script.split("\n"), is_wrapped=False
         )
-    words, kept, quote = _words(shell, args["words"])
+    words, kept, open_quote = _unquote_words(shell, args["words"])
     # What is not one line of visible text cannot be typed either.
-    found = [(value, about) for value, about in candidates(words) if clean(value) == value]
+    pairs = [(value, about) for value, about in candidates(words) if clean(value) == value]
     if shell == "bash":
-        fitting = [value for value, _ in found if value.startswith(words[-1])]
-        lines = [bash_words.quote(value[len(kept) :], quote) for value in fitting]
+        fitting = [value for value, _ in pairs if value.startswith(words[-1])]
+        lines = [quote(value[len(kept) :], open_quote) for value in fitting]
     else:
-        lines = _described(shell, found)
-    rows = [{"value": value, "about": about} for value, about in found]
+        # A value, a tab, and what the shell shows of it.
+        width = max([count_cells(value) for value, _ in pairs], default=0)
+        texts = {v: f"{pad(v, width)}  -- " if shell == "zsh" else "" for v, _ in pairs}
+        lines = [f"{v}\t{texts[v]}{about}" if about else v for v, about in pairs]
+    rows = [{"value": value, "about": about} for value, about in pairs]
     return Answer(lambda: {"candidates": rows}, lambda _screen: lines, is_wrapped=False)
 
 
-def _described(shell: str, found: Candidates) -> list[str]:
-    """Return a line for each value: the value, a tab and what the shell shows of it."""
-    width = max([cells(value) for value, _ in found], default=0)
-    lead = {value: f"{padded(value, width)}  -- " if shell == "zsh" else "" for value, _ in found}
-    return [f"{value}\t{lead[value]}{about}" if about else value for value, about in found]
-
-
-def _script(shell: str) -> str:
-    with open(os.path.join(_SCRIPTS, shell), encoding="utf-8") as file:
-        return file.read().rstrip("\n")
-
-
-def _words(shell: str, given: list[str]) -> tuple[list[str], str, str]:
+def _unquote_words(shell: str, words: list[str]) -> tuple[list[str], str, str]:
     """Return the words without their quotes, and what ``join_pieces`` returns about the last."""
     if shell == "bash":
-        return bash_words.join_pieces(given)
+        return join_pieces(words)
     # fish has taken the quotes off, but for the word that is being typed.
-    before = given[:-1] if shell == "fish" else [bash_words.unquote(w)[0] for w in given[:-1]]
-    return [*before, bash_words.unquote(given[-1])[0]], "", ""
+    before = words[:-1] if shell == "fish" else [unquote(word)[0] for word in words[:-1]]
+    return [*before, unquote(words[-1])[0]], "", ""
+
+
+def join_pieces(pieces: list[str]) -> tuple[list[str], str, str]:
+    """Return the words, what bash keeps of the last one before a candidate, and the open quote.
+
+    Bash hands ``--workflow=dev`` over in three pieces, and replaces the last of them alone.
+    """
+    words: list[str] = []
+    kept, goes_on = 0, False
+    for piece in pieces:
+        is_break = bool(piece) and all(char in _BASH_BREAKS for char in piece)
+        if words and (goes_on or (is_break and piece[0] != "@")):
+            words[-1] += piece
+        else:
+            words.append(piece)
+            kept = 0
+        if is_break:
+            # An @ is a break, and belongs to what is replaced all the same.
+            kept = len(words[-1].rstrip("@"))
+        goes_on = is_break
+    *before, last = words
+    text, open_quote, begin = unquote(last)
+    kept_text = unquote(last[: max(kept, begin if open_quote else 0)])[0]
+    return [*[unquote(word)[0] for word in before], text], kept_text, open_quote
+
+
+def unquote(word: str) -> tuple[str, str, int]:
+    """Return the word without quotes, the quote that is still open, and where its inside begins."""
+    text, open_quote, begin, escaped = "", "", 0, False
+    for index, char in enumerate(word):
+        if escaped:
+            text += char if not open_quote or char in _IN_DOUBLE_QUOTES else f"\\{char}"
+            escaped = False
+        elif char == "\\" and open_quote != "'":
+            escaped = True
+        elif open_quote == char:
+            open_quote = ""
+        elif not open_quote and char in "'\"":
+            open_quote, begin = char, index + 1
+        else:
+            text += char
+    return text, open_quote, begin
+
+
+def quote(text: str, open_quote: str) -> str:
+    """Return the text as bash takes it, inside an open quote or outside of any."""
+    if not open_quote:
+        return "".join([c if c.isalnum() or c in _BASH_PLAIN else f"\\{c}" for c in text])
+    if open_quote == "'":
+        inside = text.replace("'", "'\\''")
+    else:
+        inside = "".join([f"\\{char}" if char in _IN_DOUBLE_QUOTES else char for char in text])
+        # No backslash keeps an exclamation mark from the history inside double quotes.
+        inside = inside.replace("!", '"\\!"')
+    # Bash takes a single quote at either end for the end of the word, so it is doubled.
+    opening = open_quote if inside.startswith(open_quote) else ""
+    return opening + inside + (open_quote if inside.endswith(open_quote) else "")
 
 
 def candidates(words: list[str]) -> Candidates:
@@ -98,28 +151,27 @@ def candidates(words: list[str]) -> Candidates:
     reader, awaiting = _read(before)
     if reader is None:
         return []
-    ended = "--" in before
-    if awaiting is not None:
-        return _typed_as_they_are(values(awaiting, reader, current), ended=ended)
-    if current.startswith("-") and not ended:
-        name, equals, value = current.partition("=")
+    has_ended = "--" in before
+    name, equals, value = current.partition("=")
+    if awaiting is None and name.startswith("-") and not has_ended:
         option = reader.options.get(name)
         if equals and option is not None:
-            return [(f"{name}={v}", about) for v, about in values(option, reader, value)]
+            return [(f"{name}={v}", about) for v, about in find_values(option, reader, value)]
         return _options(reader)
-    found = [] if reader.positionals else _names(reader.path)
-    takes = reader.command["takes"] if reader.command else ()
-    positional = _at(takes, len(reader.positionals))
-    named = [] if positional is None else values(positional, reader, current)
-    return [*found, *_typed_as_they_are(named, ended=ended)]
+    names: Candidates = []
+    if awaiting is None:
+        names = [] if reader.positionals else _names(reader.path)
+        arguments = reader.command.arguments if reader.command else []
+        index = len(reader.positionals)
+        if arguments and arguments[-1].is_many:
+            index = min(index, len(arguments) - 1)
+        awaiting = arguments[index] if index < len(arguments) else None
+    known = [] if awaiting is None else find_values(awaiting, reader, current)
+    # A name that begins with a dash would be read as an option.
+    return [*names, *[pair for pair in known if has_ended or not pair[0].startswith("-")]]
 
 
-def _typed_as_they_are(found: Candidates, *, ended: bool) -> Candidates:
-    """Leave out the names that would be read as options."""
-    return [(value, about) for value, about in found if ended or not value.startswith("-")]
-
-
-def _read(words: list[str]) -> tuple[Reader | None, Option | None]:
+def _read(words: list[str]) -> tuple[Reader | None, Parameter | None]:
     """Return the words as the parser reads them, and the option whose value comes next.
 
     Return no reader if the words are wrong.
@@ -128,12 +180,9 @@ def _read(words: list[str]) -> tuple[Reader | None, Option | None]:
     try:
         reader.read()
     except Usage:
-        return _before_a_value(words)
-    return reader, None
-
-
-def _before_a_value(words: list[str]) -> tuple[Reader | None, Option | None]:
-    reader = Reader(words[:-1])
+        reader = Reader(words[:-1])
+    else:
+        return reader, None
     try:
         reader.read()
     except Usage:
@@ -142,34 +191,27 @@ def _before_a_value(words: list[str]) -> tuple[Reader | None, Option | None]:
     return (None, None) if option is None else (reader, option)
 
 
-def _at(takes: tuple[Positional, ...], place: int) -> Positional | None:
-    if takes and takes[-1]["count"] in ("any", "some"):
-        place = min(place, len(takes) - 1)
-    return takes[place] if place < len(takes) else None
-
-
 def _names(path: list[str]) -> Candidates:
     """Return the words with which a command's name can go on."""
     begin = " ".join([*path, ""]) if path else ""
     commands = load_all()
     words = [name[len(begin) :].partition(" ")[0] for name in commands if name.startswith(begin)]
-    about = {**{name: spec["help"] for name, spec in commands.items()}, **GROUPS}
+    about = {**{name: spec.about for name, spec in commands.items()}, **GROUPS}
     return [(word, _short(about[begin + word])) for word in dict.fromkeys(words)]
 
 
 def _options(reader: Reader) -> Candidates:
     """Return the options that can still be given."""
-    options = {option["name"]: option for option in reader.options.values()}
     return [
-        (name, _short(option["help"]))
-        for name, option in options.items()
-        if option.get("many") or option["into"] not in reader.values
+        (name, _short(option.about))
+        for name, option in reader.options.items()
+        if name != option.short and (option.is_many or option.into not in reader.values)
     ]
 
 
-def values(item: Option | Positional, reader: Reader, current: str) -> Candidates:
-    """Return the values that an argument or an option can have here."""
-    find = _FINDERS.get(item.get("values", ""))
+def find_values(parameter: Parameter, reader: Reader, current: str) -> Candidates:
+    """Return the values that a parameter can have here."""
+    find = _FINDERS.get(parameter.names)
     try:
         return find(reader, current) if find is not None else []
     except (HoldfastError, OSError):
@@ -196,18 +238,6 @@ def _listed(rows: list[Fields]) -> Candidates:
     ]
 
 
-def _steps(reader: Reader, _current: str) -> Candidates:
-    state = _state(reader)
-    current = [phase for phase in state["phases"] if phase["name"] == state["phase"]]
-    return [(step, "") for phase in current for step in phase.get("steps", [])]
-
-
-def _tasks(reader: Reader, _current: str) -> Candidates:
-    """Return the tasks that are not done."""
-    tasks = [task for task in _state(reader)["tasks"] if task["status"] != "completed"]
-    return [(str(task["id"]), _short(task["description"])) for task in tasks]
-
-
 def _initiatives(reader: Reader) -> Initiatives:
     from holdfast.initiatives.initiatives import Initiatives
 
@@ -230,15 +260,9 @@ def _files(reader: Reader, current: str) -> Candidates:
     folder, slash, begun = current.rpartition("/")
     root = _keeper(reader).workspace.root
     with os.scandir(os.path.join(root, folder + slash)) as entries:
-        found = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
-    hidden = begun.startswith(".")
-    return [(folder + slash + name, "") for name in sorted(found) if hidden or name[0] != "."]
-
-
-def _agents(_reader: Reader, _current: str) -> Candidates:
-    from holdfast.install.agents import AGENTS
-
-    return [(agent, "") for agent in AGENTS]
+        names = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
+    has_hidden = begun.startswith(".")
+    return [(folder + slash + name, "") for name in sorted(names) if has_hidden or name[0] != "."]
 
 
 def _state(reader: Reader) -> Workflow:
@@ -254,7 +278,7 @@ def _keeper(reader: Reader) -> Keeper:
 
 
 def _short(about: object) -> str:
-    return shortened(clean(about), _MAX_ABOUT_COLUMNS)
+    return shorten(clean(about), _MAX_ABOUT_COLUMNS)
 
 
 _FINDERS: dict[str, Callable[[Reader, str], Candidates]] = {
@@ -267,8 +291,18 @@ _FINDERS: dict[str, Callable[[Reader, str], Candidates]] = {
     "phase": lambda reader, _: [
         (phase["name"], phase["status"].replace("_", " ")) for phase in _state(reader)["phases"]
     ],
-    "step": _steps,
-    "task": _tasks,
+    "step": lambda reader, _: [
+        (step, "")
+        for state in [_state(reader)]
+        for phase in state["phases"]
+        if phase["name"] == state["phase"]
+        for step in phase.get("steps", [])
+    ],
+    "task": lambda reader, _: [
+        (str(task["id"]), _short(task["description"]))
+        for task in _state(reader)["tasks"]
+        if task["status"] != "completed"
+    ],
     "task phase": lambda reader, _: [
         (name, "") for name in _state(reader)["recipe"].get("task_phases", [])
     ],
@@ -288,7 +322,7 @@ _FINDERS: dict[str, Callable[[Reader, str], Candidates]] = {
     ],
     "command": lambda reader, _: _names([word for _, word in reader.positionals]),
     "shell": lambda _reader, _: [(shell, "") for shell in SHELLS],
-    "agent": _agents,
+    "agent": lambda _reader, _: [(agent, "") for agent in AGENTS],
     "severity": lambda _reader, _: [(severity, "") for severity in SEVERITIES],
     "violation": lambda reader, _: [
         (violation["code"], _short(violation["details"]))

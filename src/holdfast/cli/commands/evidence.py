@@ -6,17 +6,17 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import FAILED, Answer, changed_answer, names_workflow, page, target_args
+from holdfast.cli.answer import FAILED, Answer, make_page, names_workflow, on_workflow, target_args
 from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
-from holdfast.cli.grammar import GROUPS, argument, command, flag, option
-from holdfast.cli.screen import next_lines, note_lines
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from holdfast.cli.answer import Changed
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper, Receipt
 
@@ -26,22 +26,21 @@ GROUPS["files"] = "record the files that were touched"
 GROUPS["violation"] = "record what a review found, clear it, or list what is there"
 
 _MAX_TESTS, _MAX_OUTPUT_LINES = 20, 20
-_GATE = argument("NAME", "the gate", into="gate", values="gate")
-_LIMIT = option("--timeout", "TIME", "how long it may take: 90s, 10m, 2h (default 10m)")
+_GATE = Parameter("NAME", "the gate", into="gate", names="gate")
+_LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (default 10m)")
 
 
 @command(
-    "gate run",
-    "run a gate's command and record what came of it; exit code 4 if it failed",
+    "gate run: run a gate's command and record what came of it; exit code 4 if it failed",
     _GATE,
-    argument(
-        "COMMAND",
+    Parameter(
+        "[COMMAND]...",
         "what to run, after -- (default: the recipe's command, once it is trusted)",
         into="words",
-        count="any",
     ),
     _LIMIT,
-    examples=("holdfast gate run lint -- ruff check .", "holdfast gate run test"),
+    "holdfast gate run lint -- ruff check .",
+    "holdfast gate run test",
 )
 def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     name = args["gate"]
@@ -53,76 +52,62 @@ def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     return _run_answer(args, receipt, f"gate {name}", result, passed=gate["passed"])
 
 
-@command(
-    "gate record",
-    "record what you know about a gate; it is shown as a claim",
+@on_workflow(
+    "gate record: record what you know about a gate; it is shown as a claim",
     _GATE,
-    argument("KEY=VALUE", "a field to keep with it", into="fields", kind="pair", count="any"),
-    flag("--passed", "it passed"),
-    flag("--failed", "it did not"),
-    examples=(
-        "holdfast gate record security_review --passed findings=0",
-        "holdfast gate record pr_created --passed pr_number=12 pr_url=https://example.org/12",
-    ),
+    Parameter("[KEY=VALUE]...", "a field to keep with it", into="fields"),
+    Parameter("--passed", "it passed"),
+    Parameter("--failed", "it did not"),
+    "holdfast gate record security_review --passed findings=0",
+    "holdfast gate record pr_created --passed pr_number=12 pr_url=https://example.org/12",
 )
-def gate_record(keeper: Keeper, args: Arguments) -> Answer:
-    if args["passed"] == args["failed"]:
-        from holdfast.cli.usage_errors import neither_or_both
-
-        raise neither_or_both(args["command"], "--passed", "--failed")
-    receipt = keeper.record_gate(
-        args["gate"], args["fields"], passed=args["passed"], **target_args(args)
-    )
-    result = "passed" if args["passed"] else "failed"
-    return changed_answer(args, receipt, f"claimed: gate {args['gate']} {result}")
+def gate_record(keeper: Keeper, values: Fields) -> Changed:
+    if values["passed"] == values.pop("failed"):
+        message = "`holdfast gate record` takes either --passed or --failed"
+        raise Usage(message, "holdfast help gate record")
+    result = "passed" if values["passed"] else "failed"
+    return keeper.record_gate(**values), f"claimed: gate {values['gate']} {result}"
 
 
 @command(
-    "gate list",
-    "list the gates and what each result rests on",
-    examples=("holdfast gate list", "holdfast gate list --json"),
+    "gate list: list the gates and what each result rests on",
+    "holdfast gate list",
+    "holdfast gate list --json",
 )
 def gate_list(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
-
-    def lines(screen: Screen) -> Iterator[str]:
-        gates = receipt.state["gates"]
-        yield from gate_lines(screen, gates, "") if gates else ["No gate is known."]
-        yield from note_lines(screen, receipt.notes)
-
-    return Answer(lambda: json.gate_list(receipt), lines)
-
-
-@command(
-    "violation add",
-    "record what a review found; CRITICAL and HIGH hold back the handing over",
-    argument("CODE", "its name, such as V-TEST-03"),
-    argument("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", values="severity"),
-    argument("DETAILS", "what is wrong"),
-    examples=("holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",),
-)
-def violation_add(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.add_violation(
-        args["code"], args["severity"], args["details"], **target_args(args)
+    gates = receipt.state["gates"]
+    return Answer(
+        lambda: json.gate_list(receipt),
+        lambda screen: gate_lines(screen, gates, "") if gates else ["No gate is known."],
+        notes=receipt.notes,
     )
-    return changed_answer(args, receipt, f"violation {args['code']} recorded: {args['details']}")
 
 
-@command(
-    "violation clear",
-    "say that a violation is mended",
-    argument("CODE", "its name", values="violation"),
-    examples=("holdfast violation clear V-TEST-03",),
+@on_workflow(
+    "violation add: record what a review found; CRITICAL and HIGH hold back the handing over",
+    Parameter("CODE", "its name, such as V-TEST-03"),
+    Parameter("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", names="severity"),
+    Parameter("DETAILS", "what is wrong"),
+    "holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",
 )
-def violation_clear(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.clear_violation(args["code"], **target_args(args))
-    return changed_answer(args, receipt, f"violation {args['code']} cleared")
+def violation_add(keeper: Keeper, values: Fields) -> Changed:
+    done = f"violation {values['code']} recorded: {values['details']}"
+    return keeper.add_violation(**values), done
+
+
+@on_workflow(
+    "violation clear: say that a violation is mended",
+    Parameter("CODE", "its name", names="violation"),
+    "holdfast violation clear V-TEST-03",
+)
+def violation_clear(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.clear_violation(**values), f"violation {values['code']} cleared"
 
 
 @command(
-    "violation list",
-    "list the violations, and whether they hold anything back",
-    examples=("holdfast violation list",),
+    "violation list: list the violations, and whether they hold anything back",
+    "holdfast violation list",
 )
 def violation_list(keeper: Keeper, args: Arguments) -> Answer:
     from holdfast.core.workflow.evidence import enforcement
@@ -138,23 +123,22 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
 
     def lines(screen: Screen) -> Iterator[str]:
         for violation in fields["violations"]:
-            mark = screen.mark("blocked" if violation["code"] in codes else "pending")
-            about = screen.paint(clean(violation["details"]), "dim")
-            yield f"{mark} {clean(violation['code'])} {clean(violation['severity'])}  {about}"
+            mark = "blocked" if violation["code"] in codes else "pending"
+            name = f"{violation['code']} {violation['severity']}"
+            yield screen.row(mark, name, violation["details"])
         if not fields["violations"]:
             yield "No violation is known."
         elif fields["blocking"]:
             yield screen.paint(f"  {clean(fields['summary'])}: the work is not handed over", "warn")
 
-    return page(fields, lines, receipt.notes)
+    return make_page(fields, lines, receipt.notes)
 
 
 @command(
-    "tests run",
-    "run the tests and record which failed; exit code 4 when one did",
-    argument("COMMAND", "what to run, after --", into="words", count="some"),
+    "tests run: run the tests and record which failed; exit code 4 when one did",
+    Parameter("COMMAND...", "what to run, after --", into="words"),
     _LIMIT,
-    examples=("holdfast tests run -- pytest -q",),
+    "holdfast tests run -- pytest -q",
 )
 def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.run_tests(
@@ -165,53 +149,43 @@ def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     return _run_answer(args, receipt, "tests", dict(tests), passed=passed)
 
 
-@command(
-    "tests record",
-    "record a test run that you made yourself",
-    option("--command", "TEXT", "what was run", into="ran", required=True),
-    option("--failing", "A,B", "the tests that failed, with commas between"),
-    option("--passing", "A,B", "the tests that passed"),
-    option("--error", "TEXT", "what went wrong"),
-    examples=("holdfast tests record --command 'cargo test' --failing login --passing a,b",),
+@on_workflow(
+    "tests record: record a test run that you made yourself",
+    Parameter("--command TEXT", "what was run", into="ran", required=True),
+    Parameter("--failing A,B", "the tests that failed, with commas between"),
+    Parameter("--passing A,B", "the tests that passed"),
+    Parameter("--error TEXT", "what went wrong"),
+    "holdfast tests record --command 'cargo test' --failing login --passing a,b",
 )
-def tests_record(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.record_tests(
-        args["ran"],
-        failing=_names(args["failing"]),
-        passing=_names(args["passing"]),
-        error=args["error"],
-        **target_args(args),
-    )
-    return changed_answer(
-        args, receipt, f"test run recorded: {receipt.state['tests']['last_result']}"
-    )
+def tests_record(keeper: Keeper, values: Fields) -> Changed:
+    for key in ("failing", "passing"):
+        values[key] = [name.strip() for name in (values[key] or "").split(",") if name.strip()]
+    receipt = keeper.record_tests(**values)
+    return receipt, f"test run recorded: {receipt.state['tests']['last_result']}"
 
 
-@command(
-    "files add",
-    "record a file that was touched",
-    argument("PATH", "the file", values="file"),
-    option(
-        "--phase", "NAME", "the phase that touched it (default: the current one)", values="phase"
+@on_workflow(
+    "files add: record a file that was touched",
+    Parameter("PATH", "the file", names="file"),
+    Parameter(
+        "--phase NAME", "the phase that touched it (default: the current one)", names="phase"
     ),
-    option("--lines", "N", "how many lines were added", kind="count"),
-    examples=("holdfast files add src/login.py --phase green --lines 12",),
+    Parameter("--lines N", "how many lines were added", kind="count"),
+    "holdfast files add src/login.py --phase green --lines 12",
 )
-def files_add(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.add_file(args["path"], args["phase"], args["lines"], **target_args(args))
-    return changed_answer(args, receipt, f"file recorded: {args['path']}")
+def files_add(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.add_file(**values), f"file recorded: {values['path']}"
 
 
-@command(
-    "files sync",
-    "record the files that git says were touched since the workflow began",
-    examples=("holdfast files sync",),
+@on_workflow(
+    "files sync: record the files that git says were touched since the workflow began",
+    "holdfast files sync",
 )
-def files_sync(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.sync_files(**target_args(args))
+def files_sync(keeper: Keeper, values: Fields) -> Changed:
+    receipt = keeper.sync_files(**values)
     count = len(receipt.state["files"])
     done = f"{count} file{'s' if count != 1 else ''} recorded"
-    return changed_answer(args, receipt, done if receipt.seqs else "no file was touched since")
+    return receipt, done if receipt.seqs else "no file was touched since"
 
 
 def _run_answer(
@@ -223,24 +197,22 @@ def _run_answer(
         facts = [how_it_ended(result), seconds(result.get("duration_ms"))]
         facts += [f"{count} {name}" for name, count in result.get("counts", {}).items() if count]
         mark, became = ("completed", "passed") if passed else ("blocked", "failed")
-        about = screen.paint(clean(screen.dot().join(facts)), "dim")
-        yield f"{screen.mark(mark)} {clean(what)} {became}  {about}"
+        yield screen.row(mark, f"{what} {became}", *facts)
         for name in result.get("failing_tests", [])[:_MAX_TESTS]:
             yield f"  {screen.mark('blocked')} {clean(name)}"
         tail = str(result.get("output_tail") or result.get("last_error") or "")
         if tail and not passed:
             for line in tail.split("\n")[-_MAX_OUTPUT_LINES:]:
                 yield screen.paint(f"  | {clean(line)}", "dim")
-        yield from note_lines(screen, receipt.notes)
-        yield from next_lines(screen, receipt.state, aimed=names_workflow(args))
 
     return Answer(
-        lambda: json.run(receipt, what, result, passed=passed), lines, code=0 if passed else FAILED
+        lambda: json.run(receipt, what, result, passed=passed),
+        lines,
+        notes=receipt.notes,
+        state=receipt.state,
+        aimed=names_workflow(args),
+        code=0 if passed else FAILED,
     )
-
-
-def _names(listed: str | None) -> list[str]:
-    return [name.strip() for name in (listed or "").split(",") if name.strip()]
 
 
 def _echo(args: Arguments) -> Callable[[bytes], None] | None:

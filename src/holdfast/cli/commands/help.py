@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from holdfast.cli.answer import Answer
-from holdfast.cli.grammar import COMMON, GROUPS, argument, command, load_all, load_sections, members
+from holdfast.cli.parser import COMMON, GROUPS, SECTIONS, Parameter, command, find_members, load_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.types import Arguments, Option, Positional
+    from collections.abc import Sequence
+
+    from holdfast.cli.parser import Arguments
 
 _MAX_USAGE_COLUMNS = 92
 _FOOTER = (
@@ -20,10 +22,9 @@ _FOOTER = (
 
 
 @command(
-    "help",
-    "show help for everything or for one command",
-    argument("COMMAND", "the command", into="topic", count="any", values="command"),
-    examples=("holdfast help task done",),
+    "help: show help for everything or for one command",
+    Parameter("[COMMAND]...", "the command", into="topic", names="command"),
+    "holdfast help task done",
     workspace=False,
 )
 def answer(args: Arguments) -> Answer:
@@ -40,9 +41,9 @@ def help_text(topic: list[str]) -> str:
         return command_help(name)
     if name in GROUPS:
         return "\n".join([f"holdfast {name}: {GROUPS[name]}", *_below(name)])
-    from holdfast.cli.usage_errors import unknown_command
+    from holdfast.cli.suggestions import unknown_command
 
-    inner = topic[0] if members(topic[0]) else ""
+    inner = topic[0] if find_members(topic[0]) else ""
     raise unknown_command(["help", *topic], 3 if inner else 2, inner)
 
 
@@ -52,48 +53,42 @@ def overview() -> str:
         "",
         "  holdfast COMMAND [ARGUMENTS] [OPTIONS]",
     ]
-    for section, commands in load_sections().items():
-        width = max(len(name) for name in commands)
-        rows = [f"  {name:{width}}  {commands[name]['help']}" for name in commands]
-        lines += ["", section, *rows]
+    for section, modules in SECTIONS.items():
+        rows = [
+            (name, spec.about)
+            for name, spec in load_all().items()
+            if name.partition(" ")[0] in modules
+        ]
+        lines += ["", section, *_columns(rows)]
     return "\n".join([*lines, "", "Every command", *_rows(COMMON), "", *_FOOTER])
-
-
-def _below(name: str) -> list[str]:
-    """Return the usage of the commands whose names begin with this one."""
-    lines = []
-    for full in members(name):
-        lines += ["", *usage(full, "  "), f"      {load_all()[full]['help']}"]
-    return lines
 
 
 def command_help(name: str) -> str:
     spec = load_all()[name]
-    lines = [f"holdfast {name}: {spec['help']}", "", *usage(name, "  "), *_below(name)]
-    if spec["takes"]:
-        lines += ["", "Arguments", *_rows(spec["takes"])]
-    if spec["options"]:
-        lines += ["", "Options", *_rows(spec["options"])]
+    lines = [f"holdfast {name}: {spec.about}", "", *usage(name, "  "), *_below(name)]
+    for title, parameters in (("Arguments", spec.arguments), ("Options", spec.options)):
+        if parameters:
+            lines += ["", title, *_rows(parameters)]
     lines += ["", "Every command", *_rows(COMMON), "", "Examples"]
-    return "\n".join([*lines, *[f"  {example}" for example in spec["examples"]]])
+    return "\n".join([*lines, *[f"  {example}" for example in spec.examples]])
+
+
+def _below(name: str) -> list[str]:
+    """Return the usage of the commands whose names begin with this one."""
+    commands = load_all()
+    lines = []
+    for full in find_members(name):
+        lines += ["", *usage(full, "  "), f"      {commands[full].about}"]
+    return lines
 
 
 def usage(name: str, indent: str) -> list[str]:
     """Return ``holdfast task done N [--commit SHA]``, on as many lines as it needs."""
-    spec = load_all()[name]
-    takes = spec["takes"]
-    parts = [_slot(positional) for positional in takes if positional["into"] != "words"]
-    for option in spec["options"]:
-        shown = spelled(option)
-        parts.append(
-            shown if option.get("required") else f"[{shown}]{'...' if option.get('many') else ''}"
-        )
-    for positional in takes:
-        if positional["into"] == "words":
-            shown = f"-- {positional['name']}..."
-            parts.append(f"[{shown}]" if positional["count"] == "any" else shown)
+    # The words of another program stand after all options.
+    parameters = sorted(load_all()[name].parameters, key=lambda p: (p.into == "words", p.is_option))
     lines = [f"{indent}holdfast {name}"]
-    for part in parts:
+    for parameter in parameters:
+        part = _slot(parameter)
         if len(lines[-1]) + len(part) < _MAX_USAGE_COLUMNS:
             lines[-1] += f" {part}"
         else:
@@ -101,28 +96,30 @@ def usage(name: str, indent: str) -> list[str]:
     return lines
 
 
-def spelled(option: Option) -> str:
-    """Return ``--workflow ID``."""
-    return " ".join([option["name"], *([option["value"]] if "value" in option else [])])
+def _slot(parameter: Parameter) -> str:
+    """Return a parameter as a usage line shows it, such as ``[--task TEXT]...``."""
+    dots = "..." if parameter.is_many else ""
+    name = f"{parameter.name} {parameter.value}".rstrip()
+    if parameter.into == "words":
+        name, dots = f"-- {name}{dots}", ""
+    return name + dots if parameter.is_required else f"[{name}]{dots}"
 
 
-def label(item: Option | Positional) -> str:
+def label(parameter: Parameter) -> str:
     """Return an argument or an option as lists show it: ``-w, --workflow ID``."""
-    if "count" in item:
-        return item["name"]
-    short = f"{item['short']}, " if item["short"] else ""
-    return short + spelled(item)
+    short = f"{parameter.short}, " if parameter.short else ""
+    return f"{short}{parameter.name} {parameter.value}".rstrip()
 
 
-def about(item: Option | Positional) -> str:
-    return item["help"] + ("; can be repeated" if item.get("many") else "")
+def about(parameter: Parameter) -> str:
+    can_repeat = parameter.is_option and parameter.is_many
+    return parameter.about + ("; can be repeated" if can_repeat else "")
 
 
-def _slot(positional: Positional) -> str:
-    name, count = positional["name"], positional["count"]
-    return {"one": name, "maybe": f"[{name}]", "any": f"[{name}]...", "some": f"{name}..."}[count]
+def _rows(parameters: Sequence[Parameter]) -> list[str]:
+    return _columns([(label(parameter), about(parameter)) for parameter in parameters])
 
 
-def _rows(items: tuple[Option, ...] | tuple[Positional, ...]) -> list[str]:
-    width = max(len(label(item)) for item in items)
-    return [f"  {label(item):{width}}  {about(item)}" for item in items]
+def _columns(rows: list[tuple[str, str]]) -> list[str]:
+    width = max(len(name) for name, _ in rows)
+    return [f"  {name:{width}}  {text}" for name, text in rows]

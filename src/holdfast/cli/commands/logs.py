@@ -6,19 +6,18 @@ These are learnings, the forge context, interviews and delegations.
 from __future__ import annotations
 
 from holdfast.answers.text import clean
-from holdfast.cli.answer import done_page, page
-from holdfast.cli.grammar import GROUPS, argument, command, option
-from holdfast.cli.parser import Usage
-from holdfast.cli.screen import bar, cells, padded
+from holdfast.cli.answer import make_declarer, make_done_page, make_page
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
+from holdfast.cli.screen import count_cells, draw_bar, pad
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.cli.answer import Answer
+    from holdfast.cli.answer import Answer, Changed
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper, Receipt
 
@@ -26,77 +25,82 @@ GROUPS["interview"] = "record how sure a skill was, or that nobody let it ask"
 GROUPS["forge"] = "add to the forge context, or show it"
 GROUPS["delegation"] = "record which agent was given what, and see what can be learned from it"
 
-_SUGGESTED = option("--suggested", "NAME", "what was suggested", required=True)
-_CHOSEN = option("--chosen", "NAME", "what the person chose", required=True)
-_MAX_SHOWN = 10
+_SUGGESTED = Parameter("--suggested NAME", "what was suggested", required=True)
+_CHOSEN = Parameter("--chosen NAME", "what the person chose", required=True)
+_MAX_ROWS = 10
+
+
+def _answer(receipt: Receipt, done: str, key: str, entries: str) -> Answer:
+    """Answer with the newest entry; none if the list was emptied before a retry of the command."""
+    newest = receipt.state[entries][-1] if receipt.state[entries] else None
+    return make_done_page(done, {key: newest, "seqs": receipt.seqs}, receipt.notes)
+
+
+on_log = make_declarer(
+    lambda keeper: keeper,
+    lambda args: {"id": args["id"]},
+    lambda _args, receipt, done: _answer(receipt, done, "entry", "entries"),
+)
+"""Declare a command that adds an entry to a log."""
 
 
 @command(
-    "remember",
-    "keep a pattern, a preference or an insight for all later sessions",
-    argument("TEXT", "one line"),
-    option("--kind", "KIND", "pattern, preference or insight", values="kind"),
-    option("--section", "NAME", "the heading it stands under (default: Learnings)"),
-    examples=("holdfast remember 'Ada wants short commits' --kind preference",),
+    "remember: keep a pattern, a preference or an insight for all later sessions",
+    Parameter("TEXT", "one line"),
+    Parameter("--kind KIND", "pattern, preference or insight", names="kind"),
+    Parameter("--section NAME", "the heading it stands under (default: Learnings)"),
+    "holdfast remember 'Ada wants short commits' --kind preference",
 )
 def remember(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.remember(
-        args["text"], kind=args["kind"], section=args["section"], id=args["id"]
-    )
+    receipt = keeper.remember(**own_values(args), id=args["id"])
     verb = "remembered" if receipt.seqs else "known already"
     try:
         path = keeper.memory().path
     except HoldfastError:
         path = None  # The settings cannot be read: a note says so, and the learning is kept.
-    return _answer(receipt, f"{verb}: {args['text']}", {"memory": path})
+    fields = {"memory": path, "seqs": receipt.seqs}
+    return make_done_page(f"{verb}: {args['text']}", fields, receipt.notes)
 
 
-@command(
-    "forge add",
-    "add a line to the forge context",
-    argument("KEY", "what it is about"),
-    argument("TEXT", "what was found out"),
-    examples=("holdfast forge add build 'Uses make, not npm'",),
+@on_log(
+    "forge add: add a line to the forge context",
+    Parameter("KEY", "what it is about"),
+    Parameter("TEXT", "what was found out"),
+    "holdfast forge add build 'Uses make, not npm'",
 )
-def forge_add(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.note_forge(args["key"], args["text"], id=args["id"])
-    return _entry(receipt, f"{args['key']}: {args['text']}")
+def forge_add(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.note_forge(**values), f"{values['key']}: {values['text']}"
 
 
 @command(
-    "forge show",
-    "show the forge context",
-    argument("KEY", "only lines about this", count="maybe"),
-    examples=("holdfast forge show", "holdfast forge show build"),
+    "forge show: show the forge context",
+    Parameter("[KEY]", "only lines about this"),
+    "holdfast forge show",
+    "holdfast forge show build",
 )
 def forge_show(keeper: Keeper, args: Arguments) -> Answer:
     entries = keeper.forge(key=args["key"])
 
     def lines(screen: Screen) -> Iterator[str]:
         for entry in entries:
-            about = screen.paint(clean(entry.get("text", "")), "dim")
-            yield f"{screen.mark('completed')} {clean(entry['key'])}  {about}"
+            yield screen.row("completed", entry["key"], str(entry.get("text", "")))
         if not entries:
             yield "The forge context is empty."
 
-    return page({"entries": entries}, lines, keeper.noticed())
+    return make_page({"entries": entries}, lines, keeper.noticed())
 
 
 @command(
-    "interview record",
-    "record how sure a skill was of what it was asked to do",
-    option("--skill", "NAME", "the skill", required=True),
-    option("--confidence", "N", "from 0 to 1", required=True),
-    option(
-        "--dimension",
-        "NAME=N",
+    "interview record: record how sure a skill was of what it was asked to do",
+    Parameter("--skill NAME", "the skill", required=True),
+    Parameter("--confidence N", "from 0 to 1", required=True),
+    Parameter(
+        "--dimension NAME=N...",
         "the same for one side of it, such as clarity=0.9",
         into="dimensions",
-        kind="pair",
-        many=True,
     ),
-    option("--questions", "N", "how many questions were asked", kind="count"),
-    examples=("holdfast interview record --skill plan --confidence 0.82 --dimension clarity=0.9",),
+    Parameter("--questions N", "how many questions were asked", kind="count"),
+    "holdfast interview record --skill plan --confidence 0.82 --dimension clarity=0.9",
 )
 def interview_record(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.interviews().record(
@@ -106,30 +110,34 @@ def interview_record(keeper: Keeper, args: Arguments) -> Answer:
         questions=args["questions"] or 0,
         id=args["id"],
     )
-    newest = _newest(receipt, "interviews")
-    return _answer(receipt, f"interview of {args['skill']} recorded", {"interview": newest})
+    return _answer(receipt, f"interview of {args['skill']} recorded", "interview", "interviews")
+
+
+def _score(name: str, value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        message = f"{name} is a number from 0 to 1, not {str(value)[:40]!r}"
+        usage = "holdfast interview record --skill SKILL --confidence 0.8"
+        raise Usage(message, usage) from None
 
 
 @command(
-    "interview skip",
-    "record that the user did not want to be asked",
-    argument("SKILL", "the skill"),
-    option("--reason", "TEXT", "what the user said", required=True),
-    examples=("holdfast interview skip plan --reason 'just do it'",),
+    "interview skip: record that the user did not want to be asked",
+    Parameter("SKILL", "the skill"),
+    Parameter("--reason TEXT", "what the user said", required=True),
+    "holdfast interview skip plan --reason 'just do it'",
 )
 def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.interviews().skip(args["skill"], args["reason"], id=args["id"])
-    return _answer(
-        receipt, f"{args['skill']} went without an interview", {"skip": _newest(receipt, "skips")}
-    )
+    receipt = keeper.interviews().skip(**own_values(args), id=args["id"])
+    return _answer(receipt, f"{args['skill']} went without an interview", "skip", "skips")
 
 
-@command("interview show", "show the newest interviews", examples=("holdfast interview show",))
+@command("interview show: show the newest interviews", "holdfast interview show")
 def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
-    state = keeper.interviews().show()
-    fields: Fields = {**state}
+    fields: Fields = {**keeper.interviews().show()}
     del fields["extra"]
-    return page(fields, lambda screen: _interview_lines(screen, fields), keeper.noticed())
+    return make_page(fields, lambda screen: _interview_lines(screen, fields), keeper.noticed())
 
 
 def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -138,105 +146,86 @@ def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         yield "No interview was recorded."
         yield screen.paint("  next: holdfast interview record --skill S --confidence 0.8", "dim")
         return
-    for entry in interviews[-_MAX_SHOWN:]:
-        yield _interview_line(screen, entry)
-    for entry in skips[-_MAX_SHOWN:]:
-        reason = screen.paint(clean(entry.get("reason", "")), "dim")
-        yield f"{screen.mark('pending')} {clean(entry['skill'])} was not asked for  {reason}"
-    hidden = max(0, len(interviews) - _MAX_SHOWN) + fields["interviews_earlier"]
+    for entry in interviews[-_MAX_ROWS:]:
+        score, questions = entry.get("confidence"), entry.get("questions_asked")
+        drawn = "" if score is None else f"  {draw_bar(screen, score)} {score:.2f}"
+        facts = [f"{questions} questions"] if questions else []
+        facts += [f"{name} {value}" for name, value in (entry.get("dimensions") or {}).items()]
+        skill = f"{screen.mark('completed')} {clean(entry['skill'])}"
+        yield f"{skill}{drawn}  {screen.dim(*facts)}".rstrip()
+    for entry in skips[-_MAX_ROWS:]:
+        skill = f"{entry['skill']} was not asked for"
+        yield screen.row("pending", skill, str(entry.get("reason", "")))
+    hidden = max(0, len(interviews) - _MAX_ROWS) + fields["interviews_earlier"]
     if hidden:
         yield screen.paint(f"  {hidden} earlier: holdfast log", "dim")
 
 
-def _interview_line(screen: Screen, entry: Fields) -> str:
-    score = entry.get("confidence")
-    drawn = "" if score is None else f"  {bar(screen, score)} {score:.2f}"
-    asked = entry.get("questions_asked")
-    facts = [f"{asked} questions"] if asked else []
-    facts += [f"{name} {value}" for name, value in (entry.get("dimensions") or {}).items()]
-    about = screen.paint(clean(screen.dot().join(facts)), "dim")
-    return f"{screen.mark('completed')} {clean(entry['skill'])}{drawn}  {about}".rstrip()
-
-
-@command(
-    "delegation record",
-    "record what an agent was given, and how it ended",
-    option("--agent", "NAME", "the agent", required=True),
-    option("--outcome", "TEXT", "how it ended, in a word of your own", required=True),
-    option("--model", "NAME", "its model"),
-    option("--task-type", "TEXT", "the kind of task", into="task_type"),
-    option("--complexity", "TEXT", "how hard it was"),
-    option("--duration-ms", "N", "how long it took", into="duration_ms", kind="count"),
-    examples=("holdfast delegation record --agent tester --task-type tests --outcome success",),
+@on_log(
+    "delegation record: record what an agent was given, and how it ended",
+    Parameter("--agent NAME", "the agent", required=True),
+    Parameter("--outcome TEXT", "how it ended, in a word of your own", required=True),
+    Parameter("--model NAME", "its model"),
+    Parameter("--task-type TEXT", "the kind of task"),
+    Parameter("--complexity TEXT", "how hard it was"),
+    Parameter("--duration-ms N", "how long it took", kind="count"),
+    "holdfast delegation record --agent tester --task-type tests --outcome success",
 )
-def delegation_record(keeper: Keeper, args: Arguments) -> Answer:
-    options = {name: args[name] for name in ("model", "task_type", "complexity", "outcome")}
-    receipt = keeper.delegations().record(
-        args["agent"], **options, duration_ms=args["duration_ms"], id=args["id"]
-    )
-    return _entry(receipt, f"delegation to {args['agent']} recorded")
+def delegation_record(keeper: Keeper, values: Fields) -> Changed:
+    done = f"delegation to {values['agent']} recorded"
+    return keeper.delegations().record(**values), done
 
 
-@command(
-    "delegation escalate",
-    "record that one agent handed over to another",
-    option("--from", "NAME", "who gave up", into="from_agent", required=True),
-    option("--to", "NAME", "who took over", into="to_agent", required=True),
-    option("--reason", "TEXT", "why", required=True),
-    option("--resolved", "yes|no", "whether that helped"),
-    examples=("holdfast delegation escalate --from tester --to architect --reason 'two failures'",),
+@on_log(
+    "delegation escalate: record that one agent handed over to another",
+    Parameter("--from NAME", "who gave up", into="from_agent", required=True),
+    Parameter("--to NAME", "who took over", into="to_agent", required=True),
+    Parameter("--reason TEXT", "why", required=True),
+    Parameter("--resolved yes|no", "whether that helped"),
+    "holdfast delegation escalate --from tester --to architect --reason 'two failures'",
 )
-def delegation_escalate(keeper: Keeper, args: Arguments) -> Answer:
-    resolved = args["resolved"]
+def delegation_escalate(keeper: Keeper, values: Fields) -> Changed:
+    resolved = values["resolved"]
     if resolved not in (None, "yes", "no"):
         usage = "holdfast delegation escalate --from A --to B --reason TEXT"
         raise Usage(f"--resolved is yes or no, not {resolved[:40]!r}", usage)
-    receipt = keeper.delegations().escalate(
-        args["from_agent"],
-        args["to_agent"],
-        args["reason"],
-        resolved=None if resolved is None else resolved == "yes",
-        id=args["id"],
-    )
-    return _entry(receipt, f"{args['from_agent']} handed over to {args['to_agent']}")
+    values["resolved"] = None if resolved is None else resolved == "yes"
+    done = f"{values['from_agent']} handed over to {values['to_agent']}"
+    return keeper.delegations().escalate(**values), done
 
 
-@command(
-    "delegation override",
-    "record that a person chose another agent than the one suggested",
+@on_log(
+    "delegation override: record that a person chose another agent than the one suggested",
     _SUGGESTED,
     _CHOSEN,
-    examples=("holdfast delegation override --suggested tester --chosen reviewer",),
+    "holdfast delegation override --suggested tester --chosen reviewer",
 )
-def delegation_override(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.delegations().override(args["suggested"], args["chosen"], id=args["id"])
-    return _entry(receipt, f"{args['chosen']} was chosen instead of {args['suggested']}")
+def delegation_override(keeper: Keeper, values: Fields) -> Changed:
+    done = f"{values['chosen']} was chosen instead of {values['suggested']}"
+    return keeper.delegations().override(**values), done
 
 
-@command(
-    "delegation routing",
-    "record that a person chose another workflow than the one suggested",
+@on_log(
+    "delegation routing: record that a person chose another workflow than the one suggested",
     _SUGGESTED,
     _CHOSEN,
-    option("--intent", "TEXT", "what the person wanted", required=True),
-    examples=("holdfast delegation routing --suggested oneshot --chosen apex --intent feature",),
+    Parameter("--intent TEXT", "what the person wanted", required=True),
+    "holdfast delegation routing --suggested oneshot --chosen apex --intent feature",
 )
-def delegation_routing(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.delegations().routing(
-        args["suggested"], args["chosen"], args["intent"], id=args["id"]
-    )
-    return _entry(receipt, f"{args['chosen']} was chosen instead of {args['suggested']}")
+def delegation_routing(keeper: Keeper, values: Fields) -> Changed:
+    done = f"{values['chosen']} was chosen instead of {values['suggested']}"
+    return keeper.delegations().routing(**values), done
 
 
 @command(
-    "delegation list",
-    "how each agent does, who takes over from whom, what people prefer",
-    option("--agent", "NAME", "only what this agent had part in"),
-    examples=("holdfast delegation list", "holdfast delegation list --agent tester"),
+    "delegation list: how each agent does, who takes over from whom, what people prefer",
+    Parameter("--agent NAME", "only what this agent had part in"),
+    "holdfast delegation list",
+    "holdfast delegation list --agent tester",
 )
 def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
     fields = keeper.delegations().list(agent=args["agent"])
-    return page(fields, lambda screen: _delegation_lines(screen, fields), keeper.noticed())
+    return make_page(fields, lambda screen: _delegation_lines(screen, fields), keeper.noticed())
 
 
 def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -246,15 +235,14 @@ def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         yield "No delegation was recorded."
         yield screen.paint("  next: holdfast delegation record --agent A --outcome O", "dim")
         return
-    widest = max([cells(clean(row["agent"])) for row in summary["agents"]], default=0)
+    widest = max([count_cells(clean(row["agent"])) for row in summary["agents"]], default=0)
     for row in summary["agents"]:
         facts = [f"{row['count']} given"]
         facts += [f"{count} {name}" for name, count in row["outcomes"].items()]
         if row["median_ms"] is not None:
             facts.append(f"half within {_duration(row['median_ms'])}")
         facts += [f"{count} {name}" for name, count in row["task_types"].items()]
-        about = screen.paint(clean(screen.dot().join(facts)), "dim")
-        yield f"{screen.mark('completed')} {padded(clean(row['agent']), widest)}  {about}"
+        yield screen.row("completed", pad(clean(row["agent"]), widest), *facts)
     yield from _choices(screen, summary["escalations"], "handed over", "from", "to")
     yield from _choices(screen, summary["overrides"], "people chose", "suggested", "chosen")
     yield from _choices(screen, summary["routings"], "people went", "suggested", "chosen")
@@ -265,39 +253,15 @@ def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:
 def _choices(
     screen: Screen, rows: list[Fields], what: str, first: str, second: str
 ) -> Iterator[str]:
-    arrow = "→" if screen.fancy else "->"
     for row in rows:
         times = f"{row['count']} time{'s' if row['count'] != 1 else ''}"
         if "resolved" in row:
             times += f", {row['resolved']} resolved"
-        about = screen.paint(clean(times), "dim")
-        yield f"  {what}: {clean(row[first])} {arrow} {clean(row[second])}  {about}"
+        choice = f"{clean(row[first])} {screen.arrow} {clean(row[second])}"
+        yield f"  {what}: {choice}  {screen.dim(times)}"
 
 
 def _duration(ms: int) -> str:
     if ms < 1_000:
         return f"{ms} ms"
     return f"{ms / 1_000:.1f} s" if ms < 60_000 else f"{ms / 60_000:.1f} min"
-
-
-def _newest(receipt: Receipt, name: str) -> Fields | None:
-    """Return the last entry; none if the list was emptied before a retry of the command."""
-    entries: list[Fields] = receipt.state[name]
-    return entries[-1] if entries else None
-
-
-def _entry(receipt: Receipt, done: str) -> Answer:
-    return _answer(receipt, done, {"entry": _newest(receipt, "entries")})
-
-
-def _answer(receipt: Receipt, done: str, fields: Fields) -> Answer:
-    return done_page(done, {**fields, "seqs": receipt.seqs}, receipt.notes)
-
-
-def _score(name: str, value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        message = f"{name} is a number from 0 to 1, not {str(value)[:40]!r}"
-        usage = "holdfast interview record --skill SKILL --confidence 0.8"
-        raise Usage(message, usage) from None

@@ -8,8 +8,8 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import FAILED, Answer, changed_answer
-from holdfast.cli.grammar import GROUPS, argument, command, flag, option
+from holdfast.cli.answer import FAILED, Answer, answer_change, make_declarer
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
 from holdfast.cli.screen import Screen, next_lines, note_lines
 from holdfast.core.refusal import word
 from holdfast.loops.loops import Loops
@@ -18,25 +18,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.cli.types import Arguments
+    from holdfast.cli.answer import Changed
+    from holdfast.cli.parser import Arguments
     from holdfast.core.types import Fields, Task, Workflow
     from holdfast.keeper import Keeper, Receipt
 
 GROUPS["loop"] = "units of work in bounded iterations, confirmed and verified"
 GROUPS["loop guardrail"] = "lessons that every iteration is told"
 
-_SLUG = argument(
-    "SLUG",
-    "the loop's name (default: the one that is active)",
-    kind="id",
-    count="maybe",
-    values="loop",
+_SLUG = Parameter(
+    "[SLUG]", "the loop's name (default: the one that is active)", kind="id", names="loop"
 )
-_NEW = argument(
-    "SLUG", "the loop's name: lower case letters, digits and -", kind="id", values="loop"
+_NEW = Parameter(
+    "SLUG", "the loop's name: lower case letters, digits and -", kind="id", names="loop"
 )
-_UNIT = argument("UNIT", "the unit: T1, or R1 in knowledge mode", values="unit")
-_LIMIT = option("--timeout", "TIME", "how long one run may take: 90s, 10m, 2h (default 30m)")
+_UNIT = Parameter("UNIT", "the unit: T1, or R1 in knowledge mode", names="unit")
+_LIMIT = Parameter("--timeout TIME", "how long one run may take: 90s, 10m, 2h (default 30m)")
 
 _MARKS = {"confirming": "in_progress", "verifying": "in_progress", "timeout": "blocked"}
 _NO_UNIT = {
@@ -47,64 +44,64 @@ _NO_UNIT = {
 _DUE = {"confirm": ", to be confirmed", "verify": ", to be verified", "timeout": ", out of them"}
 
 
+def _target(args: Arguments) -> Fields:
+    return {"slug": args["workflow"], "id": args["id"]}
+
+
+on_loop = make_declarer(Loops, _target, answer_change)
+"""Declare a command that changes the loop of ``-w``, or the active one."""
+
+
 @command(
-    "loop new",
-    "open a loop with its pages, or go on with the active one of this name",
+    "loop new: open a loop with its pages, or go on with the active one of this name",
     _NEW,
-    option("--mode", "MODE", "development (tasks T1…, the default) or knowledge (phases R1…)"),
-    option("--task", "NAME", "what it is called"),
-    option("--domain", "NAME", "feature, bug, refactor, research, writing, analysis, …"),
-    option("--outcome", "TEXT", "what is needed"),
-    option("--done-when", "TEXT", "a criterion of the whole", into="done_when", many=True),
-    option("--constraint", "TEXT", "a limit to keep", into="constraints", many=True),
-    option("--notes", "TEXT", "approach, open questions"),
-    flag("--inherit", "take the lessons of archived loops that match"),
-    examples=(
-        "holdfast loop new user-auth --outcome 'People can log in' --done-when 'tests pass'",
-        "holdfast loop new survey --mode knowledge --domain research",
-    ),
+    Parameter("--mode MODE", "development (tasks T1…, the default) or knowledge (phases R1…)"),
+    Parameter("--task NAME", "what it is called"),
+    Parameter("--domain NAME", "feature, bug, refactor, research, writing, analysis, …"),
+    Parameter("--outcome TEXT", "what is needed"),
+    Parameter("--done-when TEXT...", "a criterion of the whole"),
+    Parameter("--constraint TEXT...", "a limit to keep", into="constraints"),
+    Parameter("--notes TEXT", "approach, open questions"),
+    Parameter("--inherit", "take the lessons of archived loops that match"),
+    "holdfast loop new user-auth --outcome 'People can log in' --done-when 'tests pass'",
+    "holdfast loop new survey --mode knowledge --domain research",
 )
 def new(keeper: Keeper, args: Arguments) -> Answer:
-    names = ("task", "domain", "outcome", "done_when", "constraints", "notes", "inherit", "id")
-    options = {name: args[name] for name in names}
-    receipt = Loops(keeper).new(args["slug"], args["mode"] or "development", **options)
+    options = {**own_values(args), "mode": args["mode"] or "development"}
+    receipt = Loops(keeper).new(**options, id=args["id"])
     verb = "goes on" if receipt.resumed else "opened"
     folder = receipt.state["record"].rpartition("/")[0]
     return _named_answer(keeper, args, receipt, f"loop {receipt.state['id']} {verb}: {folder}/")
 
 
 @command(
-    "loop plan",
-    "plan a unit, or say anew what it is about",
+    "loop plan: plan a unit, or say anew what it is about",
     _SLUG,
-    option("--unit", "TEXT", "its id and title, such as 'T1: Add the model'", required=True),
-    option("--criteria", "TEXT", "when it is done, measurably"),
-    option("--files", "A,B", "the files it touches"),
-    option("--output", "PATH", "what it makes (knowledge mode)"),
-    option("--max", "N", "how many iterations it may take (default 5)", kind="count"),
-    option(
-        "--depends", "UNIT", "a unit that has to be done before, or none", many=True, values="unit"
-    ),
-    option("--model", "NAME", "the model that should do it"),
-    option("--verify", "COMMAND", "what verifies it; runs once a person approved it"),
-    examples=("holdfast loop plan user-auth --unit 'T2: Log in' --depends T1 --max 8",),
+    Parameter("--unit TEXT", "its id and title, such as 'T1: Add the model'", required=True),
+    Parameter("--criteria TEXT", "when it is done, measurably"),
+    Parameter("--files A,B", "the files it touches"),
+    Parameter("--output PATH", "what it makes (knowledge mode)"),
+    Parameter("--max N", "how many iterations it may take (default 5)", kind="count"),
+    Parameter("--depends UNIT...", "a unit that has to be done before, or none", names="unit"),
+    Parameter("--model NAME", "the model that should do it"),
+    Parameter("--verify COMMAND", "what verifies it; runs once a person approved it"),
+    "holdfast loop plan user-auth --unit 'T2: Log in' --depends T1 --max 8",
 )
 def plan(keeper: Keeper, args: Arguments) -> Answer:
-    names = ("criteria", "max", "model", "output", "verify", "id")
-    options: Fields = {name: args[name] for name in names}
+    options = own_values(args)
+    options["slug"] = _slug(args)
     options["files"] = _split([args["files"] or ""])
     depends = _split(args["depends"])
-    if depends:
-        options["depends"] = [] if depends == ["none"] else depends
-    receipt = Loops(keeper).plan(_slug(args), args["unit"], **options)
+    options["depends"] = [] if depends == ["none"] else depends or None
+    receipt = Loops(keeper).plan(**options, id=args["id"])
     return _named_answer(keeper, args, receipt, f"planned: {args['unit']}")
 
 
 @command(
-    "loop next",
-    "what to do now: the unit, its criteria, what remains, the guardrails",
+    "loop next: what to do now: the unit, its criteria, what remains, the guardrails",
     _SLUG,
-    examples=("holdfast loop next", "holdfast loop next user-auth --json"),
+    "holdfast loop next",
+    "holdfast loop next user-auth --json",
 )
 def next_turn(keeper: Keeper, args: Arguments) -> Answer:
     turn, notes = Loops(keeper).next(_slug(args))
@@ -117,9 +114,9 @@ def next_turn(keeper: Keeper, args: Arguments) -> Answer:
 def _turn_lines(screen: Screen, turn: Fields, notes: list[str]) -> Iterator[str]:
     """Yield what to do now, with everything that an agent needs for it."""
     for name, why in turn["stuck"].items():
-        yield f"{screen.mark('blocked')} {clean(f'{name} {why}')}"
+        yield screen.row("blocked", f"{name} {why}")
     if "unit" not in turn:
-        yield f"{screen.mark('pending')} {_NO_UNIT[turn['turn']]}"
+        yield screen.row("pending", _NO_UNIT[turn["turn"]])
     else:
         yield from _unit_turn(screen, turn)
     yield from note_lines(screen, notes)
@@ -145,90 +142,72 @@ def _unit_turn(screen: Screen, turn: Fields) -> Iterator[str]:
         yield f"  choices: {clean(turn['choices'])}"
 
 
-@command(
-    "loop iterate",
-    "record an iteration; with the unit's signal it goes on to be confirmed",
+@on_loop(
+    "loop iterate: record an iteration; with the unit's signal it goes on to be confirmed",
     _UNIT,
-    option("--did", "TEXT", "what was done", required=True),
-    option("--remaining", "TEXT", "what is left"),
-    option("--blockers", "TEXT", "what is in the way"),
-    option("--commit", "SHA", "the commit that holds it"),
-    option("--signal", "SIGNAL", "T1_DONE, when every criterion is met"),
-    examples=(
-        "holdfast loop iterate T1 --did 'The model' --remaining 'Its tests'",
-        "holdfast loop iterate T1 --did 'Its tests' --commit 4f5e6d7 --signal T1_DONE",
-    ),
+    Parameter("--did TEXT", "what was done", required=True),
+    Parameter("--remaining TEXT", "what is left"),
+    Parameter("--blockers TEXT", "what is in the way"),
+    Parameter("--commit SHA", "the commit that holds it"),
+    Parameter("--signal SIGNAL", "T1_DONE, when every criterion is met"),
+    "holdfast loop iterate T1 --did 'The model' --remaining 'Its tests'",
+    "holdfast loop iterate T1 --did 'Its tests' --commit 4f5e6d7 --signal T1_DONE",
 )
-def iterate(keeper: Keeper, args: Arguments) -> Answer:
-    names = ("did", "remaining", "blockers", "commit", "signal")
-    options = {name: args[name] for name in names}
-    receipt = Loops(keeper).iterate(args["unit"], **options, **_aim(args))
-    return changed_answer(
-        args, receipt, f"iteration of {args['unit']} recorded{_now(receipt.state, args)}"
-    )
+def iterate(loops: Loops, values: Fields) -> Changed:
+    receipt = loops.iterate(**values)
+    return receipt, f"iteration of {values['unit']} recorded{_status(receipt, values['unit'])}"
 
 
-@command(
-    "loop confirm",
-    "record the pass that confirms a unit",
+@on_loop(
+    "loop confirm: record the pass that confirms a unit",
     _UNIT,
-    flag("--clean", "nothing was found"),
-    option("--issues", "TEXT", "what was found; it goes back to work"),
-    examples=(
-        "holdfast loop confirm T1 --clean",
-        "holdfast loop confirm T1 --issues 'No test for an empty name'",
-    ),
+    Parameter("--clean", "nothing was found"),
+    Parameter("--issues TEXT", "what was found; it goes back to work"),
+    "holdfast loop confirm T1 --clean",
+    "holdfast loop confirm T1 --issues 'No test for an empty name'",
 )
-def confirm(keeper: Keeper, args: Arguments) -> Answer:
-    if args["clean"] == (args["issues"] is not None):
-        from holdfast.cli.usage_errors import neither_or_both
-
-        raise neither_or_both(args["command"], "--clean", "--issues TEXT")
-    receipt = Loops(keeper).confirm(args["unit"], issues=args["issues"], **_aim(args))
-    return changed_answer(
-        args, receipt, f"confirmation of {args['unit']}{_now(receipt.state, args)}"
-    )
+def confirm(loops: Loops, values: Fields) -> Changed:
+    if values.pop("clean") == (values["issues"] is not None):
+        message = "`holdfast loop confirm` takes either --clean or --issues TEXT"
+        raise Usage(message, "holdfast help loop confirm")
+    receipt = loops.confirm(**values)
+    return receipt, f"confirmation of {values['unit']}{_status(receipt, values['unit'])}"
 
 
 @command(
-    "loop verify",
-    "record a unit's verification, or run it; only what passes is done",
+    "loop verify: record a unit's verification, or run it; only what passes is done",
     _UNIT,
-    argument(
-        "COMMAND",
+    Parameter(
+        "[COMMAND]...",
         "what verifies it, after -- (default with --run: the unit's own command)",
         into="words",
-        count="any",
     ),
-    flag("--passed", "it holds"),
-    option("--failed", "TEXT", "why it does not; it goes back to work"),
-    flag("--run", "run what verifies it; exit code 4 when it does not pass"),
+    Parameter("--passed", "it holds"),
+    Parameter("--failed TEXT", "why it does not; it goes back to work"),
+    Parameter("--run", "run what verifies it; exit code 4 when it does not pass"),
     _LIMIT,
-    examples=(
-        "holdfast loop verify T1 --passed",
-        "holdfast loop verify T1 --run -- pytest -q tests/auth",
-    ),
+    "holdfast loop verify T1 --passed",
+    "holdfast loop verify T1 --run -- pytest -q tests/auth",
 )
 def verify(keeper: Keeper, args: Arguments) -> Answer:
     ways = [args["passed"], args["failed"] is not None, args["run"]]
     if sum(ways) != 1 or (args["words"] and not args["run"]):
-        from holdfast.cli.usage_errors import neither_or_both
-
-        raise neither_or_both(args["command"], "--passed, --failed TEXT", "--run -- COMMAND")
+        either = "either --passed, --failed TEXT or --run -- COMMAND"
+        raise Usage(f"`holdfast loop verify` takes {either}", "holdfast help loop verify")
     loops, unit = Loops(keeper), args["unit"]
     if not args["run"]:
-        receipt = loops.verify(unit, failed=args["failed"], **_aim(args))
-        return changed_answer(args, receipt, f"verification of {unit}{_now(receipt.state, args)}")
-    receipt = loops.run_verification(unit, args["words"], timeout=args["timeout"], **_aim(args))
-    done = f"verification of {unit}{_now(receipt.state, args)}"
+        receipt = loops.verify(unit, failed=args["failed"], **_target(args))
+        return answer_change(args, receipt, f"verification of {unit}{_status(receipt, unit)}")
+    receipt = loops.run_verification(unit, args["words"], timeout=args["timeout"], **_target(args))
+    done = f"verification of {unit}{_status(receipt, unit)}"
     task = next(task for task in receipt.state["tasks"] if str(task["id"]) == unit)
     if task["status"] == "completed":
-        return changed_answer(args, receipt, done)
+        return answer_change(args, receipt, done)
     aim = f" -w {word(args['workflow'])}" if args["workflow"] else ""
     why, following = str(task.get("remaining") or ""), f"holdfast loop next{aim}"
 
     def lines(screen: Screen) -> Iterator[str]:
-        yield f"{screen.mark('blocked')} {clean(done)}"
+        yield screen.row("blocked", done)
         for line in why.split("\n"):
             yield f"  {clean(line)}"
         yield from note_lines(screen, receipt.notes)
@@ -239,73 +218,60 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     )
 
 
-@command(
-    "loop block",
-    "say that a unit cannot go on; the next one is free",
+@on_loop(
+    "loop block: say that a unit cannot go on; the next one is free",
     _UNIT,
-    option("--reason", "TEXT", "why", required=True),
-    examples=("holdfast loop block T3 --reason 'waits for access'",),
+    Parameter("--reason TEXT", "why", required=True),
+    "holdfast loop block T3 --reason 'waits for access'",
 )
-def block(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Loops(keeper).block(args["unit"], args["reason"], **_aim(args))
-    return changed_answer(args, receipt, f"{args['unit']} blocked")
+def block(loops: Loops, values: Fields) -> Changed:
+    return loops.block(**values), f"{values['unit']} blocked"
 
 
-@command("loop unblock", "let a blocked unit go on", _UNIT, examples=("holdfast loop unblock T3",))
-def unblock(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Loops(keeper).unblock(args["unit"], **_aim(args))
-    return changed_answer(args, receipt, f"{args['unit']} goes on{_now(receipt.state, args)}")
+@on_loop("loop unblock: let a blocked unit go on", _UNIT, "holdfast loop unblock T3")
+def unblock(loops: Loops, values: Fields) -> Changed:
+    receipt = loops.unblock(**values)
+    return receipt, f"{values['unit']} goes on{_status(receipt, values['unit'])}"
 
 
-@command(
-    "loop extend",
-    "allow a unit more iterations",
+@on_loop(
+    "loop extend: allow a unit more iterations",
     _UNIT,
-    option("--max", "N", "how many altogether", kind="count", required=True),
-    examples=("holdfast loop extend T1 --max 10",),
+    Parameter("--max N", "how many altogether", kind="count", required=True),
+    "holdfast loop extend T1 --max 10",
 )
-def extend(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Loops(keeper).extend(args["unit"], args["max"], **_aim(args))
-    return changed_answer(args, receipt, f"{args['unit']} may take {args['max']} iterations")
+def extend(loops: Loops, values: Fields) -> Changed:
+    return loops.extend(**values), f"{values['unit']} may take {values['max']} iterations"
+
+
+@on_loop(
+    "loop guardrail add: add a lesson that every later iteration is told",
+    Parameter("--when TEXT", "when it applies", required=True),
+    Parameter("--problem TEXT", "what went wrong", required=True),
+    Parameter("--solution TEXT", "how to avoid it", required=True),
+    Parameter("--name TEXT", "what to call it"),
+    Parameter("--learned TEXT", "where, such as 'T1 iteration 2'"),
+    "holdfast loop guardrail add --when 'dates' --problem 'local time' --solution 'UTC'",
+)
+def guardrail(loops: Loops, values: Fields) -> Changed:
+    return loops.guardrail(**values), "guardrail added"
+
+
+@on_loop(
+    "loop phase: move the loop's own phase by hand; it follows its units by itself",
+    Parameter("NAME", "discover, plan, execute, verify or deliver", names="phase"),
+    "holdfast loop phase verify",
+)
+def phase(loops: Loops, values: Fields) -> Changed:
+    receipt = loops.phase(**values)
+    return receipt, f"{receipt.state['id']} is in phase {receipt.state['phase']}"
 
 
 @command(
-    "loop guardrail add",
-    "add a lesson that every later iteration is told",
-    option("--when", "TEXT", "when it applies", required=True),
-    option("--problem", "TEXT", "what went wrong", required=True),
-    option("--solution", "TEXT", "how to avoid it", required=True),
-    option("--name", "TEXT", "what to call it"),
-    option("--learned", "TEXT", "where, such as 'T1 iteration 2'"),
-    examples=(
-        "holdfast loop guardrail add --when 'dates' --problem 'local time' --solution 'UTC'",
-    ),
-)
-def guardrail(keeper: Keeper, args: Arguments) -> Answer:
-    names = ("when", "problem", "solution", "name", "learned")
-    lesson = {name: args[name] for name in names}
-    receipt = Loops(keeper).guardrail(**lesson, **_aim(args))
-    return changed_answer(args, receipt, "guardrail added")
-
-
-@command(
-    "loop phase",
-    "move the loop's own phase by hand; it follows its units by itself",
-    argument("NAME", "discover, plan, execute, verify or deliver", values="phase"),
-    examples=("holdfast loop phase verify",),
-)
-def phase(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = Loops(keeper).phase(args["name"], **_aim(args))
-    return changed_answer(
-        args, receipt, f"{receipt.state['id']} is in phase {receipt.state['phase']}"
-    )
-
-
-@command(
-    "loop status",
-    "show one loop with its units, or list the active ones",
+    "loop status: show one loop with its units, or list the active ones",
     _SLUG,
-    examples=("holdfast loop status", "holdfast loop status user-auth"),
+    "holdfast loop status",
+    "holdfast loop status user-auth",
 )
 def status(keeper: Keeper, args: Arguments) -> Answer:
     slug, loops = _slug(args), Loops(keeper)
@@ -322,9 +288,8 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
             yield screen.paint(f"  next: {clean(following)}", "dim")
         for state in states:
             yield from loop_lines(screen, state)
-        yield from note_lines(screen, notes)
 
-    return Answer(lambda: json.loops(states, notes), lines)
+    return Answer(lambda: json.loops(states, notes), lines, notes=notes)
 
 
 def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
@@ -337,46 +302,44 @@ def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
         f"updated {screen.age(state['updated_at'])}",
     ]
     yield f"{screen.paint(clean(state['id']), 'strong')}  {clean(state['title'])}"
-    yield screen.paint(f"  {clean(screen.dot().join(facts))}", "dim")
+    yield f"  {screen.dim(*facts)}"
     for task in state["tasks"]:
         yield _unit_line(screen, task)
     yield from next_lines(screen, state, aimed=True)
 
 
 def _unit_line(screen: Screen, task: Task) -> str:
-    mark = screen.mark(_MARKS.get(task["status"], task["status"]))
-    facts: list[str] = []
-    if task["status"] not in ("pending", "completed", "in_progress"):
-        facts.append(task["status"])
-    if task.get("iterations_used"):
-        facts.append(f"iteration {task.get('iterations_used')} of {task.get('max_iterations', 5)}")
-    passes = task.get("confirmations_used", 0)
-    if passes:
-        facts.append(f"{passes} confirmation{'s' * (passes != 1)}")
-    if task.get("reason"):
-        facts.append(str(task.get("reason")))
-    if task.get("depends"):
-        facts.append("after " + ", ".join(map(str, task["depends"])))
-    about = screen.paint(clean(screen.dot().join(facts)), "dim")
-    return f"  {mark} {clean(task['id'])}  {clean(task['description'])}  {about}".rstrip()
+    status, used, passes = (
+        task["status"],
+        task.get("iterations_used"),
+        task.get("confirmations_used"),
+    )
+    depends = ", ".join(map(str, task.get("depends") or []))
+    return "  " + screen.row(
+        _MARKS.get(status, status),
+        f"{task['id']}  {task['description']}",
+        "" if status in ("pending", "completed", "in_progress") else status,
+        f"iteration {used} of {task.get('max_iterations', 5)}" if used else "",
+        f"{passes} confirmation{'s' * (passes != 1)}" if passes else "",
+        str(task.get("reason") or ""),
+        f"after {depends}" if depends else "",
+    )
 
 
 @command(
-    "loop archive",
-    "move a loop's folder into the archive, finished or not",
+    "loop archive: move a loop's folder into the archive, finished or not",
     _SLUG,
-    examples=("holdfast loop archive user-auth",),
+    "holdfast loop archive user-auth",
 )
 def archive(keeper: Keeper, args: Arguments) -> Answer:
     receipt = Loops(keeper).archive(_slug(args), id=args["id"])
-    return changed_answer(args, receipt, f"archived: {receipt.state['record'].rpartition('/')[0]}/")
+    return answer_change(args, receipt, f"archived: {receipt.state['record'].rpartition('/')[0]}/")
 
 
 @command(
-    "loop rebuild",
-    "make a loop's state anew from its log, its pages and git",
+    "loop rebuild: make a loop's state anew from its log, its pages and git",
     _SLUG,
-    examples=("holdfast loop rebuild user-auth",),
+    "holdfast loop rebuild user-auth",
 )
 def rebuild(keeper: Keeper, args: Arguments) -> Answer:
     receipt = Loops(keeper).rebuild(_slug(args))
@@ -384,22 +347,17 @@ def rebuild(keeper: Keeper, args: Arguments) -> Answer:
 
 
 @command(
-    "loop run",
-    "drive a loop without a person: a worker for each turn, until done or stuck",
-    argument("SLUG", "the loop's name", kind="id", values="loop"),
-    argument(
-        "COMMAND",
-        "the worker, after --; it gets the prompt on standard input",
-        into="words",
-        count="some",
+    "loop run: drive a loop without a person: a worker for each turn, until done or stuck",
+    Parameter("SLUG", "the loop's name", kind="id", names="loop"),
+    Parameter(
+        "COMMAND...", "the worker, after --; it gets the prompt on standard input", into="words"
     ),
-    option(
-        "--verify",
-        "COMMAND",
+    Parameter(
+        "--verify COMMAND",
         "what verifies a unit without a command of its own (default: one more run)",
     ),
     _LIMIT,
-    examples=("holdfast loop run user-auth --verify 'make test' -- claude -p",),
+    "holdfast loop run user-auth --verify 'make test' -- claude -p",
 )
 def run(keeper: Keeper, args: Arguments) -> Answer:
     options: Fields = {"verify": args["verify"], "timeout": args["timeout"]}
@@ -423,12 +381,12 @@ def run(keeper: Keeper, args: Arguments) -> Answer:
 
 def _run_lines(screen: Screen, result: Fields) -> Iterator[str]:
     """Yield how a run ended."""
-    mark = screen.mark("completed" if result["finished"] else "blocked")
+    mark = "completed" if result["finished"] else "blocked"
     done = ", ".join(result["done"]) or "none"
     count = f"{result['turns']} turn{'s' * (result['turns'] != 1)}"
-    yield f"{mark} {clean(result['loop'])}: {count}; done: {clean(done)}"
+    yield screen.row(mark, f"{result['loop']}: {count}; done: {done}")
     for name, why in result["stuck"].items():
-        yield f"  {screen.mark('blocked')} {clean(f'{name} {why}')}"
+        yield "  " + screen.row("blocked", f"{name} {why}")
     yield from note_lines(screen, result["notes"])
     yield f"  next: {clean(result['next'])}"
 
@@ -461,7 +419,7 @@ def _line_start() -> str:
 
 def _named_answer(keeper: Keeper, args: Arguments, receipt: Receipt, done: str) -> Answer:
     """Answer about a loop that was named by its slug; the next command may have to name it too."""
-    return changed_answer(args, receipt, done, aimed=Loops(keeper).must_name(receipt.state))
+    return answer_change(args, receipt, done, aimed=Loops(keeper).must_name(receipt.state))
 
 
 def _slug(args: Arguments) -> str | None:
@@ -469,17 +427,13 @@ def _slug(args: Arguments) -> str | None:
     return slug
 
 
-def _aim(args: Arguments) -> Fields:
-    return {"slug": args["workflow"], "id": args["id"]}
-
-
 def _split(listed: list[str]) -> list[str]:
     return [name.strip() for names in listed for name in names.split(",") if name.strip()]
 
 
-def _now(state: Workflow, args: Arguments) -> str:
-    for task in state["tasks"]:
-        if str(task["id"]) == args["unit"]:
+def _status(receipt: Receipt, unit: str) -> str:
+    for task in receipt.state["tasks"]:
+        if str(task["id"]) == unit:
             status = task["status"].replace("_", " ").replace("completed", "done")
             return f": {status}"
     return ": ?"

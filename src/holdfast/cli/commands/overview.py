@@ -1,6 +1,7 @@
-"""``holdfast`` alone: what is going on here, and the commands that are likely next.
+"""``holdfast`` alone and ``holdfast context``: what is going on here.
 
-It only reads, so it can be typed anywhere at any time; a folder without a ledger stays so.
+``holdfast`` alone names the commands that are likely next. It only reads, so it can be typed
+anywhere at any time; a folder without a ledger stays so. ``context`` says which layers know what.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import os
 from holdfast.adopt.unknown_records import announcement
 from holdfast.answers.json import row_view
 from holdfast.answers.text import clean
-from holdfast.cli.answer import page
+from holdfast.cli.answer import make_page
 from holdfast.cli.commands.workflow import status_table
-from holdfast.cli.screen import cells, padded
+from holdfast.cli.parser import command
+from holdfast.cli.screen import count_cells, pad
 from holdfast.core.next_step import next_step
 from holdfast.core.refusal import word
+from holdfast.errors import ways_to_write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +25,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.cli.answer import Answer
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
     from holdfast.keeper.overview import Overview
@@ -35,6 +38,13 @@ if TYPE_CHECKING:
 _MAX_ROWS = 8
 _MAX_COMMANDS, _MAX_RECORDS = 3, 3
 _ABOUT_MIN_COLUMNS = 30
+_MAX_LEARNINGS, _MAX_AGENTS = 5, 4
+_LABEL_COLUMNS = 13
+_LAYER_NAMES = {"L1": "File state", "L2": "Auto-memory", "L3": "MCP Memory"}
+_CONTEXT_ROW = (
+    "id", "recipe", "title", "status", "phase", "phase_index", "phase_total", "tasks_done",
+    "tasks_total", "branch", "worktree", "updated_at",
+)  # fmt: skip
 _WATCH = ("holdfast watch", "see it move")
 _START = ("holdfast start RECIPE SUBJECT", "open a workflow, such as: start dev docs/login.md")
 _DEMO = ("holdfast demo", "watch a workflow survive a kill")
@@ -42,134 +52,92 @@ _RECIPES = ("holdfast recipes", "what a workflow can be opened from")
 
 
 def overview(keeper: Keeper, args: Arguments) -> Answer:
-    found = keeper.overview()
-    workflow = args["workflow"]
-    if workflow is not None and workflow not in found.states:
+    seen, workspace, workflow = keeper.overview(), keeper.workspace, args["workflow"]
+    if workflow is not None and workflow not in seen.states:
         workflow = keeper.show(workflow=workflow).state["id"]
-    found.mine = workflow or found.mine
-    workspace = keeper.workspace
-    commands = _likely_commands(found, workspace, args["workflow"])[:_MAX_COMMANDS]
+    seen.mine = workflow or seen.mine
+    commands = _likely_commands(seen, workspace, is_named=workflow is not None)[:_MAX_COMMANDS]
     fields: Fields = {
         "folder": workspace.root,
         "git": workspace.git is not None,
         "branch": workspace.branch(),
-        "workflows": [row_view(row) for row in found.rows],
-        "unopened": found.unopened,
-        "mine": found.mine,
-        "initiative": found.initiative,
-        "damage": found.damage,
+        "workflows": [row_view(row) for row in seen.rows],
+        "unopened": seen.unopened,
+        "mine": seen.mine,
+        "initiative": seen.initiative,
+        "damage": seen.damage,
         "next": [{"command": command, "about": about} for command, about in commands],
     }
-    notes = [*_record_notes(found), *_read_only_notes(found, workspace), *keeper.noticed()]
-    return page(fields, lambda screen: _lines(screen, fields), notes)
+    notes = [announcement(state) for state in seen.strangers[:_MAX_RECORDS]]
+    # An ambiguous choice needs no note: the table shows it.
+    if not notes and seen.rows and not seen.mine and seen.why and seen.why.code != "ambiguous":
+        notes = [seen.why.message]
+    if seen.unwritable:
+        way = f"make {seen.unwritable} writable"
+        if seen.unwritable == workspace.home:
+            way = ways_to_write(workspace.home)
+        notes.append(f"nothing can be written here: {way}")
+    return make_page(fields, lambda screen: _lines(screen, fields), [*notes, *keeper.noticed()])
 
 
-def _record_notes(found: Overview) -> list[str]:
-    """Announce records that are not adopted yet, or say why no active workflow is the caller's.
-
-    An ambiguous choice needs no note: the table shows it.
-    """
-    if found.strangers:
-        return [announcement(state) for state in found.strangers[:_MAX_RECORDS]]
-    is_seen = found.why is None or found.why.code == "ambiguous" or not found.rows
-    return [] if is_seen or found.mine or found.why is None else [found.why.message]
-
-
-def _read_only_notes(found: Overview, workspace: Workspace) -> list[str]:
-    if not found.unwritable:
-        return []
-    way = f"make {found.unwritable} writable"
-    if found.unwritable == workspace.home:
-        from holdfast.errors import ways_to_write
-
-        way = ways_to_write(workspace.home)
-    return [f"nothing can be written here: {way}"]
-
-
-def _likely_commands(found: Overview, workspace: Workspace, aimed: str | None) -> list[Next]:
-    if found.unwritable:
-        return _reading(found)
-    continuing = [*_switch(found, workspace), *_continuing(found, aimed)]
-    return _repairing(found) or continuing or _starting(found)
-
-
-def _reading(found: Overview) -> list[Next]:
-    """Return the commands for a workspace where nothing can be written."""
-    doctor = ("holdfast doctor", "what is wrong here, and what mends it")
-    row = _likely_row(found)
+def _likely_commands(seen: Overview, workspace: Workspace, *, is_named: bool) -> list[Next]:
+    """Return the commands that are likely next; ``is_named``: the caller named the workflow."""
+    row = _likely_row(seen)
+    if seen.unwritable:
+        doctor = ("holdfast doctor", "what is wrong here, and what mends it")
+        if row is None:
+            return [doctor, _RECIPES, _DEMO]
+        return [(f"holdfast show {word(row['id'])}", "all about it"), doctor, _WATCH]
+    if seen.damage:
+        return [
+            ("holdfast verify", "all that is damaged, line by line"),
+            ("holdfast repair", "put it aside and rebuild the rest; nothing is deleted"),
+            ("holdfast status", "the workflows that can be read"),
+        ]
+    initiative = seen.initiative["name"] if seen.initiative else ""
+    goal = [(command, f"for the initiative {initiative}") for command in seen.goal]
     if row is None:
-        return [doctor, _RECIPES, _DEMO]
-    return [(f"holdfast show {word(row['id'])}", "all about it"), doctor, _WATCH]
-
-
-def _repairing(found: Overview) -> list[Next]:
-    if not found.damage:
-        return []
-    return [
-        ("holdfast verify", "all that is damaged, line by line"),
-        ("holdfast repair", "put it aside and rebuild the rest; nothing is deleted"),
-        ("holdfast status", "the workflows that can be read"),
-    ]
-
-
-def _likely_row(found: Overview) -> Fields | None:
-    """Return the row of the caller's workflow, else of the newest that could be theirs."""
-    candidates: Any = [found.mine]
-    if found.mine is None and found.why is not None:
-        candidates = found.why.details["candidates"]
-    rows = [row for row in found.rows if row["id"] in candidates]
-    return next(iter([*rows, *found.rows]), None)
-
-
-def _switch(found: Overview, workspace: Workspace) -> list[Next]:
-    """Return the way to the workflow's branch, if another one is checked out."""
-    row = _likely_row(found)
-    if row is None or workspace.git is None or row["worktree"] != workspace.name:
-        return []
-    if row["floating"] or row["branch"] in (None, workspace.branch()):
-        return []
-    if not workspace.can_switch(row["branch"]):
-        return []
-    return [(f"git switch {word(row['branch'])}", f"the branch that {row['id']} is for")]
-
-
-def _continuing(found: Overview, aimed: str | None) -> list[Next]:
-    """Return how to go on with the caller's workflow, else with one of the active ones."""
-    if not found.rows:
-        return []
-    goal = _goal(found)[:1]
-    state = found.states.get(found.mine or "")
+        return _starting(seen, goal)
+    switch: list[Next] = []
+    is_here = workspace.git is not None and row["worktree"] == workspace.name
+    is_on_branch = row["floating"] or row["branch"] in (None, workspace.branch())
+    if is_here and not is_on_branch and workspace.can_switch(row["branch"]):
+        about = f"the branch that {row['id']} is for"
+        switch = [(f"git switch {word(row['branch'])}", about)]
+    name, state = word(row["id"]), seen.states.get(seen.mine or "")
     if state is None:
-        newest = word((_likely_row(found) or found.rows[0])["id"])
-        take = (f"holdfast resume {newest}", "take this one up: its briefing")
-        return [take, (f"holdfast show {newest}", "all about it"), *goal, _WATCH]
-    about, words = next_step(state, is_named=aimed is not None) or ("", ["show", state["id"]])
-    step = " ".join(["holdfast", *map(word, words)])
-    resume = "holdfast resume" + (f" {word(state['id'])}" if aimed else "")
-    return [(step, about), (resume, "the briefing, in a new session"), *goal, _WATCH]
+        take = (f"holdfast resume {name}", "take this one up: its briefing")
+        return [*switch, take, (f"holdfast show {name}", "all about it"), *goal[:1], _WATCH]
+    about, words = next_step(state, is_named=is_named) or ("", ["show", state["id"]])
+    step = (" ".join(["holdfast", *map(word, words)]), about)
+    resume = "holdfast resume" + (f" {word(state['id'])}" if is_named else "")
+    return [*switch, step, (resume, "the briefing, in a new session"), *goal[:1], _WATCH]
 
 
-def _starting(found: Overview) -> list[Next]:
+def _likely_row(seen: Overview) -> Fields | None:
+    """Return the row of the caller's workflow, else of the newest that could be theirs."""
+    candidates: Any = [seen.mine]
+    if seen.mine is None and seen.why is not None:
+        candidates = seen.why.details["candidates"]
+    rows = [row for row in seen.rows if row["id"] in candidates]
+    return next(iter([*rows, *seen.rows]), None)
+
+
+def _starting(seen: Overview, goal: list[Next]) -> list[Next]:
     """Return what can be begun, or brought back."""
-    if found.strangers:
-        adopt = f"holdfast resume {word(found.strangers[0]['id'])}"
+    if seen.strangers:
+        adopt = f"holdfast resume {word(seen.strangers[0]['id'])}"
         return [(adopt, "take in the record that stands here"), _START, _RECIPES]
-    if not found.seq:
+    if not seen.seq:
         setup = ("holdfast init", "let Claude Code, Codex or Gemini CLI brief every session")
         return [_START, setup, _DEMO]
-    goal = _goal(found)
     back = [
         (f"holdfast resume {word(row['id'])}", f"it was {row['status'].replace('_', ' ')}")
-        for row in found.ended[:1]
+        for row in seen.ended[:1]
         if row["status"] != "completed"
     ]
     start = [_START] if len(goal) < 2 else []
     return [*goal, *back, *start, _RECIPES, ("holdfast log --limit 10", "what happened here")]
-
-
-def _goal(found: Overview) -> list[Next]:
-    name = found.initiative["name"] if found.initiative else ""
-    return [(command, f"for the initiative {name}") for command in found.goal]
 
 
 def _lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -177,41 +145,157 @@ def _lines(screen: Screen, fields: Fields) -> Iterator[str]:
     branch = "no branch" if fields["git"] else "not a git repository"
     if fields["branch"]:
         branch = clean(f"branch {fields['branch']}")
-    yield f"{screen.paint(folder, 'strong')}{screen.dot()}{branch}"
-    yield from _workflow_lines(screen, fields["workflows"], fields["unopened"])
+    yield f"{screen.paint(folder, 'strong')}{screen.dot}{branch}"
+    rows = fields["workflows"]
+    if rows:
+        yield from status_table(screen, rows[:_MAX_ROWS])
+        more = max(0, len(rows) - _MAX_ROWS) + fields["unopened"]
+        if more:
+            yield screen.paint(f"  and {more} more: holdfast status", "dim")
+    else:
+        yield "No workflow is active here."
     initiative = fields["initiative"]
     if initiative is not None:
         facts = [f"initiative {initiative['name']}", initiative["status"].replace("_", " ")]
         if initiative["current_milestone"]:
             facts.append(f"current {initiative['current_milestone']}")
         facts.append(f"milestones {initiative['completed']}/{initiative['total']}")
-        mark = screen.mark("blocked" if initiative["status"] == "blocked" else "in_progress")
-        yield f"{mark} {clean(screen.dot().join(facts))}"
+        mark = "blocked" if initiative["status"] == "blocked" else "in_progress"
+        yield screen.row(mark, screen.dot.join(facts))
     for line in fields["damage"]:
-        yield f"{screen.mark('blocked')} {clean(line)}"
+        yield screen.row("blocked", line)
     yield ""
     yield from _command_lines(screen, fields["next"])
 
 
-def _workflow_lines(screen: Screen, rows: list[Fields], unopened: int) -> Iterator[str]:
-    if not rows:
-        yield "No workflow is active here."
-        return
-    yield from status_table(screen, rows[:_MAX_ROWS])
-    more = max(0, len(rows) - _MAX_ROWS) + unopened
-    if more:
-        yield screen.paint(f"  and {more} more: holdfast status", "dim")
-
-
 def _command_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     """Yield each command with what it is for, beside it or, on a narrow terminal, below it."""
-    widest = max([cells(clean(row["command"])) for row in rows])
+    widest = max([count_cells(clean(row["command"])) for row in rows])
     is_wide = screen.width is None or screen.width - widest >= _ABOUT_MIN_COLUMNS
     for row in rows:
         command, about = clean(row["command"]), clean(row["about"])
         if is_wide:
             about = screen.fitted(about, widest + 5)
-            yield f"  {padded(command, widest)}   {screen.paint(about, 'dim')}".rstrip()
+            yield f"  {pad(command, widest)}   {screen.paint(about, 'dim')}".rstrip()
         else:
             yield f"  {command}"
             yield screen.paint(f"      {screen.fitted(about, 6)}", "dim")
+
+
+@command(
+    "context: show all that is going on here, and which layers know of it",
+    "holdfast context",
+    "holdfast context --json",
+)
+def context(keeper: Keeper, _args: Arguments) -> Answer:
+    from holdfast.initiatives.initiatives import Initiatives
+    from holdfast.keeper.initiative_link import initiative_view
+
+    # The layers come first: listing the workflows updates layers that are behind.
+    layers, notes = keeper.context()
+    rows, more_notes = keeper.workflows()
+    initiatives = Initiatives(keeper).all()
+    initiative = initiatives["all"].get(initiatives["current"] or "")
+    interviews = keeper.interviews().show()["interviews"]
+    delegations = keeper.delegations().list()
+    learnings = keeper.learnings()
+    fields = {
+        **layers,
+        "workflows": [{name: row[name] for name in _CONTEXT_ROW} for row in rows],
+        "initiative": initiative and initiative_view(str(initiatives["current"]), initiative),
+        "interview": interviews[-1] if interviews else None,
+        "delegations": delegations["summary"] if delegations["entries"] else None,
+        "learnings": list(reversed(learnings))[:_MAX_LEARNINGS],
+    }
+    notes = [*notes, *more_notes, *keeper.noticed()]
+    return make_page(fields, lambda screen: _context_lines(screen, fields), notes)
+
+
+def _context_lines(screen: Screen, fields: Fields) -> Iterator[str]:
+    """Yield the work first, then what was learned, then the layers."""
+    for row in fields["workflows"]:
+        phase = f"phase {row['phase_index']}/{row['phase_total']} {row['phase']}"
+        tasks = f"tasks {row['tasks_done']}/{row['tasks_total']}"
+        about = screen.dim(
+            phase if row["phase"] else "",
+            tasks if row["tasks_total"] else "",
+            screen.age(row["updated_at"]),
+        )
+        mark = screen.mark("blocked" if row["status"] == "blocked" else "in_progress")
+        title = screen.paint(clean(row["title"] or row["id"]), "strong")
+        yield f"{mark} {clean(row['recipe']).upper()}  {title}  {about}"
+    if not fields["workflows"]:
+        yield "No workflow is active here."
+    yield ""
+    learnings = [clean(entry["text"]) for entry in fields["learnings"]]
+    labelled = {
+        "Initiative": _initiative_facts(screen, fields["initiative"]),
+        "Interview": _interview_facts(screen, fields["interview"]),
+        "Delegations": _delegation_facts(fields["delegations"]),
+        "Learnings": learnings[:1],
+    }
+    for label, facts in labelled.items():
+        yield f"  {label:{_LABEL_COLUMNS}}" + screen.dim(*(facts or ["none"]))
+    for text in learnings[1:]:
+        yield " " * (_LABEL_COLUMNS + 2) + screen.dim(text)
+    yield ""
+    name = fields["tier"] or "none"
+    yield f"{screen.paint('Layers', 'strong')}: {name}, resume: {fields['resume']}"
+    yield screen.paint(f"  {fields['behaviour']}", "dim")
+    for layer in fields["layers"]:
+        yield _layer_line(screen, layer)
+
+
+def _initiative_facts(screen: Screen, initiative: Fields | None) -> list[str]:
+    if initiative is None:
+        return []
+    is_over = initiative["status"] in ("completed", "archived")
+    return [
+        initiative["name"],
+        initiative["status"].replace("_", " "),
+        "" if is_over else initiative["current_milestone"] or "",
+        f"milestones {initiative['completed']}/{initiative['total']}",
+        screen.age(initiative["updated_at"]),
+    ]
+
+
+def _interview_facts(screen: Screen, interview: Fields | None) -> list[str]:
+    if interview is None:
+        return []
+    confidence, at = interview.get("confidence"), interview.get("timestamp")
+    return [
+        str(interview["skill"]),
+        "" if confidence is None else f"confidence {confidence}",
+        screen.age(at) if at else "",
+    ]
+
+
+def _delegation_facts(summary: Fields | None) -> list[str]:
+    if summary is None:
+        return []
+    agents = sorted(summary["agents"], key=lambda row: -int(row["count"]))
+    facts = [f"{row['agent']} {row['count']}" for row in agents[:_MAX_AGENTS]]
+    if summary["escalations"]:
+        facts.append(f"{sum(row['count'] for row in summary['escalations'])} handed over")
+    return facts
+
+
+def _layer_line(screen: Screen, layer: Fields) -> str:
+    """Return ``MCP Memory: ✗ (degraded mode)``, or the layer's file and what it says."""
+    name, position, why = _LAYER_NAMES[layer["layer"]], layer["position"], layer.get("why")
+    yes, no = ("✓", "✗") if screen.fancy else ("yes", "no")
+    if not layer["available"]:
+        missing = "off" if layer["target"] is None else "nothing of ours is in it"
+        if layer["layer"] == "L3":
+            reason = "(degraded mode)" + (screen.dim(screen.dot + why) if why else "")
+        else:
+            missing = "no record of an active workflow" if layer["layer"] == "L1" else missing
+            reason = f"({clean(why or missing)})"
+        return f"  {name}: {screen.paint(no, 'bad')} {reason}"
+    if isinstance(position, dict):
+        # Other programs write into the graph too, so any of it may be missing.
+        keys = ("type", "phase_index", "phase")
+        named = " ".join(position[key] for key in keys if position[key])
+        position = screen.dot.join([named, screen.age(position["updated"] or "")])
+    about = screen.dim(position or "", layer["target"] or "")
+    return f"  {name}: {screen.paint(yes, 'good')} {about}"

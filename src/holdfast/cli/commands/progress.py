@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.cli.answer import changed_answer, target_args
-from holdfast.cli.grammar import GROUPS, argument, command, flag, option
+from holdfast.cli.answer import on_workflow
+from holdfast.cli.parser import GROUPS, Parameter, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.answer import Answer
-    from holdfast.cli.types import Arguments
+    from holdfast.cli.answer import Changed
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper, Receipt
 
@@ -16,207 +15,150 @@ GROUPS["phase"] = "start, complete, block, unblock or approve a phase"
 GROUPS["task"] = "add, start, finish or block a task"
 
 _PHASE = (
-    argument("NAME", "the phase", values="phase"),
-    argument(
-        "KEY=VALUE", "a field to keep with the phase", into="fields", kind="pair", count="any"
-    ),
+    Parameter("NAME", "the phase", names="phase"),
+    Parameter("[KEY=VALUE]...", "a field to keep with the phase", into="fields"),
 )
-_TASK = argument("N", "the task's id", into="task", kind="task", values="task")
-_REASON = option("--reason", "TEXT", "why")
-_FORCE = (flag("--force", "although a grave violation stands in the way"), _REASON)
+_TASK = Parameter("N", "the task's id", into="task", kind="task", names="task")
+_REASON = Parameter("--reason TEXT", "why")
+_FORCE = (Parameter("--force", "although a grave violation stands in the way"), _REASON)
 
 
-@command(
-    "advance",
-    "complete the current phase and start the next",
-    *_FORCE,
-    examples=("holdfast advance",),
-)
-def advance(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.advance(**_forced(args), **target_args(args))
-    return changed_answer(
-        args, receipt, "advanced" if receipt.state["phase"] else "no phase is left"
-    )
+@on_workflow("advance: complete the current phase and start the next", *_FORCE, "holdfast advance")
+def advance(keeper: Keeper, values: Fields) -> Changed:
+    receipt = keeper.advance(**values)
+    return receipt, "advanced" if receipt.state["phase"] else "no phase is left"
 
 
-@command(
-    "phase start", "start a phase", *_PHASE, *_FORCE, examples=("holdfast phase start review",)
-)
-def phase_start(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.start_phase(args["name"], args["fields"], **_forced(args), **target_args(args))
-    return changed_answer(args, receipt, f"phase {args['name']} started")
+@on_workflow("phase start: start a phase", *_PHASE, *_FORCE, "holdfast phase start review")
+def phase_start(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.start_phase(**values), f"phase {values['name']} started"
 
 
-@command(
-    "phase complete",
-    "complete a phase; on the current one the same as advance",
+@on_workflow(
+    "phase complete: complete a phase; on the current one the same as advance",
     *_PHASE,
     *_FORCE,
-    examples=("holdfast phase complete review findings=3",),
+    "holdfast phase complete review findings=3",
 )
-def phase_complete(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.complete_phase(
-        args["name"], args["fields"], **_forced(args), **target_args(args)
-    )
-    return changed_answer(args, receipt, f"phase {args['name']} completed")
+def phase_complete(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.complete_phase(**values), f"phase {values['name']} completed"
 
 
-@command(
-    "phase block",
-    "say that a phase cannot go on",
+@on_workflow(
+    "phase block: say that a phase cannot go on",
     *_PHASE,
     _REASON,
-    examples=("holdfast phase block deploy --reason 'waiting for access'",),
+    "holdfast phase block deploy --reason 'waiting for access'",
 )
-def phase_block(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.block_phase(args["name"], _with_reason(args), **target_args(args))
-    return changed_answer(args, receipt, f"phase {args['name']} blocked")
+def phase_block(keeper: Keeper, values: Fields) -> Changed:
+    reason, fields = values.pop("reason"), values["fields"]
+    if reason is not None and fields.setdefault("reason", reason) != reason:
+        message = "`holdfast phase block` was given two reasons, by --reason and by reason=…"
+        raise Usage(message, "holdfast help phase block")
+    return keeper.block_phase(**values), f"phase {values['name']} blocked"
 
 
-@command(
-    "phase unblock",
-    "let a blocked phase go on",
+@on_workflow("phase unblock: let a blocked phase go on", *_PHASE, "holdfast phase unblock deploy")
+def phase_unblock(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.unblock_phase(**values), f"phase {values['name']} unblocked"
+
+
+@on_workflow(
+    "phase approve: record a person's approval of a phase",
     *_PHASE,
-    examples=("holdfast phase unblock deploy",),
+    "holdfast phase approve plan approver=Ada",
 )
-def phase_unblock(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.unblock_phase(args["name"], args["fields"], **target_args(args))
-    return changed_answer(args, receipt, f"phase {args['name']} unblocked")
+def phase_approve(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.approve_phase(**values), f"phase {values['name']} approved"
 
 
-@command(
-    "phase approve",
-    "record a person's approval of a phase",
-    *_PHASE,
-    examples=("holdfast phase approve plan approver=Ada",),
+@on_workflow(
+    "step: start a step of the current phase",
+    Parameter("NAME", "the step", names="step"),
+    "holdfast step refactor",
 )
-def phase_approve(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.approve_phase(args["name"], args["fields"], **target_args(args))
-    return changed_answer(args, receipt, f"phase {args['name']} approved")
+def step(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.start_step(**values), f"step {values['name']} started"
 
 
-@command(
-    "step",
-    "start a step of the current phase",
-    argument("NAME", "the step", values="step"),
-    examples=("holdfast step refactor",),
+@on_workflow(
+    "task add: add a task",
+    Parameter("TEXT", "what is to be done"),
+    "holdfast task add 'Handle an empty file'",
 )
-def step(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.start_step(args["name"], **target_args(args))
-    return changed_answer(args, receipt, f"step {args['name']} started")
+def task_add(keeper: Keeper, values: Fields) -> Changed:
+    receipt, text = keeper.add_task(**values), values["text"]
+    numbers = [task["id"] for task in receipt.state["tasks"] if task["description"] == text]
+    return receipt, f"task {numbers[-1]} added: {text}" if numbers else f"task added: {text}"
 
 
-@command(
-    "task add",
-    "add a task",
-    argument("TEXT", "what is to be done"),
-    examples=("holdfast task add 'Handle an empty file'",),
-)
-def task_add(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.add_task(args["text"], **target_args(args))
-    added = [task for task in receipt.state["tasks"] if task["description"] == args["text"]]
-    number = f" {added[-1]['id']}" if added else ""
-    return changed_answer(args, receipt, f"task{number} added: {args['text']}")
+@on_workflow("task start: start a task", _TASK, "holdfast task start 2")
+def task_start(keeper: Keeper, values: Fields) -> Changed:
+    return _task_became("started", keeper.start_task(**values), values)
 
 
-@command("task start", "start a task", _TASK, examples=("holdfast task start 2",))
-def task_start(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.start_task(args["task"], **target_args(args))
-    return changed_answer(args, receipt, _task(receipt, args, "started"))
-
-
-@command(
-    "task phase",
-    "enter a phase of a task; the earlier ones are completed",
+@on_workflow(
+    "task phase: enter a phase of a task; the earlier ones are completed",
     _TASK,
-    argument("PHASE", "red, green or refactor, as the recipe has them", values="task phase"),
-    examples=("holdfast task phase 2 green",),
+    Parameter("PHASE", "red, green or refactor, as the recipe has them", names="task phase"),
+    "holdfast task phase 2 green",
 )
-def task_phase(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.start_task_phase(args["task"], args["phase"], **target_args(args))
-    return changed_answer(args, receipt, f"task {args['task']} in {args['phase']}")
+def task_phase(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.start_task_phase(**values), f"task {values['task']} in {values['phase']}"
 
 
-@command(
-    "task done",
-    "finish a task",
+@on_workflow(
+    "task done: finish a task",
     _TASK,
-    option("--commit", "SHA", "the commit that did it: an id, HEAD, a branch"),
-    examples=("holdfast task done 2 --commit 4f5e6d7",),
+    Parameter("--commit SHA", "the commit that did it: an id, HEAD, a branch"),
+    "holdfast task done 2 --commit 4f5e6d7",
 )
-def task_done(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.complete_task(args["task"], commit=args["commit"], **target_args(args))
-    return changed_answer(args, receipt, _task(receipt, args, "done"))
+def task_done(keeper: Keeper, values: Fields) -> Changed:
+    return _task_became("done", keeper.complete_task(**values), values)
 
 
-@command(
-    "task block",
-    "say that a task cannot go on",
+@on_workflow(
+    "task block: say that a task cannot go on",
     _TASK,
-    option("--reason", "TEXT", "why", required=True),
-    examples=("holdfast task block 2 --reason 'needs a decision on the format'",),
+    Parameter("--reason TEXT", "why", required=True),
+    "holdfast task block 2 --reason 'needs a decision on the format'",
 )
-def task_block(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.block_task(args["task"], args["reason"], **target_args(args))
-    return changed_answer(args, receipt, _task(receipt, args, "blocked"))
+def task_block(keeper: Keeper, values: Fields) -> Changed:
+    return _task_became("blocked", keeper.block_task(**values), values)
 
 
-@command(
-    "remind",
-    "leave a reminder for every resuming session",
-    argument("TEXT", "what to remember"),
-    examples=("holdfast remind 'Run the slow tests before the review'",),
+def _task_became(what: str, receipt: Receipt, values: Fields) -> Changed:
+    number = str(values["task"])
+    titles = [f": {t['description']}" for t in receipt.state["tasks"] if str(t["id"]) == number]
+    return receipt, f"task {number} {what}{''.join(titles)}"
+
+
+@on_workflow(
+    "remind: leave a reminder for every resuming session",
+    Parameter("TEXT", "what to remember"),
+    "holdfast remind 'Run the slow tests before the review'",
 )
-def remind(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.remind(args["text"], **target_args(args))
-    return changed_answer(args, receipt, f"reminder kept: {args['text']}")
+def remind(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.remind(**values), f"reminder kept: {values['text']}"
 
 
-@command(
-    "read",
-    "add a file to what every resuming session must read first",
-    argument("@PATH", "the file, from the worktree's root", into="path", values="@file"),
-    examples=("holdfast read @docs/plan.md",),
+@on_workflow(
+    "read: add a file to what every resuming session must read first",
+    Parameter("@PATH", "the file, from the worktree's root", names="@file"),
+    "holdfast read @docs/plan.md",
 )
-def read(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.require_reading(args["path"], **target_args(args))
-    return changed_answer(args, receipt, f"required reading added: {args['path']}")
+def read(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.require_reading(**values), f"required reading added: {values['path']}"
 
 
-@command(
-    "set",
-    "set fields of the workflow's context",
-    argument(
-        "KEY=VALUE",
+@on_workflow(
+    "set: set fields of the workflow's context",
+    Parameter(
+        "KEY=VALUE...",
         "a field; a value that is JSON is kept as such, anything else as text",
         into="fields",
-        kind="pair",
-        count="some",
     ),
-    examples=('holdfast set ticket=ABC-12 retries=3 \'hosts=["a", "b"]\'',),
+    'holdfast set ticket=ABC-12 retries=3 \'hosts=["a", "b"]\'',
 )
-def set_context(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.set_context(args["fields"], **target_args(args))
-    return changed_answer(args, receipt, f"context set: {', '.join(args['fields'])}")
-
-
-def _forced(args: Arguments) -> Fields:
-    return {"force": args["force"], "reason": args["reason"]}
-
-
-def _task(receipt: Receipt, args: Arguments, became: str) -> str:
-    wanted = str(args["task"])
-    named = [f": {t['description']}" for t in receipt.state["tasks"] if str(t["id"]) == wanted]
-    return f"task {wanted} {became}{''.join(named)}"
-
-
-def _with_reason(args: Arguments) -> Fields:
-    fields: Fields = args["fields"]
-    reason = args["reason"]
-    if reason is None:
-        return fields
-    if fields.get("reason", reason) != reason:
-        from holdfast.cli.usage_errors import reason_given_twice
-
-        raise reason_given_twice(args["command"])
-    return {**fields, "reason": reason}
+def set_context(keeper: Keeper, values: Fields) -> Changed:
+    return keeper.set_context(**values), f"context set: {', '.join(values['fields'])}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.answers import json
 from holdfast.answers.text import clean
 from holdfast.cli.answer import Answer, names_workflow, target_args
-from holdfast.cli.grammar import WORKFLOW, command
+from holdfast.cli.parser import WORKFLOW, command
 from holdfast.cli.screen import next_lines, note_lines
 from holdfast.core.next_step import current_task, inner_phase
 from holdfast.core.refusal import word
@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Phase, Task, Workflow
     from holdfast.keeper import Keeper, Receipt
 
@@ -33,10 +33,10 @@ _INNER_PHASES = {
 
 
 @command(
-    "resume",
-    "take a workflow up in this session and print its briefing",
+    "resume: take a workflow up in this session and print its briefing",
     WORKFLOW,
-    examples=("holdfast resume", "holdfast resume dev-1f2e3d4c"),
+    "holdfast resume",
+    "holdfast resume dev-1f2e3d4c",
 )
 def resume(keeper: Keeper, args: Arguments) -> Answer:
     try:
@@ -94,13 +94,13 @@ def resume_panel(screen: Screen, state: Workflow, branch: str | None) -> Iterato
 
 
 def _mismatch(screen: Screen, state: Workflow, branch: str | None) -> Iterator[str]:
-    wanted = state["branch"]
-    if branch is None or wanted in (None, branch) or is_floating(state):
+    expected = state["branch"]
+    if branch is None or expected in (None, branch) or is_floating(state):
         return
     yield screen.paint(
-        f"The workflow is for branch {clean(wanted)}, checked out is {clean(branch)}.", "warn"
+        f"The workflow is for branch {clean(expected)}, checked out is {clean(branch)}.", "warn"
     )
-    yield f"  1) git switch {clean(word(wanted))}"
+    yield f"  1) git switch {clean(word(expected))}"
     yield f"  2) holdfast abandon -w {clean(state['id'])}, and start anew"
     yield ""
 

@@ -1,42 +1,43 @@
-"""Commands that set Holdfast up: ``init``, ``uninstall``, and ``doctor``, which checks it all."""
+"""Commands that set Holdfast up for a client, answer the client's events, and check it all."""
 
 from __future__ import annotations
 
+import os
+
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer
-from holdfast.cli.grammar import command, flag, option
-from holdfast.cli.parser import Usage
-from holdfast.cli.screen import note_lines
+from holdfast.cli.answer import Answer, Silence
+from holdfast.cli.parser import Parameter, Usage, command
+from holdfast.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen, Tone
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.install import Outcome
     from holdfast.keeper import Keeper
 
 _SCOPE = (
-    option("--agent", "NAME", "the client: claude, codex or gemini", values="agent"),
-    flag("--local", "your own settings in this project (.claude/settings.local.json)"),
-    flag("--user", "your own settings everywhere (~/.claude/settings.json and its like)"),
+    Parameter("--agent NAME", "the client: claude, codex or gemini", names="agent"),
+    Parameter("--local", "your own settings in this project (.claude/settings.local.json)"),
+    Parameter("--user", "your own settings everywhere (~/.claude/settings.json and its like)"),
 )
-_DRY_RUN = flag("--dry-run", "only show what would change")
+_DRY_RUN = Parameter("--dry-run", "only show what would change")
 _UNWELL = 1
 _CHECK_MARKS = {"good": "completed", "bad": "blocked", "unknown": "pending"}
 _DIFF_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
 
 
 @command(
-    "init",
-    "put the hooks into a client's settings, the team's unless told otherwise",
+    "init: put the hooks into a client's settings, the team's unless told otherwise",
     *_SCOPE,
-    flag("--enforce", "also the hooks that hold an agent back: before edits, at its end"),
+    Parameter("--enforce", "also the hooks that hold an agent back: before edits, at its end"),
     _DRY_RUN,
-    examples=("holdfast init --dry-run", "holdfast init --agent codex --user"),
+    "holdfast init --dry-run",
+    "holdfast init --agent codex --user",
     workspace=False,
 )
 def init(args: Arguments) -> Answer:
@@ -48,11 +49,11 @@ def init(args: Arguments) -> Answer:
 
 
 @command(
-    "uninstall",
-    "take the hooks out again: untouched files are restored byte for byte",
+    "uninstall: take the hooks out again: untouched files are restored byte for byte",
     *_SCOPE,
     _DRY_RUN,
-    examples=("holdfast uninstall --dry-run", "holdfast uninstall --user"),
+    "holdfast uninstall --dry-run",
+    "holdfast uninstall --user",
     workspace=False,
 )
 def uninstall(args: Arguments) -> Answer:
@@ -71,12 +72,12 @@ def _answer(outcome: Outcome, args: Arguments, agent: str | None, scope: str | N
         "dry_run": args["dry_run"],
     }
 
-    def lines(screen: Screen) -> Iterator[str]:
-        yield from settings_lines(screen, fields)
-        yield from note_lines(screen, outcome.notes)
-
-    # A line of a diff is one line, however long it is.
-    return Answer(lambda: json.with_notes(fields, outcome.notes), lines, is_wrapped=False)
+    return Answer(
+        lambda: json.with_notes(fields, outcome.notes),
+        lambda screen: settings_lines(screen, fields),
+        notes=outcome.notes,
+        is_wrapped=False,  # a line of a diff is one line, however long it is
+    )
 
 
 def settings_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -86,14 +87,13 @@ def settings_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         if is_whole and str(file["path"]).endswith("SKILL.md"):
             continue  # a page of ours: the line about it says enough
         for line in file["diff"].split("\n")[:-1]:
-            shown = clean(line.removesuffix("\r"))
-            tone = _DIFF_TONES.get(line[:1])
-            yield screen.paint(shown, tone) if tone else shown
+            text, tone = clean(line.removesuffix("\r")), _DIFF_TONES.get(line[:1])
+            yield screen.paint(text, tone) if tone else text
     for file in fields["files"]:
         became = file["change"]
         if became != "unchanged":
             became = f"would be {became}" if fields["dry_run"] else f"was {became}"
-        yield f"{screen.mark('completed')} {clean(file['path'])} {became}"
+        yield screen.row("completed", f"{file['path']} {became}")
     if not fields["files"]:
         yield "Nothing of Holdfast's is in these settings."
 
@@ -116,9 +116,53 @@ def _scope(args: Arguments) -> str | None:
 
 
 @command(
-    "doctor",
-    "see whether all works here; each trouble with the command that mends it",
-    examples=("holdfast doctor",),
+    "hook: answer an event of an agent's client, read from standard input",
+    Parameter("--explain EVENT", "tell what would be done here, such as SessionStart"),
+    "holdfast hook --explain SessionStart",
+    workspace=False,
+)
+def hook(args: Arguments) -> Answer:
+    if args["explain"] is not None:
+        return _explain(args["explain"], args["session"])
+    if os.isatty(0):
+        message = "hook: a client says on standard input what happened; this is a terminal"
+        raise Usage(message, "holdfast hook --explain SessionStart")
+    from holdfast.hooks.quick_check import main
+
+    main()
+    return Silence()
+
+
+def _explain(event: str, session: str | None) -> Answer:
+    from holdfast.hooks.handlers import EVENTS, HookCall, plan_for
+    from holdfast.hooks.quick_check import folder_of
+    from holdfast.workspace.location import find
+
+    if event not in EVENTS:
+        raise Refused(
+            "not_found",
+            f"hook: Holdfast has no part in {event[:60]!r}; it has in {', '.join(EVENTS)}",
+            "holdfast hook --explain SessionStart",
+        )
+    message = {"hook_event_name": event, "cwd": os.getcwd(), "stop_hook_active": False}
+    if session:
+        message["session_id"] = session
+    plan = plan_for(HookCall(message, find(folder_of(message)).root))
+    answer: Fields = plan.answer or {}
+    context = answer.get("hookSpecificOutput", {}).get("additionalContext", "")
+
+    def lines(screen: Screen) -> Iterator[str]:
+        yield f"{screen.mark('in_progress')} {clean(plan.summary)}"
+        if context:
+            yield ""
+            yield from [clean(line) for line in context.split("\n")]
+
+    return Answer(lambda: {"does": plan.summary, "answer": answer, "context": context}, lines)
+
+
+@command(
+    "doctor: see whether all works here; each trouble with the command that mends it",
+    "holdfast doctor",
 )
 def doctor(keeper: Keeper, _args: Arguments) -> Answer:
     from holdfast.install.doctor import examine
@@ -127,8 +171,7 @@ def doctor(keeper: Keeper, _args: Arguments) -> Answer:
 
     def lines(screen: Screen) -> Iterator[str]:
         for check in checks:
-            mark = screen.mark(_CHECK_MARKS[check["status"]])
-            yield f"{mark} {clean(check['what'])}  {screen.paint(clean(check['found']), 'dim')}"
+            yield screen.row(_CHECK_MARKS[check["status"]], check["what"], check["found"])
             if check["hint"]:
                 yield f"  next: {clean(check['hint'])}"
 

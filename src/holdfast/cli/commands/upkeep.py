@@ -1,4 +1,7 @@
-"""Commands that look after the workspace: clean, sync, verify, repair, export, import, demo."""
+"""Commands that look after the workspace: trust, clean, sync, verify, repair, export, import, demo.
+
+``trust`` is the one command that asks. It asks only on a terminal, and for exactly what it shows.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,21 @@ import sys
 
 from holdfast.answers import json
 from holdfast.answers.text import clean, clean_json
-from holdfast.cli.answer import Answer, Silence, done_page, page
-from holdfast.cli.grammar import argument, command, flag
-from holdfast.cli.screen import note_lines
+from holdfast.cli.answer import Answer, Silence, make_done_page, make_page
+from holdfast.cli.parser import Parameter, command
+from holdfast.errors import Refused
+from holdfast.workspace.trust import NOT_COVERED, describe_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
     from holdfast.keeper.audit import Report
+    from holdfast.workspace.trust import CommandRequest
 
 _DAMAGED, _UNDELIVERED = 1, 3
 _LEVEL_MARKS = {"repaired": "completed", "behind": "pending", "error": "blocked"}
@@ -27,10 +32,61 @@ _LAYER_WORDS = {"delivered": "brought up to date", "current": "up to date"}
 
 
 @command(
-    "clean",
-    "let expired workflows and old ended records go; resume ID brings each back",
-    flag("--dry-run", "only say what would go"),
-    examples=("holdfast clean --dry-run", "holdfast clean"),
+    "trust: read and approve the commands that this repository wants to run",
+    Parameter("--list", "only list them, and which are approved"),
+    Parameter("--revoke", "forget every approval for this workspace"),
+    "holdfast trust",
+    "holdfast trust --list --json",
+)
+def trust(keeper: Keeper, args: Arguments) -> Answer:
+    if args["revoke"]:
+        count = keeper.revoke_trust()
+        done = f"{count} approval{'s' if count != 1 else ''} forgotten"
+        return Answer(lambda: {"revoked": done}, lambda _screen: [done])
+    requests, notes = keeper.wishes()
+    pending = [request for request in requests if not request.approved]
+    if pending and not args["list"] and not args["json"]:
+        keeper.approve([request.command for request in pending if _ask(request)])
+        requests, _ = keeper.wishes()
+
+    return Answer(
+        lambda: json.trust_requests(requests, NOT_COVERED, notes),
+        lambda screen: _request_lines(screen, requests),
+        notes=notes,
+    )
+
+
+def _request_lines(screen: Screen, requests: list[CommandRequest]) -> Iterator[str]:
+    for request in requests:
+        status = "approved" if request.approved else "not approved"
+        mark = "completed" if request.approved else "pending"
+        yield screen.row(mark, f"{request.gate}: {request.command}", status, request.source)
+    if requests:
+        yield screen.paint(f"  note: {NOT_COVERED}", "warn")
+    else:
+        yield "This repository wants no command run."
+
+
+def _ask(request: CommandRequest) -> bool:
+    """Ask the person on the terminal; raise ``Refused`` if there is none."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused(
+            "needs_terminal",
+            f"trust: only a person on a terminal can approve {request.command!r}"
+            f" ({request.source})",
+            "run holdfast trust in a terminal; holdfast trust --list shows all of them",
+        )
+    print(f"\n{clean(request.source)} wants {clean(describe_gate(request.gate))} to run:\n")
+    print(f"    {clean(request.command)}\n")
+    print("Approve exactly this command, for this workspace? [y/N] ", end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+@command(
+    "clean: let expired workflows and old ended records go; resume ID brings each back",
+    Parameter("--dry-run", "only say what would go"),
+    "holdfast clean --dry-run",
+    "holdfast clean",
 )
 def clean_up(keeper: Keeper, args: Arguments) -> Answer:
     rows, notes = keeper.clean(dry_run=args["dry_run"])
@@ -38,38 +94,35 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
     def lines(screen: Screen) -> Iterator[str]:
         verb = "would leave" if args["dry_run"] else "left"
         for row in rows:
-            about = screen.paint(clean(f"{row['why']}{screen.dot()}{row['record']}"), "dim")
-            yield f"{screen.mark('completed')} {clean(row['id'])} {verb} the folder  {about}"
+            text = f"{row['id']} {verb} the folder"
+            yield screen.row("completed", text, row["why"], str(row["record"]))
         if not rows:
             yield "Nothing is old enough to go."
         elif not args["dry_run"]:
             yield screen.paint("  holdfast resume ID brings each of them back", "dim")
 
-    return page({"cleaned": rows, "dry_run": args["dry_run"]}, lines, notes)
+    return make_page({"cleaned": rows, "dry_run": args["dry_run"]}, lines, notes)
 
 
 @command(
-    "sync",
-    "bring MEMORY.md and the memory graph up to date, and say what was delivered",
-    flag("--everything", "as if nothing had been delivered yet: for one that was emptied"),
-    examples=("holdfast sync", "holdfast sync --everything --json"),
+    "sync: bring MEMORY.md and the memory graph up to date, and say what was delivered",
+    Parameter("--everything", "as if nothing had been delivered yet: for one that was emptied"),
+    "holdfast sync",
+    "holdfast sync --everything --json",
 )
 def sync(keeper: Keeper, args: Arguments) -> Answer:
     rows, notes = keeper.sync(everything=args["everything"])
 
     def lines(screen: Screen) -> Iterator[str]:
         for row in rows:
-            mark = screen.mark(_LAYER_MARKS.get(row["status"], "pending"))
-            target = clean(str(row.get("target", "")))
-            about = screen.paint(clean(_delivery(row)), "dim")
-            yield f"{mark} {clean(row['layer'])} {target}  {about}".rstrip()
+            mark = _LAYER_MARKS.get(row["status"], "pending")
+            yield screen.row(mark, f"{row['layer']} {row.get('target', '')}", _delivery(row))
             if "error" in row:
                 yield f"  {clean(row['error']['message'])}"
                 yield f"  next: {clean(row['error']['hint'])}"
-        yield from note_lines(screen, notes)
 
     code = _UNDELIVERED if any("error" in row for row in rows) else 0
-    return Answer(lambda: json.layers(rows, notes), lines, code=code)
+    return Answer(lambda: json.layers(rows, notes), lines, notes=notes, code=code)
 
 
 def _delivery(row: Fields) -> str:
@@ -87,20 +140,16 @@ def _delivery(row: Fields) -> str:
 
 
 @command(
-    "verify",
-    "check the ledger, and every view against it; changes nothing",
-    flag("--everything", "check all events of a long ledger, not only the newest 50,000"),
-    examples=("holdfast verify", "holdfast verify --everything"),
+    "verify: check the ledger, and every view against it; changes nothing",
+    Parameter("--everything", "check all events of a long ledger, not only the newest 50,000"),
+    "holdfast verify",
+    "holdfast verify --everything",
 )
 def verify(keeper: Keeper, args: Arguments) -> Answer:
     return _report_answer(keeper.verify(everything=args["everything"]), "holdfast repair")
 
 
-@command(
-    "repair",
-    "put what is damaged aside and rebuild it; deletes nothing",
-    examples=("holdfast repair",),
-)
+@command("repair: put what is damaged aside and rebuild it; deletes nothing", "holdfast repair")
 def repair(keeper: Keeper, _args: Arguments) -> Answer:
     return _report_answer(keeper.repair(), "holdfast verify")
 
@@ -115,7 +164,7 @@ def _report_answer(report: Report, following: str) -> Answer:
             yield f"{mark} {clean(line['what'])}  {about}"
         counts = [_counted(number, clean(name)) for name, number in report.counts.items()]
         verdict = screen.paint("sound", "good") if report.ok else screen.paint("damaged", "bad")
-        yield screen.dot().join([verdict, *counts])
+        yield screen.dot.join([verdict, *counts])
         if not report.ok:
             yield f"  next: {following}"
 
@@ -123,17 +172,10 @@ def _report_answer(report: Report, following: str) -> Answer:
 
 
 @command(
-    "export",
-    "print all events, or those of one workflow, as lines of JSON: a backup",
-    argument(
-        "ID",
-        "the workflow (default: all)",
-        into="workflow",
-        kind="id",
-        count="maybe",
-        values="workflow",
-    ),
-    examples=("holdfast export > backup.jsonl", "holdfast export dev-1f2e3d4c"),
+    "export: print all events, or those of one workflow, as lines of JSON: a backup",
+    Parameter("[ID]", "the workflow (default: all)", into="workflow", kind="id", names="workflow"),
+    "holdfast export > backup.jsonl",
+    "holdfast export dev-1f2e3d4c",
 )
 def export(keeper: Keeper, args: Arguments) -> Answer:
     return RawLines(keeper.export(workflow=args["workflow"]))
@@ -154,10 +196,10 @@ class RawLines(Answer):
 
 
 @command(
-    "import",
-    "take in what export printed; what another machine ran counts as a claim",
-    argument("FILE", "an export; - reads it from standard input", into="path", values="file"),
-    examples=("holdfast import backup.jsonl", "holdfast import -"),
+    "import: take in what export printed; what another machine ran counts as a claim",
+    Parameter("FILE", "an export; - reads it from standard input", into="path", names="file"),
+    "holdfast import backup.jsonl",
+    "holdfast import -",
 )
 def import_file(keeper: Keeper, args: Arguments) -> Answer:
     imported = keeper.import_file(args["path"])
@@ -167,13 +209,12 @@ def import_file(keeper: Keeper, args: Arguments) -> Answer:
     else:
         done = f"nothing is new in it: all {imported.known} events are here already"
     fields = {"events": imported.events, "known": imported.known, "streams": imported.streams}
-    return done_page(done, fields, keeper.noticed())
+    return make_done_page(done, fields, keeper.noticed())
 
 
 @command(
-    "demo",
-    "watch a workflow survive a kill, an edit and a lost context",
-    examples=("holdfast demo",),
+    "demo: watch a workflow survive a kill, an edit and a lost context",
+    "holdfast demo",
     workspace=False,
 )
 def demo(args: Arguments) -> Answer:

@@ -1,8 +1,7 @@
-"""``holdfast watch``: the workspace as it changes.
+"""``holdfast log`` and ``holdfast watch``: what happened here, and what happens.
 
-It only reads. Between two looks it asks the file system whether anything was written since, and
-opens nothing if not. Without a terminal to draw on, it shows the workspace once.
-
+``watch`` only reads. Between two looks it asks the file system whether anything was written since,
+and opens nothing if not. Without a terminal to draw on, it shows the workspace once.
 ``frame_lines`` is pure: the same view, size and time give the same lines, never wider and never
 more than asked for.
 """
@@ -12,49 +11,159 @@ from __future__ import annotations
 import os
 import sys
 import time
+from itertools import chain, islice
 
 from holdfast.answers import json
+from holdfast.answers.failure import failure_fields
 from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer, Silence, Stream
-from holdfast.cli.commands.log import event_text
-from holdfast.cli.grammar import WORKFLOW, command, flag, option
-from holdfast.cli.screen import Screen, cells, padded, shortened
+from holdfast.cli.answer import Answer, Silence, Stream, encode
+from holdfast.cli.commands.workflow import gate_mark
+from holdfast.cli.parser import WORKFLOW, Parameter, command
+from holdfast.cli.screen import Screen, clip, count_cells, format_pairs, pad
+from holdfast.core.diff import path_text
 from holdfast.core.time import iso
-from holdfast.core.workflow.state import is_passed
 from holdfast.errors import HoldfastError, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from holdfast.cli.screen import Tone
-    from holdfast.cli.types import Arguments
-    from holdfast.core.types import Event, Fields, Task, Workflow
+    from holdfast.cli.parser import Arguments
+    from holdfast.core.types import Event, Fields, Json, Workflow
     from holdfast.keeper import Keeper
 
     Key = tuple[str, ...]
-    Spans = list[tuple[str, Tone | None]]
-    """Clean pieces of a line, each with its colour."""
-    Line = tuple[Key, Spans]
 
+_FAULT = 3
+_STREAM_MAX, _TYPE_COLUMNS = 28, 18
+_FIRST_EVENTS = 200
+_COMMIT_CHARS = 12
+_GAP = "  "
+_NOT_SHOWN_OF_START = ("record", "ttl", "base")
 RECENT_MS = 10_000
-"""How long a change is marked."""
+"""The time for which a change is marked."""
 _MAX_EVENTS, _MAX_SHOWN_EVENTS = 20, 8
 _MIN_FOOT_LINES, _MIN_EVENT_LINES = 6, 10
 """Lines from which on the window has room for the foot, and for events."""
-_NO_KEY: Key = ()
 _LAYER_MARKS = {"current": "completed", "behind": "pending", "unavailable": "blocked"}
 _OWN_FILES = ("lock", "-wal", "-shm", "-journal")
 """Ends of names in the ledger's folder that say nothing: reading touches them too."""
 
 
 @command(
-    "watch",
-    "see workflows, tasks, gates and layers move, until q or Ctrl-C; only reads",
+    "log: list events, oldest first; without an ID those of the whole workspace",
     WORKFLOW,
-    option("--every", "SECONDS", "how often to look (default 1)", kind="count"),
-    flag("--once", "show it once and end, as without a terminal"),
-    examples=("holdfast watch", "holdfast watch dev-1f2e3d4c --every 5"),
+    Parameter("--limit N", "only the newest N", kind="count"),
+    Parameter("--follow", "go on with new events until Ctrl-C (JSON: one event a line)"),
+    "holdfast log --limit 20",
+    "holdfast log dev-1f2e3d4c --follow",
+)
+def log(keeper: Keeper, args: Arguments) -> Answer:
+    events = keeper.events(workflow=args["workflow"], limit=args["limit"])
+    if not args["follow"]:
+        return EventLog(events)
+
+    def followed() -> Iterator[Event]:
+        seq = 0
+        for event in events:
+            seq = event["seq"]
+            yield event
+        yield from keeper.follow(workflow=args["workflow"], after=seq)
+
+    return Stream(followed(), _event_line)
+
+
+class EventLog(Answer):
+    """Events that are printed while the ledger is read, so ``ok`` comes last in the JSON."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        super().__init__(
+            lambda: {"events": list(events)}, lambda screen: _log_lines(screen, events)
+        )
+        self._events = events
+
+    def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
+        """Yield the object event by event. A fault on the way ends it as a failed answer."""
+        yield '{"events":['
+        separator = ""
+        end: Fields = {"ok": True}
+        try:
+            for event in self._events:
+                yield f"{separator}{encode(event, ascii_only=ascii_only)}"
+                separator = ","
+        except HoldfastError as error:
+            self.code = _FAULT
+            end = {"ok": False, "error": failure_fields(error)}
+        yield f"],{encode(end, ascii_only=ascii_only)[1:]}\n"
+
+
+def _log_lines(screen: Screen, events: Iterable[Event]) -> Iterator[str]:
+    """Yield a line for each event. The first ones decide how wide the column of streams is."""
+    coming = iter(events)
+    first = list(islice(coming, _FIRST_EVENTS))
+    width = max([count_cells(clean(event["stream"])) for event in first], default=0)
+    for event in chain(first, coming):
+        yield _event_line(screen, event, min(width, _STREAM_MAX))
+
+
+def _event_line(screen: Screen, event: Event, stream_width: int = 0) -> str:
+    """``12  2026-01-02 03:04:05Z  dev-1f2e3d4c  task_completed  task=3``."""
+    seq = screen.paint(f"{event['seq']:>5}", "dim")
+    at = clean(event["at"])[:19].replace("T", " ") + "Z"
+    stream = pad(clean(event["stream"]), stream_width)
+    kind = pad(clean(event["type"]), _TYPE_COLUMNS)
+    taken = 5 + count_cells(at) + count_cells(stream) + count_cells(kind) + 4 * len(_GAP)
+    about = screen.fitted(event_text(event), taken)
+    parts = [seq, screen.paint(at, "dim"), stream, screen.paint(kind, "active"), about]
+    return _GAP.join(parts).rstrip()
+
+
+def event_text(event: Event) -> str:
+    """Return what people want to know of an event, cleaned; the JSON has all of it."""
+    data: Fields = event["data"]
+    fields: Fields = {}
+    for name, value in data.items():
+        if name in ("fields", "values", "tests") and isinstance(value, dict):
+            fields |= value
+        elif value not in (None, "", [], {}):
+            fields |= _summary(name, value)
+    if "recipe" in data:
+        fields = {name: value for name, value in fields.items() if name not in _NOT_SHOWN_OF_START}
+        if fields.get("subject") == fields.get("title"):
+            fields.pop("subject", None)
+    return clean(" ".join(format_pairs(fields)))
+
+
+def _summary(name: str, value: Json) -> Fields:
+    """Return a large value in a few words, or as it is if it has another form than expected."""
+    try:
+        match name:
+            case "recipe":
+                return {"recipe": value["name"]}
+            case "session" if isinstance(value, dict):
+                return {"session": value["id"]}
+            case "commit":
+                return {"commit": str(value)[:_COMMIT_CHARS]}
+            case "changes":
+                return {"changed": ", ".join([path_text(change[0]) for change in value])}
+            case "state" if "all" in value:
+                return {"initiatives": ", ".join(value["all"]), "current": value["current"]}
+            case "state" if "milestones" in value:
+                return {"status": value["status"], "milestone": value["current_milestone"]}
+            case "state":
+                return {"recipe": value["recipe"]["name"], "title": value["title"]}
+    except (LookupError, TypeError, AttributeError):
+        pass
+    return {name: value}
+
+
+@command(
+    "watch: see workflows, tasks, gates and layers move, until q or Ctrl-C; only reads",
+    WORKFLOW,
+    Parameter("--every SECONDS", "how often to look (default 1)", kind="count"),
+    Parameter("--once", "show it once and end, as without a terminal"),
+    "holdfast watch",
+    "holdfast watch dev-1f2e3d4c --every 5",
 )
 def watch(keeper: Keeper, args: Arguments) -> Answer:
     poller = Poller(keeper, args["workflow"])
@@ -161,7 +270,7 @@ class Poller:
 
 
 class Frame:
-    """What the terminal should show now."""
+    """Makes the lines that the terminal should show now."""
 
     def __init__(self, poller: Poller, clock_ms: Callable[[], int], every_s: float) -> None:
         self._poller = poller
@@ -188,7 +297,7 @@ class Frame:
 
 
 class RecentChanges:
-    """What changed from one view to the next, and when."""
+    """Remembers what changed from one view to the next, and when."""
 
     def __init__(self) -> None:
         self._known: dict[Key, object] | None = None
@@ -199,7 +308,7 @@ class RecentChanges:
         items = view_items(view)
         if self._known is not None:
             for key, value in items.items():
-                if self._known.get(key, _NO_KEY) != value:
+                if key not in self._known or self._known[key] != value:
                     self._since_ms[key] = now_ms
         self._known = items
 
@@ -213,7 +322,7 @@ def view_items(view: Fields) -> dict[Key, object]:
     for name, state in view["states"].items():
         items[name,] = (state["status"], state["title"])
         items[name, "phases"] = [(p["name"], p["status"]) for p in state["phases"]]
-        items[name, "gates"] = {gate: _gate_mark(fields) for gate, fields in state["gates"].items()}
+        items[name, "gates"] = {gate: gate_mark(fields) for gate, fields in state["gates"].items()}
         for task in state["tasks"]:
             items[name, "task", str(task["id"])] = task
     if view["initiative"] is not None:
@@ -225,200 +334,171 @@ def view_items(view: Fields) -> dict[Key, object]:
 
 def frame_lines(screen: Screen, view: Fields, height: int | None, changed: set[Key]) -> list[str]:
     """Return the view as lines; ``height`` is ``None`` where everything has room."""
-    head = [_header(screen, view), *[_trouble(screen, text) for text in view["damage"][:2]]]
+    head = [_header(screen, view)]
+    head += [
+        Line(screen.mark("blocked") + " " + screen.paint(clean(text), "bad"))
+        for text in view["damage"][:2]
+    ]
     foot: list[Line] = []
     if height is None or height >= _MIN_FOOT_LINES:
         foot += [*_initiative(screen, view["initiative"]), _layers(screen, view["layers"])]
     if height is None or height >= _MIN_EVENT_LINES:
-        foot += _events(view["events"], _MAX_SHOWN_EVENTS if height is None else height // 4)
+        room = _MAX_SHOWN_EVENTS if height is None else height // 4
+        foot += _events(screen, view["events"][-room:] if room else [])
     blocks = [_block(screen, view, state) for state in view["states"].values()]
-    blocks = blocks or [[(_NO_KEY, [("No workflow is active here.", None)])]]
+    blocks = blocks or [[Line("No workflow is active here.")]]
     if height is None:
-        body = [line for block in blocks for line in block] + _more(view["unopened"])
+        body = [line for block in blocks for line in block] + _more(screen, view["unopened"])
     else:
         if height > len(head) + len(foot):
-            foot.append((_NO_KEY, [(view["keys"], "dim")]))
-        body = _fitted(blocks, height - len(head) - len(foot), view["unopened"])
-        body += [(_NO_KEY, [])] * (height - len(head) - len(foot) - len(body))
-    lines = [*head, *body, *foot]
-    return [_line_text(screen, line, changed) for line in lines[:height]]
+            foot.append(Line(screen.dim(view["keys"])))
+        body = _fitted(screen, blocks, height - len(head) - len(foot), view["unopened"])
+        body += [Line("")] * (height - len(head) - len(foot) - len(body))
+    return [line.show(screen, changed) for line in [*head, *body, *foot][:height]]
 
 
-def _line_text(screen: Screen, line: Line, changed: set[Key]) -> str:
-    """Return the line within the width, behind a mark if it changed."""
-    key, spans = line
-    is_changed = key in changed
-    bullet = ("•" if screen.fancy else "*") if is_changed else " "
-    free = screen.width
-    text = ""
-    for span, tone in [(bullet, "warn"), *spans]:
-        piece = screen.encoded(span)
-        if free is not None:
-            piece = screen.encoded(shortened(piece, free)) if free > 0 else ""
-            free -= cells(piece)
-        strong: Tone | None = "warn" if is_changed and tone in (None, "dim") else tone
-        text += piece if strong is None else screen.paint(piece, strong)
-    return text.rstrip(" ")
+class Line:
+    """A painted line; ``key`` is what it is about, ``is_done`` that it can be left out first."""
+
+    def __init__(self, text: str, key: Key = (), *, is_done: bool = False) -> None:
+        self.key = key
+        self.text = text
+        self.is_done = is_done
+
+    def show(self, screen: Screen, changed: set[Key]) -> str:
+        """Return the text within the width, behind a mark and highlighted if it changed."""
+        text = screen.encoded(self.text.rstrip(" "))
+        if self.key in changed:
+            text = screen.highlight(("•" if screen.fancy else "*") + text)
+        else:
+            text = f" {text}"
+        if screen.width is not None:
+            text = screen.encoded(clip(text, screen.width))
+        return text.rstrip(" ")
 
 
 def _header(screen: Screen, view: Fields) -> Line:
     count = len(view["states"]) + view["unopened"]
-    about = f"{count} workflow{'' if count == 1 else 's'}{screen.dot()}event {view['seq']}"
-    title = clean(view["title"])
-    gap = 2
+    about = f"{count} workflow{'' if count == 1 else 's'}{screen.dot}event {view['seq']}"
+    title, gap = clean(view["title"]), 2
     if screen.width is not None:
-        gap = max(2, screen.width - 1 - cells(title) - cells(about))
-    return _NO_KEY, [(title, "strong"), (" " * gap, None), (about, "dim")]
-
-
-def _trouble(screen: Screen, text: str) -> Line:
-    return _NO_KEY, [_marked(screen, "blocked"), (clean(text), "bad")]
-
-
-def _marked(screen: Screen, status: str) -> tuple[str, Tone]:
-    glyph, tone = screen.glyph(status)
-    return f"{glyph} ", tone
+        gap = max(2, screen.width - 1 - count_cells(title) - count_cells(about))
+    return Line(screen.paint(title, "strong") + " " * gap + screen.dim(about))
 
 
 def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
     """Return one workflow: its name first, then its phases, tasks and gates."""
     name = state["id"]
     done = sum(task["status"] == "completed" for task in state["tasks"])
-    facts = [f"tasks {done}/{len(state['tasks'])}"] if state["tasks"] else []
-    if name in view["unsettled"]:
-        facts.append("its record was edited: the next change takes that in")
-    facts.append(screen.age(state["updated_at"]))
+    about = screen.dim(
+        f"tasks {done}/{len(state['tasks'])}" if state["tasks"] else "",
+        "its record was edited: the next change takes that in" if name in view["unsettled"] else "",
+        screen.age(state["updated_at"]),
+    )
+    strong = screen.paint(clean(name), "strong")
     title = clean(state["title"] or state["subject"] or "")
-    about = f"  {clean(screen.dot().join(facts))}"
-    head: Spans = [_marked(screen, state["status"]), (clean(name), "strong"), (f"  {title}", None)]
-    block: list[Line] = [((name,), [*head, (about, "dim")])]
+    block = [Line(f"{screen.mark(state['status'])} {strong}  {title}  {about}", (name,))]
     if state["phases"]:
-        block.append(((name, "phases"), _phases(screen, state)))
-    block += [((name, "task", str(task["id"])), _task(screen, task)) for task in state["tasks"]]
+        block.append(Line(_phases(screen, state), (name, "phases")))
+    for task in state["tasks"]:
+        used, is_done = task.get("iterations_used"), task["status"] == "completed"
+        text = clean(f"{task['id']}  {task['description']}")
+        facts = screen.dim(
+            *[phase for phase, became in task.get("phases", {}).items() if became == "in_progress"],
+            f"iteration {used}" if used else "",
+            str(task.get("reason") or ""),
+        )
+        text = f"{screen.paint(text, 'dim') if is_done else text}  {facts}"
+        key = (name, "task", str(task["id"]))
+        block.append(Line(f"    {screen.mark(task['status'])} {text}", key, is_done=is_done))
     if state["gates"]:
-        block.append(((name, "gates"), _gates(screen, state["gates"])))
+        gates = [f"{screen.mark(gate_mark(g))} {clean(gate)}" for gate, g in state["gates"].items()]
+        text = screen.paint("  gates  ", "dim") + "  ".join(gates)
+        block.append(Line(text, (name, "gates")))
     return block
 
 
-def _phases(screen: Screen, state: Workflow) -> Spans:
+def _phases(screen: Screen, state: Workflow) -> str:
     """Return the phases in one line, from the one before the current."""
     names = [phase["name"] for phase in state["phases"]]
     current = names.index(state["phase"]) if state["phase"] in names else 0
     first = max(0, current - 1)
-    spans: Spans = [("  ", None)]
-    if first:
-        spans.append((f"{screen.glyph('completed')[0]} {first} before  ", "dim"))
+    parts = [f"{screen.mark('completed', 'dim')} {screen.dim(f'{first} before')}"] if first else []
     for number, phase in enumerate(state["phases"][first:], first):
-        spans.append(_marked(screen, phase["status"]))
-        spans.append((clean(phase["name"]) + "  ", "strong" if number == current else "dim"))
-    return spans
-
-
-def _task(screen: Screen, task: Task) -> Spans:
-    facts = [name for name, status in task.get("phases", {}).items() if status == "in_progress"]
-    if task.get("iterations_used"):
-        facts.append(f"iteration {task.get('iterations_used')}")
-    if task.get("reason"):
-        facts.append(str(task.get("reason")))
-    name = clean(f"{task['id']}  {task['description']}")
-    tone: Tone | None = "dim" if task["status"] == "completed" else None
-    about = clean(screen.dot().join(facts))
-    spans: Spans = [("    ", None), _marked(screen, task["status"]), (name, tone)]
-    return [*spans, (f"  {about}", "dim")] if about else spans
-
-
-def _gates(screen: Screen, gates: dict[str, Fields]) -> Spans:
-    spans: Spans = [("  gates  ", "dim")]
-    for name, gate in gates.items():
-        spans += [_marked(screen, _gate_mark(gate)), (clean(name) + "  ", None)]
-    return spans
-
-
-def _gate_mark(gate: Fields) -> str:
-    status = str(gate.get("status", "pending"))
-    failed = status in ("failed", "blocked", "rejected", "error") or gate.get("passed") is False
-    return "blocked" if failed else "completed" if is_passed(gate) else "pending"
+        name = screen.paint(clean(phase["name"]), "strong" if number == current else "dim")
+        parts.append(f"{screen.mark(phase['status'])} {name}")
+    return "  " + "  ".join(parts)
 
 
 def _initiative(screen: Screen, initiative: Fields | None) -> list[Line]:
     if initiative is None:
         return []
-    facts = [
+    milestone = initiative["current_milestone"]
+    about = screen.dim(
+        f"at {milestone}" if milestone else "",
         initiative["status"].replace("_", " "),
         f"milestones {initiative['completed']}/{initiative['total']}",
-    ]
-    if initiative["current_milestone"]:
-        facts.insert(0, f"at {initiative['current_milestone']}")
-    about = clean(screen.dot().join(facts))
-    name = clean(initiative["name"])
-    return [(("initiative",), [("initiative  ", "dim"), (name, "strong"), (f"  {about}", "dim")])]
+    )
+    name = screen.paint(clean(initiative["name"]), "strong")
+    return [Line(f"{screen.paint('initiative  ', 'dim')}{name}  {about}", ("initiative",))]
 
 
 def _layers(screen: Screen, layers: list[Fields]) -> Line:
-    spans: Spans = [("layers  ", "dim")]
+    parts = []
     for layer in layers:
-        about = layer["target"]
-        if layer["status"] == "behind" and "seq" in layer:
+        about, status = layer["target"], layer["status"]
+        if status == "behind" and "seq" in layer:
             about += f" at event {layer['seq']}"
-        elif layer["status"] not in ("current", "behind"):
-            about += f" ({layer['status']})"
-        mark = _marked(screen, _LAYER_MARKS.get(layer["status"], "pending"))
-        spans += [mark, (clean(about) + "  ", None)]
-    return _NO_KEY, spans
+        elif status not in ("current", "behind"):
+            about += f" ({status})"
+        parts.append(screen.row(_LAYER_MARKS.get(status, "pending"), about))
+    return Line(screen.paint("layers  ", "dim") + "  ".join(parts))
 
 
-def _events(events: list[Event], room: int) -> list[Line]:
-    shown = events[-room:] if room else []
-    widest = max([cells(clean(event["stream"])) for event in shown], default=0)
-    lines: list[Line] = [(_NO_KEY, [])] if shown else []
-    for event in shown:
-        spans: Spans = [(f"{event['seq']:>5}  {clean(event['at'])[11:19]}  ", "dim")]
-        stream = padded(clean(event["stream"]), min(widest, 28))
-        spans += [(f"{stream}  ", None), (clean(event["type"]), "active")]
-        spans.append((f"  {event_text(event)}", "dim"))
-        lines.append((("event", str(event["seq"])), spans))
+def _events(screen: Screen, events: list[Event]) -> list[Line]:
+    widest = max([count_cells(clean(event["stream"])) for event in events], default=0)
+    lines = [Line("")] if events else []
+    for event in events:
+        at = screen.paint(f"{event['seq']:>5}  {clean(event['at'])[11:19]}", "dim")
+        stream = pad(clean(event["stream"]), min(widest, _STREAM_MAX))
+        kind = screen.paint(clean(event["type"]), "active")
+        text = f"{at}  {stream}  {kind}  {screen.dim(event_text(event))}"
+        lines.append(Line(text, ("event", str(event["seq"]))))
     return lines
 
 
-def _fitted(blocks: list[list[Line]], room: int, unopened: int) -> list[Line]:
+def _fitted(screen: Screen, blocks: list[list[Line]], room: int, unopened: int) -> list[Line]:
     """Return the first lines of as many workflows as fit, then details from the top."""
     if room <= 0:
         return []
     last: list[Line] = []
     if unopened or len(blocks) > room:
         room -= 1
-        last = _more(unopened + max(0, len(blocks) - room))
+        last = _more(screen, unopened + max(0, len(blocks) - room))
         blocks = blocks[:room]
     free = room - len(blocks)
     lines: list[Line] = []
     for first, *details in blocks:
-        chosen = _choose(details, free)
+        chosen = _choose(screen, details, free)
         free -= len(chosen)
         lines += [first, *chosen]
     return lines + last
 
 
-def _more(count: int) -> list[Line]:
+def _more(screen: Screen, count: int) -> list[Line]:
     """Return a line about the workflows that are not shown."""
     what = "workflow" if count == 1 else "workflows"
-    return [(_NO_KEY, [(f"… and {count} more {what}", "dim")])] if count else []
+    return [Line(screen.dim(f"… and {count} more {what}"))] if count else []
 
 
-def _choose(details: list[Line], room: int) -> list[Line]:
+def _choose(screen: Screen, details: list[Line], room: int) -> list[Line]:
     """Return as many lines as there is room for, those about open work first."""
     if len(details) <= room:
         return details
     if room < 1:
         return []
-    ranked = sorted(range(len(details)), key=lambda number: (_is_done(details[number]), number))
+    ranked = sorted(range(len(details)), key=lambda number: (details[number].is_done, number))
     if room == 1:
         return [details[ranked[0]]]
-    kept = sorted(ranked[: room - 1])
-    more: Line = (_NO_KEY, [(f"    … and {len(details) - len(kept)} more", "dim")])
-    return [*[details[number] for number in kept], more]
-
-
-def _is_done(line: Line) -> bool:
-    """Return whether it is a task that is done, by its mark."""
-    key, spans = line
-    return key[1:2] == ("task",) and spans[1][1] == "good"
+    kept = [details[number] for number in sorted(ranked[: room - 1])]
+    return [*kept, Line(screen.dim(f"    … and {len(details) - len(kept)} more"))]

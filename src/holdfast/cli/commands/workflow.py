@@ -1,13 +1,12 @@
-"""Commands on whole workflows: open, list, show, end."""
+"""Commands on whole workflows: open one from a recipe, list, show, end."""
 
 from __future__ import annotations
 
 from holdfast.answers import json
 from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer, changed_answer, changed_lines, names_workflow, target_args
-from holdfast.cli.grammar import WORKFLOW, argument, command, flag, option
-from holdfast.cli.screen import cells, listing, next_lines, note_lines, pairs
-from holdfast.cli.tables import columns_that_fit, no_mark, table_lines
+from holdfast.cli.answer import Answer, answer_change, names_workflow, on_workflow, target_args
+from holdfast.cli.parser import WORKFLOW, Parameter, command, own_values
+from holdfast.cli.screen import count_cells, fit_columns, format_pairs, list_lines, table_lines
 from holdfast.core.workflow.lifecycle import feature_position, listed, other_context, pending
 from holdfast.core.workflow.state import is_active, is_passed
 
@@ -15,17 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.cli.answer import Changed
+    from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
-    from holdfast.cli.types import Arguments
-    from holdfast.core.types import Fields, Phase, Task, Workflow
-    from holdfast.keeper import Keeper, Receipt
+    from holdfast.core.types import Fields, Recipe, Workflow
+    from holdfast.keeper import Keeper
 
-_START_OPTIONS = (
-    "title", "tasks", "phases", "reading", "reminders", "branch", "ttl", "replace", "initiative",
-    "milestone",
-)  # fmt: skip
 _OPTIONAL_COLUMNS = ("recipe", "branch", "tasks", "updated")
-"""What a narrow terminal does without, in this order."""
+"""Columns that a narrow terminal does without, in this order."""
 _TITLE_MIN, _BRANCH_MAX = 16, 28
 _COMMIT_CHARS = 12
 _PHASE_FIELDS = ("name", "status", "started_at", "completed_at", "approved", "reason", "steps")
@@ -33,75 +29,136 @@ _GATE_FIELDS = (
     "status", "passed", "last_run", "evidence", "command", "timeout", "exit_code", "signal",
     "timed_out", "cancelled", "duration_ms", "output_tail", "commit", "tree",
 )  # fmt: skip
+_RECIPE_OPTIONAL_COLUMNS = ("title", "source", "format")
+_RECIPE_FACTS = {
+    "ttl": "ttl",
+    "mode": "mode",
+    "cycles_at": "cycles at",
+    "subject_key": "subject key",
+}
+_RECIPE_PHASES_MIN = 36
 _FAILED = ("failed", "blocked", "rejected", "error")
 
 
 @command(
-    "start",
-    "open a workflow, or resume the active one with this subject",
-    argument("RECIPE", "what to open it from, one of `holdfast recipes`", values="recipe"),
-    argument(
-        "SUBJECT",
+    "start: open a workflow, or resume the active one with this subject",
+    Parameter("RECIPE", "what to open it from, one of `holdfast recipes`", names="recipe"),
+    Parameter(
+        "[SUBJECT]",
         "what it is about: a file, a ticket, a sentence; for dev also a folder of files",
-        count="maybe",
-        values="file",
+        names="file",
     ),
-    option("--title", "TEXT", "a title for people"),
-    option("--task", "TEXT", "a task to begin with", into="tasks", many=True),
-    option("--phase", "NAME", "a phase, in place of the recipe's own", into="phases", many=True),
-    option(
-        "--read",
-        "@PATH",
+    Parameter("--title TEXT", "a title for people"),
+    Parameter("--task TEXT...", "a task to begin with", into="tasks"),
+    Parameter("--phase NAME...", "a phase, in place of the recipe's own", into="phases"),
+    Parameter(
+        "--read @PATH...",
         "a file that every resuming session must read first",
         into="reading",
-        many=True,
-        values="@file",
+        names="@file",
     ),
-    option(
-        "--remind", "TEXT", "a reminder for every resuming session", into="reminders", many=True
-    ),
-    option("--set", "KEY=VALUE", "a field of the context", into="context", kind="pair", many=True),
-    option("--branch", "NAME", "the branch it belongs to (default: the current one)"),
-    option("--ttl", "TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
-    flag("--replace", "abandon the one that has the only place for such a record"),
-    option("--initiative", "NAME", "the initiative it is for", values="initiative"),
-    option(
-        "--milestone", "ID", "and its milestone (alone: of the current one)", values="milestone"
-    ),
-    examples=(
-        "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
-        "holdfast start custom --title 'Move to v2' --phase prepare --phase migrate",
-    ),
+    Parameter("--remind TEXT...", "a reminder for every resuming session", into="reminders"),
+    Parameter("--set KEY=VALUE...", "a field of the context", into="context"),
+    Parameter("--branch NAME", "the branch it belongs to (default: the current one)"),
+    Parameter("--ttl TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
+    Parameter("--replace", "abandon the one that has the only place for such a record"),
+    Parameter("--initiative NAME", "the initiative it is for", names="initiative"),
+    Parameter("--milestone ID", "and its milestone (alone: of the current one)", names="milestone"),
+    "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
+    "holdfast start custom --title 'Move to v2' --phase prepare --phase migrate",
 )
 def start(keeper: Keeper, args: Arguments) -> Answer:
-    options = {name: args[name] for name in _START_OPTIONS}
-    context = args["context"] or None
-    receipt = keeper.start(
-        args["recipe"], args["subject"], context=context, **options, **target_args(args)
-    )
-    aimed = names_workflow(args) or keeper.must_name(receipt.state)
+    receipt = keeper.start(**own_values(args), **target_args(args))
+    state, is_resumed = receipt.state, bool(receipt.resumed)
+
+    def lines(screen: Screen) -> Iterator[str]:
+        title = clean(state["title"] or state["subject"])
+        started = clean(f"{'resumed' if is_resumed else 'started'} {state['id']}")
+        name = screen.paint(started, "strong")
+        yield f"{screen.mark('in_progress')} {name}" + (f"  {title}" if title else "")
+        yield screen.paint(f"  record: {clean(state['record'])}", "dim")
+
     return Answer(
-        lambda: {**json.change(receipt), "resumed": bool(receipt.resumed)},
-        lambda screen: _started_lines(screen, receipt, aimed=aimed),
+        lambda: {**json.change(receipt), "resumed": is_resumed},
+        lines,
+        notes=receipt.notes,
+        state=state,
+        aimed=names_workflow(args) or keeper.must_name(state),
     )
-
-
-def _started_lines(screen: Screen, receipt: Receipt, *, aimed: bool) -> Iterator[str]:
-    state = receipt.state
-    verb = "resumed" if receipt.resumed else "started"
-    title = clean(state["title"] or state["subject"])
-    started = screen.paint(clean(f"{verb} {state['id']}"), "strong")
-    yield f"{screen.mark('in_progress')} {started}" + (f"  {title}" if title else "")
-    yield screen.paint(f"  record: {clean(state['record'])}", "dim")
-    yield from note_lines(screen, receipt.notes)
-    yield from next_lines(screen, state, aimed=aimed)
 
 
 @command(
-    "status",
-    "list the active workflows of this workspace",
-    flag("--all", "all of them, not only the 200 with the newest activity"),
-    examples=("holdfast status", "holdfast status --all --json"),
+    "recipes: list the recipes there are, the shipped ones and this workspace's own",
+    "holdfast recipes",
+    "holdfast recipes --json",
+)
+def list_recipes(keeper: Keeper, _args: Arguments) -> Answer:
+    rows = keeper.recipes()
+    return Answer(lambda: {"recipes": rows}, lambda screen: recipe_table(screen, rows))
+
+
+def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
+    """Yield a line for each recipe; a broken one shows its error in place of its phases."""
+    table = []
+    for row in rows:
+        bad = row.get("bad")
+        phases = f"{bad['key']}: {bad['why']}" if bad else screen.dot.join(row["phases"])
+        names = ("name", "format", "title", "source")
+        cleaned = {name: clean(row[name] or "-") for name in names}
+        table.append({**cleaned, "phases": clean(phases)})
+    widest = {} if screen.width is None else {"name": screen.width // 2}
+    columns, widths = fit_columns(
+        screen, table, _RECIPE_OPTIONAL_COLUMNS, widest, _RECIPE_PHASES_MIN
+    )
+    marks = [screen.mark("blocked") if "bad" in row else screen.no_mark for row in rows]
+    yield from table_lines(screen, table, columns, widths, marks)
+
+
+@command(
+    "recipes show: show one recipe: phases, gates, task phases, context",
+    Parameter("NAME", "the recipe", names="recipe"),
+    "holdfast recipes show dev",
+)
+def show_recipe(keeper: Keeper, args: Arguments) -> Answer:
+    recipe, source = keeper.recipe(args["name"])
+    return Answer(
+        lambda: {"recipe": recipe, "source": source},
+        lambda screen: recipe_lines(screen, recipe, source),
+    )
+
+
+def recipe_lines(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
+    """Yield everything that the recipe says."""
+    title = f"  {clean(recipe['title'])}" if "title" in recipe else ""
+    yield screen.paint(clean(recipe["name"]), "strong") + title
+    facts = [f"format {recipe['format']}"]
+    facts += [f"{label} {recipe.get(key)}" for key, label in _RECIPE_FACTS.items() if key in recipe]
+    yield f"  {screen.dim(*facts, source)}"
+    yield screen.paint("Phases", "strong")
+    for phase in recipe["phases"]:
+        after = f"then {' or '.join(phase.get('next', []))}" if phase.get("next") else "the last"
+        known = ("name", "steps", "approval", "next")
+        about = screen.dim(
+            f"steps {', '.join(phase['steps'])}" if "steps" in phase else "",
+            "a person approves it" if phase.get("approval") else "",
+            after if "next" in phase else "",
+            *format_pairs({key: value for key, value in phase.items() if key not in known}),
+        )
+        yield f"  {clean(phase['name'])}  {about}".rstrip()
+    gates = []
+    for name, gate in recipe.get("gates", {}).items():
+        fields = format_pairs({key: value for key, value in gate.items() if key != "status"})
+        gates.append(f"{name}  {screen.dot.join(fields)}".rstrip())
+    yield from list_lines(screen, "Gates", gates)
+    yield from list_lines(screen, "Phases of a task", recipe.get("task_phases", []))
+    yield from list_lines(screen, "Context", format_pairs(recipe.get("context", {})))
+
+
+@command(
+    "status: list the active workflows of this workspace",
+    Parameter("--all", "all of them, not only the 200 with the newest activity"),
+    "holdfast status",
+    "holdfast status --all --json",
 )
 def status(keeper: Keeper, args: Arguments) -> Answer:
     rows, notes = keeper.workflows(every=args["all"])
@@ -110,31 +167,28 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
         rows = [row for row in rows if row["id"] == workflow]
         if not rows:
             notes += keeper.show(workflow=workflow).notes
-    return Answer(
-        lambda: json.workflows(rows, notes), lambda screen: _status_lines(screen, rows, notes)
-    )
 
+    def lines(screen: Screen) -> Iterator[str]:
+        if rows:
+            yield from status_table(screen, rows)
+        else:
+            yield "No workflow is active here."
+            yield screen.paint("  next: holdfast start RECIPE SUBJECT", "dim")
 
-def _status_lines(screen: Screen, rows: list[Fields], notes: list[str]) -> Iterator[str]:
-    if rows:
-        yield from status_table(screen, rows)
-    else:
-        yield "No workflow is active here."
-        yield screen.paint("  next: holdfast start RECIPE SUBJECT", "dim")
-    yield from note_lines(screen, notes)
+    return Answer(lambda: json.workflows(rows, notes), lines, notes=notes)
 
 
 def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     """Yield a line for each workflow, within the terminal's width."""
     table = [_status_row(screen, row) for row in rows]
-    columns, widths = columns_that_fit(
+    columns, widths = fit_columns(
         screen, table, _OPTIONAL_COLUMNS, {"branch": _BRANCH_MAX}, _TITLE_MIN
     )
-    if screen.width is not None and widths["title"] < cells("title"):
+    if screen.width is not None and widths["title"] < count_cells("title"):
         columns.remove("title")
         widths["id"] = min(widths["id"], screen.width // 2)
         widths["phase"] = min(
-            widths["phase"], screen.width - widths["id"] - cells(no_mark(screen)) - 3
+            widths["phase"], screen.width - widths["id"] - count_cells(screen.no_mark) - 3
         )
     marks = [screen.mark(row["status"]) for row in rows]
     yield from table_lines(screen, table, columns, widths, marks)
@@ -158,23 +212,25 @@ def _status_row(screen: Screen, row: Fields) -> dict[str, str]:
 
 
 @command(
-    "show",
-    "show one workflow: phases, tasks, gates, reading, reminders",
+    "show: show one workflow: phases, tasks, gates, reading, reminders",
     WORKFLOW,
-    examples=("holdfast show", "holdfast show dev-1f2e3d4c --json"),
+    "holdfast show",
+    "holdfast show dev-1f2e3d4c --json",
 )
 def show(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
     return Answer(
         lambda: json.workflow(receipt),
-        lambda screen: _show_lines(screen, receipt, aimed=names_workflow(args)),
+        lambda screen: _show_lines(screen, receipt.state, receipt.record),
+        notes=receipt.notes,
+        state=receipt.state,
+        aimed=names_workflow(args),
     )
 
 
-def _show_lines(screen: Screen, receipt: Receipt, *, aimed: bool) -> Iterator[str]:
+def _show_lines(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
     """Yield everything about one workflow, as a tree."""
-    state = receipt.state
-    yield from _heading(screen, state, receipt.record)
+    yield from _heading(screen, state, record)
     yield from _phases(screen, state)
     if state["tasks"] and state["phase"] is None:
         yield screen.paint("Tasks", "strong")
@@ -185,19 +241,16 @@ def _show_lines(screen: Screen, receipt: Receipt, *, aimed: bool) -> Iterator[st
     if state["required_reading"]:
         yield screen.paint("Must be read", "strong")
     for path in state["required_reading"]:
-        mark = screen.mark("completed" if path in state["read"] else "pending")
-        yield f"  {mark} {clean(path)}"
-    yield from listing(screen, "Reminders", state["reminders"])
+        yield "  " + screen.row("completed" if path in state["read"] else "pending", path)
+    yield from list_lines(screen, "Reminders", state["reminders"])
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
-    yield from listing(screen, "Violations", violations)
-    yield from listing(screen, "Context", pairs(other_context(state)))
-    yield from note_lines(screen, receipt.notes)
-    yield from next_lines(screen, state, aimed=aimed)
+    yield from list_lines(screen, "Violations", violations)
+    yield from list_lines(screen, "Context", format_pairs(other_context(state)))
 
 
 def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
     status = state["status"].replace("_", " ")
-    yield f"{screen.paint(clean(state['id']), 'strong')}{screen.dot()}{clean(status)}"
+    yield f"{screen.paint(clean(state['id']), 'strong')}{screen.dot}{clean(status)}"
     if state["title"]:
         yield f"  {clean(state['title'])}"
     if state["subject"] and state["subject"] != state["title"]:
@@ -205,16 +258,15 @@ def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[st
     number, total = feature_position(state)
     if total:
         yield clean(f"  feature {number} of {total}: {state['context'].get('feature_file')}")
-    facts = [f"{state['recipe']['name']} ({state['recipe']['format']})"]
-    if state["branch"]:
-        facts.append(f"branch {state['branch']}")
-    if state["worktree"] != ".":
-        facts.append(f"worktree {state['worktree']}")
-    if state["cycle"] > 1:
-        facts.append(f"cycle {state['cycle']}")
-    facts.append(f"begun {screen.age(state['created_at'])}")
-    facts.append(f"updated {screen.age(state['updated_at'])}")
-    yield screen.paint(f"  {clean(screen.dot().join(facts))}", "dim")
+    facts = (
+        f"{state['recipe']['name']} ({state['recipe']['format']})",
+        f"branch {state['branch']}" if state["branch"] else "",
+        f"worktree {state['worktree']}" if state["worktree"] != "." else "",
+        f"cycle {state['cycle']}" if state["cycle"] > 1 else "",
+        f"begun {screen.age(state['created_at'])}",
+        f"updated {screen.age(state['updated_at'])}",
+    )
+    yield f"  {screen.dim(*facts)}"
     if record is not None:
         yield screen.paint(f"  record: {clean(record)}", "dim")
     for name in ("outcome", "reason"):
@@ -230,72 +282,63 @@ def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
         return
     yield screen.paint("Phases", "strong")
     for phase in state["phases"]:
-        current = phase["name"] == state["phase"]
-        name = screen.paint(clean(phase["name"]), "strong") if current else clean(phase["name"])
-        facts = clean(screen.dot().join(_phase_facts(screen, state, phase, current=current)))
-        yield f"  {screen.mark(phase['status'])} {name}  {screen.paint(facts, 'dim')}".rstrip()
-        if current:
+        is_current = phase["name"] == state["phase"]
+        name = screen.paint(clean(phase["name"]), "strong") if is_current else clean(phase["name"])
+        facts = screen.dim(
+            f"step {state['step']}" if is_current and state["step"] else "",
+            "approved" if phase.get("approved") else "",
+            str(phase.get("reason") or ""),
+            screen.age(phase["completed_at"]) if phase.get("completed_at") else "",
+            *format_pairs({key: value for key, value in phase.items() if key not in _PHASE_FIELDS}),
+        )
+        yield f"  {screen.mark(phase['status'])} {name}  {facts}".rstrip()
+        if is_current:
             yield from _tasks(screen, state, "    ")
-
-
-def _phase_facts(screen: Screen, state: Workflow, phase: Phase, *, current: bool) -> list[str]:
-    facts = []
-    if current and state["step"]:
-        facts.append(f"step {state['step']}")
-    if phase.get("approved"):
-        facts.append("approved")
-    if phase.get("reason"):
-        facts.append(str(phase.get("reason")))
-    if phase.get("completed_at"):
-        facts.append(screen.age(phase["completed_at"]))
-    free = {key: value for key, value in phase.items() if key not in _PHASE_FIELDS}
-    return [*facts, *pairs(free)]
 
 
 def _tasks(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
     for task in state["tasks"]:
-        name = clean(f"{task['id']}  {task['description']}")
-        facts = screen.paint(clean(screen.dot().join(_task_facts(task))), "dim")
-        yield f"{indent}{screen.mark(task['status'])} {name}  {facts}".rstrip()
-
-
-def _task_facts(task: Task) -> list[str]:
-    facts = []
-    if task.get("commit"):
-        facts.append(f"commit {str(task.get('commit'))[:_COMMIT_CHARS]}")
-    if task.get("reason"):
-        facts.append(str(task.get("reason")))
-    if task["status"] not in ("completed", "pending"):
-        facts += [f"{name} {status}" for name, status in task.get("phases", {}).items()]
-    if task.get("depends") and task["status"] == "pending":
-        facts.append("after " + ", ".join([str(other) for other in task["depends"]]))
-    return facts
+        status, commit, depends = task["status"], task.get("commit"), task.get("depends")
+        phases = {} if status in ("completed", "pending") else task.get("phases", {})
+        yield indent + screen.row(
+            status,
+            f"{task['id']}  {task['description']}",
+            f"commit {str(commit)[:_COMMIT_CHARS]}" if commit else "",
+            str(task.get("reason") or ""),
+            *[f"{name} {became}" for name, became in phases.items()],
+            f"after {', '.join(map(str, depends))}" if depends and status == "pending" else "",
+        )
 
 
 def gate_lines(screen: Screen, gates: dict[str, Fields], indent: str) -> Iterator[str]:
     """Yield a line for each gate: its result, and what that rests on."""
     for name, fields in gates.items():
-        status = str(fields.get("status", "pending"))
-        failed = status in _FAILED or fields.get("passed") is False
-        mark = "blocked" if failed else "completed" if is_passed(fields) else "pending"
-        result = ["failed"] if failed else [] if status == mark else [status]
-        facts = clean(screen.dot().join([*result, *_gate_facts(screen, fields)]))
-        yield f"{indent}{screen.mark(mark)} {clean(name)}  {screen.paint(facts, 'dim')}".rstrip()
+        status, mark = fields.get("status", "pending"), gate_mark(fields)
+        result = ["failed"] if mark == "blocked" else [] if status == mark else [str(status)]
+        yield indent + screen.row(mark, name, *result, *_gate_facts(screen, fields))
+
+
+def gate_mark(gate: Fields) -> str:
+    """Return the status whose mark shows a gate's result."""
+    if gate.get("status") in _FAILED or gate.get("passed") is False:
+        return "blocked"
+    return "completed" if is_passed(gate) else "pending"
 
 
 def _gate_facts(screen: Screen, fields: Fields) -> list[str]:
-    facts = []
+    facts = ["claimed"] if fields.get("evidence") == "claim" else []
     if fields.get("evidence") == "run":
-        ran = f"ran {fields.get('command')}"
-        facts += [ran, how_it_ended(fields), seconds(fields.get("duration_ms"))]
-        if fields.get("commit"):
-            facts.append(f"at {str(fields['commit'])[:_COMMIT_CHARS]}")
-    elif fields.get("evidence") == "claim":
-        facts.append("claimed")
+        commit = str(fields.get("commit") or "")[:_COMMIT_CHARS]
+        facts = [
+            f"ran {fields.get('command')}",
+            how_it_ended(fields),
+            seconds(fields.get("duration_ms")),
+            f"at {commit}" if commit else "",
+        ]
     if fields.get("last_run"):
         facts.append(screen.age(str(fields["last_run"])))
     free = {key: value for key, value in fields.items() if key not in _GATE_FIELDS}
-    return [*facts, *pairs({key: value for key, value in free.items() if value is not None})]
+    return [*facts, *format_pairs({key: value for key, value in free.items() if value is not None})]
 
 
 def how_it_ended(fields: Fields) -> str:
@@ -312,44 +355,35 @@ def seconds(duration_ms: object) -> str:
 
 
 @command(
-    "complete",
-    "finish the workflow; refused while tasks, phases or gates are pending",
-    option("--outcome", "TEXT", "what came of it"),
-    flag("--force", "although something is pending; what was skipped is recorded"),
-    option("--reason", "TEXT", "why it was forced"),
-    examples=(
-        "holdfast complete --outcome 'Merged'",
-        "holdfast complete --force --reason 'the review moved to the next sprint'",
-    ),
+    "complete: finish the workflow; refused while tasks, phases or gates are pending",
+    Parameter("--outcome TEXT", "what came of it"),
+    Parameter("--force", "although something is pending; what was skipped is recorded"),
+    Parameter("--reason TEXT", "why it was forced"),
+    "holdfast complete --outcome 'Merged'",
+    "holdfast complete --force --reason 'the review moved to the next sprint'",
 )
 def complete(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.complete(
-        outcome=args["outcome"], force=args["force"], reason=args["reason"], **target_args(args)
-    )
+    receipt = keeper.complete(**own_values(args), **target_args(args))
     state = receipt.state
     done = f"workflow {state['id']} completed"
     if is_active(state):
         number, total = feature_position(state)
         file = state["context"].get("feature_file")
         done = f"feature {number - 1}/{total} completed; next: {file}"
-    return Answer(
-        lambda: {**json.change(receipt), "signal": receipt.signal},
-        lambda screen: _completed_lines(screen, receipt, done, aimed=names_workflow(args)),
-    )
+
+    def lines(screen: Screen) -> Iterator[str]:
+        yield from answer_change(args, receipt, done).all_lines(screen)
+        if receipt.signal:
+            yield clean(receipt.signal)
+
+    return Answer(lambda: {**json.change(receipt), "signal": receipt.signal}, lines)
 
 
-def _completed_lines(screen: Screen, receipt: Receipt, done: str, *, aimed: bool) -> Iterator[str]:
-    yield from changed_lines(screen, receipt, done, aimed=aimed)
-    if receipt.signal:
-        yield clean(receipt.signal)
-
-
-@command(
-    "abandon",
-    "give the workflow up; `holdfast resume ID` brings it back",
-    option("--reason", "TEXT", "why"),
-    examples=("holdfast abandon --reason 'no longer needed'",),
+@on_workflow(
+    "abandon: give the workflow up; `holdfast resume ID` brings it back",
+    Parameter("--reason TEXT", "why"),
+    "holdfast abandon --reason 'no longer needed'",
 )
-def abandon(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.abandon(reason=args["reason"], **target_args(args))
-    return changed_answer(args, receipt, f"workflow {receipt.state['id']} abandoned")
+def abandon(keeper: Keeper, values: Fields) -> Changed:
+    receipt = keeper.abandon(**values)
+    return receipt, f"workflow {receipt.state['id']} abandoned"

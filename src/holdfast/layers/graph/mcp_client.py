@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
     from holdfast.layers.graph import Addition, Deletion, Entity, Graph
-    from holdfast.workspace.mcp_servers import ConfiguredServer
+    from holdfast.workspace.trust import ConfiguredServer
 
     T = TypeVar("T")
 

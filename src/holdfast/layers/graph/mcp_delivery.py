@@ -16,7 +16,7 @@ from holdfast.core import time as times
 from holdfast.core.json_text import digest
 from holdfast.errors import Fault
 from holdfast.layers.graph import mcp_client, projection
-from holdfast.workspace import mcp_servers, trust
+from holdfast.workspace import trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.layers.graph import Addition, Deletion, Entity
     from holdfast.layers.graph.projection import EntityUpdate
     from holdfast.layers.graph.store import GraphStore
-    from holdfast.workspace.mcp_servers import ConfiguredServer
+    from holdfast.workspace.trust import ConfiguredServer
 
     Work = Callable[[mcp_client.RemoteGraph], Any]
     Reach = Callable[[ConfiguredServer, str, float, Work], Any]
@@ -257,8 +257,8 @@ def _difference(
 
 
 def _approved_server(source: LayerSource, name: str) -> ConfiguredServer:
-    server = mcp_servers.find(source.workspace, name)
-    trust.check(source.workspace, f"mcp:{name}", server.text, mcp_servers.FILE)
+    server = trust.find_server(source.workspace, name)
+    trust.check(source.workspace, f"mcp:{name}", server.text, trust.SERVERS_FILE)
     return server
 
 

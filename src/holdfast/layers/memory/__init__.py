@@ -35,7 +35,7 @@ from holdfast.storage import shared_file
 from holdfast.storage.ledger import ACTIVE, ENDED
 from holdfast.system.disk import Disk
 from holdfast.workspace import settings
-from holdfast.workspace.location import MAIN, is_inside
+from holdfast.workspace.location import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def find_path(workspace: Workspace) -> str | None:
 def _client_path(workspace: Workspace) -> str | None:
     """Return the path by the client's own settings: local, then the team's, then the person's."""
     own = os.path.abspath(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"))
-    main = workspace.root_of(MAIN) or workspace.root
+    main = workspace.main_worktree or workspace.root
     project = os.path.join(main, ".claude")
     local = _read_settings(os.path.join(project, _LOCAL_SETTINGS), main)
     team = _read_settings(os.path.join(project, "settings.json"), main)

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.workspace import recipes
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "recipes.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "recipes.md").read_text("utf-8")
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| `(\w+)` \| .+ \| .+ \| `(.+)` \|$", re.MULTILINE)
 PHASES = [{"name": "one", "next": ["two"]}, {"name": "two"}]

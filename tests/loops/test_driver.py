@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.loops import prompts
+from holdfast.loops import driver
 
 TASK = {"id": "T1", "description": "One", "status": "in_progress", "remaining": "the rest"}
 
@@ -26,7 +26,7 @@ TASK = {"id": "T1", "description": "One", "status": "in_progress", "remaining": 
     ],
 )  # fmt: skip
 def test_an_iteration_is_what_the_worker_says_of_it(output, code, said):
-    assert prompts.parse_work(TASK, output, code) == said
+    assert driver.parse_work(TASK, output, code) == said
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_an_iteration_is_what_the_worker_says_of_it(output, code, said):
     ],
 )
 def test_a_verdict_is_clean_only_when_it_says_so(output, code, found):
-    assert prompts.parse_verdict(TASK, output, code) == found
+    assert driver.parse_verdict(TASK, output, code) == found

@@ -1,0 +1,588 @@
+"""The pages of a loop as people and tools may have edited them: parsed, read and patched.
+
+No content is wrong enough to raise: what cannot be understood is left out and reported with its
+line. A patch brings Holdfast's own parts up to date. On the page of units those are the counts at
+the top, the boxes, values that differ from the state, missing units, and the arrows between units
+while they are as Holdfast rendered them. On ``guardrails.md`` they are missing lessons. Every other
+byte stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+
+from holdfast.core.workflow.tasks import MAX_ITERATIONS
+from holdfast.layers.markdown import MAX_LINES, block_tree, closing_mark, newline_of, split_lines
+from holdfast.loops import pages
+from holdfast.loops.markdown_text import (
+    decode_after_key,
+    decode_block,
+    decode_item,
+    decode_line,
+    encode_after_key,
+    sections_of,
+    trim_lines,
+)
+from holdfast.loops.pages import BULLETS, LESSON_FIELDS, READ_BULLETS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.core.types import Fields, Json, Task, Workflow
+    from holdfast.layers.markdown import Block
+
+MAX_UNIT_ITERATIONS = 1_000
+"""The largest number of iterations that a page may set."""
+_UNIT_SECTIONS = ("tasks", "phases")
+_LISTS = ("files", "depends")
+"""For these bullets, an empty value is a value too."""
+
+_MARKER = r"(\s*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)"
+_ITEM = re.compile(r"\s*(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]+|$)")
+_UNIT = re.compile(
+    _MARKER + r"(?:\[([ xX])\][ \t]+)?(\*\*([^*\n]+?)(?:\*\*[ \t]*:|:\*\*))[ \t]*(.*)"
+)
+_TICK_BOX = re.compile(_MARKER + r"\[[ xX]?\]")
+_BULLET = re.compile(
+    _MARKER + r"((?:\*\*)?([A-Za-z][A-Za-z ]{0,30}?)(?:\*\*[ \t]*:|:\*\*|:))[ \t]*(.*)"
+)
+_KEYS = {label.lower(): key for key, label in BULLETS.items()} | {
+    "file": "files",
+    "outputs": "output",
+    "completion signal": "completion",
+    "maximum iterations": "max_iterations",
+    "depends on": "depends",
+}
+_HEADER = re.compile(r"\*\*([A-Za-z][A-Za-z ]{0,30}):\*\*[ \t]*(.*)")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_SPAN = re.compile(r"`([^`]+)`")
+_PATHS = re.compile(r"(?:`[^`]*`|[^,`\n])+")
+_BETWEEN_NAMES = re.compile(r"[\s,;&`*]+|\band\b")
+_ARROWS = re.compile(r"\s*(?:→|[-=]>)\s*")
+_REMARK = re.compile(r"\s*\([^()]*\)\Z")
+_BOX = re.compile(r"\[[ xX]\]")
+_TOTAL = re.compile(r"[0-9]+ (?:tasks?|phases?)\b")
+_STATUS = re.compile(
+    r"[0-9]+ done, [0-9]+ in progress, [0-9]+ pending(?:, [0-9]+ (?:blocked|timed out))*"
+)
+
+
+def is_too_long(text: str) -> bool:
+    """Return whether a page has more lines than are read."""
+    return len(text) > MAX_LINES and len(split_lines(text)) > MAX_LINES
+
+
+# The model of a page
+
+
+@dataclass(slots=True)
+class Section:
+    """The lines from ``first`` to ``end`` below a heading of the second level."""
+
+    heading: str
+    first: int
+    end: int
+    blocks: list[Block]
+
+
+@dataclass(slots=True)
+class Bullet:
+    """A value on the lines from ``first`` to ``end``."""
+
+    key: str
+    """Of a unit's bullet the name of the value, else the label in lower case."""
+    first: int
+    end: int
+    marker: str
+    label: str
+    value: list[str]
+    """The lines after the label."""
+
+
+@dataclass(slots=True)
+class Unit:
+    """A unit on the lines from ``first`` to ``end``; its title goes up to ``title_end``."""
+
+    first: int
+    end: int
+    marker: str
+    checked: bool | None
+    """``None`` without a box."""
+    label: str
+    name: str
+    title: list[str]
+    title_end: int
+    bullets: list[Bullet] = field(default_factory=list)
+
+
+class Page:
+    """A parsed page."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = split_lines(text)
+        self.bare = [line.rstrip("\r\n") for line in self.lines]
+        self.blocks = block_tree(text)
+        self.sections = [
+            Section(heading.text, heading.end, end, blocks)
+            for heading, end, blocks in sections_of(self.blocks, len(self.lines))
+        ]
+        self.units: list[Unit] = []
+        self.other_boxes: list[int] = []
+        """Lines of items with a box that are not units."""
+        for block in self.blocks:
+            for item in block.children if block.kind.endswith("_list") else ():
+                match = _UNIT.match(self.bare[item.first])
+                if match:
+                    self.units.append(self._unit(item, match))
+                elif _TICK_BOX.match(self.bare[item.first]):
+                    self.other_boxes.append(item.first)
+
+    def title(self) -> str:
+        """Return the first heading, if it is of the first level."""
+        heading = next((block for block in self.blocks if block.kind == "heading"), None)
+        return decode_line(heading.text) if heading and heading.depth == 1 else ""
+
+    def header(self) -> dict[str, tuple[int, str]]:
+        """Return the bold keys above the first section, with their lines and values."""
+        header: dict[str, tuple[int, str]] = {}
+        for block in self.blocks:
+            if block.kind == "heading" and block.depth > 1:
+                break
+            for line in range(block.first, block.end) if block.kind == "paragraph" else ():
+                match = _HEADER.match(self.bare[line])
+                if match:
+                    header.setdefault(match[1].lower(), (line, match[2].strip()))
+        return header
+
+    def section(self, *names: str) -> Section | None:
+        """Return the first section with one of these names, in lower case."""
+        return next(
+            (section for section in self.sections if section.heading.lower() in names), None
+        )
+
+    def text(self, section: Section | None) -> str:
+        """Return the text of a section."""
+        return decode_block(self.bare[section.first : section.end]) if section else ""
+
+    def items(self, section: Section | None) -> list[str]:
+        """Return the items of a section's lists; if it has no list, its paragraphs."""
+        blocks = section.blocks if section else []
+        lists = [block for block in blocks if block.kind.endswith("_list")]
+        items = [self._item(item) for block in lists for item in block.children]
+        if items:
+            return [decode_item(lines) for lines in items if lines != [""]]
+        paragraphs = [self.bare[b.first : b.end] for b in blocks if b.kind == "paragraph"]
+        return [decode_item(lines) for lines in paragraphs]
+
+    def keys(self, section: Section) -> dict[str, str]:
+        """Return the keys of a section's items in lower case, with their values."""
+        bullets = reversed(self._bullets(section.blocks))
+        return {bullet.key: decode_after_key(bullet.value) for bullet in bullets}
+
+    def _item(self, block: Block) -> list[str]:
+        first, *others = self.bare[block.first : self._end_of(block)]
+        return [_ITEM.sub("", first, count=1), *others]
+
+    def _end_of(self, block: Block) -> int:
+        return trim_lines(self.bare, block.first, block.end)[1]
+
+    def _bullets(self, blocks: list[Block]) -> list[Bullet]:
+        """Return the items of lists that begin with a label."""
+        bullets = []
+        for item in (item for block in blocks for item in block.children):
+            match = _BULLET.match(self.bare[item.first])
+            if item.kind == "list_item" and match:
+                end = self._end_of(item)
+                value = [match[4], *self.bare[item.first + 1 : end]]
+                key = match[3].strip().lower()
+                bullets.append(Bullet(key, item.first, end, match[1], match[2], value))
+        return bullets
+
+    def _unit(self, block: Block, match: re.Match[str]) -> Unit:
+        title_end = block.children[0].end if block.children else block.first + 1
+        unit = Unit(
+            block.first,
+            self._end_of(block),
+            marker=match[1],
+            checked=None if match[2] is None else match[2] != " ",
+            label=match[3],
+            name=decode_line(match[4].strip()),
+            title=[match[5], *self.bare[block.first + 1 : title_end]],
+            title_end=title_end,
+        )
+        for bullet in self._bullets(block.children):
+            if bullet.key in _KEYS:
+                bullet.key = _KEYS[bullet.key]
+                unit.bullets.append(bullet)
+        return unit
+
+
+# Values
+
+
+def parse_value(key: str, lines: list[str]) -> Json:
+    """Return the value of a unit's bullet; ``None`` if it cannot be understood."""
+    text = "\n".join(line.strip() for line in lines)
+    if key == "files":
+        return _parse_paths(text)
+    if key == "max_iterations":
+        number = int(text) if _NUMBER.fullmatch(text) else 0
+        return number if 1 <= number <= MAX_UNIT_ITERATIONS else None
+    if key == "depends":
+        names = [decode_line(name) for name in _BETWEEN_NAMES.split(text) if name]
+        return [] if [name.lower() for name in names] in (["none"], ["-"], ["—"]) else names
+    span = _SPAN.fullmatch(text) if key in ("output", "verify") else None
+    return decode_line(span[1]) if span else decode_after_key(lines)
+
+
+def _parse_paths(text: str) -> list[str]:
+    """Return paths that are inline code or separated by commas; words beside code are remarks."""
+    paths: list[str] = []
+    for part in _PATHS.findall(text):
+        spans = _SPAN.findall(part)
+        bare = part.replace("`", "").strip().removeprefix("- ").strip()
+        paths += map(decode_line, spans or ([bare] if bare else []))
+    return [] if [path.lower() for path in paths] == ["none"] else paths
+
+
+def parse_arrows(lines: Iterable[str]) -> dict[str, list[str]]:
+    """Return the units of lines with arrows, each with those it depends on."""
+    depends: dict[str, list[str]] = {}
+    for line in lines:
+        text = line.strip()
+        names = _ARROWS.split(_REMARK.sub("", text))
+        if names == [text] or not all(names) or any(" " in name for name in names):
+            continue
+        for index, name in enumerate(names):
+            waits = depends.setdefault(name, [])
+            if index and names[index - 1] not in waits:
+                waits.append(names[index - 1])
+    return depends
+
+
+# The page of units
+
+
+def read_units(text: str, mode: str) -> tuple[list[Fields], list[str]]:
+    """Return the units of a page in its order, and complaints on what cannot be understood.
+
+    A unit has ``id``, ``description``, ``checked`` and the values of its bullets. For a unit
+    without a bullet on dependencies, the arrows of the section on dependencies count.
+    """
+    if is_too_long(text):
+        return [], [f"line {MAX_LINES}: the page goes on; more lines than that are not read"]
+    reader = _UnitReader(Page(text), "R1" if mode == "knowledge" else "T1")
+    return list(reader.units.values()), [complaint for _, complaint in sorted(reader.complaints)]
+
+
+class _UnitReader:
+    """Reads the units of one page."""
+
+    def __init__(self, page: Page, example: str) -> None:
+        self._section = page.section(*_UNIT_SECTIONS)
+        self._example = example
+        self._lines: dict[str, int] = {}
+        self.units: dict[str, Fields] = {}
+        self.complaints: list[tuple[int, str]] = []
+        for unit in page.units:
+            self._add(unit)
+        form = f"- [ ] **{example}**: title"
+        for line in page.other_boxes:
+            self._complain_among_units(line, f"a unit is written {form!r}, and this is not")
+        section = page.section("dependencies")
+        arrows = parse_arrows(page.bare[section.first : section.end]) if section else {}
+        for name, waits in arrows.items():
+            if name in self.units and "depends" not in self.units[name] and waits:
+                self.units[name]["depends"] = list(map(decode_line, waits))
+        self._check_dependencies()
+
+    def _add(self, unit: Unit) -> None:
+        name = unit.name
+        if not pages.is_unit_name(name):
+            why = f"{name[:40]!r} is no name for a unit; they are called {self._example}"
+            self._complain_among_units(unit.first, why)
+            return
+        if name in self.units:
+            self._complain(unit.first, f"{name} stands on line {self._lines[name] + 1} already")
+            return
+        self._lines[name] = unit.first
+        fields: Fields = {"id": name, "description": decode_after_key(unit.title)}
+        fields["checked"] = bool(unit.checked)
+        self.units[name] = fields
+        for bullet in unit.bullets:
+            if bullet.key in fields:
+                self._complain(bullet.first, f"{name} has a second {bullet.label}")
+            elif bullet.key in READ_BULLETS:
+                value = parse_value(bullet.key, bullet.value)
+                if value is None:
+                    why = f"{bullet.value[0][:40]!r} is no number from 1 to {MAX_UNIT_ITERATIONS}"
+                    self._complain(bullet.first, f"{name}: {why}")
+                elif value or bullet.key in _LISTS:
+                    fields[bullet.key] = value
+
+    def _check_dependencies(self) -> None:
+        for name, fields in self.units.items():
+            unknown = [other for other in fields.get("depends", []) if other not in self.units]
+            if unknown:
+                del fields["depends"]
+                why = f"{name} depends on {unknown[0][:40]!r}, which is no unit of this page"
+                self._complain(self._lines[name], why)
+        for name in circular({n: unit.get("depends", []) for n, unit in self.units.items()}):
+            waits = ", ".join(self.units[name].pop("depends"))
+            self._complain(self._lines[name], f"{name} would wait for itself, through {waits}")
+
+    def _complain_among_units(self, line: int, why: str) -> None:
+        """Complain, unless the line is outside the section of units."""
+        section = self._section
+        if section is not None and section.first <= line < section.end:
+            self._complain(line, why)
+
+    def _complain(self, line: int, why: str) -> None:
+        self.complaints.append((line, f"line {line + 1}: {why}"))
+
+
+def circular(depends: dict[str, list[str]]) -> list[str]:
+    """Return the units in a circle of dependencies, or between two circles."""
+    waiting = _never_ready(depends)
+    backwards: dict[str, list[str]] = {name: [] for name in waiting}
+    for name in waiting:
+        for dependency in set(depends[name]) & waiting:
+            backwards[dependency].append(name)
+    stuck = _never_ready(backwards)
+    return [name for name in depends if name in stuck]
+
+
+def _never_ready(depends: dict[str, list[str]]) -> set[str]:
+    """Return the units that remain when those without open dependencies are removed in turn."""
+    sorter = TopologicalSorter(depends)
+    with suppress(CycleError):
+        sorter.prepare()
+    remaining = set(depends)
+    while ready := sorter.get_ready():
+        remaining.difference_update(ready)
+        sorter.done(*ready)
+    return remaining
+
+
+# The other pages
+
+
+def read_brief(text: str) -> Fields:
+    """Return what ``brief.md`` says; a missing part is empty."""
+    page = _first_lines(text)
+    header = {key: decode_line(value) for key, (_, value) in page.header().items()}
+    return {
+        "title": page.title(),
+        "created": header.get("created", ""),
+        "mode": header.get("mode", ""),
+        "domain": header.get("domain", ""),
+        "outcome": page.text(page.section("outcome needed", "outcome")),
+        "done_when": page.items(page.section("done when")),
+        "constraints": page.items(page.section("constraints")),
+        "notes": page.text(page.section("approach / notes", "approach", "notes")),
+    }
+
+
+def read_created(units: str) -> str:
+    """Return the creation time on a page of units; empty if it has none."""
+    return decode_line(_first_lines(units).header().get("created", (0, ""))[1])
+
+
+def read_guardrails(text: str) -> list[Fields]:
+    """Return the lessons of ``guardrails.md``; a section without their keys is somebody's note."""
+    page = _first_lines(text)
+    lessons: list[Fields] = []
+    for section in page.sections:
+        values = page.keys(section)
+        lesson = {key: values[key] for key in LESSON_FIELDS if key in values}
+        if lesson:
+            lessons.append({"name": decode_line(section.heading), **lesson})
+    return lessons
+
+
+def _first_lines(text: str) -> Page:
+    return Page("".join(split_lines(text)[:MAX_LINES]) if is_too_long(text) else text)
+
+
+# Patching
+
+
+def patch_units(text: str, state: Workflow, *, keep_values: bool = False) -> str:
+    """Return the page of units with Holdfast's own parts as in the state.
+
+    Values stay as they are if something on the page cannot be understood, or with ``keep_values``:
+    they may be edits that were not taken in yet.
+    """
+    if is_too_long(text):
+        return text
+    patch = _UnitsPatch(text)
+    mode = pages.mode_of(state)
+    units, complaints = read_units(text, mode)
+    with_values = not complaints and not keep_values
+    dependencies = {unit["id"]: unit.get("depends", []) for unit in units}
+    patch.update_counts(state)
+    patch.update_arrows(state["tasks"])
+    on_page = {unit.name: unit for unit in reversed(patch.page.units)}
+    for task in state["tasks"]:
+        unit = on_page.get(str(task["id"]))
+        if unit is None:
+            continue
+        patch.update_unit(unit, task, with_values=with_values)
+        for key in BULLETS if with_values else ():
+            if key != "completion":
+                patch.update_bullet(unit, task, key, dependencies.get(unit.name, []))
+    patch.add_units([t for t in state["tasks"] if str(t["id"]) not in on_page], mode)
+    return patch.result()
+
+
+class _UnitsPatch:
+    """The changes to one page of units, applied from the last line to the first."""
+
+    def __init__(self, text: str) -> None:
+        self.page = Page(text)
+        self._text = text
+        self._changes: list[tuple[int, int, list[str]]] = []
+        """Each replaces the lines from the first number to the second."""
+
+    def result(self) -> str:
+        lines = list(self.page.lines)
+        newline = newline_of(lines)
+        is_unfinished = bool(lines) and not lines[-1].endswith(("\r", "\n"))
+        if is_unfinished:
+            lines[-1] += newline
+        for first, end, added in sorted(self._changes, key=lambda change: change[:2])[::-1]:
+            lines[first:end] = [line + newline for line in added]
+        text = "".join(lines)
+        return text.removesuffix(newline) if is_unfinished else text
+
+    def _replace(self, first: int, end: int, text: str) -> None:
+        lines = text.split("\n")
+        if lines != self.page.bare[first:end]:
+            self._changes.append((first, end, lines))
+
+    def update_counts(self, state: Workflow) -> None:
+        """Update the total and the status at the top."""
+        header, tasks = self.page.header(), state["tasks"]
+        counts = {
+            "total": (_TOTAL, pages.total(tasks, pages.mode_of(state))),
+            "status": (_STATUS, pages.status_counts(tasks)),
+        }
+        for key, (pattern, count) in counts.items():
+            if key in header:
+                line = header[key][0]
+                self._replace(line, line + 1, pattern.sub(count, self.page.bare[line], count=1))
+
+    def update_arrows(self, tasks: list[Task]) -> None:
+        """Update the section on dependencies, unless people changed it."""
+        section = self.page.section("dependencies")
+        if section is None:
+            return
+        first, end = trim_lines(self.page.bare, section.first, section.end)
+        before = [line.strip() for line in self.page.bare[first:end]]
+        after = pages.render_dependencies(tasks)
+        as_rendered = pages.render_arrows(parse_arrows(before))
+        if before == after or [line for line in before if line] != as_rendered:
+            return
+        if before:
+            self._changes.append((first, end, after))
+        else:
+            self._changes.append((section.first, section.first, ["", *after]))
+
+    def update_unit(self, unit: Unit, task: Task, *, with_values: bool) -> None:
+        """Update the box of a unit, and its title."""
+        line = self.page.bare[unit.first]
+        is_done = task["status"] == "completed"
+        if unit.checked is None and is_done:
+            line = f"{unit.marker}[x] {line.removeprefix(unit.marker)}"
+        elif is_done != bool(unit.checked):
+            line = _BOX.sub("[x]" if is_done else "[ ]", line, count=1)
+        if with_values and decode_after_key(unit.title) != task["description"]:
+            head = line[: line.index(unit.label)] + unit.label
+            title = encode_after_key(task["description"], len(unit.marker))
+            self._replace(unit.first, unit.title_end, f"{head} {title}".rstrip())
+        else:
+            self._replace(unit.first, unit.first + 1, line)
+
+    def update_bullet(self, unit: Unit, task: Task, key: str, dependencies: list[str]) -> None:
+        """Update or add a bullet. ``dependencies`` are those that the page shows for the unit."""
+        value: Json = task.get(key)
+        bullet = next((bullet for bullet in unit.bullets if bullet.key == key), None)
+        if value is None and key not in _LISTS:
+            return
+        if key in _LISTS:
+            value = [str(item) for item in value or []]
+        if bullet is not None:
+            # A bullet that is not read has one line of Holdfast's; further lines are people's.
+            is_read = key in READ_BULLETS
+            lines = bullet.value if is_read else bullet.value[:1]
+            if parse_value(key, lines) not in (value, None):
+                end = bullet.end if is_read else bullet.first + 1
+                text = pages.render_value(task, key, len(bullet.marker)) or "none"
+                self._replace(bullet.first, end, f"{bullet.marker}{bullet.label} {text}")
+        elif value and (key, value) not in (
+            ("max_iterations", MAX_ITERATIONS),
+            ("depends", dependencies),
+        ):
+            marker = unit.bullets[0].marker if unit.bullets else " " * len(unit.marker) + "- "
+            text = pages.render_value(task, key, len(marker)) or ""
+            order = list(BULLETS)
+            ends = [b.end for b in unit.bullets if order.index(b.key) < order.index(key)]
+            line = max(ends, default=unit.title_end)
+            self._replace(line, line, f"{marker}{BULLETS[key]}: {text}")
+
+    def add_units(self, tasks: list[Task], mode: str) -> None:
+        """Add missing units at the end of their section."""
+        lines = [line for task in tasks for line in pages.render_unit(task)]
+        if not lines:
+            return
+        section = self.page.section(*_UNIT_SECTIONS)
+        if section is None:
+            self._append(["## Phases" if mode == "knowledge" else "## Tasks", "", *lines])
+            return
+        ends = [u.end for u in self.page.units if section.first <= u.first < section.end]
+        if ends:
+            self._changes.append((ends[-1], ends[-1], lines))
+        elif section.end == len(self.page.lines):
+            self._append(lines)
+        else:
+            first, end = trim_lines(self.page.bare, section.first, section.end)
+            end = end if first < end else section.first
+            self._changes.append((end, end, ["", *lines]))
+
+    def _append(self, lines: list[str]) -> None:
+        """Add lines at the end of the page; close first what was left open there."""
+        end = len(self.page.lines)
+        mark = closing_mark(self._text, nested=True)
+        gap = [mark, ""] if mark else [""] if end and self.page.bare[-1].strip() else []
+        self._changes.append((end, end, [*gap, *lines]))
+
+
+def patch_guardrails(text: str, state: Workflow) -> str:
+    """Return ``guardrails.md`` with the missing lessons appended.
+
+    A lesson is not missing if the page has one of its name, edited or not, or one with the same
+    content under another name.
+    """
+    if is_too_long(text):
+        return text
+    names = [decode_line(section.heading) for section in Page(text).sections]
+    contents = [pages.lesson_content(lesson) for lesson in read_guardrails(text)]
+    added = ""
+    for lesson in state.get("guardrails", []):
+        name = str(lesson.get("name", ""))
+        if name in names:
+            names.remove(name)
+        elif pages.lesson_content(lesson) not in contents:
+            added += "\n" + pages.render_lesson(lesson)
+    if not added:
+        return text
+    mark = closing_mark(text, nested=True)
+    if mark:
+        added = f"{mark}\n{added}"
+    if text and not text.endswith(("\r", "\n")):
+        added = "\n" + added
+    return text + added.replace("\n", newline_of(split_lines(text)))

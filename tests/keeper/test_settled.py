@@ -1,0 +1,112 @@
+"""The mark in the lock's file: the next transaction looks for records that are not in place."""
+
+import json
+import os
+import sqlite3
+
+import pytest
+
+from holdfast.errors import Fault
+from holdfast.system import kernel
+from workshop import HOME, LEDGER, Workshop
+
+BEFORE_THE_CUT = b"00000000-0000-0000-0000-000000000000"
+
+
+class Place:
+    """Two workflows, and an edit of the first that a killed writer had not adopted yet."""
+
+    def __init__(self, folder):
+        self.shop = Workshop(folder)
+        keeper = self.shop.keeper()
+        self.other = keeper.start("dev", "b.md").state["id"]
+        state = keeper.start("dev", "a.md").state
+        self.id, self.record = state["id"], state["record"]
+        document = self.shop.document(self.record)
+        document["context"]["feature_title"] = "edited"
+        parent, name = os.path.split(self.record)
+        self.shop.write(f"{parent}/.{name}.holdfast-saved-1", json.dumps(document).encode())
+        self.lock = self.shop.path(HOME, "lock")
+
+    def mark(self, data):
+        with open(self.lock, "wb") as file:
+            file.write(data)
+
+    def is_adopted_by_another_change(self):
+        self.shop.keeper().remind("another", workflow=self.other)
+        return self.shop.keeper().show(workflow=self.id).state["title"] == "edited"
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def test_a_mark_of_this_boot_is_believed(place):
+    assert not place.is_adopted_by_another_change()
+
+
+@pytest.mark.parametrize("what", ["gone", "of another boot", "of an earlier event", "cut off"])
+def test_without_a_valid_mark_the_last_record_is_looked_at(place, what):
+    mark = place.shop.read(place.lock)
+    place.mark(
+        {
+            "gone": b"",
+            "of another boot": mark.replace(kernel.boot_id().encode(), BEFORE_THE_CUT),
+            "of an earlier event": b"0" * 32 + mark[32:],
+            "cut off": mark[:50],
+        }[what]
+    )
+    assert place.is_adopted_by_another_change()
+
+
+@pytest.mark.parametrize("how", ["replaced", "written"])
+def test_a_record_that_changed_since_is_looked_at_whatever_the_mark_says(place, how):
+    raw = place.shop.read(place.record)
+    if how == "replaced":
+        os.rename(place.shop.path(place.record), place.shop.path("aside"))
+    place.shop.write(place.record, raw)
+    assert place.is_adopted_by_another_change()
+
+
+def test_a_system_without_boot_ids_looks_every_time(place, monkeypatch):
+    monkeypatch.setattr(kernel, "boot_id", lambda: "")
+    assert place.is_adopted_by_another_change()
+
+
+def test_a_stored_state_and_the_events_after_it_are_the_state(tmp_path):
+    shop = Workshop(tmp_path)
+    workflow = shop.keeper().start("dev", "a.md", tasks=["one"]).state["id"]
+    stored = set()
+    for number in range(20):
+        expected = shop.keeper().remind(f"number {number}").state
+        ledger = shop.keeper().store.ledger
+        assert ledger.stream(workflow).state == expected
+        stored.add(next(ledger.database.rows("SELECT version FROM states"))[0])
+    assert len(stored) == 3
+    assert shop.keeper().verify(everything=True).ok
+
+
+def test_a_ledger_whose_events_after_the_state_are_gone_is_damaged(tmp_path):
+    shop = Workshop(tmp_path)
+    workflow = shop.keeper().start("dev", "a.md").state["id"]
+    shop.keeper().remind("one")
+    with sqlite3.connect(shop.path(LEDGER)) as connection:
+        connection.execute("DROP TRIGGER events_are_never_removed")
+        connection.execute("DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)")
+    connection.close()
+    with pytest.raises(Fault) as caught:
+        shop.keeper().show(workflow=workflow)
+    assert caught.value.code == "ledger_damaged"
+    assert "are missing" in caught.value.message
+
+
+def test_a_state_that_is_not_what_was_written_is_not_continued(tmp_path):
+    shop = Workshop(tmp_path)
+    shop.keeper().start("dev", "a.md", tasks=["one"])
+    with sqlite3.connect(shop.path(LEDGER)) as connection:
+        connection.execute("UPDATE states SET state = replace(state, '\"one\"', '\"two\"')")
+    connection.close()
+    with pytest.raises(Fault) as caught:
+        shop.keeper().remind("onwards")
+    assert caught.value.code == "ledger_damaged"

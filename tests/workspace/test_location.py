@@ -1,0 +1,133 @@
+"""Where a workspace is: worktrees of any layout, and the branch that is checked out."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from git_template import ADA, make_repository
+from holdfast import Keeper
+from holdfast.workspace.location import MAIN, find
+
+
+def git(folder, *words, check=True):
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **ADA}
+    subprocess.run(["git", *words], cwd=folder, env=environment, check=check, capture_output=True)
+
+
+@pytest.fixture
+def origin(tmp_path):
+    root = str(tmp_path / "origin")
+    make_repository(root, committed=True)
+    return root
+
+
+@pytest.fixture(params=["repository itself", "folder around it"])
+def bare(request, origin, tmp_path):
+    """Return the folder of a bare repository in which a person works, and a linked worktree."""
+    around = str(tmp_path / "project")
+    repository = os.path.join(around, ".bare")
+    git(tmp_path, "clone", "-q", "--bare", origin, repository)
+    if request.param == "folder around it":
+        with open(os.path.join(around, ".git"), "w", encoding="utf-8") as file:
+            file.write("gitdir: ./.bare\n")
+    linked = os.path.join(around, "linked")
+    git(repository, "worktree", "add", "-q", linked, "-b", "other")
+    return (repository if request.param == "repository itself" else around), linked
+
+
+def test_a_workflow_of_a_bare_repository_is_active_in_its_linked_worktrees(bare):
+    root, linked = bare
+    state = Keeper(root).start("dev", "docs/feature.md").state
+    keeper = Keeper(linked)
+    rows, notes = keeper.workflows()
+    assert [(row["id"], row["status"]) for row in rows] == [(state["id"], "in_progress")]
+    assert notes == []
+    assert keeper.show(workflow=state["id"]).notes == []
+    assert find(linked).root_of(MAIN) == root
+
+
+def test_a_workflow_of_a_linked_worktree_is_active_in_its_bare_repository(bare):
+    root, linked = bare
+    state = Keeper(linked).start("dev", "docs/feature.md").state
+    assert Keeper(root).show(workflow=state["id"]).notes == []
+    assert find(root).root_of(state["worktree"]) == linked
+
+
+def test_a_worktree_that_git_names_by_a_relative_path_is_there(origin, tmp_path):
+    linked = str(tmp_path / "linked")
+    git(origin, "worktree", "add", "-q", linked, "-b", "other")
+    pointer = os.path.join(origin, ".git", "worktrees", "linked", "gitdir")
+    with open(pointer, "w", encoding="utf-8") as file:
+        file.write("../../../../linked/.git\n")
+    state = Keeper(linked).start("dev", "docs/feature.md").state
+    assert find(origin).root_of(state["worktree"]) == linked
+    assert Keeper(origin).show(workflow=state["id"]).notes == []
+
+
+def test_a_worktree_that_moved_is_where_git_says_and_a_removed_one_is_gone(origin, tmp_path):
+    linked, moved = str(tmp_path / "linked"), str(tmp_path / "moved")
+    git(origin, "worktree", "add", "-q", linked, "-b", "other")
+    state = Keeper(linked).start("dev", "docs/feature.md").state
+    workspaces = find(origin), find(linked)
+    git(origin, "worktree", "move", linked, moved)
+    assert [here.root_of(state["worktree"]) for here in workspaces] == [moved, moved]
+    os.rename(origin, str(tmp_path / "elsewhere"))
+    assert [here.root_of(MAIN) for here in workspaces] == [None, None]
+
+
+@pytest.mark.parametrize("kind", ["plain", "bare"])
+def test_a_ledger_in_the_work_tree_of_a_clone_is_not_believed(origin, tmp_path, kind):
+    source, clone = str(tmp_path / "source"), os.path.join(origin, "inner")
+    os.makedirs(source)
+    if kind == "bare":
+        git(source, "init", "-q", "--bare", ".")
+    Keeper(source).start("dev", "docs/feature.md")
+    shutil.copytree(source, clone)
+    workspace = find(clone)
+    assert (workspace.root, workspace.home) == (origin, os.path.join(origin, ".git", "holdfast"))
+    assert Keeper(clone).log() == []
+
+
+def test_a_ledger_of_version_0_1_in_the_work_tree_of_a_clone_is_not_believed(origin):
+    inner = os.path.join(origin, "inner")
+    os.makedirs(os.path.join(inner, ".claude", "holdfast"))
+    with open(os.path.join(inner, ".claude", "holdfast", "ledger.ndjson"), "wb"):
+        pass
+    assert find(inner).root == origin
+
+
+def test_a_ledger_of_ones_own_stays_when_a_folder_above_becomes_a_repository(tmp_path):
+    inner = str(tmp_path / "inner")
+    os.makedirs(inner)
+    state = Keeper(inner).start("dev", "docs/feature.md").state
+    make_repository(str(tmp_path))
+    assert Keeper(os.path.join(inner, ".claude")).show(workflow=state["id"]).state == state
+
+
+def test_the_branch_in_a_rebase_is_the_one_that_is_rebased(origin):
+    git(origin, "switch", "-q", "-c", "side")
+    for branch, text in (("side", "ours"), ("main", "theirs")):
+        git(origin, "switch", "-q", branch)
+        with open(os.path.join(origin, "README.md"), "w", encoding="utf-8") as file:
+            file.write(text)
+        git(origin, "commit", "-q", "-a", "-m", text)
+    git(origin, "switch", "-q", "side")
+    workspace = find(origin)
+    git(origin, "rebase", "main", check=False)
+    assert os.path.isdir(os.path.join(origin, ".git", "rebase-merge"))
+    assert workspace.branch() == "side"
+    git(origin, "rebase", "--abort")
+    git(origin, "switch", "-q", "main")
+    assert workspace.branch() == "main"
+    git(origin, "switch", "-q", "--detach")
+    assert workspace.branch() is None
+
+
+def test_worktree_settings_count_only_where_git_uses_them(origin, tmp_path):
+    with open(os.path.join(origin, ".git", "config.worktree"), "w", encoding="utf-8") as file:
+        file.write(f"[core]\n\tworktree = {tmp_path}\n")
+    assert find(origin).common is not None
+    git(origin, "config", "extensions.worktreeConfig", "true")
+    assert find(origin).common is None
