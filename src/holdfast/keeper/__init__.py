@@ -83,7 +83,7 @@ class Keeper:
         )
         self.access = Session(self.store, self.session, pid)
         if self.workspace.has_old_ledger() and not self.store.ledger.head_seq:
-            from holdfast.keeper.upgrade import upgrade
+            from holdfast.keeper.transfer import upgrade
 
             upgrade(self.access)
 
