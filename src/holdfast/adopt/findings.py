@@ -131,12 +131,16 @@ def examine(store: Store, subject: Subject) -> Finding | None:
     has_news = finding is not None and finding.kind not in (GONE, STALE)
     state = subject.state
     if subject.is_workflow and not has_news and selection.has_run_out(state, store.now_ms()):
-        note = (
-            f"Workflow state expired (inactive > {state['ttl']}): "
-            f"holdfast resume {state['id']} brings it back"
-        )
+        note = expiry_note(state)
         return Finding(EXPIRED, note, forecast=note, commands=[("expire_workflow", {})])
     return finding
+
+
+def expiry_note(state: Any) -> str:
+    return (
+        f"Workflow state expired (inactive > {state['ttl']}): "
+        f"holdfast resume {state['id']} brings it back"
+    )
 
 
 def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:

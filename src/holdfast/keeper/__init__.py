@@ -376,17 +376,17 @@ class Keeper:
 
     def context(self) -> tuple[Fields, list[str]]:
         """Return everything known here, with the layer that knows it, and the notes."""
-        from holdfast.keeper import recovery
+        from holdfast.keeper import degradation
 
-        return recovery.found(self.access), self.store.take_notes()
+        return degradation.report_layers(self.access), self.store.take_notes()
 
     def _to_resume(self, tx: Transaction, workflow: str | None) -> str:
         """Load the workflow to resume and return its stream. A refusal names alternatives."""
         try:
             if workflow is None and not self.store.ledger.head_seq:
-                from holdfast.keeper import recovery
+                from holdfast.keeper import degradation
 
-                recovery.look_further(self.access, tx)
+                degradation.recover(tx)
             return self.access.select(tx, workflow)
         except Refused as refused:
             if refused.details.get("candidates") != []:

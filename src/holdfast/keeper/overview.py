@@ -185,9 +185,9 @@ def _unwritable(session: Session) -> str:
         return folder
     if _is_writable(session.workspace.home):
         return ""
-    from holdfast.keeper import offline_queue
+    from holdfast.keeper.degradation import queue_server
 
-    return "" if offline_queue.server_of(session) is not None else session.workspace.home
+    return "" if queue_server(session) is not None else session.workspace.home
 
 
 def _is_writable(folder: str) -> bool:

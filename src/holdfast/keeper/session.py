@@ -106,12 +106,12 @@ class Session:
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
-            from holdfast.keeper import offline_queue
+            from holdfast.keeper import degradation
 
-            server = offline_queue.server_of(self)
+            server = degradation.queue_server(self)
             if server is None:
                 raise
-            return offline_queue.carry_out(self, server, kind, args, workflow, id)
+            return degradation.queue_command(self, server, kind, args, workflow, id)
 
     def record(
         self, tx: Transaction, stream: str, kind: str, args: Fields, id: str | None
@@ -194,11 +194,11 @@ class Session:
         """Carry out what a Memory server kept while the workspace could not be written."""
         if self._is_replaying or not os.path.isdir(self._pending):
             return
-        from holdfast.keeper import offline_queue
+        from holdfast.keeper import degradation
 
         self._is_replaying = True
         try:
-            offline_queue.bring_home(self)
+            degradation.replay_queue(self)
         finally:
             self._is_replaying = False
 
