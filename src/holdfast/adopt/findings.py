@@ -32,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.adopt.interfaces import Store
+    from holdfast.adopt import Store
     from holdfast.core.types import Change, Fields
     from holdfast.formats import LogAggregate, WorkflowAggregate
     from holdfast.formats.signature import SignedRecord

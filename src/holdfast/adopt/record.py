@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.adopt import Store, Transaction
     from holdfast.adopt.findings import Finding, Subject
-    from holdfast.adopt.interfaces import Store, Transaction
 
 _REFUSED = "refused "
 """The beginning of the name of the fact that has a workflow's refused edits."""

@@ -19,7 +19,7 @@ from holdfast.workspace.location import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.adopt.interfaces import Store, Transaction
+    from holdfast.adopt import Store, Transaction
     from holdfast.core.types import Workflow
     from holdfast.formats.signature import SignedRecord
 
