@@ -113,17 +113,17 @@ class Keeper:
 
         if workflow is not None:
             raise Refused("invalid", "start makes its own id", "holdfast resume ID")
-        request = start.Request(
-            recipe, subject, title, list(tasks), list(phases), list(reading), list(reminders),
-            plain(context or {}), branch, ttl, initiative, milestone,
+        plan = start.prepare(
+            self.access, recipe, subject, title=title, tasks=tasks, phases=phases, reading=reading,
+            reminders=reminders, context=plain(context or {}), branch=branch, ttl=ttl,
+            initiative=initiative, milestone=milestone,
         )  # fmt: skip
-        wanted = start.prepare(self.access, request)
         asked = fingerprint("start", {"recipe": recipe, "subject": subject})
         with self.access.transaction() as tx:
             repeated = self.access.repeat(tx, id, asked=asked)
             if repeated is not None:
                 return repeated
-            return start.carry_out(self.access, tx, wanted, replace=replace, id=id)
+            return start.carry_out(self.access, tx, plan, replace=replace, id=id)
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Bind a workflow to this session and worktree; reopen it if it had ended."""
@@ -152,7 +152,7 @@ class Keeper:
             if moves or not is_active(state):
                 from holdfast.keeper import start
 
-                start.check_slot(self.access, tx, state["recipe"]["format"], state["id"])
+                start.check_slot(tx, state["recipe"]["format"], state["id"])
             receipt = self.access.record(tx, stream, "resume_workflow", args, id)
             receipt.resumed = True
             cleanup.clean_at_times(self.access, tx)
