@@ -155,7 +155,7 @@ class Keeper:
                 start.check_slot(tx, state["recipe"]["format"], state["id"])
             receipt = self.access.record(tx, stream, "resume_workflow", args, id)
             receipt.resumed = True
-            cleanup.clean_at_times(self.access, tx)
+            cleanup.clean_at_times(tx)
         return self._beside_tree(receipt)
 
     def complete(

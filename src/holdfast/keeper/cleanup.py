@@ -19,12 +19,11 @@ from holdfast.workspace import settings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields
-    from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
 _CLEANED = "cleaned_at"
-EVERY = "1h"
+_EVERY = "1h"
 _MAX_AT_ONCE = 100
 """The number of records that automatic cleaning removes at a time, to keep the command fast."""
 
@@ -60,28 +59,27 @@ def clean(tx: Transaction, most: int | None = None) -> list[Fields]:
         cleaned.append(row)
     tx.put_fact(_CLEANED, store.now())
     tx.commit()
-    _sweep(store, os.path.dirname(os.path.join(store.workspace.root, skill_index.NAME)))
+    _remove_spares(store)
     return cleaned
 
 
-def _sweep(store: Store, folder: str) -> None:
-    """Remove the temporary files of killed writers from a folder of views."""
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+def _remove_spares(store: Store) -> None:
+    """Remove the temporary files of killed writers beside the index."""
+    folder = os.path.dirname(os.path.join(store.workspace.root, skill_index.NAME))
+    if not os.path.isdir(folder) or not os.path.isdir("/proc/self"):
+        return
+    for name in os.listdir(folder):
         writer = name.removesuffix(SPARE).rpartition(".")[2]
-        if name.endswith(SPARE) and writer.isdecimal() and not _is_running(int(writer)):
+        if name.endswith(SPARE) and writer.isdecimal() and not os.path.isdir(f"/proc/{writer}"):
             store.disk.remove(os.path.join(folder, name))
 
 
-def _is_running(process: int) -> bool:
-    return os.path.isdir(f"/proc/{process}") or not os.path.isdir("/proc/self")
-
-
-def clean_at_times(session: Session, tx: Transaction) -> None:
+def clean_at_times(tx: Transaction) -> None:
     """Run ``clean`` at most once an hour. An error only adds a note to the command's answer."""
-    store = session.store
+    store = tx.store
     try:
         last = store.ledger.fact(_CLEANED)
-        if last and not times.is_past(store.now_ms(), last, EVERY):
+        if last and not times.is_past(store.now_ms(), last, _EVERY):
             return
         for row in clean(tx, _MAX_AT_ONCE):
             store.note(f"{row['id']} left the folder ({row['why']}): holdfast resume {row['id']}")

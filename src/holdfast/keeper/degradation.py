@@ -143,8 +143,8 @@ def _read_entities(store: Store, kept_by: str) -> list[Fields]:
     else:
         server = kept_by.removeprefix("mcp:")
         graph = mcp_delivery.call(store, server, lambda graph: graph.search_nodes(projection.SLOT))
-        entities = [one for one in graph["entities"] if one["entityType"] == "WorkflowState"]
-    return [{"name": one["name"], **observed_values(one["observations"])} for one in entities]
+        entities = [node for node in graph["entities"] if node["entityType"] == "WorkflowState"]
+    return [{"name": node["name"], **observed_values(node["observations"])} for node in entities]
 
 
 def _find_newest(entities: list[Fields]) -> Fields | None:

@@ -10,13 +10,13 @@ from holdfast.core.refusal import Refusal, word
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault, HoldfastError
 from holdfast.formats import aggregate_of, stream_of
-from holdfast.storage.ledger import ACTIVE, ENDED, Stream
+from holdfast.storage.ledger import ACTIVE, ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Workflow
     from holdfast.keeper.session import Session
-    from holdfast.keeper.store import Peek, Store
+    from holdfast.keeper.store import Store
 
 MAX_OPENED = 200
 """The number of active workflows that an overview opens, the newest first."""
@@ -62,23 +62,22 @@ class Overview:
 
 def active(store: Store, most: int | None) -> list[Fields]:
     """Return a row for each active workflow, as the next change will load it."""
-    total = store.ledger.count(ACTIVE) if most is not None else 0
     rows = []
     limit = "" if most is None else f" LIMIT {most}"
     for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):
-        held = Stream(row, None)
-        seen = _peek(store, held)
+        seen = None if _is_untouched(store, row) else store.peek(row["stream"])
         if seen is None:
-            rows.append(held.row)
+            rows.append(row)
         elif is_active(seen.state):
-            rows.append(row_of(seen.state, held.row))
+            rows.append(row_of(seen.state, row))
     known = {row["id"] for row in rows}
     for state in unknown_records.peek_all(store):
         if state["id"] not in known and is_active(state):
             store.foretell(unknown_records.announcement(state))
             rows.append(row_of(state, {"stream": state["id"], "seq": 0, "version": 0, "hash": ""}))
-    if most is not None and total > most:
-        store.note(f"{total - most} more are active: holdfast status --all lists them")
+    more = 0 if most is None else store.ledger.count(ACTIVE) - most
+    if more > 0:
+        store.note(f"{more} more are active: holdfast status --all lists them")
     return sorted(rows, key=lambda row: str(row["updated_at"]), reverse=True)
 
 
@@ -87,8 +86,7 @@ def known(store: Store, most: int, format: str | None = None) -> list[Fields]:
 
     Only the ledger is read, so shell completion can call this at every Tab.
     """
-    of_format = "" if format is None else " AND format = ?"
-    values = () if format is None else (format,)
+    of_format, values = ("", ()) if format is None else (" AND format = ?", (format,))
     rows: list[Fields] = []
     for group in (ACTIVE, ENDED):
         rows += store.ledger.rows(
@@ -104,16 +102,13 @@ def row_of(state: Workflow, row: Fields) -> Fields:
             "session": state["session"]}  # fmt: skip
 
 
-def _peek(store: Store, held: Stream) -> Peek | None:
-    """Peek at a record that may have changed; return ``None`` if it is as last written."""
-    row = held.row
-    if _is_untouched(store, row) and not selection.has_run_out(row, store.now_ms()):
-        return None
-    return store.peek(row["stream"])
-
-
 def _is_untouched(store: Store, row: Fields) -> bool:
-    """Return True if the file's identity, size and times prove that it is as last written."""
+    """Return True if a workflow has time left and its record is proved to be as last written.
+
+    The proof is the file's identity, size and times.
+    """
+    if selection.has_run_out(row, store.now_ms()):
+        return False
     known = store.ledger.record(row["worktree"], row["record"])
     try:
         path = store.path_of(row["worktree"], row["record"])
@@ -156,8 +151,7 @@ def _look_around(session: Session, seen: Overview) -> None:
         else:
             seen.ended.append(row)
     seen.unsettled = [name for name in seen.unsettled if name in seen.states]
-    total = store.ledger.count(ACTIVE)
-    seen.unopened = max(0, total - MAX_OPENED)
+    seen.unopened = max(0, store.ledger.count(ACTIVE) - MAX_OPENED)
     seen.ended += store.ledger.rows(f"{ENDED} {_NEWEST_FIRST} LIMIT {_MAX_ENDED}")
     picked = session.picked()
     if isinstance(picked, Refusal):
@@ -180,20 +174,18 @@ def _unwritable(session: Session) -> str:
 
     With a Memory server, which can queue commands, the ledger's folder does not count.
     """
-    folder = os.path.join(session.workspace.root, ".claude")
-    if not _is_writable(folder):
+    for folder in (os.path.join(session.workspace.root, ".claude"), session.workspace.home):
+        existing = folder
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        if os.path.isdir(existing) and os.access(existing, os.W_OK | os.X_OK):
+            continue
+        if folder == session.workspace.home:
+            from holdfast.keeper.degradation import queue_server
+
+            return "" if queue_server(session) is not None else folder
         return folder
-    if _is_writable(session.workspace.home):
-        return ""
-    from holdfast.keeper.degradation import queue_server
-
-    return "" if queue_server(session) is not None else session.workspace.home
-
-
-def _is_writable(folder: str) -> bool:
-    while not os.path.lexists(folder):
-        folder = os.path.dirname(folder)
-    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+    return ""
 
 
 def _initiative(session: Session) -> Fields | None:
@@ -214,25 +206,21 @@ def _goal(seen: Overview, goal: Fields) -> list[str]:
 
     A workflow for the current milestone is started first; the milestone is completed after it.
     """
-    statuses = [
-        milestone["status"]
-        for milestone in goal["milestones"]
-        if milestone["id"] == goal["current_milestone"]
-    ]
+    current = goal["current_milestone"]
+    milestones = goal["milestones"]
+    statuses = [milestone["status"] for milestone in milestones if milestone["id"] == current]
     if goal["status"] != "in_progress" or statuses != ["in_progress"]:
         return [goal["next"]]
 
     def serves(row: Fields) -> bool:
-        is_of = row["initiative"] in (goal["name"], goal["key"])
-        return is_of and row["milestone"] == goal["current_milestone"]
+        return row["initiative"] in (goal["name"], goal["key"]) and row["milestone"] == current
 
     if any(map(serves, seen.rows)):
         return []
     completed = [row for row in seen.ended if row["status"] == "completed"][:_MAX_COMPLETED]
     if any(map(serves, completed)):
         return [goal["next"]]
-    begin = f"holdfast start RECIPE SUBJECT --milestone {word(goal['current_milestone'])}"
-    return [begin, goal["next"]]
+    return [f"holdfast start RECIPE SUBJECT --milestone {word(current)}", goal["next"]]
 
 
 def layers(session: Session, seen: Overview) -> list[Fields]:

@@ -243,7 +243,7 @@ def carry_out(
     plan.args["session"] = session.bound(tx)
     events = tx.append(plan.id, tx.decide(plan.id, "start_workflow", plan.args), id=id)
     receipt = session.committed(tx, plan.id, events)
-    cleanup.clean_at_times(session, tx)
+    cleanup.clean_at_times(tx)
     return receipt
 
 
