@@ -40,14 +40,14 @@ def detect(root: str) -> list[Fields]:
     ``said`` has the phase as written in the notes, and ``source`` is the path of the notes.
     """
     notes = from_notes(_text(root, NOTES))
-    plans: list[Fields] = []
+    try:
+        folders = sorted(os.listdir(os.path.join(root, PLANS)))
+    except OSError:
+        folders = []
     # Plans are numbered in the order of their creation and never removed: the newest come last.
-    for name in reversed(_folders(os.path.join(root, PLANS))[-_MAX_FOLDERS:]):
-        path = os.path.join(PLANS, name, PLAN)
-        plan = from_plan(_text(root, path), path)
-        if plan is not None and len(plans) < _MAX_PLANS:
-            plans.insert(0, plan)
-    return plans if notes is None else [notes, *plans]
+    paths = [os.path.join(PLANS, name, PLAN) for name in folders[-_MAX_FOLDERS:]]
+    plans = [plan for path in paths if (plan := from_plan(_text(root, path), path)) is not None]
+    return [*([] if notes is None else [notes]), *plans[-_MAX_PLANS:]]
 
 
 def from_notes(text: str) -> Fields | None:
@@ -76,7 +76,8 @@ def from_plan(text: str, path: str) -> Fields | None:
     values = _values(text, ("workflow", "phase", "plan"))
     has_total = "/" in values.get("phase", "")
     phase = _parse_phase(values["phase"]) if has_total else _phase_from_headings(text)
-    name = values.get("workflow") or _heading(text) or folder
+    titles = (line.lstrip("#").strip() for line in text.splitlines() if line.startswith("# "))
+    name = values.get("workflow") or next(filter(None, titles), folder)
     number = folder.partition("-")[0]
     context: Fields = {"plan": folder}
     if number.isascii() and number.isdigit() and len(number) < 10:
@@ -84,19 +85,18 @@ def from_plan(text: str, path: str) -> Fields | None:
     return _document(path, name, phase, [f"@{path}", *_reading(text)], context)
 
 
-def _document(source: str, name: str, said: Fields, reading: list[str], context: Fields) -> Fields:
-    low = name.lower()
-    kind = next((kind for kind in _KINDS if kind in low.replace(" ", "-")), "custom")
-    current = said.get("current", 1)
+def _document(source: str, name: str, phase: Fields, reading: list[str], context: Fields) -> Fields:
+    words = name.lower().replace(" ", "-")
+    current = phase.get("current", 1)
     return {
         "source": source,
-        "said": said,
+        "said": phase,
         "workflow": name[:_MAX_NAME],
-        "workflow_type": kind,
+        "workflow_type": next((kind for kind in _KINDS if kind in words), "custom"),
         "phase": {
             "current": current,
-            "total": said.get("total", current),
-            "name": said.get("name", f"Phase {current}"),
+            "total": phase.get("total", current),
+            "name": phase.get("name", f"Phase {current}"),
             "status": "in_progress",
         },
         "required_reading": list(dict.fromkeys(reading))[:_MAX_READING],
@@ -136,16 +136,12 @@ def _parse_phase(text: str) -> Fields:
         phase["current"] = min(max(current, 1), _MAX_PHASES)
     if total is not None:
         phase["total"] = min(max(total, phase["current"]), _MAX_PHASES)
-    name = _name(rest)
-    return {**phase, "name": name} if name else phase
-
-
-def _name(text: str) -> str:
-    """Return a phase's name without the punctuation and status marks around it."""
-    text = text.lstrip(_BEFORE_NAME + _MARKS)
+    # The name has no punctuation and no status marks around it.
+    name = rest.lstrip(_BEFORE_NAME + _MARKS)
     for mark in _MARKS:
-        text = text.partition(mark)[0]
-    return text.rstrip(f"{_VALUE_DECORATION} -(:[")[:_MAX_NAME]
+        name = name.partition(mark)[0]
+    name = name.rstrip(f"{_VALUE_DECORATION} -(:[")[:_MAX_NAME]
+    return {**phase, "name": name} if name else phase
 
 
 def _number(text: str) -> tuple[int | None, str]:
@@ -181,22 +177,10 @@ def _phase_from_headings(text: str) -> Fields:
     return {**phase, "current": current + 1, "total": min(len(phases), _MAX_PHASES)}
 
 
-def _heading(text: str) -> str:
-    titles = (line.lstrip("#").strip() for line in text.splitlines() if line.startswith("# "))
-    return next((title for title in titles if title), "")
-
-
 def _reading(text: str) -> list[str]:
     """Return the ``@path`` of each line that has nothing else, or is such an item of a list."""
     items = (line.strip().lstrip("-*+ ").strip("`") for line in text.splitlines())
     return [item for item in items if item.startswith("@") and " " not in item and len(item) > 1]
-
-
-def _folders(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def _text(root: str, path: str) -> str:

@@ -35,7 +35,10 @@ def take_in(session: Session, tx: Transaction) -> list[str]:
     """Adopt or update every workflow that the notes describe; return the ids of those changed."""
     store = session.store
     session.adopt_unknown(tx)
-    by_slug = _active_by_slug(store)
+    # An agent that writes a record itself may choose another id than the slug of the title.
+    by_slug: dict[str, list[str]] = {}
+    for row in store.ledger.rows(f"{ACTIVE} AND worktree = ?", store.workspace.name):
+        by_slug.setdefault(start.slug(row["title"]), []).append(row["id"])
     changed = []
     for document in note_parser.detect(store.workspace.root):
         reading = document["required_reading"]
@@ -45,23 +48,12 @@ def take_in(session: Session, tx: Transaction) -> list[str]:
         try:
             if state is None or _is_begun_anew(store, state, notes):
                 _adopt(tx, stream, document, notes)
-                changed.append(stream)
-            elif _follow(tx, state, document, notes):
-                changed.append(stream)
+            elif not _follow(tx, state, document, notes):
+                continue
+            changed.append(stream)
         except Invalid as invalid:
             store.note(f"the notes on {document['workflow'][:60]!r} make no sense: {invalid}")
     return changed
-
-
-def _active_by_slug(store: Store) -> dict[str, list[str]]:
-    """Return the ids of this worktree's active workflows by the slug of their titles.
-
-    An agent that writes a record itself may choose another id than the slug.
-    """
-    by_slug: dict[str, list[str]] = {}
-    for row in store.ledger.rows(f"{ACTIVE} AND worktree = ?", store.workspace.name):
-        by_slug.setdefault(start.slug(row["title"]), []).append(row["id"])
-    return by_slug
 
 
 def _find_workflow(
