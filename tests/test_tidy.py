@@ -276,11 +276,14 @@ def test_every_module_is_reached_from_an_entry_point():
     assert not sorted(set(NAMES) - reached)
 
 
-DECLARING = ("command", "on_workflow", "on_loop", "on_initiative", "on_log", "_tool")
+DECLARING = (
+    "command", "on_workflow", "on_loop", "on_initiative", "on_log", "_tool",
+    "decides", "opens", "evolves",
+)  # fmt: skip
 
 
 def is_declared(node):
-    """Return True if a decorator declares it a command or a tool, which is called by that name."""
+    """Return True if a decorator enters it in a table: commands, tools, decisions, events."""
     calls = [each.func for each in node.decorator_list if isinstance(each, ast.Call)]
     return any(isinstance(each, ast.Name) and each.id in DECLARING for each in calls)
 

@@ -26,6 +26,7 @@ OTHERS = {
     "usage": 2,
     "damaged": 1,
     "failed": 4,
+    "bad_file": 1,
     "bad_recipe": 1,
     "no_recipe": 1,
     "ambiguous": 1,

@@ -43,7 +43,7 @@ def test_what_json_writes_is_what_is_read(value, indent, ascii_only):
 
 @given(values)
 def test_the_layout_for_people_says_the_same_as_the_line(value):
-    line, many = json_text.line_of(value), json_text.laid_out(value)
+    line, many = json_text.line_of(value), json_text.pretty(value)
     assert json.loads(line) == json.loads(many) == value
     assert "\n" not in line
 

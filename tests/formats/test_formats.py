@@ -258,6 +258,13 @@ def test_invalid_names_the_field_that_makes_no_sense(sample, data):
     assert caught.value.path == [key]
 
 
+def test_number_that_the_ledger_cannot_hold_is_invalid():
+    document = read("skill-dev")
+    document["state_machine"]["cycle_count"] = 2**63
+    with pytest.raises(Invalid, match="cycle_count: must be 9,223,372,036,854,775,807 at most"):
+        skill.parse(document, {}, found_at("skill"))
+
+
 # Foreign documents: where they stand, what they are called, when they began
 
 

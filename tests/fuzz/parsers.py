@@ -29,6 +29,7 @@ from holdfast.workspace import location, recipes, settings, trust
 from promises.hostile import is_allowed
 
 AT = "2026-07-08T09:10:11.000Z"
+WORKFLOWS = formats.WorkflowAggregate()
 PLACES = {
     "verb": ".claude/workflow-state.json",
     "formal": "untracked/workflow-state/some-process/state-some-process-20260217_060504.json",
@@ -123,8 +124,8 @@ def events(data):
     """Events that nobody wrote: what makes no sense is left out, and the rest is a state."""
     told = core_json.loads(data, strict=True)
     listed = [_completed(one, n) for n, one in enumerate(told if isinstance(told, list) else [], 1)]
-    state, odd = replay_check.replay(lambda: [one for one in listed if one is not None])
-    assert state is None or replay_check.flaw(state) is None
+    state, odd = WORKFLOWS.replay(lambda: [one for one in listed if one is not None])
+    assert state is None or replay_check.flaw(WORKFLOWS, state) is None
     assert len(odd) <= len(listed)
 
 
@@ -154,9 +155,9 @@ def record(name, data):
         text = data.decode("utf-8-sig")
         assert 1 <= json_positions.line_of_path(text, invalid.path) <= text.count("\n") + 1
         raise
-    if replay_check.flaw(state) is not None:
+    if replay_check.flaw(WORKFLOWS, state) is not None:
         return
-    raw = formats.render(state, "l" * 32, 7, "h" * 32)
+    raw = WORKFLOWS.render(state, "l" * 32, 7, "h" * 32)
     again = signature.parse_signed(raw)
     assert again.intact
     assert formats.parse(name, again, None, origin) == state

@@ -96,7 +96,7 @@ def _records(name):
     for raw in found[:1]:
         told = {**origin, "recipe": parsers._recipe}
         state = parsers.formats.module(name).parse(json.loads(raw), {}, told)
-        found.append(parsers.formats.render(state, "l" * 32, 7, "h" * 32))
+        found.append(parsers.WORKFLOWS.render(state, "l" * 32, 7, "h" * 32))
     return found
 
 

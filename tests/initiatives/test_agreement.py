@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.core.initiative_sources import Source, weigh
+from holdfast.core.initiative_sources import Source, correction_text, weigh
 
 NOW = "2026-04-01T12:00:00Z"
 
@@ -33,7 +33,7 @@ def test_the_newest_wins(differs, at, right):
     verdict = weigh([record(M1="in_progress"), yaml(at, **differs)], None, NOW)
     assert verdict.authoritative.name == right
     assert len(verdict.stale) == 1
-    assert verdict.said == (
+    assert correction_text(verdict.stale, verdict.authoritative) == (
         f"Sync corrected: {verdict.stale[0].name} updated to match {verdict.authoritative.name}"
     )
     assert verdict.warning is None
@@ -67,7 +67,7 @@ def test_a_graph_that_is_newer_than_the_files_is_right():
     newer = graph("2026-04-01T10:30:00Z", "M2")
     verdict = weigh([record(), yaml()], newer, NOW)
     assert verdict.authoritative.name == "memory graph"
-    assert verdict.said == (
+    assert correction_text(verdict.stale, verdict.authoritative) == (
         "Sync corrected: initiative.json, WORKFLOW-STATUS.yaml updated to match memory graph"
     )
     older = graph("2026-04-01T09:30:00Z", "M2")

@@ -53,7 +53,7 @@ def own_options(command: str) -> list[str]:
 def event_types() -> list[str]:
     """Every type that a line of the ledger can have."""
     found = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE}
-    found |= {*initiatives.EVOLVE, *initiatives.EVOLVE_INITIATIVE}
+    found |= {"initiative_created", *initiatives.EVOLVE, *initiatives.EVOLVE_INITIATIVE}
     return sorted(found.union(*(log.event_types for log in logs.LOGS.values())))
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from holdfast.adopt import Store
     from holdfast.core.types import Change, Fields
-    from holdfast.formats import LogAggregate, WorkflowAggregate
+    from holdfast.formats import Aggregate
     from holdfast.formats.signature import SignedRecord
 
 STALE, FOREIGN, REPLACED, EDITED = "stale", "foreign", "replaced", "edited"
@@ -65,7 +65,7 @@ class Subject:
 
     def __init__(
         self,
-        aggregate: WorkflowAggregate | LogAggregate,
+        aggregate: Aggregate,
         stream: str,
         state: Any,
         seq: int,

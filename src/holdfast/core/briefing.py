@@ -8,10 +8,18 @@ how much was left out and which command shows it.
 from __future__ import annotations
 
 from holdfast.core import time as times
-from holdfast.core.next_step import PULL_REQUEST, current_task, inner_phase, next_step
+from holdfast.core.next_step import (
+    PULL_REQUEST,
+    current_task,
+    inner_phase,
+    lessons,
+    next_step,
+    turn_of,
+)
 from holdfast.core.refusal import word
 from holdfast.core.workflow.lifecycle import feature_position, other_context, pending
 from holdfast.core.workflow.state import find_phase, is_active, is_floating, unread
+from holdfast.core.workflow.tasks import limit_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +30,7 @@ MAX_BYTES = 9_500
 _LINE = 300
 _READ_FACTOR = 20
 """Characters of a text that are read, per character that is shown."""
+_SHORTENED_FIRST = ("context", "reminders", "guardrails", "failed", "pending", "reading")
 
 
 def briefing(
@@ -39,25 +48,18 @@ def briefing(
     if a pull request is due. ``outside`` is the number of required files that ``state`` leaves out
     because they lie outside the workspace. ``is_named``: commands must name the workflow.
     """
-    parts = [
-        ("position", _position(state, now, branch)),
-        ("unit", _unit(state)),
-        ("next", _next(state, is_named=is_named)),
-        ("pending", [*_pushed(state, pushed), *_pending(state)]),
-        ("failed", _failed(state, now)),
-        ("reading", [*_reading(state), *_outside(state, outside)]),
-        ("guardrails", _guardrails(state)),
-        ("reminders", _listed("KEY REMINDERS", state["reminders"])),
-        ("context", _listed("CONTEXT", _pairs(other_context(state)))),
-        ("action", _action(state)),
-    ]
-    return _fitted(state, dict(parts))
-
-
-_SHORTENED_FIRST = ("context", "reminders", "guardrails", "failed", "pending", "reading")
-
-
-def _fitted(state: Workflow, parts: dict[str, list[str]]) -> str:
+    parts = {
+        "position": _position(state, now, branch),
+        "unit": _unit(state),
+        "next": _next(state, is_named=is_named),
+        "pending": _pending(state, pushed),
+        "failed": _failed(state, now),
+        "reading": _reading(state, outside),
+        "guardrails": _listed("GUARDRAILS", lessons(state)),
+        "reminders": _listed("KEY REMINDERS", state["reminders"]),
+        "context": _listed("CONTEXT", _pairs(other_context(state))),
+        "action": _action(state),
+    }
     left_out = 0
     over = sum(map(_length, parts.values())) - (MAX_BYTES - 200)
     for name in _SHORTENED_FIRST:
@@ -123,7 +125,10 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
             f"holdfast abandon -w {state['id']} and start anew."
         )
     lines.append(f"WORKFLOW: {quoted(state['title'] or state['subject'])}")
-    lines += _initiative(state)
+    if initiative := state.get("initiative"):
+        name, milestone = quoted(initiative["name"]), initiative.get("milestone")
+        at = f", milestone {quoted(milestone)}" if milestone else ""
+        lines.append(f"INITIATIVE: {name}{at} (holdfast initiative show)")
     lines.append(f"id {state['id']} · recipe {quoted(state['recipe']['name'])} · {state['status']}")
     if state["phase"] is not None:
         phase = find_phase(state, state["phase"])
@@ -148,15 +153,6 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
     return [*lines, *_resuming(state)]
 
 
-def _initiative(state: Workflow) -> list[str]:
-    initiative = state.get("initiative")
-    if not initiative:
-        return []
-    name, milestone = quoted(initiative["name"]), initiative.get("milestone")
-    at = f", milestone {quoted(milestone)}" if milestone else ""
-    return [f"INITIATIVE: {name}{at} (holdfast initiative show)"]
-
-
 def _resuming(state: Workflow) -> list[str]:
     """Return one sentence on where the work was interrupted."""
     done = [task["status"] == "completed" for task in state["tasks"]]
@@ -172,29 +168,19 @@ def _resuming(state: Workflow) -> list[str]:
     return []
 
 
-def _pushed(state: Workflow, pushed: str | None) -> list[str]:
-    if pushed is None:
-        return []
-    due = f"PULL REQUEST: {quoted(pushed)} has the whole branch, and no pull request is recorded."
-    record = _command("holdfast", "gate", "record", PULL_REQUEST, "-w", state["id"])
-    return [f"{due} Create it if there is none, then: {record} --passed pr_number=N pr_url=URL"]
-
-
 def _unit(state: Workflow) -> list[str]:
     """Return the lines about a loop's unit: its iteration, what remains, what is in the way."""
     if state["recipe"]["format"] != "loop" or not is_active(state):
         return []
-    from holdfast.core.next_step import unit_lines
-
-    return [quoted(line) for line in unit_lines(state)]
-
-
-def _guardrails(state: Workflow) -> list[str]:
-    if not state.get("guardrails"):
+    task, turn = turn_of(state)
+    if task is None:
         return []
-    from holdfast.core.next_step import lessons
-
-    return _listed("GUARDRAILS", lessons(state))
+    number = task.get("iterations_used", 0) + (turn == "iterate")
+    status = task["status"].replace("_", " ")
+    lines = [f"ITERATION {number} of {limit_of(task)}: {task['id']} is {status}"]
+    keys = ("criteria", "remaining", "blockers")
+    lines += [f"{key.upper()}: {task.get(key)}" for key in keys if task.get(key)]
+    return [quoted(line) for line in lines]
 
 
 def _next(state: Workflow, *, is_named: bool) -> list[str]:
@@ -205,8 +191,16 @@ def _next(state: Workflow, *, is_named: bool) -> list[str]:
     return [f"NEXT: {quoted(about)}: {_command('holdfast', *words)}"]
 
 
-def _pending(state: Workflow) -> list[str]:
-    lines = [
+def _pending(state: Workflow, pushed: str | None) -> list[str]:
+    lines = []
+    if pushed is not None:
+        record = _command("holdfast", "gate", "record", PULL_REQUEST, "-w", state["id"])
+        lines.append(
+            f"PULL REQUEST: {quoted(pushed)} has the whole branch, and no pull request is "
+            "recorded. Create it if there is none, then: "
+            f"{record} --passed pr_number=N pr_url=URL"
+        )
+    lines += [
         f"PENDING {kind}: {quoted(', '.join(map(str, items)))}"
         for kind, items in pending(state).items()
     ]
@@ -258,19 +252,15 @@ def _outcome(gate: Fields) -> str:
     )
 
 
-def _reading(state: Workflow) -> list[str]:
-    paths = unread(state)
-    if not paths:
-        return []
-    return ["REQUIRED READING (read each of these files now):", *(quoted(path) for path in paths)]
-
-
-def _outside(state: Workflow, outside: int) -> list[str]:
-    # A record that came with a repository may require a file that is none of its business.
-    if not outside:
-        return []
-    why = "more lead out of the workspace and are not named here"
-    return [f"({outside} {why}: holdfast show {state['id']})"]
+def _reading(state: Workflow, outside: int) -> list[str]:
+    lines = [quoted(path) for path in unread(state)]
+    if lines:
+        lines.insert(0, "REQUIRED READING (read each of these files now):")
+    if outside:
+        # A record that came with a repository may require a file that is none of its business.
+        why = "more lead out of the workspace and are not named here"
+        lines.append(f"({outside} {why}: holdfast show {state['id']})")
+    return lines
 
 
 def _listed(title: str, items: list[str]) -> list[str]:
@@ -295,7 +285,7 @@ def _plain(value: object) -> str:
 def _action(state: Workflow) -> list[str]:
     number, total = place_of(state)
     name = quoted(state["title"] or state["subject"])
-    first = "read the files above, then " if _reading(state) else ""
+    first = "read the files above, then " if unread(state) else ""
     return [
         f"ACTION REQUIRED: {first}acknowledge with",
         f"✅ Workflow restored: {name}, Phase {number}/{total}",

@@ -1,4 +1,4 @@
-"""What the sources about an initiative state (its record, pages, the graph), and which is right.
+"""Sources about an initiative (its record, pages, the graph): what each states, and who is right.
 
 The newest is. If the times do not decide (one is missing or in the future, or two are equal), the
 source that agrees with the graph is right, else the first one.
@@ -22,7 +22,7 @@ APART_MS = 5 * 60 * 1_000
 
 
 class Source:
-    """What one source states. A value that it does not state is ``None`` and never disagrees."""
+    """One source. A value that it does not state is ``None`` and never disagrees."""
 
     __slots__ = ("at", "initiative", "milestone", "name", "place", "progress", "status")
 
@@ -73,20 +73,19 @@ def _apart(value: str | None, other: str | None) -> bool:
 class Verdict:
     """The right source, the stale ones, and a warning if the last update is long ago."""
 
-    __slots__ = ("asked", "authoritative", "stale", "warning")
+    __slots__ = ("authoritative", "compared", "stale", "warning")
 
     def __init__(
-        self, authoritative: Source, stale: list[Source], warning: str | None, asked: list[Source]
+        self,
+        authoritative: Source,
+        stale: list[Source],
+        warning: str | None,
+        compared: list[Source],
     ) -> None:
         self.authoritative = authoritative
         self.stale = stale
         self.warning = warning
-        self.asked = asked
-        """All sources that were compared."""
-
-    @property
-    def said(self) -> str:
-        return correction_text(self.stale, self.authoritative)
+        self.compared = compared
 
 
 def correction_text(stale: Sequence[Source], authoritative: Source) -> str:
@@ -98,12 +97,15 @@ def weigh(sources: Sequence[Source], graph: Source | None, now: str) -> Verdict 
     """Return the verdict on sources, the record first; ``None`` if they agree."""
     first = sources[0]
     others = [source for source in sources[1:] if source.differs(first)]
-    if graph is not None and graph.differs(first) and _is_later(graph, first, now):
-        others.append(graph)
+    if graph is not None and graph.differs(first):
+        times = _time_of(graph, now), _time_of(first, now)
+        if times[0] is not None and times[1] is not None and times[0] > times[1]:
+            others.append(graph)
     if not others:
         return None
     asked = [first, *others]
-    right = _newest(asked, now) or _by_the_graph(asked, graph)
+    by_the_graph = [s for s in asked if graph is not None and not s.differs(graph)]
+    right = _newest(asked, now) or next(iter(by_the_graph), first)
     compared = [*sources, *(source for source in others if source is graph)]
     stale = [source for source in compared if source is not right and source.differs(right)]
     return Verdict(right, stale, _warning(asked, now), compared) if stale else None
@@ -122,11 +124,6 @@ def _time_of(source: Source, now: str) -> int | None:
     return None if at is None or latest is None or at > latest + APART_MS else at
 
 
-def _is_later(graph: Source, first: Source, now: str) -> bool:
-    own, other = _time_of(graph, now), _time_of(first, now)
-    return own is not None and other is not None and own > other
-
-
 def _newest(asked: list[Source], now: str) -> Source | None:
     times = [_time_of(source, now) for source in asked]
     known = [time for time in times if time is not None]
@@ -135,14 +132,6 @@ def _newest(asked: list[Source], now: str) -> Source | None:
     newest = [source for source, time in zip(asked, times, strict=True) if time == max(known)]
     is_clear = not any(source.differs(newest[0]) for source in newest[1:])
     return newest[0] if is_clear else None
-
-
-def _by_the_graph(asked: list[Source], graph: Source | None) -> Source:
-    if graph is not None:
-        for source in asked:
-            if not source.differs(graph):
-                return source
-    return asked[0]
 
 
 def _warning(asked: list[Source], now: str) -> str | None:

@@ -22,43 +22,53 @@ if TYPE_CHECKING:
         Event,
         Fields,
         Initiative,
+        Initiatives,
         Milestone,
         MilestoneTask,
     )
 
-    Answer = list[Draft] | Refusal
-    from holdfast.core.types import Draft, Initiatives
+    Decision = list[Draft] | Refusal
 
 STATUSES = {"created": 0, "in_progress": 1, "blocked": 1, "completed": 2, "archived": 3}
 """The order of the statuses: an edit by hand may skip one, never go back."""
-STEPS = {
+_STEPS = {
     "block_initiative": ("in_progress", "blocked"),
     "unblock_initiative": ("blocked", "in_progress"),
     "finish_initiative": ("in_progress", "completed"),
     "archive_initiative": ("completed", "archived"),
 }
+"""Commands that change the status: from which, to which."""
 MAX_NAME_CHARACTERS = 200
+MAX_KEY_CHARACTERS = 48
 CREATE = 'holdfast initiative create NAME --milestone "M1: TITLE"'
 
 
-def decide_initiative(state: Initiative | None, command: Command) -> list[Draft] | Refusal:
-    """Return the events of a command, or a refusal."""
-    if command["type"] == "create_initiative":
-        return create(state, command)
+# One initiative
+
+
+def decide_initiative(state: Initiative | None, command: Command) -> Decision:
+    """Return the events of a command for one initiative, or a refusal."""
+    command_type, args = command["type"], command["args"]
+    if command_type == "create_initiative":
+        return _create_initiative(state, args)
     if state is None:
-        tried = command["type"].replace("_", " ")
+        tried = command_type.replace("_", " ")
         return Refusal("not_found", f"{tried}: there is no initiative", CREATE)
-    return DECIDE_INITIATIVE[command["type"]](state, command)
+    if command_type in _STEPS:
+        return _change_status(state, args, command_type)
+    verb, decider = _MILESTONE_COMMANDS[command_type]
+    milestone = _open_milestone(state, args["milestone"], verb)
+    return milestone if isinstance(milestone, Refusal) else decider(state, milestone, args)
 
 
 def evolve_initiative(state: Initiative | None, event: Event) -> Initiative:
     """Return the initiative after an event; raise ``ValueError`` if it cannot be the first."""
-    data, at = event["data"], event["at"]
-    if event["type"] == "initiative_created":
+    event_type, data, at = event["type"], event["data"], event["at"]
+    if event_type == "initiative_created":
         return _created(data, at)
     if state is None:
-        raise ValueError(f"{event['type']} cannot be the first event of an initiative")
-    return {**EVOLVE_INITIATIVE[event["type"]](state, data, at), "updated_at": at}
+        raise ValueError(f"{event_type} cannot be the first event of an initiative")
+    return {**EVOLVE_INITIATIVE[event_type](state, data, at), "updated_at": at}
 
 
 def find_milestone(state: Initiative, milestone_id: str | None) -> Milestone | None:
@@ -78,8 +88,44 @@ def next_command(state: Initiative) -> str:
     return f"holdfast initiative {verb} {word(current['id'])}"
 
 
-def create(state: Initiative | None, command: Command) -> Answer:
-    name, milestones = command["args"]["name"], command["args"]["milestones"]
+def _refuse(state: Initiative, code: str, message: str) -> Refusal:
+    return Refusal(code, f"initiative {message}", next_command(state))
+
+
+def refuse_going_back(state: Initiative | None, status: str) -> Refusal | None:
+    """Return a refusal if a status lies behind the one that was reached."""
+    if state is None or STATUSES[status] >= STATUSES[state["status"]]:
+        return None
+    why = f"{state['name']} is {state['status']} and cannot be {status} again"
+    return _refuse(state, "wrong_order", f"record: {why}")
+
+
+def _open_milestone(state: Initiative, milestone_id: str, verb: str) -> Milestone | Refusal:
+    """Return the milestone that a command names, or a refusal if it cannot be worked on."""
+    milestone = find_milestone(state, milestone_id)
+    if state["status"] in ("completed", "archived"):
+        return _refuse(state, "ended", f"{verb}: {state['name']} is {state['status']} for good")
+    if milestone is None:
+        known = ", ".join(milestone["id"] for milestone in state["milestones"]) or "none"
+        why = f"{state['name']} has no milestone {milestone_id!r}; it has {known}"
+        return _refuse(state, "not_found", f"{verb}: {why}")
+    if milestone["status"] == "completed":
+        return _refuse(state, "already", f"{verb}: {milestone_id} is completed already")
+    if state["status"] == "blocked" and verb != "task":
+        return _refuse(state, "blocked", f"{verb}: {state['name']} is blocked")
+    return milestone
+
+
+def _with_milestone(state: Initiative, milestone_id: str, fields: Fields) -> Initiative:
+    milestones = [
+        {**milestone, **fields} if milestone["id"] == milestone_id else milestone
+        for milestone in state["milestones"]
+    ]
+    return {**state, "milestones": milestones}  # type: ignore[typeddict-item]
+
+
+def _create_initiative(state: Initiative | None, args: Fields) -> Decision:
+    name, milestones = args["name"], args["milestones"]
     ids = [milestone["id"] for milestone in milestones]
     bad = first_bad_text(name=name, title=[m["title"] for m in milestones if m["title"]])
     why = bad.message if bad else None
@@ -98,12 +144,9 @@ def create(state: Initiative | None, command: Command) -> Answer:
         is_open = state is not None and state["status"] not in ("completed", "archived")
         hint = f"holdfast initiative use {word(state['name'])}" if state and is_open else CREATE
         return Refusal("already" if state else "invalid", f"initiative create: {why}", hint)
-    data: Fields = {
-        "name": name,
-        "milestones": [{"id": m["id"], "title": m["title"]} for m in milestones],
-    }
-    if command["args"].get("files"):
-        data["files"] = True
+    planned = [{"id": m["id"], "title": m["title"]} for m in milestones]
+    files = {"files": True} if args.get("files") else {}
+    data = {"name": name, "milestones": planned, **files}
     return [{"type": "initiative_created", "data": data}]
 
 
@@ -133,130 +176,82 @@ def _created(data: Fields, at: str) -> Initiative:
     return {**created, "files": True} if data.get("files") else created
 
 
-def _refused(state: Initiative, code: str, message: str) -> Refusal:
-    return Refusal(code, f"initiative {message}", next_command(state))
-
-
-def _open_milestone(state: Initiative, command: Command, verb: str) -> Milestone | Refusal:
-    """Return the milestone that a command names, or a refusal if it cannot be worked on."""
-    milestone_id = command["args"]["milestone"]
-    milestone = find_milestone(state, milestone_id)
-    if state["status"] in ("completed", "archived"):
-        return _refused(state, "ended", f"{verb}: {state['name']} is {state['status']} for good")
-    if milestone is None:
-        known = ", ".join(milestone["id"] for milestone in state["milestones"]) or "none"
-        why = f"{state['name']} has no milestone {milestone_id!r}; it has {known}"
-        return _refused(state, "not_found", f"{verb}: {why}")
-    if milestone["status"] == "completed":
-        return _refused(state, "already", f"{verb}: {milestone_id} is completed already")
-    if state["status"] == "blocked" and verb != "task":
-        return _refused(state, "blocked", f"{verb}: {state['name']} is blocked")
-    return milestone
-
-
-def start(state: Initiative, command: Command) -> Answer:
-    milestone = _open_milestone(state, command, "start")
-    if isinstance(milestone, Refusal):
-        return milestone
+def _start(state: Initiative, milestone: Milestone, _args: Fields) -> Decision:
     going = milestone["status"] == "in_progress" and "started_at" in milestone
     if going and milestone["id"] == state["current_milestone"]:
-        return _refused(state, "already", f"start: {milestone['id']} is in progress already")
+        return _refuse(state, "already", f"start: {milestone['id']} is in progress already")
     return [{"type": "milestone_started", "data": {"milestone": milestone["id"]}}]
 
 
 def _started(state: Initiative, data: Fields, at: str) -> Initiative:
-    def begin(milestone: Milestone) -> Milestone:
-        since = milestone.get("started_at", at)
-        return {**milestone, "status": "in_progress", "started_at": since}
-
     current = data["milestone"]
+    milestone = find_milestone(state, current)
+    since = at if milestone is None else milestone.get("started_at", at)
     moved: Initiative = {**state, "status": "in_progress", "current_milestone": current}
-    return _with(moved, current, begin)
+    return _with_milestone(moved, current, {"status": "in_progress", "started_at": since})
 
 
-def record_task(state: Initiative, command: Command) -> Answer:
-    milestone = _open_milestone(state, command, "task")
-    if isinstance(milestone, Refusal):
-        return milestone
-    text, done = command["args"]["text"], command["args"].get("done", False)
-    bad = first_bad_text(task=text)
-    if bad:
-        return _refused(state, bad.code, f"task {milestone['id']}: {bad.message}")
+def _record_task(state: Initiative, milestone: Milestone, args: Fields) -> Decision:
+    text, done = args["text"], args.get("done", False)
+    if bad := first_bad_text(task=text):
+        return _refuse(state, bad.code, f"task {milestone['id']}: {bad.message}")
     if any(task["text"] == text and (task["done"] or not done) for task in milestone["tasks"]):
-        return _refused(state, "already", f"task {milestone['id']}: {text!r} is there already")
+        return _refuse(state, "already", f"task {milestone['id']}: {text!r} is there already")
     data = {"milestone": milestone["id"], "text": text, "done": done}
     return [{"type": "milestone_task_recorded", "data": data}]
 
 
 def _task_recorded(state: Initiative, data: Fields, _at: str) -> Initiative:
+    milestone = find_milestone(state, data["milestone"])
+    if milestone is None:
+        return state
     recorded: MilestoneTask = {"text": data["text"], "done": data["done"]}
-
-    def record(milestone: Milestone) -> Milestone:
-        known = [task["text"] for task in milestone["tasks"]]
-        position = known.index(data["text"]) if data["text"] in known else len(known)
-        before, after = milestone["tasks"][:position], milestone["tasks"][position + 1 :]
-        return {**milestone, "tasks": [*before, recorded, *after]}
-
-    return _with(state, data["milestone"], record)
+    tasks = list(milestone["tasks"])
+    known = [task["text"] for task in tasks]
+    position = known.index(data["text"]) if data["text"] in known else len(known)
+    tasks[position : position + 1] = [recorded]
+    return _with_milestone(state, data["milestone"], {"tasks": tasks})
 
 
-def complete(state: Initiative, command: Command) -> Answer:
-    milestone = _open_milestone(state, command, "complete")
-    if isinstance(milestone, Refusal):
-        return milestone
+def _complete(state: Initiative, milestone: Milestone, _args: Fields) -> Decision:
     if state["status"] == "created":
-        return _refused(state, "wrong_order", f"complete: {state['name']} is not started")
-    data = {"milestone": milestone["id"], "next": _following(state, milestone["id"])}
+        return _refuse(state, "wrong_order", f"complete: {state['name']} is not started")
+    # The current milestone stays current while it is open; else the next open one in order is.
+    behind = state["milestones"].index(milestone)
+    ahead = [*state["milestones"][behind + 1 :], *state["milestones"][:behind]]
+    open_ids = [other["id"] for other in ahead if other["status"] != "completed"]
+    current = state["current_milestone"]
+    following = current if current in open_ids else next(iter(open_ids), None)
+    data = {"milestone": milestone["id"], "next": following}
     return [{"type": "milestone_completed", "data": data}]
 
 
-def _following(state: Initiative, completed_id: str) -> str | None:
-    """Return the next milestone: the current one while it is open, else the next in order."""
-    behind = [milestone["id"] for milestone in state["milestones"]].index(completed_id)
-    ahead = [*state["milestones"][behind + 1 :], *state["milestones"][:behind]]
-    open_ids = [milestone["id"] for milestone in ahead if milestone["status"] != "completed"]
-    if state["current_milestone"] in open_ids:
-        return state["current_milestone"]
-    return open_ids[0] if open_ids else None
-
-
 def _completed(state: Initiative, data: Fields, at: str) -> Initiative:
-    def end(milestone: Milestone) -> Milestone:
-        return {**milestone, "status": "completed", "completed_at": at}
-
-    def begin(milestone: Milestone) -> Milestone:
-        pending = milestone["status"] == "pending"
-        return {**milestone, "status": "in_progress"} if pending else milestone
-
     moved: Initiative = {**state, "current_milestone": data["next"] or data["milestone"]}
-    return _with(_with(moved, data["milestone"], end), data["next"], begin)
+    after = _with_milestone(moved, data["milestone"], {"status": "completed", "completed_at": at})
+    following = find_milestone(after, data["next"])
+    if following is not None and following["status"] == "pending":
+        after = _with_milestone(after, data["next"], {"status": "in_progress"})
+    return after
 
 
-def _with(
-    state: Initiative, milestone_id: str | None, change: Callable[[Milestone], Milestone]
-) -> Initiative:
-    milestones = [change(m) if m["id"] == milestone_id else m for m in state["milestones"]]
-    return {**state, "milestones": milestones}
-
-
-def change_status(state: Initiative, command: Command) -> Answer:
+def _change_status(state: Initiative, args: Fields, command_type: str) -> Decision:
     """Block, unblock, finish or archive an initiative."""
-    verb, args = command["type"].removesuffix("_initiative"), command["args"]
-    needed, status = STEPS[command["type"]]
+    verb = command_type.removesuffix("_initiative")
+    needed, status = _STEPS[command_type]
     data: Fields = {"status": status}
     if state["status"] != needed:
         why = f"{state['name']} is {state['status']}, not {needed}"
-        return _refused(state, "wrong_order", f"{verb}: {why}")
+        return _refuse(state, "wrong_order", f"{verb}: {why}")
     if verb == "block" or args.get("force"):
-        bad = first_bad_text(reason=args.get("reason") or "")
-        if bad:
-            return _refused(state, bad.code, f"{verb}: {bad.message}")
+        if bad := first_bad_text(reason=args.get("reason") or ""):
+            return _refuse(state, bad.code, f"{verb}: {bad.message}")
         data["reason"] = args["reason"]
     pending = [m["id"] for m in state["milestones"] if m["status"] != "completed"]
     if verb == "finish" and pending:
         if not args.get("force"):
             why = f"{state['name']} still has pending {', '.join(pending)}"
-            return _refused(state, "pending", f"{verb}: {why} (--force --reason TEXT skips them)")
+            return _refuse(state, "pending", f"{verb}: {why} (--force --reason TEXT skips them)")
         data["skipped"] = pending
     return [{"type": "initiative_status_changed", "data": data}]
 
@@ -273,26 +268,10 @@ def _status_changed(state: Initiative, data: Fields, at: str) -> Initiative:
     return after
 
 
-def merge_milestones(before: Initiative, after: Initiative) -> list[Milestone]:
-    """Return all milestones in their order; those that ``after`` omits are kept."""
-    changed = {milestone["id"]: milestone for milestone in after["milestones"]}
-    known = [changed.pop(milestone["id"], milestone) for milestone in before["milestones"]]
-    return [*known, *changed.values()]
-
-
-def refuse_going_back(state: Initiative | None, status: str) -> Refusal | None:
-    """Return a refusal if a status lies behind the one that was reached."""
-    if state is None or STATUSES[status] >= STATUSES[state["status"]]:
-        return None
-    why = f"{state['name']} is {state['status']} and cannot be {status} again"
-    return _refused(state, "wrong_order", f"record: {why}")
-
-
-DECIDE_INITIATIVE: dict[str, Callable[[Initiative, Command], Answer]] = {
-    "start_milestone": start,
-    "record_milestone_task": record_task,
-    "complete_milestone": complete,
-    **dict.fromkeys(STEPS, change_status),
+_MILESTONE_COMMANDS: dict[str, tuple[str, Callable[[Initiative, Milestone, Fields], Decision]]] = {
+    "start_milestone": ("start", _start),
+    "record_milestone_task": ("task", _record_task),
+    "complete_milestone": ("complete", _complete),
 }
 EVOLVE_INITIATIVE: dict[str, Callable[[Initiative, Fields, str], Initiative]] = {
     "milestone_started": _started,
@@ -302,8 +281,7 @@ EVOLVE_INITIATIVE: dict[str, Callable[[Initiative, Fields, str], Initiative]] = 
 }
 
 
-MAX_KEY_CHARACTERS = 48
-_NAMELESS = "initiative"
+# All of them
 
 
 def blank() -> Initiatives:
@@ -317,7 +295,7 @@ def key_of(name: str) -> str:
     is_whole = bool(joined) and all(c.isascii() for c in name if c.isalnum())
     if is_whole and len(joined) <= MAX_KEY_CHARACTERS:
         return joined
-    kept = joined[: MAX_KEY_CHARACTERS - 9].rstrip("-") or _NAMELESS
+    kept = joined[: MAX_KEY_CHARACTERS - 9].rstrip("-") or "initiative"
     return f"{kept}-{crc32(name.encode(errors='replace')):08x}"
 
 
@@ -327,58 +305,48 @@ def current_of(state: Initiatives) -> Initiative | None:
 
 def find_key(state: Initiatives, name: str) -> str | None:
     """Return the key of the initiative with this name or key."""
-    named = [key for key, one in state["all"].items() if one["name"] == name]
-    return named[0] if named else (name if name in state["all"] else None)
+    for key, initiative in state["all"].items():
+        if initiative["name"] == name:
+            return key
+    return name if name in state["all"] else None
 
 
-def decide(state: Initiatives | None, command: Command) -> list[Draft] | Refusal:
+def decide(state: Initiatives | None, command: Command) -> Decision:
     """Return the events of a command, or a refusal. Without a name it is for the current one."""
-    return DECIDE.get(command["type"], _of_one)(state or blank(), command)
+    state, args = state or blank(), command["args"]
+    if command["type"] in _DECIDE:
+        return _DECIDE[command["type"]](state, args)
+    key = args.get("initiative") or state["current"] or ""
+    if command["type"] == "create_initiative":
+        key = key_of(args["name"])
+    decision = decide_initiative(state["all"].get(key), command)
+    if isinstance(decision, Refusal):
+        return decision
+    return [{**draft, "data": {"initiative": key, **draft["data"]}} for draft in decision]
 
 
 def evolve(state: Initiatives | None, event: Event) -> Initiatives:
     """Return all initiatives after an event."""
-    return EVOLVE.get(event["type"], _one_evolved)(state or blank(), event)
-
-
-def _of_one(state: Initiatives, command: Command) -> Answer:
-    key = command["args"].get("initiative") or state["current"] or ""
-    return _keyed(key, decide_initiative(state["all"].get(key), command))
-
-
-def _keyed(key: str, answer: Answer) -> Answer:
-    if isinstance(answer, Refusal):
-        return answer
-    return [{**draft, "data": {"initiative": key, **draft["data"]}} for draft in answer]
-
-
-def _one_evolved(state: Initiatives, event: Event) -> Initiatives:
+    state = state or blank()
+    if event["type"] in EVOLVE:
+        return EVOLVE[event["type"]](state, event)
     key = event["data"]["initiative"]
-    one = evolve_initiative(state["all"].get(key), event)
-    return {**state, "all": {**state["all"], key: one}}
+    initiative = evolve_initiative(state["all"].get(key), event)
+    current = key if event["type"] == "initiative_created" else state["current"]
+    return {"current": current, "all": {**state["all"], key: initiative}}
 
 
-def _create(state: Initiatives, command: Command) -> Answer:
-    key = key_of(command["args"]["name"])
-    return _keyed(key, decide_initiative(state["all"].get(key), command))
-
-
-def _opened(state: Initiatives, event: Event) -> Initiatives:
-    return {**_one_evolved(state, event), "current": event["data"]["initiative"]}
-
-
-def _use(state: Initiatives, command: Command) -> Answer:
-    name = command["args"]["name"]
-    key = find_key(state, name)
+def _use(state: Initiatives, args: Fields) -> Decision:
+    key = find_key(state, args["name"])
     if key is None:
-        return no_such(state, "use", name)
+        return no_such(state, "use", args["name"])
     if key == state["current"]:
         return []
     return [{"type": "initiative_used", "data": {"initiative": key}}]
 
 
 def no_such(state: Initiatives, tried: str, name: str) -> Refusal:
-    known = ", ".join([word(one["name"]) for one in state["all"].values()][:10])
+    known = ", ".join([word(initiative["name"]) for initiative in state["all"].values()][:10])
     hint = f"holdfast initiative use {known.partition(', ')[0]}" if known else CREATE
     why = f"there is no {name[:80]!r}; there is {known or 'none'}"
     return Refusal("not_found", f"initiative {tried}: {why}", hint)
@@ -388,14 +356,11 @@ def _used(state: Initiatives, event: Event) -> Initiatives:
     return {**state, "current": event["data"]["initiative"]}
 
 
-def _adopt_record(state: Initiatives, command: Command) -> Answer:
-    adopted: Initiatives = command["args"]["state"]
-    for key, one in adopted["all"].items():
-        back = refuse_going_back(state["all"].get(key), one["status"])
-        if back is not None:
-            return back
-    kept = {"state": {**adopted, "all": _kept(state["all"], adopted["all"])}}
-    return [{"type": "record_adopted", "data": {**command["args"], **kept}}]
+def _adopt_record(state: Initiatives, args: Fields) -> Decision:
+    adopted = _merge_adopted(state, args["state"])
+    if isinstance(adopted, Refusal):
+        return adopted
+    return [{"type": "record_adopted", "data": {**args, "state": adopted}}]
 
 
 def _adopted(state: Initiatives, event: Event) -> Initiatives:
@@ -404,72 +369,63 @@ def _adopted(state: Initiatives, event: Event) -> Initiatives:
     return {"current": adopted["current"], "all": {**state["all"], **adopted["all"]}}
 
 
-def _adopt_edit(state: Initiatives, command: Command) -> Answer:
-    kept = [change for change in command["args"]["changes"] if not _is_removal(change)]
-    after: Initiatives = diff.apply(dict(state), kept)  # type: ignore[assignment]
-    for key, one in after["all"].items():
-        back = refuse_going_back(state["all"].get(key), one["status"])
-        if back is not None:
-            return back
-    after = {**after, "all": _kept(state["all"], after["all"])}
-    changes = diff.diff(dict(state), dict(after))
-    data = {**command["args"], "changes": changes}
+def _adopt_edit(state: Initiatives, args: Fields) -> Decision:
+    # A record cannot remove an initiative.
+    kept = [
+        change
+        for change in args["changes"]
+        if change[2] != diff.ABSENT or change[0][:1] != ["all"] or len(change[0]) != 2
+    ]
+    adopted = _merge_adopted(state, diff.apply(dict(state), kept))  # type: ignore[arg-type]
+    if isinstance(adopted, Refusal):
+        return adopted
+    changes = diff.diff(dict(state), dict(adopted))
+    data = {**args, "changes": changes}
     return [{"type": "record_edited", "data": data}] if changes else []
 
 
-def _kept(before: dict[str, Initiative], after: dict[str, Initiative]) -> dict[str, Initiative]:
-    """Add the milestones that a record omits: many tools list only those that were begun."""
-    return {
-        key: {**one, "milestones": merge_milestones(before[key], one)} if key in before else one
-        for key, one in after.items()
-    }
+def _merge_adopted(before: Initiatives, after: Initiatives) -> Initiatives | Refusal:
+    """Add the milestones that a record omits: many tools list only those that were begun.
 
-
-def _is_removal(change: list[object]) -> bool:
-    """Return whether a change removes an initiative, which a record cannot do."""
-    path, _, now = change
-    is_one = isinstance(path, list) and len(path) == 2 and path[0] == "all"
-    return is_one and now == diff.ABSENT
+    Return a refusal if an initiative would go back.
+    """
+    merged = dict(after["all"])
+    for key, initiative in after["all"].items():
+        was = before["all"].get(key)
+        if refusal := refuse_going_back(was, initiative["status"]):
+            return refusal
+        if was is not None:
+            changed = {milestone["id"]: milestone for milestone in initiative["milestones"]}
+            known = [changed.pop(milestone["id"], milestone) for milestone in was["milestones"]]
+            merged[key] = {**initiative, "milestones": [*known, *changed.values()]}
+    return {**after, "all": merged}
 
 
 def _edited(state: Initiatives, event: Event) -> Initiatives:
     changes = event["data"]["changes"]
     after: Initiatives = diff.apply(dict(state), changes)  # type: ignore[assignment]
-    paths = [change[0] for change in changes]
-    timed = {path[1] for path in paths if path[0] == "all" and path[2:] in ([], ["updated_at"])}
-    changed = {path[1] for path in paths if path[0] == "all"} - timed
+    paths = [change[0] for change in changes if change[0][0] == "all"]
+    timed = {path[1] for path in paths if path[2:] in ([], ["updated_at"])}
     # An edit without a time of its own is as new as the moment in which it was read.
-    stamped: dict[str, Initiative] = {key: after["all"][key] for key in after["all"]}
-    for key in changed:
+    stamped: dict[str, Initiative] = dict(after["all"])
+    for key in {path[1] for path in paths} - timed:
         stamped[key] = {**stamped[key], "updated_at": event["at"]}
     return {**after, "all": stamped}
 
 
-def _correct(state: Initiatives, command: Command) -> Answer:
+def _correct(state: Initiatives, args: Fields) -> Decision:
     """Make stale sources follow the right one; the event keeps what they said."""
-    args = dict(command["args"])
-    one = state["all"].get(args["initiative"])
-    if one is None or args.pop("seen") != one["updated_at"]:
+    data = {name: value for name, value in args.items() if name != "seen"}
+    initiative = state["all"].get(args["initiative"])
+    if initiative is None or args["seen"] != initiative["updated_at"]:
         # Another process changed it since: the next check compares the sources again.
         return []
-    if "state" in args:
-        back = refuse_going_back(one, args["state"]["status"])
-        if back is not None:
-            return back
-    return [{"type": "initiative_sync_corrected", "data": args}]
+    if "state" in data and (back := refuse_going_back(initiative, data["state"]["status"])):
+        return back
+    return [{"type": "initiative_sync_corrected", "data": data}]
 
 
-def _corrected(state: Initiatives, event: Event) -> Initiatives:
-    data = event["data"]
-    one: Initiative = data.get("state") or state["all"][data["initiative"]]
-    return {
-        **state,
-        "all": {**state["all"], data["initiative"]: {**one, "updated_at": event["at"]}},
-    }
-
-
-def _recover(state: Initiatives, command: Command) -> Answer:
-    args = command["args"]
+def _recover(state: Initiatives, args: Fields) -> Decision:
     known = state["all"].get(args["initiative"])
     if known is not None:
         why = f"{known['name']} is known and needs no recovery"
@@ -478,15 +434,15 @@ def _recover(state: Initiatives, command: Command) -> Answer:
     return [{"type": "initiative_recovered", "data": args}]
 
 
-def _recovered(state: Initiatives, event: Event) -> Initiatives:
-    data = event["data"]
-    recovered: Initiative = data["state"]
-    one: Initiative = {**recovered, "updated_at": event["at"]}
-    return {"current": data["initiative"], "all": {**state["all"], data["initiative"]: one}}
+def _replaced(state: Initiatives, event: Event) -> Initiatives:
+    key = event["data"]["initiative"]
+    initiative: Initiative = event["data"].get("state") or state["all"][key]
+    current = key if event["type"] == "initiative_recovered" else state["current"]
+    after: Initiative = {**initiative, "updated_at": event["at"]}
+    return {"current": current, "all": {**state["all"], key: after}}
 
 
-DECIDE: dict[str, Callable[[Initiatives, Command], Answer]] = {
-    "create_initiative": _create,
+_DECIDE: dict[str, Callable[[Initiatives, Fields], Decision]] = {
     "use_initiative": _use,
     "correct_initiative": _correct,
     "recover_initiative": _recover,
@@ -494,10 +450,9 @@ DECIDE: dict[str, Callable[[Initiatives, Command], Answer]] = {
     "adopt_edit": _adopt_edit,
 }
 EVOLVE: dict[str, Callable[[Initiatives, Event], Initiatives]] = {
-    "initiative_created": _opened,
     "initiative_used": _used,
-    "initiative_sync_corrected": _corrected,
-    "initiative_recovered": _recovered,
+    "initiative_sync_corrected": _replaced,
+    "initiative_recovered": _replaced,
     "record_adopted": _adopted,
     "record_edited": _edited,
 }

@@ -15,15 +15,13 @@ from _operator import is_ as _is
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
+    from typing import Any
 
 MAX_DEPTH = 64
 MAX_DIGITS = 64
 TOO_DEEP = "it is nested too deeply"
 HALF_A_PAIR = "it has half of a surrogate pair"
-_WHITESPACE = " \t\n\r"
+_SPACE = " \t\n\r"
 _UNKNOWN_LINE = 0
 """The line of a fault that the C scanner reports without a position."""
 
@@ -80,14 +78,13 @@ class _Context:
     object_hook = None
     object_pairs_hook: object = None
     parse_float = staticmethod(_number)
-    parse_int = staticmethod(_integer)
+    parse_int: object = int
+    """For this very type, the scanner makes numbers without a call."""
     parse_constant = staticmethod(_constant)
-
-    def __init__(self) -> None:
-        self.memo: dict[str, str] = {}
 
 
 class _StrictContext(_Context):
+    parse_int = staticmethod(_integer)
     object_pairs_hook = staticmethod(_unique)
 
 
@@ -104,33 +101,24 @@ def loads(text: str | bytes, *, strict: bool = False) -> Any:
     if isinstance(text, bytes):
         text = _decoded(text)
     try:
-        return _loaded(text, strict=strict)
+        value, end = (_scan_strict if strict else _scan)(text, len(text) - len(text.lstrip(_SPACE)))
+        if strict:
+            _check(value, MAX_DEPTH)
     except BadJson as bad:
         if bad.line != _UNKNOWN_LINE:
             raise
-        from holdfast.core.json_positions import line_of_fault
-
-        raise BadJson(bad.why, line_of_fault(text, bad.why)) from None
-
-
-def _loaded(text: str, *, strict: bool) -> Any:
-    start = 0
-    while text[start : start + 1] in _WHITESPACE and start < len(text):
-        start += 1
-    scan = _scan_strict if strict else _scan
-    try:
-        value, end = scan(text, start)
-    except BadJson:
-        raise
+        why = bad.why
     except RecursionError:
-        raise BadJson(TOO_DEEP, _UNKNOWN_LINE) from None
+        why = TOO_DEEP
     except (StopIteration, SystemError, ValueError):
         raise _explained(text) from None
-    if text[end:].strip(_WHITESPACE):
-        raise BadJson("there is text after the value", text.count("\n", 0, end) + 1)
-    if strict:
-        _check(value, MAX_DEPTH)
-    return value
+    else:
+        if text[end:].strip(_SPACE):
+            raise BadJson("there is text after the value", text.count("\n", 0, end) + 1)
+        return value
+    from holdfast.core.json_positions import line_of_fault
+
+    raise BadJson(why, line_of_fault(text, why))
 
 
 def _decoded(raw: bytes) -> str:
@@ -147,7 +135,7 @@ def _explained(text: str) -> BadJson:
     Unless that package is loaded, the C scanner has no exception to raise and gives
     ``SystemError``.
     """
-    if not text.strip(_WHITESPACE):
+    if not text.strip(_SPACE):
         return BadJson("it is empty")
     from json import JSONDecodeError, JSONDecoder
 
@@ -155,6 +143,8 @@ def _explained(text: str) -> BadJson:
         JSONDecoder().decode(text)
     except JSONDecodeError as error:
         return BadJson(error.msg[:1].lower() + error.msg[1:], error.lineno)
+    except ValueError:
+        loads(text, strict=True)  # raises BadJson for the integer that is too long for Python
     return BadJson("it is not JSON")
 
 
@@ -200,7 +190,7 @@ _encode_spaced = _make_encoder(
 _WIDTH = 96
 
 
-def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
+def pretty(value: object, indent: str = "", levels: int = 3) -> str:
     """Return JSON for people: each field and each entry of a list of objects on its own line.
 
     An object that fits on a line and has no list of objects in it is on one line.
@@ -214,7 +204,7 @@ def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
         rows = [
             f"{encode_basestring(key)}: {encode_basestring(item)}"
             if type(item) is str
-            else f"{encode_basestring(key)}: {laid_out(item, inner, levels - 1)}"
+            else f"{encode_basestring(key)}: {pretty(item, inner, levels - 1)}"
             for key, item in value.items()
         ]
         line = "{" + ", ".join(rows) + "}"
@@ -228,11 +218,6 @@ def laid_out(value: object, indent: str = "", levels: int = 3) -> str:
         return f"[\n{inner}{between.join(_lines.of_all(value))}\n{indent}]"
     text: str = _lines.of(value) if isinstance(value, dict) else line_of(value)
     return text
-
-
-def pretty(value: object) -> str:
-    """Return JSON for people."""
-    return laid_out(value)
 
 
 def line_of(value: object) -> str:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from holdfast.core.types import Command, Draft, Event, Fields
 
     State = Any
-    Answer = list[Draft] | Refusal
-    Decider = Callable[[State, Command], Answer]
+    Decision = list[Draft] | Refusal
+    Decider = Callable[[State, Command], Decision]
 
 ADOPTIONS = {"adopt_record": "record_adopted", "adopt_edit": "record_edited"}
 """Commands that every log takes, and their events: a foreign record, an edit by hand."""
@@ -55,7 +55,7 @@ class Log:
             state[name], state[f"{name}_earlier"] = [], 0
         return {**state, "extra": {}}
 
-    def decide(self, state: State | None, command: Command) -> Answer:
+    def decide(self, state: State | None, command: Command) -> Decision:
         """Return the events of a command, or a refusal."""
         if command["type"] in ADOPTIONS:
             return [{"type": ADOPTIONS[command["type"]], "data": command["args"]}]
@@ -85,33 +85,29 @@ _RECORD_INTERVIEW = "holdfast interview record --skill SKILL --confidence 0.8 --
 _SKIP_INTERVIEW = "holdfast interview skip SKILL --reason TEXT"
 
 
-def record_interview(_state: State, command: Command) -> Answer:
-    skill, confidence = command["args"]["skill"], command["args"]["confidence"]
-    dimensions = command["args"].get("dimensions", {})
-    questions_asked = command["args"].get("questions_asked", 0)
-    bad = first_bad_text(skill=skill, dimension=list(dimensions))
-    if bad:
+def record_interview(_state: State, command: Command) -> Decision:
+    args = command["args"]
+    data: Fields = {
+        "skill": args["skill"],
+        "confidence": args["confidence"],
+        "dimensions": args.get("dimensions", {}),
+        "questions_asked": args.get("questions_asked", 0),
+    }
+    if bad := first_bad_text(skill=data["skill"], dimension=list(data["dimensions"])):
         return Refusal(bad.code, f"interview record: {bad.message}", _RECORD_INTERVIEW)
-    scores = {"the confidence": confidence, **dimensions}
+    scores = {"the confidence": data["confidence"], **data["dimensions"]}
     out_of_range = [name for name, score in scores.items() if not 0 <= score <= 1]
     why = f"{', '.join(out_of_range)} must be from 0 to 1" if out_of_range else ""
-    if not why and questions_asked < 0:
+    if not why and data["questions_asked"] < 0:
         why = "the number of questions must not be negative"
     if why:
-        return Refusal("invalid", f"interview record {skill}: {why}", _RECORD_INTERVIEW)
-    data = {
-        "skill": skill,
-        "confidence": confidence,
-        "dimensions": dimensions,
-        "questions_asked": questions_asked,
-    }
+        return Refusal("invalid", f"interview record {data['skill']}: {why}", _RECORD_INTERVIEW)
     return [{"type": "interview_recorded", "data": data}]
 
 
-def skip_interview(_state: State, command: Command) -> Answer:
+def skip_interview(_state: State, command: Command) -> Decision:
     skill, reason = command["args"]["skill"], command["args"]["reason"]
-    bad = first_bad_text(skill=skill, reason=reason)
-    if bad:
+    if bad := first_bad_text(skill=skill, reason=reason):
         return Refusal(bad.code, f"interview skip: {bad.message}", _SKIP_INTERVIEW)
     return [{"type": "interview_skipped", "data": {"skill": skill, "reason": reason}}]
 
@@ -142,7 +138,7 @@ _DELEGATION_COMMANDS = {
 """Commands: the event that each makes, the kind of the entry, and the command line."""
 
 
-def record_delegation(_state: State, command: Command) -> Answer:
+def record_delegation(_state: State, command: Command) -> Decision:
     """Decide on any of the four commands of the delegation log."""
     event_type, kind, usage = _DELEGATION_COMMANDS[command["type"]]
     args = command["args"]
@@ -169,22 +165,21 @@ def summarize_delegations(entries: list[Fields]) -> Fields:
     agents: dict[str, list[Fields]] = {}
     for entry in kinds["delegation"]:
         agents.setdefault(entry["agent"], []).append(entry)
+    rows = []
+    for name, own in agents.items():
+        times_ms = sorted(entry["duration_ms"] for entry in own if "duration_ms" in entry)
+        rows.append({
+            "agent": name,
+            "count": len(own),
+            "outcomes": _count_words([entry["outcome"] for entry in own if "outcome" in entry]),
+            "task_types": _count_words([e["task_type"] for e in own if "task_type" in e]),
+            "median_ms": times_ms[len(times_ms) // 2] if times_ms else None,
+        })  # fmt: skip
     return {
-        "agents": [_summarize_agent(name, own) for name, own in agents.items()],
+        "agents": rows,
         "escalations": _count_pairs(kinds["escalation"], "from", "to"),
         "overrides": _count_pairs(kinds["override"], "suggested", "chosen"),
         "routings": _count_pairs(kinds["routing"], "suggested", "chosen"),
-    }
-
-
-def _summarize_agent(name: str, entries: list[Fields]) -> Fields:
-    times_ms = sorted(entry["duration_ms"] for entry in entries if "duration_ms" in entry)
-    return {
-        "agent": name,
-        "count": len(entries),
-        "outcomes": _count_words([e["outcome"] for e in entries if "outcome" in e]),
-        "task_types": _count_words([e["task_type"] for e in entries if "task_type" in e]),
-        "median_ms": times_ms[len(times_ms) // 2] if times_ms else None,
     }
 
 
@@ -217,7 +212,7 @@ INITIATIVE_SECTION = "Initiative Patterns"
 _REMEMBER = "holdfast remember TEXT --kind pattern"
 
 
-def remember(state: State, command: Command) -> Answer:
+def remember(state: State, command: Command) -> Decision:
     """Record a learning. Return no event if the log has the text under that heading already."""
     args = command["args"]
     text, kind, section = args["text"], args.get("kind"), args.get("section") or DEFAULT_SECTION
@@ -243,10 +238,9 @@ def remember(state: State, command: Command) -> Answer:
 # The forge context: what was found out, by key
 
 
-def note_forge(_state: State, command: Command) -> Answer:
+def note_forge(_state: State, command: Command) -> Decision:
     key, text = command["args"]["key"], command["args"]["text"]
-    bad = first_bad_text(key=key, text=text)
-    if bad:
+    if bad := first_bad_text(key=key, text=text):
         return Refusal(bad.code, f"forge add: {bad.message}", "holdfast forge add KEY TEXT")
     return [{"type": "forge_noted", "data": {"key": key, "text": text}}]
 

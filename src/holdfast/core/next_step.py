@@ -194,8 +194,8 @@ def turn_of(state: Workflow) -> tuple[Task | None, str]:
 
 def current_unit(state: Workflow) -> Task | None:
     """Return the unit that is due, else the first that waits for a person."""
-    held = [task for task in state["tasks"] if task["status"] in STUCK]
-    return turn_of(state)[0] or next(iter(held), None)
+    waiting = [task for task in state["tasks"] if task["status"] in STUCK]
+    return turn_of(state)[0] or next(iter(waiting), None)
 
 
 def stuck_units(state: Workflow) -> dict[str, str]:
@@ -219,9 +219,8 @@ def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
     aim = f" -w {word(state['id'])}" if is_named else ""
     answer: Fields = {"loop": state["id"], "phase": state["phase"], "stuck": stuck_units(state)}
     if task is None:
-        answer["turn"] = _turn_without(state)
-        words = map(word, _without_unit(state, answer["turn"])[1])
-        answer["command"] = " ".join(["holdfast", *words]) + aim
+        answer["turn"], _, words = _without_unit(state)
+        answer["command"] = " ".join(["holdfast", *map(word, words)]) + aim
         return answer
     used = task.get("iterations_used", 0)
     answer |= {
@@ -234,7 +233,17 @@ def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
         "signal": signal_of(task),
         "guardrails": state.get("guardrails", []),
     }
-    answer["command"], *others = _commands(task, turn, aim)
+    verb, ways = {
+        "confirm": ("confirm", ["--clean", "--issues TEXT"]),
+        "verify": ("verify", ["--passed", "--failed TEXT", "--run -- COMMAND"]),
+        "timeout": ("extend", [f"--max {_longer_limit(task)}"]),
+        "iterate": (
+            "iterate",
+            ["--did TEXT --remaining TEXT", f"--did TEXT --signal {word(signal_of(task))}"],
+        ),
+    }[turn]
+    command = f"holdfast loop {verb} {word(task['id'])}{aim}"
+    answer["command"], *others = [f"{command} {way}" for way in ways]
     if others:
         answer["or"] = others
     answer |= {key: task.get(key) for key in _UNIT_FIELDS if task.get(key)}
@@ -243,81 +252,44 @@ def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
     return answer
 
 
-def _commands(task: Task, turn: str, aim: str) -> list[str]:
-    """Return the commands that can end the turn, ready to paste."""
-    verb, ways = {
-        "confirm": ("confirm", ["--clean", "--issues TEXT"]),
-        "verify": ("verify", ["--passed", "--failed TEXT", "--run -- COMMAND"]),
-        "timeout": ("extend", [f"--max {limit_of(task) + MAX_ITERATIONS}"]),
-        "iterate": (
-            "iterate",
-            ["--did TEXT --remaining TEXT", f"--did TEXT --signal {word(signal_of(task))}"],
-        ),
-    }[turn]
-    return [f"holdfast loop {verb} {word(task['id'])}{aim} {way}" for way in ways]
-
-
-def next_words(state: Workflow) -> tuple[str, list[str]]:
-    """Return what the next step is about, and the words of its command after ``holdfast``."""
+def next_words(state: Workflow) -> Next:
+    """Return what a loop's next step is about, and the words of its command."""
     task, turn = turn_of(state)
     if task is None:
-        return _without_unit(state, _turn_without(state))
+        return _without_unit(state)[1:]
     name = str(task["id"])
     title = f"{name} ({task['description']})"
     if turn == "confirm":
-        return f"{title} was declared done; go over it once more", [
-            "loop",
-            "confirm",
-            name,
-            "--clean",
-        ]
+        about = f"{title} was declared done; go over it once more"
+        return about, ["loop", "confirm", name, "--clean"]
     if turn == "verify":
         return f"{title} was confirmed; verify it", ["loop", "verify", name, "--passed"]
     if turn == "timeout":
-        most = str(limit_of(task) + MAX_ITERATIONS)
         about = f"{title} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}"
-        return about, ["loop", "extend", name, "--max", most]
+        return about, ["loop", "extend", name, "--max", _longer_limit(task)]
     return f"{title}: what to do, and with what", ["loop", "next"]
 
 
-def _turn_without(state: Workflow) -> str:
-    """Return what is due if no unit is."""
+def _without_unit(state: Workflow) -> tuple[str, str, list[str]]:
+    """Return what is due if no unit is: the turn, what it is about, the words of its command."""
     if not state["tasks"]:
-        return "plan"
-    return "archive" if all(task["status"] == "completed" for task in state["tasks"]) else "wait"
-
-
-def _without_unit(state: Workflow, turn: str) -> tuple[str, list[str]]:
-    if turn == "plan":
-        return "no unit is planned", [
-            "loop",
-            "plan",
-            "--unit",
-            f"{unit_mark(state['recipe'])}1: TITLE",
-        ]
-    if turn == "archive":
-        return "every unit is done", ["loop", "archive"]
-    held = [task for task in state["tasks"] if task["status"] in STUCK]
-    if not held:
-        return "no unit is ready", ["loop", "status"]
-    name = str(held[0]["id"])
-    if held[0]["status"] == "blocked":
-        return f"no unit is ready; {name} is {_why(held[0])}", ["loop", "unblock", name]
-    most = str(limit_of(held[0]) + MAX_ITERATIONS)
+        unit = f"{unit_mark(state['recipe'])}1: TITLE"
+        return "plan", "no unit is planned", ["loop", "plan", "--unit", unit]
+    if all(task["status"] == "completed" for task in state["tasks"]):
+        return "archive", "every unit is done", ["loop", "archive"]
+    waiting = [task for task in state["tasks"] if task["status"] in STUCK]
+    if not waiting:
+        return "wait", "no unit is ready", ["loop", "status"]
+    name = str(waiting[0]["id"])
+    if waiting[0]["status"] == "blocked":
+        about = f"no unit is ready; {name} is {_why(waiting[0])}"
+        return "wait", about, ["loop", "unblock", name]
     about = f"no unit is ready; {name}: {TIMEOUT_CHOICES}"
-    return about, ["loop", "extend", name, "--max", most]
+    return "wait", about, ["loop", "extend", name, "--max", _longer_limit(waiting[0])]
 
 
-def unit_lines(state: Workflow) -> list[str]:
-    """Return the lines of a briefing about the unit that is due, not yet quoted."""
-    task, turn = turn_of(state)
-    if task is None:
-        return []
-    used, most = task.get("iterations_used", 0), limit_of(task)
-    number = used + 1 if turn == "iterate" else used
-    lines = [f"ITERATION {number} of {most}: {task['id']} is {task['status'].replace('_', ' ')}"]
-    keys = ("criteria", "remaining", "blockers")
-    return [*lines, *(f"{key.upper()}: {task.get(key)}" for key in keys if task.get(key))]
+def _longer_limit(task: Task) -> str:
+    return str(limit_of(task) + MAX_ITERATIONS)
 
 
 def lessons(state: Workflow) -> list[str]:

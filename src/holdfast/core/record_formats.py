@@ -13,51 +13,33 @@ if TYPE_CHECKING:
 class FormatSpec:
     """A record format. Paths are relative to the worktree's root; ``*`` is a name in them."""
 
-    __slots__ = (
-        "active", "archive", "completed", "ends_when_removed", "has_own_folder", "ignored",
-        "is_indexed", "is_kept", "is_named_by_digest", "is_slot", "leaves_empty", "mark",
-    )  # fmt: skip
+    active: str
+    """The record of an active workflow."""
+    ignored: str
+    """The line that makes git ignore the records."""
+    completed: str | None = None
+    """The path of the record of an ended workflow; ``*`` is the id."""
+    archive: str | None = None
+    """The folder to which whole folders move at the end; nothing is removed from it."""
+    mark: str | None = None
+    """A file beside the records. If it is missing too, a tool cleaned the work tree."""
+    is_slot = False
+    """A worktree has at most one such record."""
+    is_kept = True
+    """The record of an ended workflow is kept."""
+    is_indexed = False
+    """Active workflows are listed in ``index.json``."""
+    is_named_by_digest = False
+    """A workflow's id is its recipe and a digest of its subject, not a readable name."""
+    has_own_folder = False
+    """The record's folder is removed with it."""
+    leaves_empty = False
+    """The record of an expired workflow becomes an empty object."""
+    ends_when_removed = False
+    """Removing the record in the last phase completes the workflow."""
 
-    def __init__(
-        self,
-        active: str,
-        ignored: str,
-        *,
-        completed: str | None = None,
-        archive: str | None = None,
-        mark: str | None = None,
-        is_slot: bool = False,
-        is_kept: bool = True,
-        is_indexed: bool = False,
-        is_named_by_digest: bool = False,
-        has_own_folder: bool = False,
-        leaves_empty: bool = False,
-        ends_when_removed: bool = False,
-    ) -> None:
-        self.active = active
-        """The record of an active workflow."""
-        self.ignored = ignored
-        """The line that makes git ignore the records."""
-        self.completed = completed
-        """The path of the record of an ended workflow; ``*`` is the id."""
-        self.archive = archive
-        """The folder to which whole folders move at the end; nothing is removed from it."""
-        self.mark = mark
-        """A file beside the records. If it is missing too, a tool cleaned the work tree."""
-        self.is_slot = is_slot
-        """A worktree has at most one such record."""
-        self.is_kept = is_kept
-        """The record of an ended workflow is kept."""
-        self.is_indexed = is_indexed
-        """Active workflows are listed in ``index.json``."""
-        self.is_named_by_digest = is_named_by_digest
-        """A workflow's id is its recipe and a digest of its subject, not a readable name."""
-        self.has_own_folder = has_own_folder
-        """The record's folder is removed with it."""
-        self.leaves_empty = leaves_empty
-        """The record of an expired workflow becomes an empty object."""
-        self.ends_when_removed = ends_when_removed
-        """Removing the record in the last phase completes the workflow."""
+    def __init__(self, active: str, ignored: str, **others: str | bool) -> None:
+        self.__dict__.update(others, active=active, ignored=ignored)
 
     @property
     def prefix(self) -> str:

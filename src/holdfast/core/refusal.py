@@ -14,7 +14,7 @@ _PLAIN = "@%+=:,./-_"
 
 
 class Refusal:
-    """What was attempted and why it was refused (``message``), and the next command (``hint``)."""
+    """An expected no: what was attempted and why not (``message``), the next command (``hint``)."""
 
     __slots__ = ("code", "details", "hint", "message")
 

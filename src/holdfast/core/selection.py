@@ -48,15 +48,15 @@ class Asker:
 
     def owns(self, row: Fields) -> bool:
         """Return whether a workflow is bound to the asker's session or client process."""
-        held = row["session"]
-        if not held:
+        holder = row["session"]
+        if not holder:
             return False
         same_client = (
             self.pid is not None
-            and held.get("pid") == self.pid
-            and may_be_same(self.born, held.get("born"))
+            and holder.get("pid") == self.pid
+            and may_be_same(self.born, holder.get("born"))
         )
-        return same_client or (bool(self.session) and held["id"] == self.session)
+        return same_client or (bool(self.session) and holder["id"] == self.session)
 
     def is_on_branch(self, row: Fields) -> bool:
         """Return whether the asker is in a workflow's worktree, on its branch."""

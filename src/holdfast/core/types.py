@@ -38,7 +38,7 @@ class RecipePhase(TypedDict):
 
 
 class Recipe(TypedDict):
-    """What a workflow is opened from; copied into its opening event."""
+    """The plan that a workflow is opened from; copied into its opening event."""
 
     name: str
     format: Format
@@ -207,7 +207,7 @@ Change = list[Json]
 
 
 class Origin(TypedDict):
-    """Where a document was read, and what its parser may ask about that workspace."""
+    """The path and time at which a document was read, and what its parser may ask there."""
 
     at: str
     """The time of reading, for a document without a time."""

@@ -5,25 +5,22 @@ it, and how its record is rendered and parsed. One store serves all of them.
 
 The record of a workflow is in the format of its recipe. Each format is a module with ``path``,
 ``render`` (state to document and rest) and ``parse`` (back). A new format is one entry of
-``core.record_formats`` and one such module.
+``core.record_formats``, one such module, and its import in ``module``.
 """
 
 from __future__ import annotations
 
 import os
 
-from holdfast.core import json_text
-from holdfast.core import workflow as workflow_core
+from holdfast.core import json_text, workflow
 from holdfast.core.record_formats import FORMATS, format_of, spec_of
 from holdfast.core.workflow.state import find_phase, is_floating, is_news, unread
-from holdfast.formats import signature
-from holdfast.formats.schema import Invalid
+from holdfast.formats import schema, signature
 from holdfast.system.disk import is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import ModuleType
     from typing import Any
 
     from holdfast.core.refusal import Refusal
@@ -35,53 +32,45 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "format_of", "spec_of"]
 
+WORKFLOW = "workflow"
+LOGS = {
+    "interview": ".claude/interview-state.json",
+    "delegation": ".claude/delegation-log.json",
+    "learning": ".claude/learnings.json",
+    "forge": ".claude/forge-context.json",
+    "initiatives": ".claude/initiative.json",
+}
+"""Aggregates with one stream, and the path of their record, of which every worktree has a copy."""
+_MARK = "_"
+"""The prefix of the streams of logs; no workflow's id has it."""
+_NEWS = (
+    "learning_recorded", "interview_skipped", "delegation_overridden", "routing_corrected",
+    "record_adopted", "record_edited",
+)  # fmt: skip
+"""Events of logs that change the project's memory file."""
+_modules: dict[str, Any] = {}
 
-_modules: dict[str, ModuleType] = {}
 
-
-def module(name: str) -> ModuleType:
+def module(name: str) -> Any:
     """Return the module of a format; only those in use are imported."""
     if name not in _modules:
-        _modules[name] = _IMPORTS[name]()
+        if name == "verb":
+            from holdfast.formats import verb
+
+            _modules[name] = verb
+        elif name == "formal":
+            from holdfast.formats import formal
+
+            _modules[name] = formal
+        elif name == "skill":
+            from holdfast.formats import skill
+
+            _modules[name] = skill
+        elif name == "loop":
+            from holdfast.formats import loop
+
+            _modules[name] = loop
     return _modules[name]
-
-
-def _import_verb() -> ModuleType:
-    from holdfast.formats import verb
-
-    return verb
-
-
-def _import_formal() -> ModuleType:
-    from holdfast.formats import formal
-
-    return formal
-
-
-def _import_skill() -> ModuleType:
-    from holdfast.formats import skill
-
-    return skill
-
-
-def _import_loop() -> ModuleType:
-    from holdfast.formats import loop
-
-    return loop
-
-
-_IMPORTS = {
-    "verb": _import_verb,
-    "formal": _import_formal,
-    "skill": _import_skill,
-    "loop": _import_loop,
-}
-
-
-def render(state: Workflow, ledger: str, seq: int, event_hash: str) -> bytes:
-    """Return the bytes of a workflow's record."""
-    document, rest = module(state["recipe"]["format"]).render(state)
-    return signature.sign(document, rest, ledger, seq, event_hash)
 
 
 def parse(
@@ -104,11 +93,7 @@ def check_edit(base: Workflow, edited: Workflow) -> None:
 
 def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
     """Return the edited state, moved to its next cycle if the edit began one."""
-    if "cycles_at" not in edited["recipe"]:
-        return edited
-    from holdfast.formats.document import next_cycle
-
-    return next_cycle(base, edited)
+    return schema.next_cycle(base, edited) if "cycles_at" in edited["recipe"] else edited
 
 
 def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
@@ -119,9 +104,10 @@ def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
 
 def place(state: Workflow) -> str | None:
     """Return the path of the record from the worktree's root; ``None`` if there is none."""
-    spec, status = spec_of(state), state["status"]
+    status = state["status"]
     if status in ("in_progress", "blocked"):
         return state["record"]
+    spec = spec_of(state)
     if not spec.is_kept or status == "expired" or "cleaned_at" in state:
         return None
     return spec.completed_path(state["id"]) or state["record"]
@@ -143,74 +129,77 @@ def has_completed_copy(state: Workflow, root: str) -> bool:
     return path is not None and is_there(os.path.join(root, path))
 
 
-WORKFLOW = "workflow"
-LOGS = {
-    "interview": ".claude/interview-state.json",
-    "delegation": ".claude/delegation-log.json",
-    "learning": ".claude/learnings.json",
-    "forge": ".claude/forge-context.json",
-    "initiatives": ".claude/initiative.json",
-}
-"""Aggregates with one stream, and the path of their record, of which every worktree has a copy."""
-_MARK = "_"
-"""The prefix of the streams of logs; no workflow's id has it."""
-_UNFIT = (LookupError, TypeError, ValueError, AttributeError)
-_NOWHERE: Origin = {"at": "", "path": "", "worktree": "", "recipe": lambda _: None}
-_NEWS = (
-    "learning_recorded", "interview_skipped", "delegation_overridden", "routing_corrected",
-    "record_adopted", "record_edited",
-)  # fmt: skip
-"""Events of logs that change the project's memory file."""
+class Aggregate:
+    """A kind of stream: how its events make a state, and the state a record."""
 
+    kind: str
+    blank: Callable[[], State]
+    decide: Callable[[State | None, Command], list[Draft] | Refusal]
+    evolve: Callable[[State | None, Event], State]
 
-def stream_of(kind: str) -> str:
-    """Return the stream of a log."""
-    return f"{_MARK}{kind}"
+    def record_format(self, state: State) -> Any:
+        """Return what renders this state and parses it back."""
+        raise NotImplementedError
 
+    def parse(
+        self, record: signature.SignedRecord, rest: Fields | None, path: str, origin: Origin
+    ) -> State:
+        """Return the state of a record; raise ``Invalid`` if a field has no valid value."""
+        raise NotImplementedError
 
-def is_log(stream: str) -> bool:
-    return stream.startswith(_MARK) and stream[len(_MARK) :] in LOGS
+    def place(self, state: State, here: str) -> tuple[str, str] | None:
+        """Return worktree and path of the state's record; ``None`` if it has no record."""
+        raise NotImplementedError
 
+    def columns(self, _state: State) -> Fields:
+        """Return the columns that select and list the aggregate."""
+        return {}
 
-def is_workflow(stream: str) -> bool:
-    return not stream.startswith(_MARK)
+    def is_news(self, event: Event, _state: State) -> bool:
+        """Return whether the project's memory should know of an event."""
+        return event["type"] in _NEWS
 
+    def render(self, state: State, ledger: str, seq: int, event_hash: str) -> bytes:
+        """Return the bytes of the record."""
+        document, rest = self.record_format(state).render(state)
+        return signature.sign(document, rest, ledger, seq, event_hash)
 
-def aggregate_of(stream: str) -> WorkflowAggregate | LogAggregate:
-    """Return the aggregate that a stream belongs to."""
-    return _WORKFLOWS if is_workflow(stream) else log_of(stream[len(_MARK) :])
-
-
-def evolve(stream: str, state: State | None, event: Event) -> State:
-    """Return the state of a stream after one more event."""
-    return aggregate_of(stream).evolve(state, event)
-
-
-class WorkflowAggregate:
-    """Workflows, in any format."""
-
-    kind = WORKFLOW
-
-    def blank(self) -> State | None:
-        return None
-
-    def decide(self, state: State | None, command: Command) -> list[Draft] | Refusal:
-        return workflow_core.decide(state, command)
-
-    def evolve(self, state: State | None, event: Event) -> State:
-        return workflow_core.evolve(state, event)
+    def rest(self, state: State) -> Fields:
+        """Return the part of the state that the record's document does not have."""
+        rest: Fields = self.record_format(state).render(state)[1]
+        return rest
 
     def replay(self, read: Read) -> tuple[State | None, list[Event]]:
         """Return the state of a stream's events, and the events that do not fit."""
         from holdfast.formats import replay_check
 
-        return replay_check.replay(read)
+        return replay_check.replay(self, read)
+
+
+class WorkflowAggregate(Aggregate):
+    """Workflows, in any format."""
+
+    kind = WORKFLOW
+    blank = staticmethod(lambda: None)
+    decide = staticmethod(workflow.decide)
+    evolve = staticmethod(workflow.evolve)
 
     def is_news(self, event: Event, state: State) -> bool:
         return is_news(event, state)
 
+    def record_format(self, state: State) -> Any:
+        return module(state["recipe"]["format"])
+
+    def parse(
+        self, record: signature.SignedRecord, rest: Fields | None, path: str, origin: Origin
+    ) -> State:
+        return parse(format_of(path), record, rest, origin)
+
+    def place(self, state: State, _here: str) -> tuple[str, str] | None:
+        path = place(state)
+        return None if path is None else (state["worktree"], path)
+
     def columns(self, state: State) -> Fields:
-        """Return the columns that select and list a workflow."""
         names = [phase["name"] for phase in state["phases"]]
         current = find_phase(state, state["phase"])
         session = state["session"]
@@ -226,7 +215,7 @@ class WorkflowAggregate:
             "phase_status": current["status"] if current else None,
             "phase_index": names.index(state["phase"]) + 1 if state["phase"] in names else 0,
             "phase_total": len(names),
-            "tasks_done": sum(task["status"] == "completed" for task in state["tasks"]),
+            "tasks_done": [task["status"] for task in state["tasks"]].count("completed"),
             "tasks_total": len(state["tasks"]),
             "branch": state["branch"],
             "floating": int(is_floating(state)),
@@ -243,115 +232,67 @@ class WorkflowAggregate:
             "updated_at": state["updated_at"],
         }
 
-    def place(self, state: State, _here: str) -> tuple[str, str] | None:
-        """Return worktree and path of the state's record; ``None`` if it has no record."""
-        path = place(state)
-        return None if path is None else (state["worktree"], path)
 
-    def render(self, state: State, ledger: str, seq: int, event_hash: str) -> bytes:
-        return render(state, ledger, seq, event_hash)
-
-    def rest(self, state: State) -> Fields:
-        """Return the part of the state that the record's document does not have."""
-        rest: Fields = module(state["recipe"]["format"]).render(state)[1]
-        return rest
-
-    def parse(
-        self, record: signature.SignedRecord, rest: Fields | None, path: str, origin: Origin
-    ) -> State:
-        """Return the state of a record; raise ``Invalid`` if a field has no valid value."""
-        return parse(format_of(path), record, rest, origin)
-
-
-class LogAggregate:
+class LogAggregate(Aggregate):
     """An aggregate with one stream, and a record in every worktree."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.path = LOGS[kind]
-        self._core: Any
-        self._record: Any
+        core: Any
         if kind == "initiatives":
             from holdfast.core import initiatives as core
-            from holdfast.formats import initiatives as record
+            from holdfast.formats import initiatives as record_format
 
-            self._core, self._record = core, record
+            self._format: Any = record_format
         else:
             from holdfast.core import logs
             from holdfast.formats.logs import RECORDS
 
-            self._core, self._record = logs.LOGS[kind], RECORDS[kind]
+            core, self._format = logs.LOGS[kind], RECORDS[kind]
+        self.blank, self.decide, self.evolve = core.blank, core.decide, core.evolve
 
-    def blank(self) -> State:
-        return self._core.blank()
-
-    def decide(self, state: State | None, command: Command) -> list[Draft] | Refusal:
-        drafts: list[Draft] | Refusal = self._core.decide(state, command)
-        return drafts
-
-    def evolve(self, state: State | None, event: Event) -> State:
-        return self._core.evolve(state, event)
-
-    def replay(self, read: Read) -> tuple[State | None, list[Event]]:
-        """Return the state of a stream's events, and the events that do not fit."""
-        state, odd = self._replay(read(), is_careful=False)
-        if state is not None and not self._is_sound(state):
-            state, odd = self._replay(read(), is_careful=True)
-        return state, odd
-
-    def _replay(
-        self, events: Iterable[Event], *, is_careful: bool
-    ) -> tuple[State | None, list[Event]]:
-        state: State | None = None
-        odd = []
-        for event in events:
-            try:
-                after = self._core.evolve(state, event)
-            except _UNFIT:
-                after = None
-            if after is None or (is_careful and not self._is_sound(after)):
-                odd.append(event)
-            else:
-                state = after
-        return state, odd
-
-    def _is_sound(self, state: State) -> bool:
-        """Return whether a record can be rendered from the state and parsed again."""
-        try:
-            self._record.parse(*self._record.render(state), _NOWHERE)
-        except (*_UNFIT, Invalid):
-            return False
-        return True
-
-    def is_news(self, event: Event, _state: State) -> bool:
-        return event["type"] in _NEWS
-
-    def columns(self, _state: State) -> Fields:
-        return {}
-
-    def place(self, _state: State, here: str) -> tuple[str, str]:
-        return here, self.path
-
-    def render(self, state: State, ledger: str, seq: int, event_hash: str) -> bytes:
-        document, rest = self._record.render(state)
-        return signature.sign(document, rest, ledger, seq, event_hash)
-
-    def rest(self, state: State) -> Fields:
-        rest: Fields = self._record.render(state)[1]
-        return rest
+    def record_format(self, _state: State) -> Any:
+        return self._format
 
     def parse(
         self, record: signature.SignedRecord, rest: Fields | None, _path: str, origin: Origin
     ) -> State:
         kept = record.rest if rest is None else rest
-        return self._record.parse(record.document, kept or {}, origin)
+        return self._format.parse(record.document, kept or {}, origin)
+
+    def place(self, _state: State, here: str) -> tuple[str, str]:
+        return here, self.path
 
 
 _WORKFLOWS = WorkflowAggregate()
 _LOGS: dict[str, LogAggregate] = {}
 
 
+def is_workflow(stream: str) -> bool:
+    return not stream.startswith(_MARK)
+
+
+def is_log(stream: str) -> bool:
+    return stream.startswith(_MARK) and stream[len(_MARK) :] in LOGS
+
+
+def stream_of(kind: str) -> str:
+    """Return the stream of a log."""
+    return f"{_MARK}{kind}"
+
+
 def log_of(kind: str) -> LogAggregate:
     if kind not in _LOGS:
         _LOGS[kind] = LogAggregate(kind)
     return _LOGS[kind]
+
+
+def aggregate_of(stream: str) -> Aggregate:
+    """Return the aggregate that a stream belongs to."""
+    return log_of(stream[len(_MARK) :]) if stream.startswith(_MARK) else _WORKFLOWS
+
+
+def evolve(stream: str, state: State | None, event: Event) -> State:
+    """Return the state of a stream after one more event."""
+    return aggregate_of(stream).evolve(state, event)

@@ -10,20 +10,8 @@ rest. A document of another tool needs a name and a status, and may list only be
 from __future__ import annotations
 
 from holdfast.core.initiatives import STATUSES, current_of, key_of
-from holdfast.formats.schema import (
-    PHASE_STATUSES,
-    REST_PATH,
-    Invalid,
-    check_object,
-    flag,
-    named,
-    one_of,
-    rows,
-    table,
-    tables,
-    text,
-    when,
-)
+from holdfast.formats import schema
+from holdfast.formats.schema import REST_PATH, Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,22 +56,21 @@ def render(state: Initiatives) -> tuple[Fields, Fields]:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Initiatives:
     """Return the state; raise ``Invalid`` if a field has no valid value."""
-    check_object(document, [])
-    check_object(rest, REST_PATH)
-    name = named(document, "name", [])
+    schema.check_parts(document, rest)
+    name = schema.named(document, "name", [])
     initiatives: dict[str, Initiative] = {}
     own_rest: Fields = {}
     key = key_of(name)
-    for other_key, other in tables(rest, "others", REST_PATH).items():
+    for other_key, other in schema.tables(rest, "others", REST_PATH).items():
         path: Path = [*REST_PATH, "others", other_key]
         _check_key(other_key, path)
-        other_rest = table(other, "rest", path)
-        initiative = parse_initiative(table(other, "document", path), other_rest, origin)
+        other_rest = schema.table(other, "rest", path)
+        initiative = parse_initiative(schema.table(other, "document", path), other_rest, origin)
         if initiative["name"] == name:
             key, own_rest = other_key, other_rest
         initiatives[other_key] = initiative
-    if text(rest, "name", REST_PATH, None) == name:
-        key, own_rest = text(rest, "key", REST_PATH, key), rest
+    if schema.text(rest, "name", REST_PATH, None) == name:
+        key, own_rest = schema.text(rest, "key", REST_PATH, key), rest
         _check_key(key, [*REST_PATH, "key"])
     initiatives[key] = parse_initiative(document, own_rest, origin)
     return {"current": key, "all": initiatives}
@@ -116,23 +103,22 @@ def render_initiative(state: Initiative) -> tuple[Fields, Fields]:
 
 def parse_initiative(document: Fields, rest: Fields, origin: Origin) -> Initiative:
     """Return the state of one initiative; raise ``Invalid`` if a field has no valid value."""
-    check_object(document, [])
-    check_object(rest, REST_PATH)
-    status = one_of(document, "status", [], STATUSES)
-    updated_at = when(document, "lastUpdated", [], origin["at"])
+    schema.check_parts(document, rest)
+    status = schema.one_of(document, "status", [], STATUSES)
+    updated_at = schema.when(document, "lastUpdated", [], origin["at"])
     milestones = _milestones(document, rest)
     state: Initiative = {
-        "name": named(document, "name", []),
+        "name": schema.named(document, "name", []),
         "status": status,
-        "created_at": when(rest, "created_at", REST_PATH, updated_at),
+        "created_at": schema.when(rest, "created_at", REST_PATH, updated_at),
         "updated_at": updated_at,
         "current_milestone": _current(document, milestones),
         "milestones": milestones,
         "extra": {key: value for key, value in document.items() if key not in KEYS},
     }
-    if flag(rest, "files", REST_PATH, default=False):
+    if schema.flag(rest, "files", REST_PATH, default=False):
         state["files"] = True
-    if (folder := text(rest, "folder", REST_PATH, None)) is not None:
+    if (folder := schema.text(rest, "folder", REST_PATH, None)) is not None:
         if folder in ("", ".", "..") or "/" in folder or not folder.isprintable():
             raise Invalid([*REST_PATH, "folder"], "must be the name of a folder")
         state["folder"] = folder
@@ -144,7 +130,7 @@ def _notes(
 ) -> Fields:
     """Return the optional fields that a status can have."""
     return {
-        name: (text if name == "reason" else when)(fields, name, path)
+        name: (schema.text if name == "reason" else schema.when)(fields, name, path)
         for name, statuses in statuses_with.items()
         if name in fields and status in statuses
     }
@@ -153,17 +139,17 @@ def _notes(
 def _current(document: Fields, milestones: list[Milestone]) -> str | None:
     open_ids = [milestone["id"] for milestone in milestones if milestone["status"] != "completed"]
     last = milestones[-1]["id"] if milestones else None
-    return text(document, "currentMilestone", [], None) or next(iter(open_ids), last)
+    return schema.text(document, "currentMilestone", [], None) or next(iter(open_ids), last)
 
 
 def _milestones(document: Fields, rest: Fields) -> list[Milestone]:
     """Return the document's milestones in the order of the rest: tools sort keys of an object."""
-    progress = table(document, "progress", [])
-    current = text(document, "currentMilestone", [], None)
+    progress = schema.table(document, "progress", [])
+    current = schema.text(document, "currentMilestone", [], None)
     known: dict[str, tuple[Fields, Path]] = {}
-    for position, entry in enumerate(rows(rest, "milestones", REST_PATH)):
+    for position, entry in enumerate(schema.rows(rest, "milestones", REST_PATH)):
         path = [*REST_PATH, "milestones", position]
-        known[named(entry, "id", path)] = (entry, path)
+        known[schema.named(entry, "id", path)] = (entry, path)
     if current and current not in progress:
         if known and current not in known:
             raise Invalid(["currentMilestone"], "must be one of the milestones in progress")
@@ -174,19 +160,19 @@ def _milestones(document: Fields, rest: Fields) -> list[Milestone]:
 
 
 def _milestone(milestone_id: str, progress: Fields, entry: Fields, path: Path) -> Milestone:
-    status = one_of(progress, milestone_id, ["progress"], PHASE_STATUSES)
+    status = schema.one_of(progress, milestone_id, ["progress"], schema.PHASE_STATUSES)
     if not milestone_id.strip():
         raise Invalid(["progress", milestone_id], "must have a name")
     milestone: Milestone = {
         "id": milestone_id,
-        "title": text(entry, "title", path, ""),
+        "title": schema.text(entry, "title", path, ""),
         "status": status,
         "tasks": [
             {
-                "text": named(task, "text", [*path, "tasks", position]),
-                "done": flag(task, "done", [*path, "tasks", position]),
+                "text": schema.named(task, "text", [*path, "tasks", position]),
+                "done": schema.flag(task, "done", [*path, "tasks", position]),
             }
-            for position, task in enumerate(rows(entry, "tasks", path))
+            for position, task in enumerate(schema.rows(entry, "tasks", path))
         ],
     }
     return {**milestone, **_notes(entry, path, status, _MILESTONE_STATUSES_WITH)}  # type: ignore[typeddict-item]

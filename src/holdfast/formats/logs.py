@@ -8,29 +8,17 @@ No entry occurs twice, so an edit has one meaning.
 from __future__ import annotations
 
 from holdfast.core.logs import DELEGATION_FIELDS, LEARNING_KINDS
-from holdfast.formats.schema import (
-    REST_PATH,
-    Invalid,
-    check_object,
-    count,
-    flag,
-    named,
-    one_of,
-    rows,
-    table,
-    text_or_null,
-    when,
-)
+from holdfast.formats import schema
+from holdfast.formats.schema import REST_PATH, Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.core.types import Fields, Json, Origin
-    from holdfast.formats.schema import Check, Path
+    from holdfast.core.types import Fields, Origin
+    from holdfast.formats.schema import Checks, Path
 
     State = Any
-    Checks = dict[str, Check]
 
 
 class LogRecord:
@@ -48,21 +36,19 @@ class LogRecord:
 
     def parse(self, document: Fields, rest: Fields, _origin: Origin) -> State:
         """Return the state; raise ``Invalid`` if a field has no valid value."""
-        check_object(document, [])
-        check_object(rest, REST_PATH)
+        schema.check_parts(document, rest)
         state: Fields = {}
         for name, (key, checks) in self.lists.items():
-            state[name] = rows(document, key, [])
+            state[name] = schema.rows(document, key, [])
             for position, entry in enumerate(state[name]):
                 self.check_entry(entry, [key, position], checks)
-            state[f"{name}_earlier"] = count(rest, f"{name}_earlier", REST_PATH, 0)
+            state[f"{name}_earlier"] = schema.count(rest, f"{name}_earlier", REST_PATH, 0)
         keys = [key for key, _ in self.lists.values()]
         state["extra"] = {key: value for key, value in document.items() if key not in keys}
         return state
 
     def check_entry(self, entry: Fields, path: Path, checks: Checks) -> None:
-        for key, check in checks.items():
-            check(entry, key, path)
+        schema.check_fields(entry, path, checks)
 
 
 class _InterviewRecord(LogRecord):
@@ -76,7 +62,7 @@ class _InterviewRecord(LogRecord):
         return {**newest, **document}, rest
 
     def parse(self, document: Fields, rest: Fields, origin: Origin) -> State:
-        check_object(document, [])
+        schema.check_parts(document, rest)
         newest = {key: document[key] for key in _INTERVIEW if key in document}
         others = {key: value for key, value in document.items() if key not in _INTERVIEW}
         state = super().parse(others, rest, origin)
@@ -91,25 +77,9 @@ class _DelegationRecord(LogRecord):
 
     def check_entry(self, entry: Fields, path: Path, checks: Checks) -> None:
         """Check an entry by its kind; one without a kind is a delegation."""
-        kind = one_of(entry, "kind", path, DELEGATION_FIELDS, "delegation")
+        kind = schema.one_of(entry, "kind", path, DELEGATION_FIELDS, "delegation")
         for key in (*DELEGATION_FIELDS[kind], "timestamp"):
-            checks.get(key, text_or_null)(entry, key, path)
-
-
-def _count_or_null(entry: Fields, key: str, path: Path) -> Json:
-    return count(entry, key, path, None)
-
-
-def _time_or_null(entry: Fields, key: str, path: Path) -> Json:
-    return when(entry, key, path, None)
-
-
-def _flag_or_null(entry: Fields, key: str, path: Path) -> Json:
-    return flag(entry, key, path, None)
-
-
-def _learning_kind(entry: Fields, key: str, path: Path) -> Json:
-    return one_of(entry, key, path, LEARNING_KINDS, None)
+            checks.get(key, schema.text_or_null)(entry, key, path)
 
 
 def _score_or_null(entry: Fields, key: str, path: Path) -> None:
@@ -119,39 +89,40 @@ def _score_or_null(entry: Fields, key: str, path: Path) -> None:
 
 
 def _scores(entry: Fields, key: str, path: Path) -> None:
-    scores = table(entry, key, path)
+    scores = schema.table(entry, key, path)
     for name in scores:
         _score_or_null(scores, name, [*path, key])
 
 
+_TIME = schema.optional(schema.when)
 _INTERVIEW: Checks = {
-    "skill": named,
+    "skill": schema.named,
     "confidence": _score_or_null,
     "dimensions": _scores,
-    "questions_asked": _count_or_null,
-    "timestamp": _time_or_null,
+    "questions_asked": schema.optional(schema.count),
+    "timestamp": _TIME,
 }
 _SKIP: Checks = {
-    "skill": named,
-    "reason": text_or_null,
-    "timestamp": _time_or_null,
+    "skill": schema.named,
+    "reason": schema.text_or_null,
+    "timestamp": _TIME,
 }
 _LEARNING: Checks = {
-    "text": named,
-    "section": text_or_null,
-    "kind": _learning_kind,
-    "timestamp": _time_or_null,
+    "text": schema.named,
+    "section": schema.text_or_null,
+    "kind": schema.word_in(LEARNING_KINDS, None),
+    "timestamp": _TIME,
 }
 _FORGE: Checks = {
-    "key": named,
-    "text": text_or_null,
-    "timestamp": _time_or_null,
+    "key": schema.named,
+    "text": schema.text_or_null,
+    "timestamp": _TIME,
 }
 _DELEGATION: Checks = {
-    **dict.fromkeys(("agent", "from", "to", "suggested", "chosen"), named),
-    "duration_ms": _count_or_null,
-    "resolved": _flag_or_null,
-    "timestamp": _time_or_null,
+    **dict.fromkeys(("agent", "from", "to", "suggested", "chosen"), schema.named),
+    "duration_ms": schema.optional(schema.count),
+    "resolved": schema.optional(schema.flag),
+    "timestamp": _TIME,
 }
 """The checks of the fields of all kinds; the others are text."""
 

@@ -8,53 +8,22 @@ Markdown beside the record, so it is in ``rest`` here.
 from __future__ import annotations
 
 from holdfast.core.workflow.state import pending_phase
-from holdfast.formats.document import (
-    EVERYWHERE,
-    complete_until,
-    compose,
-    fit_recipe,
-    index_to_show,
-    known_recipe,
-    local_recipe,
-    merge_extra,
-    move_to,
-    position_in_rest,
-    rest_of,
-    times,
-    unknown_fields,
-    workflow_id_of,
-)
-from holdfast.formats.schema import (
-    REST_PATH,
-    TASK,
-    TASK_STATUSES,
-    Invalid,
-    check_entry,
-    check_object,
-    count,
-    folder,
-    label,
-    one_of,
-    table,
-    tables,
-    text,
-    texts,
-)
+from holdfast.formats import schema
+from holdfast.formats.schema import REST_PATH, Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json, Origin, Phase, Recipe, Task, Workflow
-    from holdfast.formats.document import Position
-    from holdfast.formats.schema import Path
+    from holdfast.formats.schema import Position
 
 LIFECYCLE = ("discover", "plan", "execute", "verify", "deliver", "complete")
 UNITS = {"development": ("tasks", "current_task"), "knowledge": ("phases", "current_phase")}
 """The document's keys of the units and of the current unit, by mode."""
 
-_SHOWN = EVERYWHERE | {
+_SHOWN = schema.EVERYWHERE | {
     "subject", "title", "updated_at", "tasks", "current_task", "context", "commits",
 }  # fmt: skip
-_WORDS = {word: word for word in TASK_STATUSES} | {"completed": "done"}
+_WORDS = {word: word for word in schema.TASK_STATUSES} | {"completed": "done"}
 _STATUS = {word: status for status, word in _WORDS.items()}
 _IN_MARKDOWN = (
     "description", "criteria", "files", "output", "model", "verify", "remaining", "blockers",
@@ -63,11 +32,7 @@ _BEGUN = "iteration_begun"
 """The number of an iteration that was begun but not recorded."""
 
 
-def _unit_status(doc: Fields, key: str, path: Path) -> Json:
-    return one_of(doc, key, path, _STATUS)
-
-
-_UNIT = {**TASK, "status": _unit_status}
+_UNIT = {**schema.TASK, "status": schema.word_in(_STATUS)}
 
 
 def path(workflow_id: str, _created_at: str) -> str:
@@ -77,7 +42,7 @@ def path(workflow_id: str, _created_at: str) -> str:
 
 def render(state: Workflow) -> tuple[Fields, Fields]:
     """Return the document, and the state that it cannot express."""
-    rest = rest_of(state, _SHOWN)
+    rest = schema.rest_of(state, _SHOWN)
     mode = _mode(state["recipe"])
     units_key, current_key = UNITS[mode]
     document: Fields = {"task": state["title"], "slug": state["subject"], "mode": mode}
@@ -94,7 +59,7 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     if state["commits"] or mode == "development":
         document["commits"] = state["commits"]
     if state["extra"]:
-        merge_extra(document, rest, state["extra"], ())
+        schema.merge_extra(document, rest, state["extra"], ())
     return document, rest
 
 
@@ -103,7 +68,7 @@ def _mode(recipe: Recipe) -> str:
 
 
 def _shown_phase(current: str | None, listed: list[Phase]) -> str | None:
-    return listed[index_to_show(current, listed)]["name"] if listed else None
+    return listed[schema.index_to_show(current, listed)]["name"] if listed else None
 
 
 def _domain(context: Fields, rest: Fields) -> Fields:
@@ -154,17 +119,18 @@ def _iteration(unit: Fields) -> Fields:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    check_object(document, [])
-    check_object(rest, REST_PATH)
-    mode = one_of(document, "mode", [], UNITS)
+    schema.check_parts(document, rest)
+    mode = schema.one_of(document, "mode", [], UNITS)
     recipe, phase, listed = _lifecycle(document, rest, origin, mode)
-    slug = text(document, "slug", [], None)
-    subject = folder(origin["path"]) if slug is None else slug
-    title = text(document, "task", [], None)
-    context = table(rest, "context", REST_PATH) if "recipe" in rest else recipe.get("context", {})
-    domain = text(document, "domain", [], None)
+    slug = schema.text(document, "slug", [], None)
+    subject = schema.folder(origin["path"]) if slug is None else slug
+    title = schema.text(document, "task", [], None)
+    context = (
+        schema.table(rest, "context", REST_PATH) if "recipe" in rest else recipe.get("context", {})
+    )
+    domain = schema.text(document, "domain", [], None)
     parts: Fields = {
-        **times(document, "created", "updated", [], origin),
+        **schema.times(document, "created", "updated", [], origin),
         **({"status": "completed"} if _is_ended(document, rest) else {}),
         "subject": subject,
         "title": subject if title is None else title,
@@ -172,10 +138,10 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         "phases": listed,
         **_tasks(document, rest, mode),
         "context": context if domain is None else {**context, "domain": domain},
-        "commits": texts(document, "commits", []),
+        "commits": schema.texts(document, "commits", []),
     }
-    state = compose(workflow_id_of(rest, subject), recipe, parts, rest, origin)
-    state["extra"] = unknown_fields(document, rest, render(state)[0], ())
+    state = schema.compose(schema.workflow_id_of(rest, subject), recipe, parts, rest, origin)
+    state["extra"] = schema.unknown_fields(document, rest, render(state)[0], ())
     return state
 
 
@@ -212,21 +178,21 @@ def _lifecycle(
     document: Fields, rest: Fields, origin: Origin, mode: str
 ) -> tuple[Recipe, str | None, list[Phase]]:
     """Return the recipe, and the position of the loop in it."""
-    remembered = known_recipe(rest)
+    remembered = schema.known_recipe(rest)
     recipe = remembered
     if recipe is None or _mode(recipe) != mode:
-        recipe = {**local_recipe(f"loop-{mode}", "loop", origin), "mode": mode}
+        recipe = {**schema.local_recipe(f"loop-{mode}", "loop", origin), "mode": mode}
     if not recipe["phases"] and remembered is None:
         recipe = {**recipe, "phases": [{"name": name} for name in LIFECYCLE]}
-    stated: str | None = text(document, "phase", [], None)
+    stated: str | None = schema.text(document, "phase", [], None)
     if remembered is None:
         before = [pending_phase(phase) for phase in recipe["phases"]]
-        phase, listed = stated, complete_until(before, _known_phase(stated, before))
+        phase, listed = stated, schema.complete_until(before, _known_phase(stated, before))
     else:
-        was, before = position_in_rest(rest, remembered)
+        was, before = schema.position_in_rest(rest, remembered)
         phase, listed = _apply_edit(stated, was, before)
     if recipe is not remembered or len(listed) != len(before):
-        recipe = fit_recipe(recipe, listed)
+        recipe = schema.fit_recipe(recipe, listed)
     return recipe, phase, listed
 
 
@@ -234,8 +200,11 @@ def _is_ended(document: Fields, rest: Fields) -> bool:
     """Return whether an editor set the last phase, which completes the loop."""
     if document.get("phase") != LIFECYCLE[-1]:
         return False
-    remembered = known_recipe(rest)
-    return remembered is None or _shown_phase(*position_in_rest(rest, remembered)) != LIFECYCLE[-1]
+    remembered = schema.known_recipe(rest)
+    return (
+        remembered is None
+        or _shown_phase(*schema.position_in_rest(rest, remembered)) != LIFECYCLE[-1]
+    )
 
 
 def _known_phase(stated: str | None, listed: list[Phase]) -> str | None:
@@ -255,20 +224,20 @@ def _apply_edit(stated: str | None, was: str | None, before: list[Phase]) -> Pos
     if stated not in names:
         names.append(stated)
         before = [*before, {"name": stated, "status": "pending"}]
-    return stated, move_to(before, stated, names)
+    return stated, schema.move_to(before, stated, names)
 
 
 def _tasks(document: Fields, rest: Fields, mode: str) -> Fields:
     """Return the units as tasks, and the current one."""
     units_key, current_key = UNITS[mode]
-    hidden = tables(rest, "units", REST_PATH)
-    units = _ordered(tables(document, units_key, []), rest)
+    hidden = schema.tables(rest, "units", REST_PATH)
+    units = _ordered(schema.tables(document, units_key, []), rest)
     tasks = {
         name: _task(name, unit, hidden.get(name, {}), units_key) for name, unit in units.items()
     }
     fields: Fields = {"tasks": list(tasks.values())}
-    iteration = count(document, "current_iteration", [], None)
-    current = text(document, current_key, [], None)
+    iteration = schema.count(document, "current_iteration", [], None)
+    current = schema.text(document, current_key, [], None)
     if current is not None and current not in tasks:
         raise Invalid([current_key], f"must be one of {units_key}")
     if current is not None:
@@ -285,16 +254,16 @@ def _ordered(units: dict[str, Fields], rest: Fields) -> dict[str, Fields]:
     """Return the units in their rendered order; another tool's as they are."""
     if "recipe" not in rest:
         return units
-    order = texts(rest, "order", REST_PATH)
+    order = schema.texts(rest, "order", REST_PATH)
     names = [name for name in order if name in units]
     names += sorted(units.keys() - set(order), key=_counted)
     return {name: units[name] for name in names}
 
 
 def _task(name: str, unit: Fields, hidden: Fields, units_key: str) -> Fields:
-    check_entry(unit, [units_key, name], _UNIT)
-    text(hidden, "description", [*REST_PATH, "units", name], "")
-    task_id = label(hidden, "id", [*REST_PATH, "units", name], name)
+    schema.check_known_fields(unit, [units_key, name], _UNIT)
+    schema.text(hidden, "description", [*REST_PATH, "units", name], "")
+    task_id = schema.label(hidden, "id", [*REST_PATH, "units", name], name)
     if not name or str(unit.get("id", name)) != name or str(task_id) != name:
         raise Invalid([units_key, name], "must have an id, and the same within")
     status = _STATUS[unit.get("status", "pending")]

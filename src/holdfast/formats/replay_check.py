@@ -1,4 +1,4 @@
-"""Whether a replayed state is sound: a record can be rendered from it and parsed again.
+"""The replay of a stream, and whether the state that it leads to is sound.
 
 An event with a valid hash may still say what Holdfast never wrote. The parsers of the formats know
 what a state has to be; an event that leads to a state which they refuse is left out.
@@ -6,16 +6,19 @@ what a state has to be; an event that leads to a state which they refuse is left
 
 from __future__ import annotations
 
-from holdfast import formats
-from holdfast.core import json_text, workflow
+from holdfast.core import json_text
+from holdfast.core.record_formats import FORMATS
+from holdfast.formats import WORKFLOW
 from holdfast.formats.schema import Invalid, is_safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from holdfast.core.types import Event, Origin, Workflow
+    from holdfast.core.types import Event, Origin
+    from holdfast.formats import Aggregate, Read, State
 
+_UNFIT = (LookupError, TypeError, ValueError, AttributeError)
 _TEXT_OR_NULL = (str, type(None))
 _OWN_EVENTS = ("workflow_", "phase_", "step_", "task_", "reminder_", "reading_", "gate_", "record_")
 """Prefixes of event types whose fields Holdfast alone defines."""
@@ -30,58 +33,59 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def flaw(state: Workflow) -> str | None:
-    """Return what is wrong with a state; ``None`` if it is sound."""
-    try:
-        return _flaw(state)
-    except Invalid as invalid:
-        return str(invalid)
-    except (LookupError, TypeError, ValueError, AttributeError):
-        return "its fields are missing or not of their kind"
-
-
-def _flaw(state: Workflow) -> str | None:
-    paths = (state["record"], state["worktree"])
-    if not is_safe(state["id"]) or not all(isinstance(path, str) for path in paths):
-        return "it has no name, or no place"
-    name = state["recipe"]["format"]
-    if name not in formats.FORMATS:
-        return f"{name!r:.40} is no format"
-    origin: Origin = {
-        "at": state["created_at"],
-        "path": state["record"],
-        "worktree": state["worktree"],
-        "recipe": lambda _: None,
-    }
-    document, rest = formats.module(name).render(state)
-    formats.module(name).parse(document, rest, origin)
-    json_text.laid_out({"document": document, "rest": rest})
-    return None
-
-
-def has_valid_fields(event: Event) -> bool:
-    """Return whether the fields of an event have the types that their names have everywhere."""
-    data = event["data"]
-    if not event["type"].startswith(_OWN_EVENTS):
-        return True
-    return all(isinstance(data[name], _KINDS[name]) for name in data if name in _KINDS)
-
-
-def replay(read: Callable[[], Iterable[Event]]) -> tuple[Workflow | None, list[Event]]:
+def replay(aggregate: Aggregate, read: Read) -> tuple[State | None, list[Event]]:
     """Return the state of a stream's events, and the events that do not fit."""
-    state, unfit = _replay(read(), is_careful=False)
-    if state is not None and flaw(state) is not None:
-        state, unfit = _replay(read(), is_careful=True)
+    state, unfit = _replay(aggregate, read(), is_careful=False)
+    if state is not None and flaw(aggregate, state) is not None:
+        state, unfit = _replay(aggregate, read(), is_careful=True)
     return state, unfit
 
 
-def _replay(events: Iterable[Event], *, is_careful: bool) -> tuple[Workflow | None, list[Event]]:
-    state: Workflow | None = None
+def _replay(
+    aggregate: Aggregate, events: Iterable[Event], *, is_careful: bool
+) -> tuple[State | None, list[Event]]:
+    state: State | None = None
     unfit = []
     for event in events:
-        after = workflow.evolve_leniently(state, event) if has_valid_fields(event) else state
-        if after is None or after is state or (is_careful and flaw(after) is not None):
+        try:
+            after = aggregate.evolve(state, event) if _has_valid_fields(aggregate, event) else None
+        except _UNFIT:
+            after = None
+        if after is None or (is_careful and flaw(aggregate, after) is not None):
             unfit.append(event)
         else:
             state = after
     return state, unfit
+
+
+def _has_valid_fields(aggregate: Aggregate, event: Event) -> bool:
+    """Return whether the fields of an event have the types that their names have in workflows."""
+    if aggregate.kind != WORKFLOW or not event["type"].startswith(_OWN_EVENTS):
+        return True
+    return all(isinstance(event["data"][k], _KINDS[k]) for k in event["data"] if k in _KINDS)
+
+
+def flaw(aggregate: Aggregate, state: State) -> str | None:
+    """Return why no record can be rendered from a state and parsed again; ``None`` if it can."""
+    try:
+        return _flaw(aggregate, state)
+    except Invalid as invalid:
+        return str(invalid)
+    except _UNFIT:
+        return "its fields are missing or not of their kind"
+
+
+def _flaw(aggregate: Aggregate, state: State) -> str | None:
+    origin: Origin = {"at": "", "path": "", "worktree": "", "recipe": lambda _: None}
+    if aggregate.kind == WORKFLOW:
+        paths = (state["record"], state["worktree"])
+        if not is_safe(state["id"]) or not all(isinstance(path, str) for path in paths):
+            return "it has no name, or no place"
+        if state["recipe"]["format"] not in FORMATS:
+            return f"{state['recipe']['format']!r:.40} is no format"
+        origin |= {"at": state["created_at"], "path": paths[0], "worktree": paths[1]}
+    record_format = aggregate.record_format(state)
+    document, rest = record_format.render(state)
+    record_format.parse(document, rest, origin)
+    json_text.pretty({"document": document, "rest": rest})
+    return None

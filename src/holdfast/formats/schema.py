@@ -1,25 +1,48 @@
-"""Checked access to the fields of a document that anyone may have edited.
+"""The common ground of all formats: fields, leftover state, and the position in a document.
 
-All formats parse through these functions alone. A value of the wrong type, or a word outside its
-vocabulary, raises ``Invalid`` with its path in the document; no other exception is raised.
+*Fields.* A document is read through the functions below alone. A value of the wrong type, or a word
+outside its vocabulary, raises ``Invalid`` with its path in the document; no other exception is
+raised. Each function takes the object, the key and the object's own path. Without a default the
+field is required; with ``None`` as the default it may be null as well.
 
-Each function takes the object, the key and the object's own path. Without a default the field is
-required; with ``None`` as the default it may be null as well.
+*Leftover state.* ``rest`` is the state that a document cannot express: the difference between the
+state and a blank workflow of the same recipe, without what the document shows; a future field of
+the aggregate is in it automatically. Formats add what they need to detect edits: ``was``,
+``under``, ``units``, and in ``extra`` the unknown fields that a known field hides.
+
+*Position.* A script that sets the current phase does not update the statuses, or the other way
+round. ``was`` is the position that was rendered, so that an edited value can be told from an old
+one.
 """
 
 from __future__ import annotations
 
+from holdfast.core.record_formats import FORMATS
 from holdfast.core.time import duration_s, epoch_ms
+from holdfast.core.workflow.state import blank, find_phase, pending_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from holdfast.core.types import Fields, Json, Phase, Task, Violation
+    from holdfast.core.types import (
+        Fields,
+        Format,
+        Json,
+        Origin,
+        Phase,
+        Recipe,
+        RecipePhase,
+        Task,
+        Violation,
+        Workflow,
+    )
 
     Path = list[str | int]
     Kind = type | tuple[type, ...]
     Check = Callable[[Fields, str, Path], Json]
+    Checks = Mapping[str, Check]
+    Position = tuple[str | None, list[Phase]]
 
 WORKFLOW_STATUSES = ("in_progress", "blocked", "completed", "abandoned", "expired")
 PHASE_STATUSES = ("pending", "in_progress", "completed", "blocked")
@@ -27,9 +50,13 @@ TASK_STATUSES = (
     "pending", "in_progress", "confirming", "verifying", "completed", "blocked", "timeout",
 )  # fmt: skip
 MAX_PHASES = 1_000
+MAX_COUNT = 2**63 - 1
+"""The largest integer that a column of the ledger can have."""
 
 REST_PATH: Path = ["_holdfast", "rest"]
 """The path of the state that a document cannot express."""
+EVERYWHERE = frozenset(("recipe", "record", "worktree", "created_at", "extra"))
+"""State that every document shows, or that follows from the path of the record."""
 
 REQUIRED: Json = object()
 SAME: Mapping[str, str] = {}
@@ -45,6 +72,13 @@ _TYPE_NAMES: dict[Kind, str] = {
 }
 _ID_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-")
 _MAX_ID_CHARACTERS = 80
+_NOT_STATE = EVERYWHERE | {"id", "was", "under", "units", "order"}
+_NAMES = ("title", "subject")
+_DROPPED_FIELDS = {
+    "pending": ("started_at", "completed_at", "approved", "reason"),
+    "in_progress": ("completed_at", "reason"),
+}
+"""Fields that a phase loses when it gets this status."""
 
 
 class Invalid(Exception):
@@ -54,6 +88,32 @@ class Invalid(Exception):
         super().__init__(f"{'.'.join(map(str, path)) or 'the document'}: {why}")
         self.path = path
         self.why = why
+
+
+# Fields
+
+
+def _typed(doc: Fields, key: str, path: Path, default: Json, kind: Kind) -> Json:
+    value = doc.get(key, default)
+    if value is REQUIRED:
+        raise Invalid([*path, key], "is missing")
+    if value is not default:
+        _check_type(value, kind, path, key)
+    return value
+
+
+def _check_type(value: Json, kind: Kind, path: Path, *below: str | int) -> None:
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return
+    actual = "null" if value is None else _TYPE_NAMES.get(type(value), "a number")
+    actual = repr(value[:40]) if isinstance(value, str) else actual
+    raise Invalid([*path, *below], f"must be {_TYPE_NAMES[kind]}, not {actual}")
+
+
+def check_parts(document: Json, rest: Json) -> None:
+    """Raise ``Invalid`` if a document or its rest is not an object."""
+    _check_type(document, dict, [])
+    _check_type(rest, dict, REST_PATH)
 
 
 def text(doc: Fields, key: str, path: Path, default: Json = REQUIRED) -> Json:
@@ -98,6 +158,8 @@ def count(doc: Fields, key: str, path: Path, default: Json = REQUIRED) -> Json:
     value = _typed(doc, key, path, default, int)
     if value is not default and value < 0:
         raise Invalid([*path, key], "must not be negative")
+    if value is not default and value > MAX_COUNT:
+        raise Invalid([*path, key], f"must be {MAX_COUNT:,} at most")
     return value
 
 
@@ -119,9 +181,16 @@ def table(doc: Fields, key: str, path: Path, default: Json = None) -> Fields:
 def tables(doc: Fields, key: str, path: Path, default: Json = None) -> dict[str, Fields]:
     """Return an object of objects."""
     value = table(doc, key, path, default)
-    for name in value:
-        _typed(value, name, [*path, key], REQUIRED, dict)
+    for name, inner in value.items():
+        _check_type(inner, dict, path, key, name)
     return value
+
+
+def _items(doc: Fields, key: str, path: Path, default: Json, kind: Kind) -> list[Json]:
+    items: list[Json] = _typed(doc, key, path, default, list) or []
+    for position, value in enumerate(items):
+        _check_type(value, kind, path, key, position)
+    return items
 
 
 def rows(doc: Fields, key: str, path: Path) -> list[Fields]:
@@ -134,118 +203,78 @@ def texts(doc: Fields, key: str, path: Path, default: Json = None) -> list[str]:
     return _items(doc, key, path, default, str)
 
 
-def check_object(document: Json, path: Path) -> None:
-    if not isinstance(document, dict):
-        raise Invalid(path, f"must be an object, not {_describe(document)}")
+# Checks of entries, by field
 
 
-def _typed(doc: Fields, key: str, path: Path, default: Json, kind: Kind) -> Json:
-    value = doc.get(key, default)
-    if value is REQUIRED:
-        raise Invalid([*path, key], "is missing")
-    if value is default or _is(value, kind):
-        return value
-    raise Invalid([*path, key], f"must be {_TYPE_NAMES[kind]}, not {_describe(value)}")
+def optional(check: Callable[[Fields, str, Path, Json], Json], default: Json = None) -> Check:
+    """Return a check of a field that may be missing; without a default, it may be null as well."""
+    return lambda doc, key, path: check(doc, key, path, default)
 
 
-def _items(doc: Fields, key: str, path: Path, default: Json, kind: Kind) -> list[Json]:
-    items: list[Json] = _typed(doc, key, path, default, list) or []
-    for position, value in enumerate(items):
-        if not _is(value, kind):
-            raise Invalid(
-                [*path, key, position], f"must be {_TYPE_NAMES[kind]}, not {_describe(value)}"
-            )
-    return items
+def word_in(words: Collection[str], default: Json = REQUIRED) -> Check:
+    """Return a check of a word of this vocabulary."""
+    return lambda doc, key, path: one_of(doc, key, path, words, default)
 
 
-def _is(value: Json, kind: Kind) -> bool:
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+def _values(check: Check, default: Json = REQUIRED) -> Check:
+    """Return a check of an object whose values all pass a check."""
+
+    def check_values(doc: Fields, key: str, path: Path) -> Fields:
+        values = table(doc, key, path, default)
+        for name in values:
+            check(values, name, [*path, key])
+        return values
+
+    return check_values
 
 
-def _describe(value: Json) -> str:
-    """Describe an invalid value in a few words."""
-    if isinstance(value, str):
-        return repr(value[:40])
-    return "null" if value is None else _TYPE_NAMES.get(type(value), "a number")
+def check_fields(entry: Fields, entry_path: Path, checks: Checks) -> Fields:
+    """Return the entry; raise ``Invalid`` unless all these fields of it pass their check."""
+    for key, check in checks.items():
+        check(entry, key, entry_path)
+    return entry
 
 
-def text_or_null(doc: Fields, key: str, path: Path) -> Json:
-    return text(doc, key, path, None)
-
-
-def label_or_null(doc: Fields, key: str, path: Path) -> Json:
-    return label(doc, key, path, None)
-
-
-def _flag_or_null(doc: Fields, key: str, path: Path) -> Json:
-    return flag(doc, key, path, None)
-
-
-def _phase_status(doc: Fields, key: str, path: Path) -> Json:
-    return one_of(doc, key, path, PHASE_STATUSES)
-
-
-def _task_status(doc: Fields, key: str, path: Path) -> Json:
-    return one_of(doc, key, path, TASK_STATUSES)
-
-
-def _steps(doc: Fields, key: str, path: Path) -> Json:
-    return texts(doc, key, path, REQUIRED)
-
-
-def _depends(doc: Fields, key: str, path: Path) -> Json:
-    return _items(doc, key, path, REQUIRED, (int, str))
-
-
-def _sub_phases(doc: Fields, key: str, path: Path) -> None:
-    statuses = table(doc, key, path, REQUIRED)
-    for name in statuses:
-        _phase_status(statuses, name, [*path, key])
-
-
-PHASE: dict[str, Check] = {
-    "name": named,
-    "status": _phase_status,
-    "started_at": text_or_null,
-    "completed_at": text_or_null,
-    "approved": _flag_or_null,
-    "reason": text_or_null,
-    "steps": _steps,
-}
-TASK: dict[str, Check] = {
-    "description": text,
-    "status": _task_status,
-    "commit": text_or_null,
-    "reason": text_or_null,
-    "phases": _sub_phases,
-    "depends": _depends,
-    "started_at": text_or_null,
-    "completed_at": text_or_null,
-    "iterations_used": count,
-    "confirmations_used": count,
-    "verification_passed": _flag_or_null,
-    "max_iterations": count,
-}
-
-
-def check_entry(
-    entry: Fields, entry_path: Path, checks: Mapping[str, Check], names: Mapping[str, str] = SAME
+def check_known_fields(
+    entry: Fields, entry_path: Path, checks: Checks, names: Mapping[str, str] = SAME
 ) -> None:
-    """Check the known fields of an entry."""
+    """Raise ``Invalid`` unless the fields that an entry has pass their check."""
     for key in entry:
         check = checks.get(names.get(key, key))
         if check is not None:
             check(entry, key, entry_path)
 
 
+text_or_null = optional(text)
+
+PHASE: Checks = {
+    "name": named,
+    "status": word_in(PHASE_STATUSES),
+    "started_at": text_or_null,
+    "completed_at": text_or_null,
+    "approved": optional(flag),
+    "reason": text_or_null,
+    "steps": lambda doc, key, path: texts(doc, key, path, REQUIRED),
+}
+TASK: Checks = {
+    "description": text,
+    "status": word_in(TASK_STATUSES),
+    "commit": text_or_null,
+    "reason": text_or_null,
+    "phases": _values(word_in(PHASE_STATUSES)),
+    "depends": lambda doc, key, path: _items(doc, key, path, REQUIRED, (int, str)),
+    "started_at": text_or_null,
+    "completed_at": text_or_null,
+    "iterations_used": count,
+    "confirmations_used": count,
+    "verification_passed": optional(flag),
+    "max_iterations": count,
+}
+
+
 def renamed(entry: Json, names: Mapping[str, str]) -> Json:
-    """Return the entry with its keys renamed in both directions, so that no key hides another."""
+    """Return the entry with its keys renamed."""
     return {names.get(key, key): value for key, value in entry.items()}
-
-
-def both_ways(**names: str) -> dict[str, str]:
-    """Return a renaming that is its own inverse."""
-    return {**names, **{theirs: ours for ours, theirs in names.items()}}
 
 
 def phases(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) -> list[Phase]:
@@ -255,7 +284,7 @@ def phases(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) -
     for position, entry in enumerate(rows(doc, key, path)):
         entry_path: Path = [*path, key, position]
         name = named(entry, "name", entry_path)
-        check_entry(entry, entry_path, PHASE, names)
+        check_known_fields(entry, entry_path, PHASE, names)
         if name in seen:
             raise Invalid([*entry_path, "name"], "is the name of an earlier phase")
         seen.add(name)
@@ -274,7 +303,7 @@ def tasks(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) ->
     for position, entry in enumerate(rows(doc, key, path)):
         entry_path: Path = [*path, key, position]
         task_id = label(entry, own, entry_path, position + 1)
-        check_entry(entry, entry_path, TASK, names)
+        check_known_fields(entry, entry_path, TASK, names)
         if str(task_id) in seen:
             raise Invalid([*entry_path, own], "is that of an earlier task")
         seen.add(str(task_id))
@@ -286,14 +315,79 @@ def tasks(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) ->
 
 
 def violations(doc: Fields, key: str, path: Path) -> list[Violation]:
-    entries: list[Json] = []
-    for position, entry in enumerate(rows(doc, key, path)):
-        entry_path: Path = [*path, key, position]
-        named(entry, "code", entry_path)
-        named(entry, "severity", entry_path)
-        text(entry, "details", entry_path, "")
-        entries.append(entry if "details" in entry else {**entry, "details": ""})
+    entries: list[Json] = list(rows(doc, key, path))
+    for position, entry in enumerate(entries):
+        check_fields(entry, [*path, key, position], _VIOLATION)
+        if "details" not in entry:
+            entries[position] = {**entry, "details": ""}
     return entries
+
+
+_VIOLATION: Checks = {"code": named, "severity": named, "details": optional(text, "")}
+_SESSION: Checks = {
+    "id": text,
+    "at": when,
+    "pid": optional(count, 0),
+    "born": optional(count, 0),
+    "seq": optional(count, 0),
+}
+_INITIATIVE: Checks = {"name": named, "milestone": text_or_null}
+_RECIPE: Checks = {
+    "name": named,
+    "format": word_in(FORMATS),
+    "ttl": optional(duration),
+    "cycles_at": optional(text, ""),
+    "subject_key": optional(text, ""),
+    "mode": optional(text, ""),
+    "task_phases": optional(texts, ()),
+    "gates": optional(tables, {}),
+    "context": optional(table, {}),
+}
+_RECIPE_PHASE: Checks = {"name": named, "steps": optional(texts, ()), "next": optional(texts, ())}
+
+
+def _session(doc: Fields, key: str, path: Path) -> Fields | None:
+    is_bound = doc[key] is not None
+    return check_fields(table(doc, key, path), [*path, key], _SESSION) if is_bound else None
+
+
+def _initiative(doc: Fields, key: str, path: Path) -> Fields:
+    return check_fields(table(doc, key, path), [*path, key], _INITIATIVE)
+
+
+_WORKFLOW: Checks = {
+    "subject": text,
+    "title": text,
+    "status": word_in(WORKFLOW_STATUSES),
+    "updated_at": when,
+    "completed_at": when,
+    "outcome": text,
+    "reason": text,
+    "branch": text_or_null,
+    "session": _session,
+    "ttl": duration,
+    "phase": text_or_null,
+    "step": text_or_null,
+    "cycle": count,
+    "phases": phases,
+    "tasks": tasks,
+    "current_task": optional(label),
+    "gates": tables,
+    "violations": violations,
+    "required_reading": texts,
+    "read": _values(when, None),
+    "reminders": texts,
+    "context": table,
+    "tests": table,
+    "files": rows,
+    "commits": texts,
+    "history": rows,
+    "history_earlier": count,
+    "initiative": _initiative,
+}
+
+
+# Ids and names
 
 
 def is_safe(name: object) -> bool:
@@ -321,3 +415,327 @@ def stem(path: str) -> str:
 def folder(path: str) -> str:
     """Return the name of a file's folder; without one, of the file."""
     return path.rpartition("/")[0].rpartition("/")[2] or stem(path)
+
+
+# Leftover state
+
+
+def rest_of(state: Workflow, shown: Collection[str]) -> Fields:
+    """Return the state without the ``shown`` fields and without those of a blank workflow."""
+    initial: Json = blank(state["id"], state["recipe"], state["created_at"])
+    rest: Fields = {"recipe": state["recipe"]}
+    if "id" not in shown:
+        rest["id"] = state["id"]
+    for key, value in state.items():
+        if key not in shown and (key not in initial or initial[key] != value):
+            rest[key] = value
+    return rest
+
+
+def compose(
+    workflow_id: str, recipe: Recipe, parts: Fields, rest: Fields, origin: Origin
+) -> Workflow:
+    """Return the state of a document: a blank one, then the rest, then the document's parts."""
+    state: Json = blank(workflow_id, recipe, parts["created_at"])
+    for key, value in rest.items():
+        if key not in _NOT_STATE:
+            check = _WORKFLOW.get(key)
+            state[key] = check(rest, key, REST_PATH) if check else value
+    state.update(parts)
+    state["worktree"] = origin["worktree"]
+    state["record"] = origin["path"]
+    composed: Workflow = state
+    return composed
+
+
+def workflow_id_of(rest: Fields, otherwise: str) -> str:
+    """Return the id in ``rest``, else the nearest safe name to ``otherwise``."""
+    known: Json = rest.get("id")
+    return str(known) if is_safe(known) else sanitised(otherwise)
+
+
+def times(doc: Fields, created: str, updated: str, path: Path, origin: Origin) -> Fields:
+    """Return the times of creation and change, as far as the document has them."""
+    changed = when(doc, updated, path, None)
+    begun = when(doc, created, path, None) or changed or origin["at"]
+    return {"created_at": begun, "updated_at": changed or begun}
+
+
+def shared_name(state: Workflow, rest: Fields) -> str:
+    """Return the one name that a document shows; ``rest`` gets title or subject if it differs."""
+    name = state["title"] or state["subject"]
+    for key in _NAMES:
+        if state[key] != name:  # type: ignore[literal-required]
+            rest[key] = state[key]  # type: ignore[literal-required]
+    return name
+
+
+def title_and_subject(name: str, rest: Fields) -> Fields:
+    """Return title and subject from a document's one name, without those in ``rest``."""
+    return {key: name for key in _NAMES if key not in rest}
+
+
+def merge_extra(document: Fields, rest: Fields, extra: Fields, nested: Collection[str]) -> None:
+    """Merge the unknown fields into the document; ``rest`` gets those that a known one hides."""
+    hidden: Fields = {}
+    for key, value in extra.items():
+        if key not in document:
+            document[key] = value
+        elif key in nested and isinstance(value, dict) and value:
+            known = document[key]
+            document[key] = {**known, **{k: v for k, v in value.items() if k not in known}}
+            below = {k: v for k, v in sorted(value.items()) if k in known}
+            if below:
+                hidden[key] = below
+        else:
+            hidden[key] = value
+    if hidden:
+        rest["extra"] = dict(sorted(hidden.items()))
+
+
+def unknown_fields(
+    document: Fields, rest: Fields, known: Fields, nested: Collection[str]
+) -> Fields:
+    """Return the fields of the document that a rendering of its state does not have."""
+    extra: Fields = {}
+    for key, value in document.items():
+        if key not in known:
+            extra[key] = value
+        elif key in nested and isinstance(value, dict):
+            below = {k: v for k, v in value.items() if k not in known[key]}
+            if below:
+                extra[key] = below
+    for key, value in table(rest, "extra", REST_PATH).items():
+        if key in nested and isinstance(value, dict) and isinstance(extra.get(key), dict):
+            extra[key] = {**value, **extra[key]}
+        else:
+            extra.setdefault(key, value)
+    return extra
+
+
+def known_recipe(rest: Fields) -> Recipe | None:
+    """Return the recipe in ``rest``; ``None`` for another tool's document."""
+    if "recipe" not in rest:
+        return None
+    recipe: Json = table(rest, "recipe", REST_PATH)
+    path: Path = [*REST_PATH, "recipe"]
+    check_fields(recipe, path, _RECIPE)
+    names: set[str] = set()
+    declared = rows(recipe, "phases", path)
+    for position, phase in enumerate(declared):
+        below: Path = [*path, "phases", position]
+        check_fields(phase, below, _RECIPE_PHASE)
+        if phase["name"] in names:
+            raise Invalid([*below, "name"], "is the name of an earlier phase")
+        names.add(phase["name"])
+    recipe = {**recipe, "phases": declared}
+    checked: Recipe = recipe
+    return checked
+
+
+def local_recipe(name: str, record_format: Format, origin: Origin) -> Recipe:
+    """Return this workspace's recipe of that name, or an empty one."""
+    local = origin["recipe"](name) or {"name": name, "phases": []}
+    recipe: Recipe = {**local, "format": record_format}  # type: ignore[typeddict-item]
+    return recipe
+
+
+def rename_phases(recipe: Recipe, names: dict[str, str]) -> Recipe:
+    """Return the recipe with some phases renamed."""
+    if not names:
+        return recipe
+    declared: Json = []
+    for phase in recipe["phases"]:
+        same: Json = {**phase, "name": names.get(phase["name"], phase["name"])}
+        if "next" in same:
+            same["next"] = [names.get(name, name) for name in same["next"]]
+        declared.append(same)
+    after: Json = {**recipe, "phases": declared}
+    if "cycles_at" in after:
+        after["cycles_at"] = names.get(after["cycles_at"], after["cycles_at"])
+    return after  # type: ignore[no-any-return]
+
+
+def fit_recipe(recipe: Recipe, listed: list[Phase]) -> Recipe:
+    """Return the recipe with exactly these phases."""
+    declared = {phase["name"]: phase for phase in recipe["phases"]}
+    names = [phase["name"] for phase in listed]
+    if names == list(declared):
+        return recipe
+    fitting = [_declaration(declared.get(phase["name"]), phase, names) for phase in listed]
+    return {**recipe, "phases": fitting}
+
+
+def _declaration(declared: RecipePhase | None, phase: Phase, names: list[str]) -> RecipePhase:
+    if declared is None:
+        new: RecipePhase = {"name": phase["name"]}
+        if "steps" in phase:
+            new["steps"] = phase["steps"]
+        return new
+    following = [name for name in declared.get("next", ()) if name in names]
+    if following == declared.get("next", []):
+        return declared
+    kept: Json = {key: value for key, value in declared.items() if key != "next"}
+    if following:
+        kept["next"] = following
+    fitting: RecipePhase = kept
+    return fitting
+
+
+# Position
+
+
+def index_to_show(current: str | None, listed: list[Phase]) -> int:
+    """Return the index of the phase to show: the current one, else the next, else the last."""
+    following = len(listed) - 1
+    for index in range(len(listed) - 1, -1, -1):
+        if listed[index]["name"] == current:
+            return index
+        if listed[index]["status"] == "pending":
+            following = index
+    return following
+
+
+def position_in_rest(rest: Fields, recipe: Recipe) -> Position:
+    """Return the position that was rendered, if ``rest`` has all of it."""
+    if "phases" in rest:
+        listed = phases(rest, "phases", REST_PATH)
+    else:
+        listed = [pending_phase(phase) for phase in recipe["phases"]]
+    current = text(rest, "phase", REST_PATH, None)
+    if current is not None and all(phase["name"] != current for phase in listed):
+        raise Invalid([*REST_PATH, "phase"], "is the name of no phase")
+    return current, listed
+
+
+def rendered_position(state: Workflow) -> Fields:
+    """Return the position as ``was``, from which a later parse detects edits."""
+    statuses = {phase["name"]: phase["status"] for phase in state["phases"]}
+    return {"phase": state["phase"], "statuses": statuses}
+
+
+def parse_position(
+    doc: Fields,
+    key: str,
+    path: Path,
+    recipe: Recipe,
+    rest: Fields,
+    *,
+    names: Mapping[str, str] = SAME,
+) -> tuple[Recipe, str | None, list[Phase]]:
+    """Return the position in a document that lists its phases, the current one under ``key``.
+
+    The recipe is returned with the phases of the document.
+    """
+    listed = phases(doc, "phases", path, names)
+    current = None if doc.get(key) is None else named(doc, key, path)
+    was_path: Path = [*REST_PATH, "was"]
+    was = table(rest, "was", REST_PATH) if "was" in rest else None
+    before = None if was is None else table(was, "statuses", was_path)
+    if not listed and before is None:
+        pending = [pending_phase(phase) for phase in recipe["phases"]]
+        listed = complete_until(pending, current)
+    elif current is not None and all(phase["name"] != current for phase in listed):
+        raise Invalid([*path, key], "is the name of no phase")
+    elif key not in doc:
+        begun = (phase["name"] for phase in listed if phase["status"] == "in_progress")
+        current = next(begun, None)
+    elif was is None or before is None:
+        listed = _catch_up(listed, current)
+    else:
+        current, listed = _merge_edit(listed, current, text(was, "phase", was_path, None), before)
+    if before is None or before.keys() != {phase["name"] for phase in listed}:
+        recipe = fit_recipe(recipe, listed)
+    return recipe, current, listed
+
+
+def _catch_up(listed: list[Phase], current: str | None) -> list[Phase]:
+    """Return another tool's phases, whose statuses may lag behind its current phase."""
+    statuses = {phase["name"]: phase["status"] for phase in listed}
+    status = statuses.pop(current or "", "in_progress")
+    lags = status == "pending" or (status == "completed" and "in_progress" in statuses.values())
+    return move_to(listed, current, statuses.keys() | {current}) if current and lags else listed
+
+
+def _merge_edit(
+    listed: list[Phase], current: str | None, was: str | None, before: dict[str, str]
+) -> Position:
+    """Return the position of an edited record: edited statuses stay, the others follow the move."""
+    changed = [p["name"] for p in listed if p["status"] != before.get(p["name"], "pending")]
+    if current == was:
+        begun = [
+            phase["name"]
+            for phase in listed
+            if phase["status"] == "in_progress" and phase["name"] in changed
+            if phase["name"] != current
+        ]
+        if len(begun) != 1:
+            return current, listed
+        current = begun[0]
+    if current is None:
+        return None, listed
+    following = {was, current}.difference(changed) if changed else {p["name"] for p in listed}
+    return current, move_to(listed, current, following)
+
+
+def move_to(listed: list[Phase], current: str, following: Collection[str | None]) -> list[Phase]:
+    """Return the phases after a move to ``current``; only those in ``following`` change status."""
+    target = [phase["name"] for phase in listed].index(current)
+    after: list[Phase] = []
+    for position, phase in enumerate(listed):
+        status = phase["status"]
+        if phase["name"] not in following:
+            after.append(phase)
+        elif position == target:
+            after.append(with_status(phase, "in_progress"))
+        elif position < target and status == "in_progress":
+            after.append(with_status(phase, "completed"))
+        elif position > target and status != "pending":
+            after.append(with_status(phase, "pending"))
+        else:
+            after.append(phase)
+    return after
+
+
+def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
+    """Return the edited state; in its next cycle if the edit went back to where cycles begin.
+
+    A phase keeps only what the edit wrote: the fields of ``base`` belong to the last cycle.
+    """
+    current = edited["phase"]
+    before = find_phase(base, current)
+    is_back = current != base["phase"] and before is not None and before["status"] == "completed"
+    if not is_back or edited["recipe"].get("cycles_at") != current:
+        return edited
+    begun = [_begun(phase, find_phase(base, phase["name"]), current) for phase in edited["phases"]]
+    is_counted = edited["cycle"] != base["cycle"]
+    return {**edited, "cycle": edited["cycle"] + (not is_counted), "phases": begun}
+
+
+def _begun(phase: Phase, was: Phase | None, current: str | None) -> Phase:
+    edited: Json = {
+        key: value for key, value in phase.items() if was is None or was.get(key) != value
+    }
+    fresh: Json = {**pending_phase(phase), **edited}  # type: ignore[arg-type]
+    return with_status(fresh, phase["status"] if phase["name"] == current else "pending")
+
+
+def complete_until(listed: list[Phase], current: str | None) -> list[Phase]:
+    """Return phases of which only the current one is known: those before it are completed."""
+    if current is None:
+        return listed
+    names = [phase["name"] for phase in listed]
+    if current not in names:
+        names.append(current)
+        listed = [*listed, {"name": current, "status": "pending"}]
+    index = names.index(current)
+    done = [with_status(phase, "completed") for phase in listed[:index]]
+    return [*done, with_status(listed[index], "in_progress"), *listed[index + 1 :]]
+
+
+def with_status(phase: Phase, status: str) -> Phase:
+    gone = _DROPPED_FIELDS.get(status, ())
+    changed: Json = {key: value for key, value in phase.items() if key not in gone}
+    changed["status"] = status
+    after: Phase = changed
+    return after

@@ -1,4 +1,4 @@
-"""What makes a JSON document a record: the ``_holdfast`` object at its end.
+"""The signature of a record: the ``_holdfast`` object at the end of its JSON document.
 
 ``ledger``, ``seq`` and ``hash`` name the event that the record shows. ``rest`` is the state that
 the format cannot express. ``digest`` covers the text of the record without the digest itself: an
@@ -48,9 +48,9 @@ def sign(document: Fields, rest: Fields, ledger: str, seq: int, event_hash: str)
 
 def _lay_out(document: Fields, claims: Fields, rest: Json) -> tuple[bytes, bytes]:
     """Return the record's text before its digest, and after it."""
-    text = json_text.laid_out(document)
+    text = json_text.pretty(document)
     before = f'{text[:-2]},\n  "{KEY}": {json_text.line_of(claims)[:-1]}, '
-    after = f'\n    "rest": {json_text.laid_out(rest, "    ", levels=1)}}}\n}}\n'
+    after = f'\n    "rest": {json_text.pretty(rest, "    ", levels=1)}}}\n}}\n'
     return before.encode(), after.encode()
 
 

@@ -179,7 +179,7 @@ class Sync:
         """Keep the record although another source is newer, because that one is invalid."""
         self._store.note(f"{verdict.authoritative.name} is not taken: {why}")
         own = sources.record_source(initiative)
-        stale = [source for source in verdict.asked if source.differs(own)]
+        stale = [source for source in verdict.compared if source.differs(own)]
         return self._correct(key, initiative, own, stale, {})
 
     def _correct(

@@ -50,8 +50,8 @@ class Transaction:
         self._request = ""
         self._is_ending = False
         """True when everything that was asked for is appended."""
-        self._placed: list[tuple[str, os.stat_result]] = []
-        """Path and status of the files that the last commit put in place."""
+        self._placed: dict[str, os.stat_result] = {}
+        """The files that were put in place, by their paths."""
         self._is_unsettled = False
         """True if a file must be looked at again, or could not be put in place."""
 
@@ -93,7 +93,7 @@ class Transaction:
         if self._is_unsettled or len(self._placed) > 1:
             self.store.ledger.mark_unsettled()
         elif self._placed:
-            self.store.ledger.mark_settled(*self._placed[0])
+            self.store.ledger.mark_settled(*self._placed.popitem())
 
     def _close(self) -> None:
         if self._is_begun:
@@ -448,10 +448,10 @@ class Transaction:
         """Put the records in place; return the stream and path of what editors saved there."""
         saved: list[tuple[str, str]] = []
         self._unsettled = []
-        self._placed = [(record.path, record.stat) for record in prepared]
         try:
             for record in prepared:
                 path = self._writer.put(record)
+                self._placed[record.path] = record.stat
                 if path is not None:
                     saved.append((record.loaded.stream, path))
             for loaded in changed:

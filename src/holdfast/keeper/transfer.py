@@ -67,7 +67,8 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
         held = store.ledger.stream(row["stream"])
         record = None if held is None else formats.place(held.state)
         if held is not None and record is not None:
-            raw = formats.render(held.state, identity, row["seq"], row["hash"])
+            aggregate = formats.aggregate_of(row["stream"])
+            raw = aggregate.render(held.state, identity, row["seq"], row["hash"])
             line = {"record": record, "workflow": row["stream"], "document": json_text.loads(raw)}
             yield json_text.dumps(line)
     yield json_text.dumps({_END: {"events": events}})

@@ -1,4 +1,4 @@
-"""What a workflow keeps beside its position: evidence and notes.
+"""Evidence and notes: all that a workflow has besides its position.
 
 Evidence: gates, violations, test runs and touched files. Notes, which survive a compaction:
 required reading, reminders, lessons, context.
@@ -7,11 +7,12 @@ required reading, reminders, lessons, context.
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, bad_reading, bad_text, bad_values, first_bad_text
-from holdfast.core.workflow.state import BLOCKING, declared_phase, find_phase, with_phase
+from holdfast.core.workflow.state import BLOCKING, decides, declared_phase, evolves, with_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Command, Draft, Fields, Phase, Violation, Workflow
+    from holdfast.core.types import Draft, Fields, Violation, Workflow
+    from holdfast.core.workflow.state import Decision
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 RUN, CLAIM = "run", "claim"
@@ -26,35 +27,37 @@ _OF_ONE_TEST_RUN = (
     "test_command", "last_run", "last_result", "failing_tests", "passing_tests", "last_error",
     *_ONLY_RUN,
 )  # fmt: skip
+_LESSON = ("name", "when", "problem", "solution", "learned")
 
 
-def record_gate(_state: Workflow, command: Command) -> list[Draft] | Refusal:
+@decides("record_gate")
+def record_gate(_state: Workflow, args: Fields) -> Decision:
     """Record a gate's result, run or claimed. An undeclared gate begins with its first result."""
-    args = command["args"]
-    fields = args.get("fields", {})
-    refusal = first_bad_text(gate=args["gate"])
-    if refusal is None and args.get("evidence") != RUN:
-        refusal = _bad_claim(fields)
-    if refusal is not None:
+    evidence, fields = args.get("evidence", CLAIM), args.get("fields", {})
+    if refusal := first_bad_text(gate=args["gate"]):
         return refusal
-    data = {
-        "gate": args["gate"],
-        "passed": bool(args["passed"]),
-        "evidence": args.get("evidence", CLAIM),
-        "fields": fields,
-    }
+    if evidence != RUN:
+        taken = [key for key in fields if key in _OWN_GATE_FIELDS]
+        if taken:
+            return Refusal(
+                "invalid",
+                f"gate record: {taken[0]} is what Holdfast sees for itself when it runs a gate",
+                "holdfast gate run NAME -- COMMAND",
+            )
+        if refusal := bad_values(fields):
+            return refusal
+    passed = bool(args["passed"])
+    data = {"gate": args["gate"], "passed": passed, "evidence": evidence, "fields": fields}
     return [{"type": "gate_recorded", "data": data}]
 
 
-def _bad_claim(fields: Fields) -> Refusal | None:
-    taken = [key for key in fields if key in _OWN_GATE_FIELDS]
-    if not taken:
-        return bad_values(fields)
-    return Refusal(
-        "invalid",
-        f"gate record: {taken[0]} is what Holdfast sees for itself when it runs a gate",
-        "holdfast gate run NAME -- COMMAND",
-    )
+@evolves("gate_recorded")
+def _gate_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
+    before = state["gates"].get(data["gate"], {})
+    kept = {key: value for key, value in before.items() if key not in _OF_ONE_RUN}
+    result = {"status": "completed", "last_run": at, "passed": data["passed"]}
+    gate = {**kept, **result, **data["fields"], "evidence": data.get("evidence", CLAIM)}
+    return {**state, "gates": {**state["gates"], data["gate"]: gate}}
 
 
 def with_stale_gates(state: Workflow, tree: str | None) -> Workflow:
@@ -101,10 +104,9 @@ def _claimed(gate: Fields) -> Fields:
     return {**kept, "evidence": CLAIM} if is_done else kept
 
 
-def add_violation(_state: Workflow, command: Command) -> list[Draft] | Refusal:
-    args = command["args"]
-    refusal = first_bad_text(code=args["code"], details=args["details"])
-    if refusal is not None:
+@decides("add_violation")
+def add_violation(_state: Workflow, args: Fields) -> Decision:
+    if refusal := first_bad_text(code=args["code"], details=args["details"]):
         return refusal
     if args["severity"] not in SEVERITIES:
         return Refusal(
@@ -116,13 +118,30 @@ def add_violation(_state: Workflow, command: Command) -> list[Draft] | Refusal:
     return [{"type": "violation_found", "data": data}]
 
 
-def clear_violation(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    code = command["args"]["code"]
+@evolves("violation_found")
+def _violation_found(state: Workflow, data: Fields, _at: str) -> Workflow:
+    after = state
+    if data["severity"].upper() in BLOCKING and data not in state["violations"]:
+        # The phase was forced before this violation was known.
+        after = with_phase(state, state["phase"], {"forced": None})
+    others = [known for known in state["violations"] if known["code"] != data["code"]]
+    return {**after, "violations": [*others, dict(data)]}  # type: ignore[list-item]
+
+
+@decides("clear_violation")
+def clear_violation(state: Workflow, args: Fields) -> Decision:
+    code = args["code"]
     if all(known["code"] != code for known in state["violations"]):
         return Refusal(
             "not_found", f"violation: {state['id']} has no {code}", f"holdfast show {state['id']}"
         )
     return [{"type": "violation_cleared", "data": {"code": code}}]
+
+
+@evolves("violation_cleared")
+def _violation_cleared(state: Workflow, data: Fields, _at: str) -> Workflow:
+    others = [known for known in state["violations"] if known["code"] != data["code"]]
+    return {**state, "violations": others}
 
 
 def enforcement(violations: list[Violation]) -> Fields:
@@ -142,71 +161,46 @@ def _rank(severity: str) -> tuple[int, str]:
     return (SEVERITIES.index(known) if known in SEVERITIES else len(SEVERITIES), severity)
 
 
-def record_tests(_state: Workflow, command: Command) -> list[Draft] | Refusal:
-    tests = command["args"]["tests"]
-    refusal = bad_values(tests)
-    return refusal or [{"type": "tests_recorded", "data": {"tests": tests}}]
+@decides("record_tests")
+def record_tests(_state: Workflow, args: Fields) -> Decision:
+    tests = args["tests"]
+    return bad_values(tests) or [{"type": "tests_recorded", "data": {"tests": tests}}]
 
 
-def record_files(_state: Workflow, command: Command) -> list[Draft] | Refusal:
-    files = command["args"]["files"]
-    refusal = first_bad_text(path=[file["path"] for file in files])
-    if refusal is not None:
-        return refusal
-    return [{"type": "files_recorded", "data": {"files": files}}] if files else []
-
-
-def _gate_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
-    before = state["gates"].get(data["gate"], {})
-    kept = {key: value for key, value in before.items() if key not in _OF_ONE_RUN}
-    result = {"status": "completed", "last_run": at, "passed": data["passed"]}
-    gate = {**kept, **result, **data["fields"], "evidence": data.get("evidence", CLAIM)}
-    return {**state, "gates": {**state["gates"], data["gate"]: gate}}
-
-
-def _violation_found(state: Workflow, data: Fields, _at: str) -> Workflow:
-    others = [known for known in state["violations"] if known["code"] != data["code"]]
-    after: Workflow = {**state, "violations": [*others, dict(data)]}  # type: ignore[list-item]
-    if data["severity"].upper() in BLOCKING and data not in state["violations"]:
-        # The phase was forced before this violation was known.
-        after["phases"] = with_phase(state, state["phase"] or "", {"forced": None})
-    return after
-
-
-def _violation_cleared(state: Workflow, data: Fields, _at: str) -> Workflow:
-    others = [known for known in state["violations"] if known["code"] != data["code"]]
-    return {**state, "violations": others}
-
-
+@evolves("tests_recorded")
 def _tests_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
     kept = {key: value for key, value in state["tests"].items() if key not in _OF_ONE_TEST_RUN}
     tests = {**kept, "last_run": at, **data["tests"]}
-    return {**state, "tests": tests, "phases": _phases_with_tests(state, tests)}
-
-
-def _phases_with_tests(state: Workflow, tests: Fields) -> list[Phase]:
-    """Return the phases; the current one has the last test result if the recipe asks for it."""
+    after: Workflow = {**state, "tests": tests}
     declared = declared_phase(state, state["phase"])
-    current = find_phase(state, state["phase"])
-    if current is None or declared is None or not declared.get("shows_tests"):
-        return state["phases"]
+    if declared is None or not declared.get("shows_tests"):
+        return after
     fields = {
         "tests_passing": tests.get("last_result") == "passed",
         "last_error": tests.get("last_error"),
     }
-    return with_phase(state, current["name"], fields)
+    return with_phase(after, declared["name"], fields)
 
 
+@decides("record_files")
+def record_files(_state: Workflow, args: Fields) -> Decision:
+    files = args["files"]
+    if refusal := first_bad_text(path=[file["path"] for file in files]):
+        return refusal
+    return [{"type": "files_recorded", "data": {"files": files}}] if files else []
+
+
+@evolves("files_recorded")
 def _files_recorded(state: Workflow, data: Fields, _at: str) -> Workflow:
     named = {file["path"] for file in data["files"]}
     kept = [file for file in state["files"] if file["path"] not in named]
     return {**state, "files": [*kept, *data["files"]]}
 
 
-def remind(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    text = command["args"]["text"]
-    refusal = bad_text("reminder", text)
-    if refusal is not None:
+@decides("add_reminder")
+def add_reminder(state: Workflow, args: Fields) -> Decision:
+    text = args["text"]
+    if refusal := bad_text("reminder", text):
         return refusal
     if text in state["reminders"]:
         return Refusal(
@@ -215,13 +209,15 @@ def remind(state: Workflow, command: Command) -> list[Draft] | Refusal:
     return [{"type": "reminder_added", "data": {"text": text}}]
 
 
-def require_reading(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    path = command["args"]["path"]
-    refusal = bad_text("path", path)
-    if refusal is not None:
-        return refusal
-    refusal = bad_reading(path)
-    if refusal is not None:
+@evolves("reminder_added")
+def _reminder_added(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "reminders": [*state["reminders"], data["text"]]}
+
+
+@decides("require_reading")
+def require_reading(state: Workflow, args: Fields) -> Decision:
+    path = args["path"]
+    if refusal := bad_text("path", path) or bad_reading(path):
         return refusal
     if path in state["required_reading"]:
         return Refusal(
@@ -232,31 +228,44 @@ def require_reading(state: Workflow, command: Command) -> list[Draft] | Refusal:
     return [{"type": "reading_required", "data": {"path": path}}]
 
 
-def confirm_reading(state: Workflow, command: Command) -> list[Draft]:
+@evolves("reading_required")
+def _reading_required(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "required_reading": [*state["required_reading"], data["path"]]}
+
+
+@decides("confirm_reading")
+def confirm_reading(state: Workflow, args: Fields) -> list[Draft]:
     """Record that required reading was read; return no event for other files."""
-    path = command["args"]["path"]
+    path = args["path"]
     if path not in state["required_reading"] or path in state["read"]:
         return []
     return [{"type": "reading_confirmed", "data": {"path": path}}]
 
 
-def set_context(_state: Workflow, command: Command) -> list[Draft] | Refusal:
-    values = command["args"]["values"]
+@evolves("reading_confirmed")
+def _reading_confirmed(state: Workflow, data: Fields, at: str) -> Workflow:
+    return {**state, "read": {**state["read"], data["path"]: at}}
+
+
+@decides("set_context")
+def set_context(_state: Workflow, args: Fields) -> Decision:
+    values = args["values"]
     if not values:
         return Refusal("invalid", "set: nothing is given", "holdfast set key=value")
-    refusal = bad_values(values)
-    if refusal is not None:
-        return refusal
-    return [{"type": "context_set", "data": {"values": values}}]
+    return bad_values(values) or [{"type": "context_set", "data": {"values": values}}]
 
 
-def add_guardrail(state: Workflow, command: Command) -> list[Draft] | Refusal:
+@evolves("context_set")
+def _context_set(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "context": {**state["context"], **data["values"]}}
+
+
+@decides("add_guardrail")
+def add_guardrail(state: Workflow, args: Fields) -> Decision:
     """Add a lesson for every later iteration. ``replace`` replaces the one of the same name."""
-    args = command["args"]
     lesson = {key: args[key] for key in _LESSON if args.get(key) is not None}
-    wrong = first_bad_text(**lesson)
-    if wrong is not None:
-        return wrong
+    if refusal := first_bad_text(**lesson):
+        return refusal
     known = {rule.get("name"): rule for rule in state.get("guardrails", [])}
     if known.get(lesson["name"]) == lesson:
         return []
@@ -267,46 +276,8 @@ def add_guardrail(state: Workflow, command: Command) -> list[Draft] | Refusal:
     return [{"type": "guardrail_added", "data": lesson}]
 
 
-_LESSON = ("name", "when", "problem", "solution", "learned")
-
-
-def note_compaction(state: Workflow, command: Command) -> list[Draft]:
-    """Record a compaction; return no event if the last event was one."""
-    last = state["history"][-1:]
-    if last and last[0].get("event") == "context_compacted":
-        return []
-    return [{"type": "context_compacted", "data": dict(command["args"])}]
-
-
-def end_session(state: Workflow, command: Command) -> list[Draft]:
-    """Release the workflow if the ending session holds it."""
-    session, held = command["args"]["session"], state["session"]
-    if not session or held is None or held["id"] != session:
-        return []
-    return [{"type": "session_ended", "data": dict(command["args"])}]
-
-
-def note_briefing(_state: Workflow, command: Command) -> list[Draft]:
-    return [{"type": "briefing_delivered", "data": dict(command["args"])}]
-
-
-def _reminder_added(state: Workflow, data: Fields, _at: str) -> Workflow:
-    return {**state, "reminders": [*state["reminders"], data["text"]]}
-
-
-def _reading_required(state: Workflow, data: Fields, _at: str) -> Workflow:
-    return {**state, "required_reading": [*state["required_reading"], data["path"]]}
-
-
-def _reading_confirmed(state: Workflow, data: Fields, at: str) -> Workflow:
-    return {**state, "read": {**state["read"], data["path"]: at}}
-
-
-def _context_set(state: Workflow, data: Fields, _at: str) -> Workflow:
-    return {**state, "context": {**state["context"], **data["values"]}}
-
-
-def _guardrail(state: Workflow, data: Fields, _at: str) -> Workflow:
+@evolves("guardrail_added")
+def _guardrail_added(state: Workflow, data: Fields, _at: str) -> Workflow:
     known = state.get("guardrails", [])
     if data["name"] not in [rule.get("name") for rule in known]:
         return {**state, "guardrails": [*known, dict(data)]}
@@ -314,45 +285,31 @@ def _guardrail(state: Workflow, data: Fields, _at: str) -> Workflow:
     return {**state, "guardrails": rules}
 
 
+@decides("note_compaction")
+def note_compaction(state: Workflow, args: Fields) -> list[Draft]:
+    """Record a compaction; return no event if the last event was one."""
+    last = state["history"][-1:]
+    if last and last[0].get("event") == "context_compacted":
+        return []
+    return [{"type": "context_compacted", "data": dict(args)}]
+
+
+@evolves("context_compacted")
 def _compacted(state: Workflow, _data: Fields, _at: str) -> Workflow:
     return {**state, "read": {}}
 
 
-def _session_ended(state: Workflow, _data: Fields, _at: str) -> Workflow:
-    return {**state, "session": None}
+@decides("note_briefing")
+def note_briefing(_state: Workflow, args: Fields) -> list[Draft]:
+    return [{"type": "briefing_delivered", "data": dict(args)}]
 
 
+@decides("note_rebuild", after_end=True)
+def note_rebuild(_state: Workflow, args: Fields) -> list[Draft]:
+    """Record that a loop was rebuilt from its pages, and what did not agree."""
+    return [{"type": "loop_rebuilt", "data": {"found": list(args["found"])}}]
+
+
+@evolves("briefing_delivered", "loop_rebuilt")
 def _unchanged(state: Workflow, _data: Fields, _at: str) -> Workflow:
     return state
-
-
-DECIDE = {
-    "record_gate": record_gate,
-    "add_violation": add_violation,
-    "clear_violation": clear_violation,
-    "record_tests": record_tests,
-    "record_files": record_files,
-    "add_reminder": remind,
-    "require_reading": require_reading,
-    "confirm_reading": confirm_reading,
-    "set_context": set_context,
-    "add_guardrail": add_guardrail,
-    "note_compaction": note_compaction,
-    "note_briefing": note_briefing,
-    "end_session": end_session,
-}
-EVOLVE = {
-    "gate_recorded": _gate_recorded,
-    "violation_found": _violation_found,
-    "violation_cleared": _violation_cleared,
-    "tests_recorded": _tests_recorded,
-    "files_recorded": _files_recorded,
-    "reminder_added": _reminder_added,
-    "reading_required": _reading_required,
-    "reading_confirmed": _reading_confirmed,
-    "context_set": _context_set,
-    "guardrail_added": _guardrail,
-    "context_compacted": _compacted,
-    "briefing_delivered": _unchanged,
-    "session_ended": _session_ended,
-}

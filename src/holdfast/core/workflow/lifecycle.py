@@ -8,15 +8,18 @@ file, in order), ``folder_done`` and ``feature_file``, the current one.
 from __future__ import annotations
 
 from holdfast.core import diff
-from holdfast.core.refusal import Refusal, bad_reading, bad_values, first_bad_text
+from holdfast.core.refusal import Refusal, bad_reading, bad_text, bad_values, first_bad_text
 from holdfast.core.time import duration_s
 from holdfast.core.workflow.evidence import with_claims, with_stale_gates
 from holdfast.core.workflow.state import (
     awaits_approval,
     blank,
     blocking,
+    decides,
+    evolves,
     find_phase,
     is_active,
+    opens,
     pending_gates,
     remaining_phases,
     unit_mark,
@@ -25,51 +28,40 @@ from holdfast.core.workflow.tasks import move_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Command, Draft, Event, Fields, Recipe, Session, Workflow
+    from holdfast.core.types import Draft, Fields, Recipe, Workflow
+    from holdfast.core.workflow.state import Decision
 
-ALWAYS = (
-    "resume_workflow",
-    "adopt_edit",
-    "complete_workflow",
-    "expire_workflow",
-    "clean_record",
-    "archive_loop",
-    "note_rebuild",
-)
-"""Commands that are allowed, or refused on their own terms, in any status."""
+_STARTED_WITH = (
+    "subject", "title", "branch", "base", "worktree", "record", "ttl", "session", "initiative",
+)  # fmt: skip
+_PER_FEATURE = ("phase", "step", "cycle", "phases", "tasks", "gates", "tests", "files")
+_OF_FOLDER = ("folder_mode", "folder_path", "folder_features", "folder_done")
+_OF_FEATURE = ("feature_file", "feature_title")
 
 
-def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
+@opens("start_workflow")
+def start(state: Workflow | None, args: Fields) -> Decision:
     """Open a workflow. An ended one with the same id is replaced."""
-    args = command["args"]
     recipe: Recipe = args["recipe"]
     if state is not None and is_active(state):
-        return Refusal(
-            "exists",
-            f"{state['id']} is active already",
-            f"holdfast resume {state['id']}",
-        )
+        why, hint = f"{state['id']} is active already", f"holdfast resume {state['id']}"
+        return Refusal("exists", why, hint)
     ttl = args.get("ttl", recipe.get("ttl"))
     if ttl is not None and not duration_s(ttl):
         hint = "write it like 30s, 90m, 24h or 7d"
         return Refusal("invalid", f"{str(ttl)[:40]!r} is not a duration", hint)
-    wrong = first_bad_text(
+    reading = args.get("required_reading", [])
+    refusal = first_bad_text(
         subject=args["subject"],
         title=args["title"],
         task=args.get("tasks", []),
         phase=[phase["name"] for phase in recipe["phases"]],
         reminder=args.get("reminders", []),
-        reading=args.get("required_reading", []),
+        reading=reading,
         branch=[] if args.get("branch") is None else args["branch"],
-    )
-    if wrong is not None:
-        return wrong
-    wrong = bad_values(args.get("context", {}))
-    if wrong is not None:
-        return wrong
-    unnamed = [wrong for path in args.get("required_reading", []) if (wrong := bad_reading(path))]
-    if unnamed:
-        return unnamed[0]
+    ) or bad_values(args.get("context", {}))
+    if refusal := refusal or next(filter(None, map(bad_reading, reading)), None):
+        return refusal
     data = {name: value for name, value in args.items() if name != "tasks"}
     drafts: list[Draft] = [{"type": "workflow_started", "data": {**data, "ttl": ttl}}]
     if recipe["phases"]:
@@ -81,41 +73,18 @@ def start(state: Workflow | None, command: Command) -> list[Draft] | Refusal:
     return drafts
 
 
-def opened(event: Event) -> Workflow:
-    """Return the first state of an opening event."""
-    data = event["data"]
-    if event["type"] == "record_adopted":
-        adopted: Workflow = data["state"]
-        return {**adopted, "updated_at": event["at"]}
-    return blank(event["stream"], data["recipe"], event["at"])
-
-
+@evolves("workflow_started")
 def _started(state: Workflow, data: Fields, _at: str) -> Workflow:
-    names = (
-        *("subject", "title", "branch", "base", "worktree", "record", "ttl", "session"),
-        "initiative",
-    )
-    after: Workflow = {**state, **{name: data[name] for name in names if name in data}}  # type: ignore[typeddict-item]
+    after: Workflow = {**state, **{k: data[k] for k in _STARTED_WITH if k in data}}  # type: ignore[typeddict-item]
     after["required_reading"] = list(data.get("required_reading", []))
     after["reminders"] = list(data.get("reminders", []))
     after["context"] = {**state["context"], **data.get("context", {})}
     return after
 
 
-def ended(state: Workflow, command: Command) -> Refusal:
-    """Return the refusal of a command for an ended workflow."""
-    how = {"expired": "has expired", "abandoned": "was abandoned"}
-    return Refusal(
-        "ended",
-        f"{command['type'].replace('_', ' ')}: {state['id']} "
-        f"{how.get(state['status'], 'is completed')}",
-        f"holdfast resume {state['id']}",
-    )
-
-
-def resume(state: Workflow, command: Command) -> list[Draft] | Refusal:
+@decides("resume_workflow", after_end=True)
+def resume(state: Workflow, args: Fields) -> Decision:
     """Bind the session, and reopen a workflow that ended."""
-    args = command["args"]
     data: Fields = {}
     if not is_active(state):
         data["from"] = state["status"]
@@ -124,20 +93,18 @@ def resume(state: Workflow, command: Command) -> list[Draft] | Refusal:
             data[name] = args[name]
     if "worktree" in data:
         data.setdefault("record", state["record"])
-    session = args.get("session")
-    if session is not None and (args.get("rebind") or not _holds(session, state["session"])):
-        data["session"] = session
-    if not data:
-        return []
-    return [{"type": "workflow_resumed", "data": data}]
-
-
-def _holds(session: Session, held: Session | None) -> bool:
-    return held is not None and all(
-        held.get(key) == session.get(key) for key in ("id", "pid", "born")
+    session, holder = args.get("session"), state["session"]
+    holds = (
+        holder
+        and session
+        and all(holder.get(key) == session.get(key) for key in ("id", "pid", "born"))
     )
+    if session is not None and (args.get("rebind") or not holds):
+        data["session"] = session
+    return [{"type": "workflow_resumed", "data": data}] if data else []
 
 
+@evolves("workflow_resumed")
 def _resumed(state: Workflow, data: Fields, _at: str) -> Workflow:
     moved = {k: data[k] for k in ("worktree", "branch", "record", "session") if k in data}
     after: Workflow = {**state, **moved}  # type: ignore[typeddict-item]
@@ -148,6 +115,20 @@ def _resumed(state: Workflow, data: Fields, _at: str) -> Workflow:
         for name in ("completed_at", "outcome", "reason", "cleaned_at", "archived_from"):
             after.pop(name, None)  # type: ignore[misc]
     return after
+
+
+@decides("end_session")
+def end_session(state: Workflow, args: Fields) -> list[Draft]:
+    """Release the workflow if the ending session holds it."""
+    session, holder = args["session"], state["session"]
+    if not session or holder is None or holder["id"] != session:
+        return []
+    return [{"type": "session_ended", "data": dict(args)}]
+
+
+@evolves("session_ended")
+def _session_ended(state: Workflow, _data: Fields, _at: str) -> Workflow:
+    return {**state, "session": None}
 
 
 def pending(state: Workflow) -> Fields:
@@ -168,9 +149,9 @@ def pending(state: Workflow) -> Fields:
     return {kind: names for kind, names in items.items() if names}
 
 
-def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
+@decides("complete_workflow", after_end=True)
+def complete(state: Workflow, args: Fields) -> Decision:
     """End the workflow, or one feature of its folder, if nothing is pending or by force."""
-    args = command["args"]
     if not is_active(state):
         return Refusal(
             "already",
@@ -180,32 +161,35 @@ def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
     seen = with_stale_gates(state, args.get("tree"))
     items = pending(seen)
     if items and not args.get("force"):
+        stale = [name for name, gate in seen["gates"].items() if gate.get("status") == "stale"]
+        why = f" (stale, files changed since: {', '.join(stale)})" if stale else ""
         return Refusal(
             "pending",
-            f"complete: {state['id']} still has pending {listed(items)}{_why_stale(seen)}",
+            f"complete: {state['id']} still has pending {listed(items)}{why}",
             "finish them, or: holdfast complete --force --reason TEXT",
             pending=items,
         )
-    wrong = _bad_words(args)
-    if wrong is not None:
-        return wrong
+    words: Fields = {k: args[k] for k in ("outcome", "reason") if args.get(k) is not None}
+    if refusal := first_bad_text(**words):
+        return refusal
     if args.get("force") and not args.get("reason"):
-        return Refusal(
-            "invalid",
-            "complete: force needs a reason",
-            "holdfast complete --force --reason TEXT",
-        )
+        hint = "holdfast complete --force --reason TEXT"
+        return Refusal("invalid", "complete: force needs a reason", hint)
     drafts: list[Draft] = []
     current = find_phase(state, state["phase"])
     if current is not None and current["status"] == "in_progress" and not items.get("phases"):
         drafts.append({"type": "phase_completed", "data": {"phase": current["name"]}})
-    data: Fields = {k: args[k] for k in ("outcome", "reason") if args.get(k) is not None}
-    if items:
-        data["skipped"] = items
+    data = {**words, "skipped": items} if items else words
     path = next_feature(state)
-    if path is not None:
-        return [*drafts, *go_on(state, path, args.get("next_title") or path, data)]
-    return [*drafts, {"type": "workflow_completed", "data": data}]
+    if path is None:
+        return [*drafts, {"type": "workflow_completed", "data": data}]
+    feature, title = state["context"].get("feature_file"), args.get("next_title") or path
+    data = {**data, "feature": feature, "next": path, "title": title}
+    drafts.append({"type": "feature_completed", "data": data})
+    declared = state["recipe"]["phases"]
+    if declared:
+        drafts.append({"type": "phase_started", "data": {"phase": declared[0]["name"]}})
+    return drafts
 
 
 def listed(items: Fields) -> str:
@@ -213,34 +197,27 @@ def listed(items: Fields) -> str:
     return "; ".join(f"{kind} {', '.join(map(str, names))}" for kind, names in items.items())
 
 
-def _why_stale(seen: Workflow) -> str:
-    stale = [name for name, gate in seen["gates"].items() if gate.get("status") == "stale"]
-    return f" (stale, files changed since: {', '.join(stale)})" if stale else ""
-
-
+@evolves("workflow_completed")
 def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
     words = {k: data[k] for k in ("outcome", "reason") if k in data}
     return {**state, "status": "completed", "completed_at": at, **words}  # type: ignore[typeddict-item]
 
 
-def _bad_words(args: Fields) -> Refusal | None:
-    words = {name: args[name] for name in ("outcome", "reason") if args.get(name) is not None}
-    return first_bad_text(**words)
-
-
-def abandon(_state: Workflow, command: Command) -> list[Draft] | Refusal:
-    wrong = _bad_words(command["args"])
-    if wrong is not None:
-        return wrong
-    reason = command["args"].get("reason")
+@decides("abandon_workflow")
+def abandon(_state: Workflow, args: Fields) -> Decision:
+    reason = args.get("reason")
+    if reason is not None and (refusal := bad_text("reason", reason)):
+        return refusal
     return [{"type": "workflow_abandoned", "data": {"reason": reason} if reason else {}}]
 
 
+@evolves("workflow_abandoned")
 def _abandoned(state: Workflow, data: Fields, _at: str) -> Workflow:
     return {**state, "status": "abandoned", **data}  # type: ignore[typeddict-item]
 
 
-def archive(state: Workflow, command: Command) -> list[Draft]:
+@decides("archive_loop", after_end=True)
+def archive(state: Workflow, args: Fields) -> list[Draft]:
     """Archive a loop's folder; a loop that is active ends."""
     open_ids = [str(task["id"]) for task in state["tasks"] if task["status"] != "completed"]
     drafts: list[Draft] = []
@@ -251,57 +228,51 @@ def archive(state: Workflow, command: Command) -> list[Draft]:
         drafts = [{"type": "workflow_abandoned", "data": {"reason": reason}}]
     elif is_active(state):
         drafts = [*move_phase(state, "complete"), {"type": "workflow_completed", "data": {}}]
-    return [
-        *drafts,
-        {"type": "workflow_archived", "data": {"record": command["args"]["record"]}},
-    ]
+    return [*drafts, {"type": "workflow_archived", "data": {"record": args["record"]}}]
 
 
+@evolves("workflow_archived")
 def _archived(state: Workflow, data: Fields, _at: str) -> Workflow:
     return {**state, "record": data["record"], "archived_from": state["record"]}
 
 
-def note_rebuild(_state: Workflow, command: Command) -> list[Draft]:
-    """Record that a loop was rebuilt from its pages, and what did not agree."""
-    return [{"type": "loop_rebuilt", "data": {"found": list(command["args"]["found"])}}]
-
-
-def _rebuilt(state: Workflow, _data: Fields, _at: str) -> Workflow:
-    return state
-
-
-def expire(state: Workflow, _command: Command) -> list[Draft]:
+@decides("expire_workflow", after_end=True)
+def expire(state: Workflow, _args: Fields) -> list[Draft]:
     return [{"type": "workflow_expired", "data": {"ttl": state["ttl"]}}] if is_active(state) else []
 
 
+@evolves("workflow_expired")
 def _expired(state: Workflow, _data: Fields, _at: str) -> Workflow:
     return {**state, "status": "expired"}
 
 
-def clean_record(state: Workflow, _command: Command) -> list[Draft]:
+@decides("clean_record", after_end=True)
+def clean_record(state: Workflow, _args: Fields) -> list[Draft]:
     """Record that the record of an ended workflow was removed."""
     return [] if is_active(state) else [{"type": "record_cleaned", "data": {}}]
 
 
+@evolves("record_cleaned")
 def _cleaned(state: Workflow, _data: Fields, at: str) -> Workflow:
     return {**state, "cleaned_at": at}
 
 
-def adopt_edit(state: Workflow, command: Command) -> list[Draft]:
+@decides("adopt_edit", after_end=True)
+def adopt_edit(state: Workflow, args: Fields) -> list[Draft]:
     """Adopt an edit of the record; evidence that it brings becomes a claim."""
-    args = command["args"]
     edited: Workflow = diff.apply(state, args["changes"])  # type: ignore[arg-type, assignment]
     claims = diff.diff(edited, with_claims(state, edited))  # type: ignore[arg-type]
     data = {**args, "changes": [*args["changes"], *claims]}
     return [{"type": "record_edited", "data": data}]
 
 
+@evolves("record_edited")
 def _edited(state: Workflow, data: Fields, _at: str) -> Workflow:
     return diff.apply(state, data["changes"])  # type: ignore[arg-type, return-value]
 
 
-def adopt_record(_state: Workflow | None, command: Command) -> list[Draft]:
-    args = command["args"]
+@opens("adopt_record")
+def adopt_record(_state: Workflow | None, args: Fields) -> list[Draft]:
     return [{"type": "record_adopted", "data": {**args, "state": with_claims(None, args["state"])}}]
 
 
@@ -320,8 +291,8 @@ def feature_position(state: Workflow) -> tuple[int, int]:
     """Return the current feature's number, and how many there are; 0, 0 without a folder."""
     if state["context"].get("folder_mode") is not True:
         return 0, 0
-    listed = _context_paths(state["context"], "folder_features")
-    return min(len(_context_paths(state["context"], "folder_done")) + 1, len(listed)), len(listed)
+    total = len(_context_paths(state["context"], "folder_features"))
+    return min(len(_context_paths(state["context"], "folder_done")) + 1, total), total
 
 
 def other_context(state: Workflow) -> Fields:
@@ -335,23 +306,9 @@ def other_context(state: Workflow) -> Fields:
     }
 
 
-_OF_FOLDER = ("folder_mode", "folder_path", "folder_features", "folder_done")
-_OF_FEATURE = ("feature_file", "feature_title")
-
-
 def _context_paths(context: Fields, key: str) -> list[str]:
     paths = context.get(key)
     return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
-
-
-def go_on(state: Workflow, path: str, title: str, data: Fields) -> list[Draft]:
-    """Complete the current feature and begin the next."""
-    data = {**data, "feature": state["context"].get("feature_file"), "next": path, "title": title}
-    drafts: list[Draft] = [{"type": "feature_completed", "data": data}]
-    declared = state["recipe"]["phases"]
-    if declared:
-        drafts.append({"type": "phase_started", "data": {"phase": declared[0]["name"]}})
-    return drafts
 
 
 def completion_signal(state: Workflow) -> str:
@@ -368,6 +325,7 @@ def completion_signal(state: Workflow) -> str:
     return f"{word}_COMPLETE: {' '.join(name.split())}"
 
 
+@evolves("feature_completed")
 def _feature_completed(state: Workflow, data: Fields, _at: str) -> Workflow:
     fresh = blank(state["id"], state["recipe"], state["created_at"])
     context = {
@@ -377,31 +335,3 @@ def _feature_completed(state: Workflow, data: Fields, _at: str) -> Workflow:
     }
     begun = {name: fresh[name] for name in _PER_FEATURE}  # type: ignore[literal-required]
     return {**state, **begun, "title": data["title"], "context": context, "current_task": None}  # type: ignore[typeddict-item]
-
-
-_PER_FEATURE = ("phase", "step", "cycle", "phases", "tasks", "gates", "tests", "files")
-
-
-DECIDE = {
-    "resume_workflow": resume,
-    "complete_workflow": complete,
-    "abandon_workflow": abandon,
-    "expire_workflow": expire,
-    "clean_record": clean_record,
-    "adopt_edit": adopt_edit,
-    "archive_loop": archive,
-    "note_rebuild": note_rebuild,
-}
-OPEN = {"start_workflow": start, "adopt_record": adopt_record}
-EVOLVE = {
-    "workflow_started": _started,
-    "workflow_resumed": _resumed,
-    "workflow_completed": _completed,
-    "workflow_abandoned": _abandoned,
-    "workflow_expired": _expired,
-    "record_cleaned": _cleaned,
-    "record_edited": _edited,
-    "workflow_archived": _archived,
-    "loop_rebuilt": _rebuilt,
-    "feature_completed": _feature_completed,
-}

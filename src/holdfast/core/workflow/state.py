@@ -1,11 +1,49 @@
-"""The state of a workflow: its beginning, and the questions that all modules ask."""
+"""The workflow aggregate: ``decide(state, command) -> events``, ``evolve(state, event) -> state``.
+
+Pure: time and ids arrive in the command. The other modules of this package have the commands of one
+subject each beside their events, and enter both here. Below are the beginning of a workflow, and
+the questions that all of them ask of its state.
+"""
 
 from __future__ import annotations
 
+from holdfast.core.refusal import Refusal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Event, Fields, Phase, Recipe, RecipePhase, Task, Workflow
+    from collections.abc import Callable
+    from typing import TypeVar
 
+    from holdfast.core.types import (
+        Command,
+        Draft,
+        Event,
+        Fields,
+        Json,
+        Phase,
+        Recipe,
+        RecipePhase,
+        Task,
+        Workflow,
+    )
+
+    Decision = list[Draft] | Refusal
+    Decider = Callable[[Workflow, Fields], Decision]
+    Opener = Callable[[Workflow | None, Fields], Decision]
+    Evolver = Callable[[Workflow, Fields, str], Workflow]
+    Function = TypeVar("Function", bound=Callable[..., object])
+
+DECIDE: dict[str, Decider] = {}
+"""Commands by type: the arguments become events, or a refusal."""
+OPEN: dict[str, Opener] = {}
+"""Commands that begin a workflow."""
+EVOLVE: dict[str, Evolver] = {}
+"""Events by type: their data and time become the next state."""
+_AFTER_END: set[str] = set()
+"""Commands that are allowed, or refused on their own terms, in any status."""
+
+OPENING = ("workflow_started", "record_adopted")
+"""The events that begin a workflow, whatever is in its stream before."""
 MAX_HISTORY = 50
 ENDED = ("completed", "abandoned", "expired")
 TERMINAL = ("git-commit", "x-archive")
@@ -15,6 +53,88 @@ _MOVES = (
     "phase_started", "workflow_abandoned", "workflow_resumed", "record_adopted", "record_edited",
 )  # fmt: skip
 """Events that can change the phase of a workflow, or whether it is active."""
+_REPEATED = (
+    "phase", "step", "task", "commit", "reason", "gate", "passed", "outcome", "note", "path",
+    "feature", "next", "trigger", "iteration", "clean",
+)  # fmt: skip
+"""The fields of an event that its entry in the history repeats."""
+_REPEATED_AS = {
+    "test_written": ("test_file", "file"),
+    "failure_confirmed": ("failure_reason", "reason"),
+}
+"""Event types: a field of their phase that the history repeats, and its name there."""
+
+
+def decides(command_type: str, *, after_end: bool = False) -> Callable[[Function], Function]:
+    """Enter the function that decides on a command; ``after_end``: also on an ended workflow."""
+    if after_end:
+        _AFTER_END.add(command_type)
+    return _enter(DECIDE, command_type)
+
+
+def opens(command_type: str) -> Callable[[Function], Function]:
+    """Enter the function that decides on a command which begins a workflow."""
+    return _enter(OPEN, command_type)
+
+
+def evolves(*event_types: str) -> Callable[[Function], Function]:
+    """Enter the function that returns the state after an event."""
+    return _enter(EVOLVE, *event_types)
+
+
+def _enter(table: Fields, *names: str) -> Callable[[Function], Function]:
+    def enter(function: Function) -> Function:
+        for name in names:
+            table[name] = function
+        return function
+
+    return enter
+
+
+def decide(state: Workflow | None, command: Command) -> Decision:
+    """Return the events of a command, or a refusal."""
+    command_type, args = command["type"], command["args"]
+    if command_type in OPEN:
+        return OPEN[command_type](state, args)
+    if state is None:
+        return Refusal("not_found", "there is no such workflow", "holdfast status")
+    if state["status"] in ENDED and command_type not in _AFTER_END:
+        how = {"expired": "has expired", "abandoned": "was abandoned"}
+        return Refusal(
+            "ended",
+            f"{command_type.replace('_', ' ')}: {state['id']} "
+            f"{how.get(state['status'], 'is completed')}",
+            f"holdfast resume {state['id']}",
+        )
+    return DECIDE[command_type](state, args)
+
+
+def evolve(state: Workflow | None, event: Event) -> Workflow:
+    """Return the state after an event; raise ``ValueError`` if it cannot be the first one."""
+    event_type, data, at = event["type"], event["data"], event["at"]
+    if event_type == "record_adopted":
+        adopted: Workflow = data["state"]
+        return {**adopted, "updated_at": at}
+    if event_type == "workflow_started":
+        state = blank(event["stream"], data["recipe"], at)
+    if state is None:
+        raise ValueError(f"the stream {event['stream']} does not begin with an opening event")
+    after: Workflow = {**EVOLVE[event_type](state, data, at), "updated_at": at}
+    entry = {"at": at, "event": event_type}
+    for key in _REPEATED:
+        if data.get(key) is not None:
+            entry[key] = data[key]
+    if event_type == "workflow_started":
+        entry["task"] = data["title"] or data["subject"]
+    elif event_type in _REPEATED_AS:
+        field, name = _REPEATED_AS[event_type]
+        if field in data["fields"]:
+            entry[name] = data["fields"][field]
+    history = [*after["history"], entry]
+    overflow = max(0, len(history) - MAX_HISTORY)
+    after["history"] = history[overflow:]
+    after["history_earlier"] += overflow
+    return after
 
 
 def blank(workflow_id: str, recipe: Recipe, at: str) -> Workflow:
@@ -152,30 +272,19 @@ def unit_mark(recipe: Recipe) -> str:
     return "R" if recipe.get("mode") == "knowledge" else "T"
 
 
-def with_phase(state: Workflow, name: str, fields: Fields) -> list[Phase]:
-    """Return the phases with one of them changed; a field of ``None`` is removed."""
-    return [
-        phase if phase["name"] != name else _merged(phase, fields)  # type: ignore[arg-type, misc]
-        for phase in state["phases"]
-    ]
+def with_phase(state: Workflow, name: str | None, fields: Fields) -> Workflow:
+    """Return the state with fields of a phase changed; a field of ``None`` is removed."""
+    phases = [p if p["name"] != name else _merged(p, fields) for p in state["phases"]]
+    return {**state, "phases": phases}
 
 
-def with_task(state: Workflow, task_id: object, fields: Fields) -> list[Task]:
-    """Return the tasks with one of them changed; a field of ``None`` is removed."""
+def with_task(state: Workflow, task_id: object, fields: Fields) -> Workflow:
+    """Return the state with fields of a task changed; a field of ``None`` is removed."""
     own_id = str(task_id)
-    return [
-        task if str(task["id"]) != own_id else _merged(task, fields)  # type: ignore[arg-type, misc]
-        for task in state["tasks"]
-    ]
+    tasks = [t if str(t["id"]) != own_id else _merged(t, fields) for t in state["tasks"]]
+    return {**state, "tasks": tasks}
 
 
-def _merged(item: Fields, fields: Fields) -> Fields:
+def _merged(item: Json, fields: Fields) -> Json:
     merged = {**item, **fields}
     return {key: value for key, value in merged.items() if value is not None or key not in fields}
-
-
-def append_history(state: Workflow, entry: Fields) -> tuple[list[Fields], int]:
-    """Return the history with one more entry, and the number of entries that it dropped."""
-    history = [*state["history"], entry]
-    overflow = max(0, len(history) - MAX_HISTORY)
-    return history[overflow:], state["history_earlier"] + overflow

@@ -8,12 +8,14 @@ pending -> in_progress -> confirming -> verifying -> completed
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, bad_text, first_bad_text, word
-from holdfast.core.workflow.state import find_task, unit_mark, with_task
+from holdfast.core.workflow.state import decides, evolves, find_task, unit_mark, with_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Command, Draft, Fields, Task, Workflow
+    from holdfast.core.types import Draft, Fields, Task, Workflow
+    from holdfast.core.workflow.state import Decision
 
+MAX_TASKS = 10_000
 MAX_ITERATIONS = 5
 """The default of a unit."""
 _MAX_LIMIT = 1_000
@@ -25,6 +27,188 @@ TIMEOUT_CHOICES = (
     "allow more (loop extend), simplify its criteria (loop plan --criteria --max), "
     "or see to it yourself"
 )
+_PLANNED = (
+    "description", "criteria", "files", "output", "max_iterations", "depends", "model", "verify",
+)  # fmt: skip
+_REPORT = ("did", "remaining", "blockers", "commit", "signal")
+
+
+def waits_for(state: Workflow, task: Task) -> list[str]:
+    """Return the tasks that have to be done before this one."""
+    done = {str(other["id"]) for other in state["tasks"] if other["status"] == "completed"}
+    return [str(name) for name in task.get("depends", []) if str(name) not in done]
+
+
+def _no_such_task(state: Workflow, tried: str, task_id: object) -> Refusal:
+    known = ", ".join(str(task["id"]) for task in state["tasks"][:20]) or "none"
+    return Refusal(
+        "not_found",
+        f"task {tried}: {state['id']} has no task {str(task_id)[:40]!r}; it has {known}",
+        "holdfast task add TEXT" if not state["tasks"] else f"holdfast show {state['id']}",
+    )
+
+
+def _already(state: Workflow, tried: str, task: Task) -> Refusal:
+    return Refusal(
+        "already",
+        f"task {tried}: {task['id']} of {state['id']} is {task['status'].replace('_', ' ')}",
+        f"holdfast show {state['id']}",
+    )
+
+
+@decides("add_task")
+def add(state: Workflow, args: Fields) -> Decision:
+    if refusal := bad_text("task", args["description"]):
+        return refusal
+    if len(state["tasks"]) >= MAX_TASKS:
+        return Refusal(
+            "too_many",
+            f"task add: {state['id']} has {MAX_TASKS} tasks already",
+            "holdfast start another workflow for the rest",
+        )
+    mark = unit_mark(state["recipe"])
+    numbers = [str(task["id"]).removeprefix(mark) for task in state["tasks"]]
+    following = max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
+    data: Fields = {
+        "task": f"{mark}{following}" if mark else following,
+        "description": args["description"],
+    }
+    depends = args.get("depends")
+    if depends:
+        unknown = [name for name in depends if find_task(state, name) is None]
+        if unknown:
+            return _no_such_task(state, "add", unknown[0])
+        data["depends"] = depends
+    return [{"type": "task_added", "data": data}]
+
+
+@evolves("task_added")
+def _added(state: Workflow, data: Fields, _at: str) -> Workflow:
+    task: Task = {"id": data["task"], "description": data["description"], "status": "pending"}
+    if "depends" in data:
+        task["depends"] = data["depends"]
+    return {**state, "tasks": [*state["tasks"], task]}
+
+
+@decides("start_task")
+def start(state: Workflow, args: Fields) -> Decision:
+    task = find_task(state, args["task"])
+    if task is None:
+        return _no_such_task(state, "start", args["task"])
+    if task["status"] in ("in_progress", "completed"):
+        return _already(state, "start", task)
+    waiting = waits_for(state, task)
+    if waiting:
+        return Refusal(
+            "wrong_order",
+            f"task start: {task['id']} of {state['id']} waits for {', '.join(waiting)}",
+            f"holdfast task start {word(waiting[0])}",
+        )
+    return [{"type": "task_started", "data": {"task": task["id"]}}]
+
+
+@evolves("task_started")
+def _started(state: Workflow, data: Fields, at: str) -> Workflow:
+    changed = {"status": "in_progress", "started_at": at, "reason": None}
+    return {**with_task(state, data["task"], changed), "current_task": data["task"]}
+
+
+@decides("start_task_phase")
+def start_phase(state: Workflow, args: Fields) -> Decision:
+    """Enter a sub-phase of a task; the earlier ones are completed."""
+    task = find_task(state, args["task"])
+    if task is None:
+        return _no_such_task(state, "phase", args["task"])
+    names = state["recipe"].get("task_phases", [])
+    if args["phase"] not in names:
+        return Refusal(
+            "not_found",
+            f"task phase: tasks of {state['id']} have no phase {args['phase'][:40]!r}; "
+            f"they have {', '.join(names) or 'none'}",
+            f"holdfast show {state['id']}",
+        )
+    if task["status"] == "completed":
+        return _already(state, "phase", task)
+    return [{"type": "task_phase_started", "data": {"task": task["id"], "phase": args["phase"]}}]
+
+
+@evolves("task_phase_started")
+def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
+    names = state["recipe"].get("task_phases", [])
+    reached = names.index(data["phase"])
+    statuses = ["completed"] * reached + ["in_progress"] + ["pending"] * (len(names) - reached - 1)
+    task = find_task(state, data["task"])
+    changed = {
+        "status": "in_progress",
+        "started_at": task.get("started_at", at) if task is not None else at,
+        "reason": None,
+        "phases": dict(zip(names, statuses, strict=True)),
+    }
+    return {**with_task(state, data["task"], changed), "current_task": data["task"]}
+
+
+@decides("complete_task")
+def complete(state: Workflow, args: Fields) -> Decision:
+    task = find_task(state, args["task"])
+    if task is None:
+        return _no_such_task(state, "done", args["task"])
+    if task["status"] == "completed":
+        return _already(state, "done", task)
+    if state["recipe"]["format"] == "loop":
+        return Refusal(
+            "wrong_order",
+            f"task done: {task['id']} of {state['id']} is a loop's unit, which is done when it was "
+            "confirmed and verified",
+            "holdfast loop next",
+        )
+    if task["status"] == "blocked":
+        return Refusal(
+            "blocked",
+            f"task done: {task['id']} of {state['id']} is blocked ({task.get('reason', '')})",
+            f"holdfast task start {word(task['id'])}",
+        )
+    data: Fields = {"task": task["id"]}
+    commit = args.get("commit")
+    if commit is not None:
+        if refusal := bad_text("commit", commit):
+            return refusal
+        data["commit"] = commit
+    return [{"type": "task_completed", "data": data}]
+
+
+@evolves("task_completed")
+def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
+    fields: Fields = {"status": "completed", "completed_at": at}
+    names = state["recipe"].get("task_phases", [])
+    if names:
+        fields["phases"] = dict.fromkeys(names, "completed")
+    if "commit" in data:
+        fields["commit"] = data["commit"]
+    return with_task(state, data["task"], fields)
+
+
+@decides("block_task")
+def block(state: Workflow, args: Fields) -> Decision:
+    task = find_task(state, args["task"])
+    if task is None:
+        return _no_such_task(state, "block", args["task"])
+    if task["status"] == "completed":
+        return _already(state, "block", task)
+    if refusal := bad_text("reason", args["reason"]):
+        return refusal
+    data = {"task": task["id"], "reason": args["reason"]}
+    drafts: list[Draft] = [{"type": "task_blocked", "data": data}]
+    if state["recipe"]["format"] == "loop":
+        drafts += move_phase(state, "execute", only_from=REVIEWED)
+    return drafts
+
+
+@evolves("task_blocked")
+def _blocked(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return with_task(state, data["task"], {"status": "blocked", "reason": data["reason"]})
+
+
+# Units of a loop
 
 
 def signal_of(task: Task) -> str:
@@ -68,57 +252,66 @@ def move_phase(state: Workflow, to: str, only_from: tuple[str, ...] = ()) -> lis
     return drafts
 
 
-def plan(state: Workflow, command: Command) -> list[Draft] | Refusal:
+def _move_phase_with(state: Workflow, task: Task, status: str, used: int) -> list[Draft]:
+    """Return the events that move the phase when a unit gets this status and iteration count."""
+    after = with_task(state, task["id"], {"status": status, "iterations_used": used})
+    return move_phase(state, phase_of(after["tasks"]))
+
+
+def _no_such_unit(state: Workflow, tried: str, name: object) -> Refusal:
+    known = ", ".join(str(task["id"]) for task in state["tasks"][:20]) or "none"
+    return Refusal(
+        "not_found",
+        f"loop {tried}: {state['subject']} has no unit {str(name)[:40]!r}; it has {known}",
+        "holdfast loop status",
+    )
+
+
+def _wrong(state: Workflow, tried: str, task: Task, why: str, hint: str) -> Refusal:
+    message = f"loop {tried}: {task['id']} of {state['subject']}: {why}"
+    return Refusal("wrong_order", message, f"holdfast {hint}")
+
+
+@decides("plan_unit")
+def plan(state: Workflow, args: Fields) -> Decision:
     """Add a unit, or change what a unit is about."""
-    args = command["args"]
-    refusal = _bad_plan(state, args)
-    if refusal is not None:
+    if refusal := _bad_plan(state, args):
         return refusal
     fields = {key: args[key] for key in _PLANNED if args.get(key) is not None}
     known = find_task(state, args["task"])
-    if known is not None:
-        # A field that was confirmed cannot change; one that was never set still can.
-        if known["status"] in DECLARED and any(known.get(key) for key in fields):
-            return _wrong(state, "plan", known, f"it is {known['status']}", "loop status")
-        planned: Draft = {"type": "unit_planned", "data": {"task": known["id"], **fields}}
-        return [planned, *_more_allowed(known, fields)]
-    data = {"task": args["task"], "description": args.get("description") or ""}
-    drafts: list[Draft] = [{"type": "task_added", "data": data}]
-    planned_data = {"task": args["task"], "max_iterations": MAX_ITERATIONS, **fields}
-    drafts.append({"type": "unit_planned", "data": planned_data})
-    # A loop that was under review or delivered has work again.
-    moves = move_phase(state, "plan", only_from=("discover",)) or move_phase(
-        state, "execute", only_from=REVIEWED
-    )
-    return [*moves, *drafts]
-
-
-def _more_allowed(task: Task, fields: Fields) -> list[Draft]:
-    """Return the event that a timed-out unit continues; it is shown in the log as well."""
+    if known is None:
+        # A loop that was under review or delivered has work again.
+        moves = move_phase(state, "plan", only_from=("discover",)) or move_phase(
+            state, "execute", only_from=REVIEWED
+        )
+        data = {"task": args["task"], "description": args.get("description") or ""}
+        planned = {"task": args["task"], "max_iterations": MAX_ITERATIONS, **fields}
+        return [
+            *moves,
+            {"type": "task_added", "data": data},
+            {"type": "unit_planned", "data": planned},
+        ]
+    # A field that was confirmed cannot change; one that was never set still can.
+    if known["status"] in DECLARED and any(known.get(key) for key in fields):
+        return _wrong(state, "plan", known, f"it is {known['status']}", "loop status")
+    drafts: list[Draft] = [{"type": "unit_planned", "data": {"task": known["id"], **fields}}]
     most = fields.get("max_iterations", 0)
-    if task["status"] != "timeout" or most <= task.get("iterations_used", 0):
-        return []
-    return [{"type": "task_extended", "data": {"task": task["id"], "max_iterations": most}}]
-
-
-_PLANNED = (
-    "description", "criteria", "files", "output", "max_iterations", "depends", "model", "verify",
-)  # fmt: skip
+    if known["status"] == "timeout" and most > known.get("iterations_used", 0):
+        # The unit continues, which the log shows as well.
+        data = {"task": known["id"], "max_iterations": most}
+        drafts.append({"type": "task_extended", "data": data})
+    return drafts
 
 
 def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
     texts = {key: args[key] for key in ("description", "criteria", "model", "output", "verify")
              if args.get(key) is not None}  # fmt: skip
-    refusal = first_bad_text(**texts, files=args.get("files") or [])
-    if refusal is not None:
+    if refusal := first_bad_text(**texts, files=args.get("files") or []):
         return refusal
     most = args.get("max_iterations")
     if most is not None and not (isinstance(most, int) and 1 <= most <= _MAX_LIMIT):
-        return Refusal(
-            "invalid",
-            f"loop plan: the maximum must be 1 to {_MAX_LIMIT}",
-            "loop plan --max 5",
-        )
+        why = f"loop plan: the maximum must be 1 to {_MAX_LIMIT}"
+        return Refusal("invalid", why, "loop plan --max 5")
     depends = [str(name) for name in args.get("depends") or []]
     for name in depends:
         if name != str(args["task"]) and find_task(state, name) is None:
@@ -150,168 +343,11 @@ def is_circular(state: Workflow, name: str, depends: list[str]) -> bool:
     return False
 
 
-def waits_for(state: Workflow, task: Task) -> list[str]:
-    """Return the units that have to be done before this one."""
-    done = {str(other["id"]) for other in state["tasks"] if other["status"] == "completed"}
-    return [str(name) for name in task.get("depends", []) if str(name) not in done]
-
-
-def iterate(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Record an iteration; one beyond the limit times the unit out."""
-    args = command["args"]
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_unit(state, "iterate", args["task"])
-    refusal = _bad_words(args) or _cannot_iterate(state, task)
-    if refusal is not None:
-        return refusal
-    signal = args.get("signal")
-    if signal is not None and signal != signal_of(task):
-        return Refusal(
-            "invalid",
-            f"loop iterate: {signal[:60]!r} is not the signal of {task['id']}; "
-            f"that is {signal_of(task)}",
-            f"holdfast loop iterate {word(task['id'])} --did TEXT --signal {signal_of(task)}",
-        )
-    data = {key: args[key] for key in _REPORT if args.get(key) is not None}
-    number = task.get("iterations_used", 0) + 1
-    kind = "iteration_recorded" if number <= limit_of(task) else "task_timed_out"
-    drafts: list[Draft] = [
-        {"type": kind, "data": {"task": task["id"], "iteration": number, **data}}
-    ]
-    reason = args.get("blocked")
-    if reason is not None:
-        drafts.append({"type": "task_blocked", "data": {"task": task["id"], "reason": reason}})
-    is_declared = signal is not None and len(drafts) == 1 and number <= limit_of(task)
-    status = "confirming" if is_declared else "in_progress"
-    return [*move_phase(state, _phase_after(state, task, status, number)), *drafts]
-
-
-_REPORT = ("did", "remaining", "blockers", "commit", "signal")
-
-
-def _bad_words(args: Fields) -> Refusal | None:
-    report = {key: args[key] for key in _REPORT if args.get(key) is not None}
-    if not report.get("did"):
-        return Refusal(
-            "invalid", "loop iterate: what was done is missing", "loop iterate --did TEXT"
-        )
-    if not report.get("remaining") and not report.get("signal"):
-        return Refusal(
-            "invalid",
-            "loop iterate: say what remains, or give the unit's signal when nothing does",
-            "loop iterate --did TEXT --remaining TEXT",
-        )
-    if args.get("blocked") is not None:
-        report["reason"] = args["blocked"]
-    return first_bad_text(**report)
-
-
-def _cannot_iterate(state: Workflow, task: Task) -> Refusal | None:
-    name = word(task["id"])
-    status = task["status"]
-    if status == "confirming":
-        hint = f"loop confirm {name} --clean"
-        return _wrong(state, "iterate", task, "it waits to be confirmed", hint)
-    if status == "verifying":
-        hint = f"loop verify {name} --passed"
-        return _wrong(state, "iterate", task, "it waits to be verified", hint)
-    if status == "completed":
-        return _wrong(state, "iterate", task, "it is done", "loop next")
-    if status == "blocked":
-        why = f"it is blocked ({task.get('reason', '')})"
-        return _wrong(state, "iterate", task, why, f"loop unblock {name}")
-    if status == "timeout":
-        why = f"it has used {iterations_allowed(task)}; {TIMEOUT_CHOICES}"
-        return _wrong(state, "iterate", task, why, f"loop extend {name} --max {limit_of(task) + 5}")
-    waiting = waits_for(state, task)
-    if waiting:
-        return _wrong(state, "iterate", task, f"it waits for {', '.join(waiting)}", "loop next")
-    return None
-
-
-def confirm(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Record one more pass over work that was declared done: clean, or with what it found."""
-    return _judged(state, command, "confirm", "confirming", "confirmation_recorded")
-
-
-def verify(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Record the verification of a unit; only a unit that passes is done."""
-    return _judged(state, command, "verify", "verifying", "verification_recorded")
-
-
-def _judged(
-    state: Workflow, command: Command, tried: str, expected: str, kind: str
-) -> list[Draft] | Refusal:
-    args = command["args"]
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_unit(state, tried, args["task"])
-    if task["status"] != expected:
-        why = f"it is {task['status'].replace('_', ' ')}, not {expected}"
-        return _wrong(state, tried, task, why, "loop next")
-    found = args.get("found")
-    if found is not None:
-        refusal = bad_text("what was found", found)
-        if refusal is not None:
-            return refusal
-    data: Fields = {"task": task["id"], "clean": found is None}
-    data |= {key: args[key] for key in ("found", "evidence") if args.get(key) is not None}
-    drafts: list[Draft] = [{"type": kind, "data": data}]
-    after = "verifying" if kind == "confirmation_recorded" else "completed"
-    after = after if found is None else "in_progress"
-    return [*drafts, *move_phase(state, _phase_after(state, task, after))]
-
-
-def _phase_after(state: Workflow, task: Task, status: str, used: int | None = None) -> str:
-    """Return the loop's phase after a unit gets this status and number of iterations."""
-    number = task.get("iterations_used", 0) if used is None else used
-    return phase_of(with_task(state, task["id"], {"status": status, "iterations_used": number}))
-
-
-def unblock(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    task = find_task(state, command["args"]["task"])
-    if task is None:
-        return _no_such_unit(state, "unblock", command["args"]["task"])
-    if task["status"] != "blocked":
-        return _wrong(state, "unblock", task, f"it is {task['status']}", "loop next")
-    return [{"type": "task_unblocked", "data": {"task": task["id"]}}]
-
-
-def extend(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Allow more iterations; a timed-out unit continues."""
-    task = find_task(state, command["args"]["task"])
-    most = command["args"]["max_iterations"]
-    if task is None:
-        return _no_such_unit(state, "extend", command["args"]["task"])
-    if not task.get("iterations_used", 0) < most <= _MAX_LIMIT:
-        return Refusal(
-            "invalid",
-            f"loop extend: {task['id']} has used {task.get('iterations_used', 0)} iterations; "
-            f"the maximum must be more, up to {_MAX_LIMIT}",
-            f"holdfast loop extend {word(task['id'])} --max {limit_of(task) + 5}",
-        )
-    return [{"type": "task_extended", "data": {"task": task["id"], "max_iterations": most}}]
-
-
-def _no_such_unit(state: Workflow, tried: str, name: object) -> Refusal:
-    known = ", ".join(str(task["id"]) for task in state["tasks"][:20]) or "none"
-    return Refusal(
-        "not_found",
-        f"loop {tried}: {state['subject']} has no unit {str(name)[:40]!r}; it has {known}",
-        "holdfast loop status",
-    )
-
-
-def _wrong(state: Workflow, tried: str, task: Task, why: str, hint: str) -> Refusal:
-    message = f"loop {tried}: {task['id']} of {state['subject']}: {why}"
-    return Refusal("wrong_order", message, f"holdfast {hint}")
-
-
+@evolves("unit_planned")
 def _planned(state: Workflow, data: Fields, _at: str) -> Workflow:
     # An empty list is left out, as if it had never been set.
     fields = {key: value if value != [] else None for key, value in data.items() if key != "task"}
-    return {**state, "tasks": with_task(state, data["task"], {**fields, **_goes_on(state, data)})}
+    return with_task(state, data["task"], {**fields, **_goes_on(state, data)})
 
 
 def _goes_on(state: Workflow, data: Fields) -> Fields:
@@ -323,30 +359,92 @@ def _goes_on(state: Workflow, data: Fields) -> Fields:
     return {"status": "in_progress"} if has_room else {}
 
 
+@decides("record_iteration")
+def iterate(state: Workflow, args: Fields) -> Decision:
+    """Record an iteration; one beyond the limit times the unit out."""
+    task = find_task(state, args["task"])
+    if task is None:
+        return _no_such_unit(state, "iterate", args["task"])
+    report = {key: args[key] for key in _REPORT if args.get(key) is not None}
+    if refusal := _bad_report(report, args.get("blocked")) or _cannot_iterate(state, task):
+        return refusal
+    signal, expected = args.get("signal"), signal_of(task)
+    if signal is not None and signal != expected:
+        return Refusal(
+            "invalid",
+            f"loop iterate: {signal[:60]!r} is not the signal of {task['id']}; that is {expected}",
+            f"holdfast loop iterate {word(task['id'])} --did TEXT --signal {expected}",
+        )
+    number = task.get("iterations_used", 0) + 1
+    has_room = number <= limit_of(task)
+    data = {"task": task["id"], "iteration": number, **report}
+    drafts: list[Draft] = [
+        {"type": "iteration_recorded" if has_room else "task_timed_out", "data": data}
+    ]
+    reason = args.get("blocked")
+    if reason is not None:
+        drafts.append({"type": "task_blocked", "data": {"task": task["id"], "reason": reason}})
+    is_declared = signal is not None and reason is None and has_room
+    status = "confirming" if is_declared else "in_progress"
+    return [*_move_phase_with(state, task, status, number), *drafts]
+
+
+def _bad_report(report: Fields, blocked: str | None) -> Refusal | None:
+    if not report.get("did"):
+        return Refusal(
+            "invalid", "loop iterate: what was done is missing", "loop iterate --did TEXT"
+        )
+    if not report.get("remaining") and not report.get("signal"):
+        return Refusal(
+            "invalid",
+            "loop iterate: say what remains, or give the unit's signal when nothing does",
+            "loop iterate --did TEXT --remaining TEXT",
+        )
+    return first_bad_text(**report, **({} if blocked is None else {"reason": blocked}))
+
+
+def _cannot_iterate(state: Workflow, task: Task) -> Refusal | None:
+    name, waiting = word(task["id"]), waits_for(state, task)
+    obstacles = {
+        "confirming": ("it waits to be confirmed", f"loop confirm {name} --clean"),
+        "verifying": ("it waits to be verified", f"loop verify {name} --passed"),
+        "completed": ("it is done", "loop next"),
+        "blocked": (f"it is blocked ({task.get('reason', '')})", f"loop unblock {name}"),
+        "timeout": (
+            f"it has used {iterations_allowed(task)}; {TIMEOUT_CHOICES}",
+            f"loop extend {name} --max {limit_of(task) + 5}",
+        ),
+    }
+    if task["status"] in obstacles:
+        return _wrong(state, "iterate", task, *obstacles[task["status"]])
+    if waiting:
+        return _wrong(state, "iterate", task, f"it waits for {', '.join(waiting)}", "loop next")
+    return None
+
+
+@evolves("iteration_recorded")
 def _iterated(state: Workflow, data: Fields, at: str) -> Workflow:
     task = find_task(state, data["task"])
-    signalled = data.get("signal") is not None
     changed = {
-        "status": "confirming" if signalled else "in_progress",
+        "status": "in_progress" if data.get("signal") is None else "confirming",
         "started_at": task.get("started_at", at) if task is not None else at,
         "iterations_used": data["iteration"],
         "remaining": data.get("remaining"),
         "blockers": data.get("blockers"),
         "reason": None,
     }
-    after: Workflow = {**state, "tasks": with_task(state, data["task"], changed)}
-    after["current_task"] = data["task"]
-    return _with_commit(after, data)
+    after = with_task(state, data["task"], changed)
+    return _with_commit({**after, "current_task": data["task"]}, data)
 
 
+@evolves("task_timed_out")
 def _timed_out(state: Workflow, data: Fields, _at: str) -> Workflow:
     changed = {
         "status": "timeout",
         "remaining": data.get("remaining"),
         "blockers": data.get("blockers"),
     }
-    after: Workflow = {**state, "tasks": with_task(state, data["task"], changed)}
-    return _with_commit(after, data)
+    return _with_commit(with_task(state, data["task"], changed), data)
 
 
 def _with_commit(state: Workflow, data: Fields) -> Workflow:
@@ -359,234 +457,92 @@ def _with_commit(state: Workflow, data: Fields) -> Workflow:
     return {**state, "commits": [*state["commits"], line]}
 
 
+@decides("confirm_unit")
+def confirm(state: Workflow, args: Fields) -> Decision:
+    """Record one more pass over work that was declared done: clean, or with what it found."""
+    return _judged(state, args, "confirm", "confirming", "verifying", "confirmation_recorded")
+
+
+@decides("verify_unit")
+def verify(state: Workflow, args: Fields) -> Decision:
+    """Record the verification of a unit; only a unit that passes is done."""
+    return _judged(state, args, "verify", "verifying", "completed", "verification_recorded")
+
+
+def _judged(
+    state: Workflow, args: Fields, tried: str, expected: str, following: str, event_type: str
+) -> Decision:
+    task = find_task(state, args["task"])
+    if task is None:
+        return _no_such_unit(state, tried, args["task"])
+    if task["status"] != expected:
+        why = f"it is {task['status'].replace('_', ' ')}, not {expected}"
+        return _wrong(state, tried, task, why, "loop next")
+    issues = args.get("found")
+    if issues is not None and (refusal := bad_text("what was found", issues)):
+        return refusal
+    data: Fields = {"task": task["id"], "clean": issues is None}
+    data |= {key: args[key] for key in ("found", "evidence") if args.get(key) is not None}
+    status = following if issues is None else "in_progress"
+    moves = _move_phase_with(state, task, status, task.get("iterations_used", 0))
+    return [{"type": event_type, "data": data}, *moves]
+
+
+@evolves("confirmation_recorded")
 def _confirmed(state: Workflow, data: Fields, _at: str) -> Workflow:
     task = find_task(state, data["task"])
     used = task.get("confirmations_used", 0) if task is not None else 0
     changed: Fields = {"status": "verifying", "confirmations_used": used + 1}
     if not data["clean"]:
         changed |= {"status": "in_progress", "remaining": data.get("found")}
-    return {**state, "tasks": with_task(state, data["task"], changed)}
+    return with_task(state, data["task"], changed)
 
 
+@evolves("verification_recorded")
 def _verified(state: Workflow, data: Fields, at: str) -> Workflow:
     changed: Fields = {"verification_passed": data["clean"]}
     if data["clean"]:
         changed |= {"status": "completed", "completed_at": at, "remaining": None, "blockers": None}
     else:
         changed |= {"status": "in_progress", "remaining": data.get("found")}
-    return {**state, "tasks": with_task(state, data["task"], changed)}
+    return with_task(state, data["task"], changed)
 
 
+@decides("unblock_unit")
+def unblock(state: Workflow, args: Fields) -> Decision:
+    task = find_task(state, args["task"])
+    if task is None:
+        return _no_such_unit(state, "unblock", args["task"])
+    if task["status"] != "blocked":
+        return _wrong(state, "unblock", task, f"it is {task['status']}", "loop next")
+    return [{"type": "task_unblocked", "data": {"task": task["id"]}}]
+
+
+@evolves("task_unblocked")
 def _unblocked(state: Workflow, data: Fields, _at: str) -> Workflow:
     task = find_task(state, data["task"])
     begun = task is not None and task.get("iterations_used", 0) > 0
     changed = {"status": "in_progress" if begun else "pending", "reason": None}
-    return {**state, "tasks": with_task(state, data["task"], changed)}
+    return with_task(state, data["task"], changed)
 
 
+@decides("extend_unit")
+def extend(state: Workflow, args: Fields) -> Decision:
+    """Allow more iterations; a timed-out unit continues."""
+    task, most = find_task(state, args["task"]), args["max_iterations"]
+    if task is None:
+        return _no_such_unit(state, "extend", args["task"])
+    if not task.get("iterations_used", 0) < most <= _MAX_LIMIT:
+        return Refusal(
+            "invalid",
+            f"loop extend: {task['id']} has used {task.get('iterations_used', 0)} iterations; "
+            f"the maximum must be more, up to {_MAX_LIMIT}",
+            f"holdfast loop extend {word(task['id'])} --max {limit_of(task) + 5}",
+        )
+    return [{"type": "task_extended", "data": {"task": task["id"], "max_iterations": most}}]
+
+
+@evolves("task_extended")
 def _extended(state: Workflow, data: Fields, _at: str) -> Workflow:
     changed = {"max_iterations": data["max_iterations"], **_goes_on(state, data)}
-    return {**state, "tasks": with_task(state, data["task"], changed)}
-
-
-MAX_TASKS = 10_000
-
-
-def add(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    text = command["args"]["description"]
-    refusal = bad_text("task", text)
-    if refusal is not None:
-        return refusal
-    if len(state["tasks"]) >= MAX_TASKS:
-        return Refusal(
-            "too_many",
-            f"task add: {state['id']} has {MAX_TASKS} tasks already",
-            "holdfast start another workflow for the rest",
-        )
-    data: Fields = {"task": _next_id(state), "description": text}
-    depends = command["args"].get("depends")
-    if depends:
-        unknown = [name for name in depends if find_task(state, name) is None]
-        if unknown:
-            return _no_such_task(state, "add", unknown[0])
-        data["depends"] = depends
-    return [{"type": "task_added", "data": data}]
-
-
-def _next_id(state: Workflow) -> int | str:
-    mark = unit_mark(state["recipe"])
-    numbers = [str(task["id"]).removeprefix(mark) for task in state["tasks"]]
-    following = max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
-    return f"{mark}{following}" if mark else following
-
-
-def start(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    task = find_task(state, command["args"]["task"])
-    if task is None:
-        return _no_such_task(state, "start", command["args"]["task"])
-    if task["status"] in ("in_progress", "completed"):
-        return _already(state, "start", task)
-    done = [str(other["id"]) for other in state["tasks"] if other["status"] == "completed"]
-    waiting = [name for name in task.get("depends", []) if str(name) not in done]
-    if waiting:
-        return Refusal(
-            "wrong_order",
-            f"task start: {task['id']} of {state['id']} waits for {', '.join(map(str, waiting))}",
-            f"holdfast task start {word(waiting[0])}",
-        )
-    return [{"type": "task_started", "data": {"task": task["id"]}}]
-
-
-def start_phase(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    """Enter a sub-phase of a task; the earlier ones are completed."""
-    name = command["args"]["phase"]
-    task = find_task(state, command["args"]["task"])
-    if task is None:
-        return _no_such_task(state, "phase", command["args"]["task"])
-    names = state["recipe"].get("task_phases", [])
-    if name not in names:
-        return Refusal(
-            "not_found",
-            f"task phase: tasks of {state['id']} have no phase {name[:40]!r}; "
-            f"they have {', '.join(names) or 'none'}",
-            f"holdfast show {state['id']}",
-        )
-    if task["status"] == "completed":
-        return _already(state, "phase", task)
-    return [{"type": "task_phase_started", "data": {"task": task["id"], "phase": name}}]
-
-
-def complete(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    task = find_task(state, command["args"]["task"])
-    if task is None:
-        return _no_such_task(state, "done", command["args"]["task"])
-    if task["status"] == "completed":
-        return _already(state, "done", task)
-    if state["recipe"]["format"] == "loop":
-        return Refusal(
-            "wrong_order",
-            f"task done: {task['id']} of {state['id']} is a loop's unit, which is done when it was "
-            "confirmed and verified",
-            "holdfast loop next",
-        )
-    if task["status"] == "blocked":
-        return Refusal(
-            "blocked",
-            f"task done: {task['id']} of {state['id']} is blocked ({task.get('reason', '')})",
-            f"holdfast task start {word(task['id'])}",
-        )
-    data: Fields = {"task": task["id"]}
-    commit = command["args"].get("commit")
-    if commit is not None:
-        refusal = bad_text("commit", commit)
-        if refusal is not None:
-            return refusal
-        data["commit"] = commit
-    return [{"type": "task_completed", "data": data}]
-
-
-def block(state: Workflow, command: Command) -> list[Draft] | Refusal:
-    task = find_task(state, command["args"]["task"])
-    if task is None:
-        return _no_such_task(state, "block", command["args"]["task"])
-    if task["status"] == "completed":
-        return _already(state, "block", task)
-    refusal = bad_text("reason", command["args"]["reason"])
-    if refusal is not None:
-        return refusal
-    data = {"task": task["id"], "reason": command["args"]["reason"]}
-    drafts: list[Draft] = [{"type": "task_blocked", "data": data}]
-    if state["recipe"]["format"] == "loop":
-        drafts += move_phase(state, "execute", only_from=REVIEWED)
-    return drafts
-
-
-def _no_such_task(state: Workflow, tried: str, task_id: object) -> Refusal:
-    known = ", ".join(str(task["id"]) for task in state["tasks"][:20]) or "none"
-    return Refusal(
-        "not_found",
-        f"task {tried}: {state['id']} has no task {str(task_id)[:40]!r}; it has {known}",
-        "holdfast task add TEXT" if not state["tasks"] else f"holdfast show {state['id']}",
-    )
-
-
-def _already(state: Workflow, tried: str, task: Task) -> Refusal:
-    return Refusal(
-        "already",
-        f"task {tried}: {task['id']} of {state['id']} is {task['status'].replace('_', ' ')}",
-        f"holdfast show {state['id']}",
-    )
-
-
-def _added(state: Workflow, data: Fields, _at: str) -> Workflow:
-    task: Task = {"id": data["task"], "description": data["description"], "status": "pending"}
-    if "depends" in data:
-        task["depends"] = data["depends"]
-    return {**state, "tasks": [*state["tasks"], task]}
-
-
-def _started(state: Workflow, data: Fields, at: str) -> Workflow:
-    changed = {"status": "in_progress", "started_at": at, "reason": None}
-    tasks = with_task(state, data["task"], changed)
-    return {**state, "tasks": tasks, "current_task": data["task"]}
-
-
-def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
-    names = state["recipe"].get("task_phases", [])
-    reached = names.index(data["phase"])
-    words = ["completed"] * reached + ["in_progress"] + ["pending"] * (len(names) - reached - 1)
-    task = find_task(state, data["task"])
-    started = task.get("started_at", at) if task is not None else at
-    changed = {
-        "status": "in_progress",
-        "started_at": started,
-        "reason": None,
-        "phases": dict(zip(names, words, strict=True)),
-    }
-    tasks = with_task(state, data["task"], changed)
-    return {**state, "tasks": tasks, "current_task": data["task"]}
-
-
-def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
-    fields: Fields = {"status": "completed", "completed_at": at}
-    names = state["recipe"].get("task_phases", [])
-    if names:
-        fields["phases"] = dict.fromkeys(names, "completed")
-    if "commit" in data:
-        fields["commit"] = data["commit"]
-    return {**state, "tasks": with_task(state, data["task"], fields)}
-
-
-def _blocked(state: Workflow, data: Fields, _at: str) -> Workflow:
-    changed = {"status": "blocked", "reason": data["reason"]}
-    tasks = with_task(state, data["task"], changed)
-    return {**state, "tasks": tasks}
-
-
-DECIDE = {
-    "plan_unit": plan,
-    "record_iteration": iterate,
-    "confirm_unit": confirm,
-    "verify_unit": verify,
-    "unblock_unit": unblock,
-    "extend_unit": extend,
-    "add_task": add,
-    "start_task": start,
-    "start_task_phase": start_phase,
-    "complete_task": complete,
-    "block_task": block,
-}
-EVOLVE = {
-    "unit_planned": _planned,
-    "iteration_recorded": _iterated,
-    "task_timed_out": _timed_out,
-    "confirmation_recorded": _confirmed,
-    "verification_recorded": _verified,
-    "task_unblocked": _unblocked,
-    "task_extended": _extended,
-    "task_added": _added,
-    "task_started": _started,
-    "task_phase_started": _phase_started,
-    "task_completed": _completed,
-    "task_blocked": _blocked,
-}
+    return with_task(state, data["task"], changed)

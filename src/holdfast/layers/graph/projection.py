@@ -19,7 +19,7 @@ from collections import defaultdict
 from holdfast.core import json_text
 from holdfast.core.workflow.state import is_active
 from holdfast.formats import is_workflow, stream_of
-from holdfast.formats.document import index_to_show
+from holdfast.formats.schema import index_to_show
 from holdfast.storage.ledger import ACTIVE
 
 TYPE_CHECKING = False
