@@ -425,13 +425,13 @@ class Keeper:
 
     def take_in_notes(self) -> list[str]:
         """Adopt the workflows that an agent's own notes describe; return those that changed."""
-        from holdfast.adopt import note_parser
-        from holdfast.keeper import agent_notes
+        from holdfast.adopt import agent_notes
 
-        if not note_parser.detect(self.workspace.root):
+        if not agent_notes.detect(self.workspace.root):
             return []
         with self.access.transaction() as tx:
-            return agent_notes.take_in(self.access, tx)
+            self.access.adopt_unknown(tx)
+            return agent_notes.take_in(tx)
 
     def enforced(self) -> list[str]:
         """Return what the settings enforce: ``reading``, ``stop``."""

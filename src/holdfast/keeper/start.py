@@ -10,7 +10,7 @@ import os
 from holdfast import formats
 from holdfast.adopt import unknown_records
 from holdfast.core.json_text import md5_of
-from holdfast.core.record_formats import FORMATS
+from holdfast.core.record_formats import FORMATS, slug
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
 from holdfast.keeper import cleanup
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
-_MAX_NAME = 60
 _MAX_SAME_NAME = 1_000
 _MAX_FEATURES = 1_000
 _MAX_TITLE = 200
@@ -195,15 +194,6 @@ def _stem(recipe: Recipe, subject: str) -> str:
         digest = md5_of(f"{subject}\n")
         return f"{recipe['name']}-{digest[:8]}"
     return slug(subject)
-
-
-def slug(text: str) -> str:
-    """Return a name that is safe in a path: lower case letters, digits and single hyphens."""
-    from unicodedata import normalize
-
-    plain = normalize("NFKD", text.lower()).encode("ascii", "ignore").decode()
-    words = "".join(letter if letter.isalnum() else " " for letter in plain).split()
-    return "-".join(words)[:_MAX_NAME].strip("-") or f"workflow-{md5_of(text)[:8]}"
 
 
 # Under the lock
