@@ -102,6 +102,17 @@ def _sorted_by_time(original):
     )
 
 
+def _alive_without_its_record(original):
+    def examine(store, subject):
+        from holdfast.adopt import findings
+
+        finding = findings._in_place(store, subject)
+        is_lost = finding is not None and finding.kind in (findings.GONE, findings.STALE)
+        return finding if is_lost else original(store, subject)
+
+    return examine
+
+
 def _state_as_stored(_original):
     def state_of(_self, row):
         from holdfast.core.json_text import loads
@@ -262,6 +273,12 @@ MUTATIONS = [
         12, "sort by time", "holdfast.storage.ledger:Ledger.events", _sorted_by_time,
         "tests/promises/test_p12_clock.py"
         "::test_history_stays_in_the_order_in_which_it_was_recorded[skill-a year back]",
+    ),
+    Mutation(
+        12, "a lost record stops the clock", "holdfast.adopt.findings:examine",
+        _alive_without_its_record,
+        "tests/promises/test_p12_clock.py"
+        "::test_a_record_that_is_gone_or_older_keeps_no_workflow_alive[skill-remove-remind]",
     ),
     Mutation(
         13, "doctor runs what a project names", "holdfast.install.doctor:InstalledHook.program",
