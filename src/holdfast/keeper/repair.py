@@ -146,7 +146,7 @@ def _copy_events(
         lost = [*chain.gaps, *((seq, seq) for seq in chain.bad)]
         if lost or chain.loose:
             _note_repair(store, fresh, sorted(lost), chain.loose, [])
-        rebuild_tables(fresh)
+        _rebuild_tables(fresh)
         fresh.commit("repair")
         fresh.database.close()
     finally:
@@ -171,7 +171,7 @@ def _note_repair(
     )  # fmt: skip
 
 
-def rebuild_tables(ledger: Ledger) -> set[str]:
+def _rebuild_tables(ledger: Ledger) -> set[str]:
     """Rebuild the rows and states of all streams from the events, in an open transaction.
 
     Return the streams with events that make no sense.
@@ -198,7 +198,7 @@ def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, Any]], repor
     store = tx.store
     chain = read_chain(store)
     tx.begin()
-    senseless = rebuild_tables(store.ledger)
+    senseless = _rebuild_tables(store.ledger)
     given_up = []
     for stream in sorted((chain.broken | senseless) - chain.given_up):
         state, source = _state_of(store, stream, states)
