@@ -322,7 +322,7 @@ class Keeper:
         """Return a row for each active workflow, newest activity first, and the notes."""
         from holdfast.keeper import overview
 
-        rows = overview.active(self.store, None if every else MAX_LISTED)
+        rows = overview.list_active(self.store, None if every else MAX_LISTED)
         return rows, self.store.take_notes()
 
     def log(self, *, workflow: str | None = None, limit: int | None = None) -> list[Event]:
@@ -653,28 +653,28 @@ class Keeper:
         from holdfast.keeper import cleanup
 
         if dry_run:
-            return cleanup.due(self.store), self.store.take_notes()
+            return cleanup.list_due(self.store), self.store.take_notes()
         with self.access.transaction() as tx:
             return cleanup.clean(tx), self.store.take_notes()
 
     def overview(self) -> Overview:
         """Return everything active here, and which workflow a command would get."""
-        from holdfast.keeper.overview import overview
+        from holdfast.keeper.overview import look_around
 
-        return overview(self.access)
+        return look_around(self.access)
 
     def known(self, *, most: int, format: str | None = None) -> list[Fields]:
         """Return a row for each workflow that can be named, active ones first."""
         from holdfast.keeper import overview
 
-        return overview.known(self.store, most, format)
+        return overview.list_known(self.store, most, format)
 
     def watched(self, seen: Overview, *, workflow: str | None = None, limit: int = 20) -> Fields:
         """Return what ``watch`` shows beside an overview: ``layers`` and the newest ``events``."""
         from holdfast.keeper import overview
 
         events = list(self.store.ledger.newest(workflow, limit))[::-1]
-        return {"layers": overview.layers(self.access, seen), "events": events}
+        return {"layers": overview.describe_layers(self.access, seen), "events": events}
 
     def peek(self, *, workflow: str | None = None) -> Workflow | Refusal:
         """Return the workflow that a command would get, or why there is none."""

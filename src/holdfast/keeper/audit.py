@@ -194,14 +194,14 @@ class Chain:
         for seq, why in list(self.bad.items())[:MAX_NAMED]:
             report.say("error", NAME, f"event {seq} is not what was written: {why}")
         for gap in self.lost()[:MAX_NAMED]:
-            report.say("error", NAME, f"{events_are(*gap)} missing")
+            report.say("error", NAME, f"{name_events(*gap)} missing")
         for seq in self.loose[:MAX_NAMED]:
             report.say("error", NAME, f"event {seq} does not continue the one before it")
         for stream in sorted(self.broken)[:MAX_NAMED]:
             report.say("error", stream, "events are missing: its history is not whole")
 
 
-def events_are(first: int, last: int) -> str:
+def name_events(first: int, last: int) -> str:
     return f"event {first} is" if first == last else f"events {first} to {last} are"
 
 
@@ -226,7 +226,7 @@ def _check_stream(store: Store, stream: str, report: Report) -> None:
     except Fault as fault:
         report.say("error", stream, fault.message)
         return
-    for event in not_moot(store.ledger, odd):
+    for event in drop_moot(store.ledger, odd):
         report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
     if state is None and held is None:
         return
@@ -234,7 +234,7 @@ def _check_stream(store: Store, stream: str, report: Report) -> None:
         report.say("error", stream, "its state is not what its events give")
 
 
-def not_moot(ledger: Ledger, odd: list[Event]) -> list[Event]:
+def drop_moot(ledger: Ledger, odd: list[Event]) -> list[Event]:
     """Return the invalid events of a stream that no later event with a whole state makes moot."""
     if not odd:
         return []

@@ -28,7 +28,7 @@ _MAX_AT_ONCE = 100
 """The number of records that automatic cleaning removes at a time, to keep the command fast."""
 
 
-def due(store: Store) -> list[Fields]:
+def list_due(store: Store) -> list[Fields]:
     """Return ``id``, ``why`` and ``record`` of each workflow that ``clean`` would remove now."""
     kept = settings.load(store.workspace.root).completed_kept()
     now_ms = store.now_ms()
@@ -49,7 +49,7 @@ def clean(tx: Transaction, most: int | None = None) -> list[Fields]:
     """Remove the records that are due, at most ``most`` of them; return their rows."""
     store = tx.store
     cleaned = []
-    for row in due(store)[:most]:
+    for row in list_due(store)[:most]:
         # Loading adopts an edit of the record, or else expires a workflow whose time has run out.
         state = tx.load(row["id"])
         if state is None or state["status"] in selection.ACTIVE:

@@ -60,7 +60,7 @@ class Overview:
         """The folder of the ledger or of the records, if it cannot be written; else empty."""
 
 
-def active(store: Store, most: int | None) -> list[Fields]:
+def list_active(store: Store, most: int | None) -> list[Fields]:
     """Return a row for each active workflow, as the next change will load it."""
     rows = []
     limit = "" if most is None else f" LIMIT {most}"
@@ -81,7 +81,7 @@ def active(store: Store, most: int | None) -> list[Fields]:
     return sorted(rows, key=lambda row: str(row["updated_at"]), reverse=True)
 
 
-def known(store: Store, most: int, format: str | None = None) -> list[Fields]:
+def list_known(store: Store, most: int, format: str | None = None) -> list[Fields]:
     """Return the rows of at most ``most`` workflows: active ones first, each group newest first.
 
     Only the ledger is read, so shell completion can call this at every Tab.
@@ -124,20 +124,20 @@ def _is_untouched(store: Store, row: Fields) -> bool:
     return same and stat.st_ctime_ns - stat.st_mtime_ns < _SETTLED_NS < age
 
 
-def overview(session: Session) -> Overview:
+def look_around(session: Session) -> Overview:
     """Return the state of the workspace, or the part of it that a damaged ledger still has."""
     seen = Overview(0)
     try:
-        _look_around(session, seen)
+        _fill(session, seen)
     except Fault as fault:
         if fault.code != "ledger_damaged":
             raise
         seen.damage.append(fault.message)
-    seen.unwritable = _unwritable(session)
+    seen.unwritable = _find_unwritable(session)
     return seen
 
 
-def _look_around(session: Session, seen: Overview) -> None:
+def _fill(session: Session, seen: Overview) -> None:
     store = session.store
     seen.seq = store.ledger.head_seq
     for held in store.ledger.states(f"{ACTIVE} {_NEWEST_FIRST} LIMIT {MAX_OPENED}"):
@@ -162,14 +162,14 @@ def _look_around(session: Session, seen: Overview) -> None:
         seen.mine = picked["id"]
         if seen.mine not in seen.states and picked["status"] in selection.ACTIVE:
             seen.rows.append(picked)
-    seen.initiative = _initiative(session)
+    seen.initiative = _current_initiative(session)
     if seen.initiative is not None:
-        seen.goal = _goal(seen, seen.initiative)
+        seen.goal = _next_commands(seen, seen.initiative)
     if not seen.rows:
         seen.strangers = unknown_records.peek_all(store)
 
 
-def _unwritable(session: Session) -> str:
+def _find_unwritable(session: Session) -> str:
     """Return the folder, of the records or of the ledger, that cannot be written; "" if neither.
 
     With a Memory server, which can queue commands, the ledger's folder does not count.
@@ -188,7 +188,7 @@ def _unwritable(session: Session) -> str:
     return ""
 
 
-def _initiative(session: Session) -> Fields | None:
+def _current_initiative(session: Session) -> Fields | None:
     if session.store.ledger.stream(stream_of("initiatives")) is None:
         return None
     from holdfast.core.initiatives import current_of
@@ -201,7 +201,7 @@ def _initiative(session: Session) -> Fields | None:
     return initiative_view(str(state["current"]), current)
 
 
-def _goal(seen: Overview, goal: Fields) -> list[str]:
+def _next_commands(seen: Overview, goal: Fields) -> list[str]:
     """Return the commands that continue an initiative.
 
     A workflow for the current milestone is started first; the milestone is completed after it.
@@ -223,7 +223,7 @@ def _goal(seen: Overview, goal: Fields) -> list[str]:
     return [f"holdfast start RECIPE SUBJECT --milestone {word(current)}", goal["next"]]
 
 
-def layers(session: Session, seen: Overview) -> list[Fields]:
+def describe_layers(session: Session, seen: Overview) -> list[Fields]:
     """Return a row for each layer: its target, and whether it is current with the ledger."""
     settled = len(seen.states) - len(seen.unsettled)
     target = f"{settled}/{len(seen.states)} records"
@@ -232,7 +232,7 @@ def layers(session: Session, seen: Overview) -> list[Fields]:
     rows: list[Fields] = [
         {"layer": "L1", "target": target, "status": "behind" if seen.unsettled else "current"}
     ]
-    for name, look in (("L2", _memory), ("L3", _graph)):
+    for name, look in (("L2", _describe_memory), ("L3", _describe_graph)):
         try:
             rows.append({"layer": name, **look(session, seen)})
         except (HoldfastError, OSError) as error:
@@ -240,7 +240,7 @@ def layers(session: Session, seen: Overview) -> list[Fields]:
     return rows
 
 
-def _memory(session: Session, _seen: Overview) -> Fields:
+def _describe_memory(session: Session, _seen: Overview) -> Fields:
     from holdfast.layers.memory import Memory
 
     memory = Memory(session.store)
@@ -250,7 +250,7 @@ def _memory(session: Session, _seen: Overview) -> Fields:
     return {"target": name, "status": "current" if memory.lines() else "empty"}
 
 
-def _graph(session: Session, seen: Overview) -> Fields:
+def _describe_graph(session: Session, seen: Overview) -> Fields:
     from holdfast.workspace import settings
 
     kept_by = settings.load(session.workspace.root).graph()

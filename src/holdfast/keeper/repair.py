@@ -22,8 +22,8 @@ from holdfast.keeper.audit import (
     REPAIRED,
     Chain,
     Report,
-    events_are,
-    not_moot,
+    drop_moot,
+    name_events,
     read_chain,
     verify,
 )
@@ -85,7 +85,7 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, Any]]:
     name = os.path.basename(backup)
     report.say("repaired", NAME, f"was made anew with {events}; the damaged one is {name}")
     for gap in lost[:MAX_NAMED]:
-        report.say("repaired", NAME, f"{events_are(*gap)} lost")
+        report.say("repaired", NAME, f"{name_events(*gap)} lost")
     if len(lost) > MAX_NAMED:
         report.say("repaired", NAME, f"more are lost, in {len(lost) - MAX_NAMED} other gaps")
     return states
@@ -183,7 +183,7 @@ def _rebuild_tables(ledger: Ledger) -> set[str]:
             continue
         aggregate = aggregate_of(stream)
         state, odd = aggregate.replay(partial(ledger.events, stream))
-        if not_moot(ledger, odd):
+        if drop_moot(ledger, odd):
             senseless.add(stream)
         if state is None:
             continue

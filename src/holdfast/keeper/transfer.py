@@ -287,11 +287,11 @@ def _take_in_0_1(session: Session) -> None:
     rows, damaged = ([], 0) if folder is None else read_0_1(folder, store.disk)
     if folder is None or not rows:
         return
-    shown = os.path.relpath(folder, store.workspace.root)
+    name = os.path.relpath(folder, store.workspace.root)
     if store.workspace.git and git.ask(store.workspace.root, "ls-files", "--", folder):
         store.note(
-            f"the ledger of version 0.1 in {shown} came with the repository and was not taken in; "
-            f"if it is yours: holdfast import {shown}/{OLD_LEDGER}"
+            f"the ledger of version 0.1 in {name} came with the repository and was not taken in; "
+            f"if it is yours: holdfast import {name}/{OLD_LEDGER}"
         )
         return
     with session.transaction() as tx:
@@ -302,7 +302,7 @@ def _take_in_0_1(session: Session) -> None:
         _take_in(tx, rows, {}, None)
         store.note(
             f"the ledger of version 0.1 was taken in, {len(rows)} events; its files stay in "
-            f"{shown}, and what was run then counts as a claim now"
+            f"{name}, and what was run then counts as a claim now"
         )
         if damaged:
             store.note(f"{damaged} of its lines are no events and were left out")

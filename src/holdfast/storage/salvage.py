@@ -144,7 +144,7 @@ def fill_gaps(sound: dict[int, Row], others: Iterable[Row]) -> dict[int, Row]:
 
 
 def journal_goes_on(path: str, disk: Disk, head: tuple[int, str], *, is_shown: bool) -> bool:
-    """True if the journal has events after the last one that SQLite reads, by its seq and hash.
+    """Return True if the journal has events after ``head``, the last one that SQLite reads.
 
     SQLite ignores a journal from its first damaged frame on, and does not call that damage. What
     the journal does not commit counts only if a record shows later events: those were committed.
