@@ -107,6 +107,6 @@ def test_other_records_are_not_even_opened(tmp_path):
         Keeper(tmp_path).start("custom", f"w{number}")
     Keeper(tmp_path, session="mine").resume(workflow="w3")
     disk = Reader()
-    assert Keeper(tmp_path, session="mine", disk=disk).mine()["id"] == "w3"
+    assert Keeper(tmp_path, session="mine", disk=disk).current_workflow()["id"] == "w3"
     records = {path for path in disk.paths if "/workflow-state/" in path}
     assert {path.split("/")[-2] for path in records} == {"w3"}

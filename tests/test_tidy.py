@@ -434,3 +434,13 @@ def test_ci_runs_what_a_person_runs():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert "make test" in script.read_text("utf-8")
+
+
+def test_no_two_types_share_a_name():
+    homes = {}
+    for path in MODULES:
+        for node in ast.walk(tree_of(path)):
+            # A room's protocols describe types of rooms above it, under their names.
+            if isinstance(node, ast.ClassDef) and path.name != "interfaces.py":
+                homes.setdefault(node.name, []).append(shown(path))
+    assert {kind: names for kind, names in homes.items() if len(names) > 1} == {}

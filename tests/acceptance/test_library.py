@@ -21,7 +21,7 @@ METHODS = {
     "recipes show": "recipe",
     "status": "workflows",
     "show": "show",
-    "resume": "resume briefing must_name",
+    "resume": "resume briefing needs_explicit_id",
     "log": "log follow",
     "complete": "complete",
     "abandon": "abandon",
@@ -62,7 +62,7 @@ METHODS = {
     "delegation override": "delegations.override",
     "delegation routing": "delegations.routing",
     "delegation list": "delegations.list",
-    "loop new": "loops.new loops.must_name",
+    "loop new": "loops.new loops.needs_explicit_id",
     "loop plan": "loops.plan",
     "loop next": "loops.next",
     "loop iterate": "loops.iterate",
@@ -280,10 +280,10 @@ def test_a_session_of_an_unknown_process_is_live_for_an_hour(keeper, clock):
 def test_a_client_that_got_the_number_of_another_is_not_that_client(keeper, monkeypatch):
     one = keeper(session="before", pid=os.getpid()).start("tdd", "one").state
     keeper().start("tdd", "two")
-    assert keeper(session="after", pid=os.getpid()).mine()["id"] == one["id"]
+    assert keeper(session="after", pid=os.getpid()).current_workflow()["id"] == one["id"]
     born = sessions._born(os.getpid())
     monkeypatch.setattr(sessions, "_born", lambda _pid: born + 1)
-    assert keeper(session="after", pid=os.getpid()).mine().code == "ambiguous"
+    assert keeper(session="after", pid=os.getpid()).current_workflow().code == "ambiguous"
 
 
 def test_a_process_is_known_by_when_it_was_started():

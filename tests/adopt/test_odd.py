@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from holdfast import Fault, Refused
-from holdfast.system.disk import LARGEST
+from holdfast.system.disk import MAX_RECORD_BYTES
 from workshop import FORMATS, HOME, LEDGER, Place, Workshop, lines_of
 
 PATIENCE_S = 20
@@ -100,7 +100,7 @@ def test_a_record_that_would_grow_too_large_is_refused_before_it_is_one(tmp_path
     state = keeper.start("tdd", "much").state
     keeper.set_context({"small": "x"})
     with pytest.raises(Refused) as caught:
-        keeper.set_context({"much": ["x" * 1_000] * (LARGEST // 1_000)})
+        keeper.set_context({"much": ["x" * 1_000] * (MAX_RECORD_BYTES // 1_000)})
     assert caught.value.code == "too_large"
     assert shop.keeper().settle(workflow=state["id"]).state["context"] == {"small": "x"}
     assert os.listdir(shop.path(os.path.dirname(state["record"]))) == [

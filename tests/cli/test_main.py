@@ -65,7 +65,7 @@ class Keeper:
             "workflows": ([listed("dev-1"), listed("dev-2")], []),
             "briefing": "Go on with task 3.",
             "has_initiatives": False,
-            "must_name": False,
+            "needs_explicit_id": False,
             "events": iter(EVENTS),
             "follow": interrupted_after([{**EVENTS[0], "seq": 3}]),
             "verify": report,

@@ -75,7 +75,7 @@ def test_a_long_line_is_wrapped_between_words():
         resume=lambda **_target: receipt,
         has_initiatives=lambda: False,
         briefing=lambda **_state: "",
-        must_name=lambda _state: False,
+        needs_explicit_id=lambda _state: False,
         workspace=SimpleNamespace(branch=lambda: "feat/login"),
     )
     answer = resume(keeper, {"workflow": None, "id": None, "session": None})

@@ -88,7 +88,7 @@ def a_keeper(word):
         resume=lambda **_target: receipt,
         has_initiatives=lambda: False,
         briefing=lambda **_state: f"{word}\nsecond line",
-        must_name=lambda _state: True,
+        needs_explicit_id=lambda _state: True,
         workspace=SimpleNamespace(branch=lambda: word),
         workflows=lambda **_options: ([row(word), row(word, phase=None)], [word]),
         events=lambda **_options: iter([an_event(word)]),

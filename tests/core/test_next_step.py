@@ -3,7 +3,7 @@
 from holdfast.cli import screen
 from holdfast.cli.screen import Screen
 from holdfast.core.next_step import next_step
-from holdfast.core.refusal import word as quote
+from holdfast.core.refusal import shell_word as quote
 from holdfast.core.workflow.state import blank
 
 

@@ -22,7 +22,7 @@ from holdfast.formats.schema import Invalid
 from holdfast.hooks import handlers
 from holdfast.keeper.transfer import read_0_1
 from holdfast.layers.graph import memory_graph
-from holdfast.layers.memory.section import ACTIVE, Section, merge
+from holdfast.layers.memory.section import ACTIVE, MemorySection, merge
 from holdfast.storage import event_codec, skill_index
 from holdfast.system.disk import Disk
 from holdfast.workspace import location, recipes, settings, trust
@@ -269,11 +269,11 @@ def servers_file(data):
 
 def memory_section(data):
     """Not a byte outside of our marks is another one."""
-    section = Section(data, "k")
+    section = MemorySection(data, "k")
     kept = section.with_lines([])
     after = section.with_lines(["- ours"])
-    assert Section(after, "k").lines == ["- ours"]
-    assert Section(after, "k").with_lines([]).strip() == kept.strip()
+    assert MemorySection(after, "k").lines == ["- ours"]
+    assert MemorySection(after, "k").with_lines([]).strip() == kept.strip()
     if section.lines is None:
         assert data in (kept, after[-len(data) :] or data) or after.startswith(data)
     wanted = [(ACTIVE, ["one", "two"])]

@@ -69,7 +69,7 @@ def skills_in(folder):
 def of_settings(outcome):
     """What became of the settings alone; ``test_skills.py`` looks at the others."""
     changes = [change for change in outcome.changes if isinstance(change.file, SettingsFile)]
-    return install.Outcome(changes, outcome.notes)
+    return install.SetupOutcome(changes, outcome.notes)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from workshop import FULL
 
 STEPS = (
     *("make_folder", "create", "write", "sync", "sync_folder", "exchange", "remove", "link"),
-    *("move", "extend", "match", "lock", "remove_folder"),
+    *("move", "extend", "copy_permissions", "lock", "remove_folder"),
 )
 TEAM = ".claude/settings.json"
 ALL_SKILLS = client_files.read_skills

@@ -8,7 +8,7 @@ import pytest
 from holdfast import Keeper, Loops
 from holdfast.errors import Fault
 from holdfast.layers.graph import mcp_client, mcp_delivery
-from holdfast.layers.memory.section import Section
+from holdfast.layers.memory.section import MemorySection
 from holdfast.system.disk import Disk
 from promises.disks import Died, FailingDisk, RecordingDisk
 from promises.power import Cut
@@ -149,9 +149,9 @@ def test_a_record_of_which_a_power_cut_left_nothing_is_made_anew_by_the_next_cha
 def test_a_section_of_the_memory_that_comes_and_goes_leaves_no_more_than_one_line():
     raw = b"# Mine\n"
     for _ in range(3):
-        raw = Section(raw, "key").with_lines(["- a line"])
+        raw = MemorySection(raw, "key").with_lines(["- a line"])
         assert raw.startswith(b"# Mine\n\n<!-- holdfast:begin")
-        raw = Section(raw, "key").with_lines([])
+        raw = MemorySection(raw, "key").with_lines([])
     assert raw == b"# Mine\n\n"
 
 

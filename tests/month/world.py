@@ -25,7 +25,7 @@ from promises.disks import CALLS, READS, Died, Node, RecordingDisk
 from promises.power import Cut, materialise, ways
 from workshop import NOON
 
-SPARED = {errno.ENOSPC: (*READS, "lock", "remove", "cut"), errno.EIO: (*READS, "lock")}
+SPARED = {errno.ENOSPC: (*READS, "lock", "remove"), errno.EIO: (*READS, "lock")}
 LEDGER = "ledger.db"
 IDLE = 60
 """So many looks at a lock in which nobody moved: whoever holds it will not let go of it."""
@@ -322,6 +322,6 @@ def _reaching(name):
     return call
 
 
-for _name in (*CALLS, "overwrite", "remove_folder"):
+for _name in (*CALLS, "update", "remove_folder"):
     if _name != "lock":
         setattr(AgentDisk, _name, _reaching(_name))

@@ -110,12 +110,6 @@ class RecordingDisk(Disk):
         super().write(fd, data)
         self.log.append(("write", node, bytes(data)))
 
-    def cut(self, fd, size):
-        self._alive()
-        node = self._node(fd)
-        super().cut(fd, size)
-        self.log.append(("cut", node, size))
-
     def update(self, path, edit):
         self._alive()
         pieces = {}
@@ -182,7 +176,7 @@ class RecordingDisk(Disk):
 
 
 CALLS = (
-    "read", "read_own", "make_folder", "open_append", "write", "cut", "sync", "sync_folder",
+    "read", "read_own", "make_folder", "open_append", "write", "sync", "sync_folder",
     "create", "link", "move", "exchange", "remove", "lock", "extend",
 )  # fmt: skip
 READS = ("read", "read_own")
@@ -227,9 +221,7 @@ class FailingDisk(CountingDisk):
         self.struck = None
 
     def strike(self, name, arguments):
-        spared = (
-            (*READS, "lock", "remove", "cut") if self.number == errno.ENOSPC else (*READS, "lock")
-        )
+        spared = (*READS, "lock", "remove") if self.number == errno.ENOSPC else (*READS, "lock")
         if len(self.calls) > self.at and (self.once or name in spared):
             return
         self.struck = self.struck or name

@@ -247,7 +247,7 @@ MUTATIONS = [
     ),
     Mutation(
         9, "leave what was saved when a writer died",
-        "holdfast.storage.record_files:RecordFiles.has_left", answer(False),
+        "holdfast.storage.record_files:RecordFiles.has_unmerged_save", answer(False),
         f"{_EDIT}test_an_edit_that_stands_between_two_names_is_found_there",
     ),
     Mutation(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from handbook import answers, api, covered, links, pages, reference, schemas, site
+from handbook import answers, api, classes, covered, links, pages, reference, schemas, site
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ CHECKS: dict[str, Check] = {
 def stale() -> Iterator[str]:
     """Pages and schemas that are not what the code says now."""
     schemas_stale = [f"schemas/{name}" for name in schemas.stale()]
-    for name in (*api.stale(), *reference.stale(), *schemas_stale):
+    for name in (*api.stale(), *classes.stale(), *reference.stale(), *schemas_stale):
         yield f"docs/{name}: it is made from the code, which has changed: make docs"
 
 
@@ -44,6 +44,7 @@ def main(words: list[str]) -> int:
         return 2
     if not words:
         api.write()
+        classes.write()
         reference.write()
         schemas.write()
     found = pages.of_repository()

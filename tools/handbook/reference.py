@@ -9,7 +9,7 @@ from holdfast.cli.commands.help import about, label, usage
 from holdfast.cli.parser import COMMON, SECTIONS, load_all
 
 if TYPE_CHECKING:
-    from holdfast.cli.parser import Command, Parameter
+    from holdfast.cli.parser import CommandSpec, Parameter
 
 PAGE = DOCS / "cli.md"
 _HEAD = """\
@@ -90,7 +90,7 @@ def markdown() -> str:
     return "\n".join([*parts, _EXITS, _JSON, _ENVIRONMENT, _COMPLETION])
 
 
-def _command(name: str, spec: Command) -> str:
+def _command(name: str, spec: CommandSpec) -> str:
     parts = [f"### holdfast {name}\n", f"{_sentence(spec.about)}\n", *usage(name, "    "), ""]
     if spec.parameters:
         parts.append(_table((*spec.arguments, *spec.options)))

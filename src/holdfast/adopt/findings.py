@@ -26,7 +26,7 @@ from holdfast.core import diff, json_text, selection, workflow
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import ENDED, is_active, remaining_phases
 from holdfast.formats import schema, signature
-from holdfast.system.disk import LARGEST
+from holdfast.system.disk import MAX_RECORD_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
     if store.disk.is_being_written(path):
         note = f"{subject.record} is being written, and is taken in when that is done"
         return Finding(BUSY, note, forecast=note)
-    if raw is None or (len(raw) <= LARGEST and not raw.strip(b" \t\r\n\x00")):
+    if raw is None or (len(raw) <= MAX_RECORD_BYTES and not raw.strip(b" \t\r\n\x00")):
         return _gone(store, subject)
     return _refused(subject, f"line {bad.line}: {bad.why}")
 
@@ -372,7 +372,7 @@ def _was_removed_at_the_end(store: Store, subject: Subject) -> bool:
     root, mark = store.workspace.root_of(subject.worktree), formats.spec_of(state).mark
     if root is None or (mark and not os.path.lexists(os.path.join(root, mark))):
         return False
-    return not (store.files.was_on_its_way(path, subject.hash) or store.files.was_set_aside(path))
+    return not (store.files.was_interrupted(path, subject.hash) or store.files.was_set_aside(path))
 
 
 def _completed_path(store: Store, subject: Subject) -> str:

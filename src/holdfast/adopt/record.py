@@ -52,9 +52,9 @@ def settle_saved(tx: Transaction, stream: str, saved: str) -> None:
     _settle(tx, subject, finding, saved=saved)
 
 
-def settle_left(tx: Transaction, stream: str, path: str) -> None:
+def settle_unmerged(tx: Transaction, stream: str, path: str) -> None:
     """Adopt the saves that a killed writer had not adopted yet."""
-    for saved in tx.store.files.take_left(path):
+    for saved in tx.store.files.unmerged_saves(path):
         settle_saved(tx, stream, saved)
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 
 from holdfast.answers.text import clean
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
@@ -62,5 +62,5 @@ def _aim_hint(hint: str, workflow: str | None) -> str:
     for number, command in enumerate(parts[1:], 1):
         name, _, more = command.partition(" ")
         if name in _OF_ONE_WORKFLOW and not (more and name in _TAKE_AN_ID):
-            parts[number] = f"-w {word(workflow)} {command}"
+            parts[number] = f"-w {shell_word(workflow)} {command}"
     return "holdfast ".join(parts)

@@ -103,7 +103,7 @@ class Failure(Answer):
         self.code = code
 
 
-class Stream(Answer):
+class StreamAnswer(Answer):
     """Values that are printed one a line, as they come."""
 
     is_live = True

@@ -20,7 +20,7 @@ from holdfast.answers.text import clean
 from holdfast.cli.answer import FAILED
 from holdfast.cli.screen import Screen, shorten, wrap
 from holdfast.core import json_text
-from holdfast.core.refusal import word as quote
+from holdfast.core.refusal import shell_word as quote
 from holdfast.errors import Fault, Refused
 from holdfast.keeper import Keeper
 

@@ -60,7 +60,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
 }  # fmt: skip
 """The first word of every command and the module that declares it, by section of the help."""
-COMMANDS: dict[str, Command] = {}
+COMMANDS: dict[str, CommandSpec] = {}
 """The commands of the modules that have been imported."""
 GROUPS: dict[str, str] = {}
 """First words that are no command themselves, each with what its commands do."""
@@ -117,7 +117,7 @@ class Parameter:
         return [] if self.is_many else None
 
 
-class Command:
+class CommandSpec:
     """A command: what it does, its parameters, examples of it, and the function that runs it.
 
     Only the last argument may take several words.
@@ -146,7 +146,7 @@ def declare(
     ``title`` is its name and what it does, as the help shows them: ``step: start a step``.
     """
     name, _, about = title.partition(": ")
-    COMMANDS[name] = Command(about, items, run, takes_keeper=takes_keeper)
+    COMMANDS[name] = CommandSpec(about, items, run, takes_keeper=takes_keeper)
 
 
 def command(
@@ -191,7 +191,7 @@ def load(first: str) -> None:
             __import__(f"holdfast.cli.commands.{modules[first]}")
 
 
-def load_all() -> dict[str, Command]:
+def load_all() -> dict[str, CommandSpec]:
     """Import every module, and return all commands by name, in the order of the help."""
     order = [first for modules in SECTIONS.values() for first in modules]
     for first in order:
@@ -227,19 +227,19 @@ def parse(words: list[str]) -> Arguments:
         if why:
             message = f"argument {position}, {quote_word(word)}, {why}, so it cannot be kept"
             raise Usage(message, "holdfast help")
-    reader = Reader(words)
+    reader = WordReader(words)
     reader.read()
     return reader.result()
 
 
-class Reader:
+class WordReader:
     """One pass over the words. Positions are counted for people, from 1."""
 
     def __init__(self, words: list[str]) -> None:
         self.words = words
         self.position = 0
         self.path: list[str] = []
-        self.command: Command | None = None
+        self.command: CommandSpec | None = None
         self.options: dict[str, Parameter] = {}
         """The options that the command has, by name and short form."""
         self._add_options(COMMON)
@@ -325,7 +325,7 @@ class Reader:
             self.position += 1
         self._store(option, value, position)
 
-    def _bind(self, command: Command) -> None:
+    def _bind(self, command: CommandSpec) -> None:
         """Give the words that are no options to the command's arguments, in order.
 
         Raise ``Usage`` if words are missing or too many, or a required option is missing.

@@ -10,7 +10,7 @@ import os
 
 from holdfast.answers.text import clean
 from holdfast.core import json_text
-from holdfast.core.refusal import word as quote
+from holdfast.core.refusal import shell_word as quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

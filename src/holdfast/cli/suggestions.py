@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from holdfast.cli.parser import GROUPS, Reader, Usage, find_members, load_all
+from holdfast.cli.parser import GROUPS, Usage, WordReader, find_members, load_all
 from holdfast.cli.screen import quote_word
-from holdfast.core.refusal import word as quote
+from holdfast.core.refusal import shell_word as quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _next_words(group: str) -> list[str]:
     return list(dict.fromkeys(below))
 
 
-def unknown_option(reader: Reader) -> Usage:
+def unknown_option(reader: WordReader) -> Usage:
     """Return the error about the option that the reader has just met."""
     words, position, path = reader.words, reader.position, reader.path
     word = words[position - 1]
@@ -99,7 +99,7 @@ def _version_meant(message: str, words: list[str]) -> Usage:
     return Usage(f"{message}; did you mean {_VERSION}?", _line_of([_VERSION, *as_json], ""))
 
 
-def too_many(reader: Reader, arguments: list[Parameter]) -> Usage:
+def too_many(reader: WordReader, arguments: list[Parameter]) -> Usage:
     """Return the error about the words that no argument takes."""
     words, positionals = reader.words, reader.positionals
     name = " ".join(reader.path)
@@ -140,7 +140,7 @@ def correct(words: list[str], *, only_fixed: bool) -> tuple[str, str] | None:
     """
     from holdfast.cli.commands import completion
 
-    reader = Reader(words)
+    reader = WordReader(words)
     try:
         reader.read()
     except Usage:
@@ -162,7 +162,7 @@ def correct(words: list[str], *, only_fixed: bool) -> tuple[str, str] | None:
     return None
 
 
-def _names_in(reader: Reader) -> Iterator[tuple[int, str, Parameter]]:
+def _names_in(reader: WordReader) -> Iterator[tuple[int, str, Parameter]]:
     """Yield every word that names something, with its position."""
     arguments = reader.command.arguments if reader.command else []
     for argument, (position, word) in zip(arguments, reader.positionals, strict=False):

@@ -16,7 +16,7 @@ from holdfast.core.next_step import (
     next_step,
     turn_of,
 )
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.core.workflow.lifecycle import feature_position, other_context, pending
 from holdfast.core.workflow.state import find_phase, is_active, is_floating, unread
 from holdfast.core.workflow.tasks import limit_of
@@ -105,7 +105,7 @@ def _harmless(character: str) -> str:
 
 def _command(*words: object) -> str:
     """Return a command that can be pasted; each stored name is one shell word."""
-    return " ".join(word(quoted(part)) for part in words)
+    return " ".join(shell_word(quoted(part)) for part in words)
 
 
 def place_of(state: Workflow) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from holdfast.core import diff
-from holdfast.core.refusal import Refusal, first_bad_text, word
+from holdfast.core.refusal import Refusal, first_bad_text, shell_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         Event,
         Fields,
         Initiative,
-        Initiatives,
+        InitiativesState,
         Milestone,
         MilestoneTask,
     )
@@ -85,7 +85,7 @@ def next_command(state: Initiative) -> str:
     if current is None or current["status"] == "completed":
         return "holdfast initiative finish"
     verb = "complete" if current["status"] == "in_progress" else "start"
-    return f"holdfast initiative {verb} {word(current['id'])}"
+    return f"holdfast initiative {verb} {shell_word(current['id'])}"
 
 
 def _refuse(state: Initiative, code: str, message: str) -> Refusal:
@@ -142,7 +142,9 @@ def _create_initiative(state: Initiative | None, args: Fields) -> Decision:
         why = f"milestone {behind[1]} stands behind {behind[0]}: give them in their order"
     if why:
         is_open = state is not None and state["status"] not in ("completed", "archived")
-        hint = f"holdfast initiative use {word(state['name'])}" if state and is_open else CREATE
+        hint = (
+            f"holdfast initiative use {shell_word(state['name'])}" if state and is_open else CREATE
+        )
         return Refusal("already" if state else "invalid", f"initiative create: {why}", hint)
     planned = [{"id": m["id"], "title": m["title"]} for m in milestones]
     files = {"files": True} if args.get("files") else {}
@@ -284,7 +286,7 @@ EVOLVE_INITIATIVE: dict[str, Callable[[Initiative, Fields, str], Initiative]] = 
 # All of them
 
 
-def blank() -> Initiatives:
+def blank() -> InitiativesState:
     return {"current": None, "all": {}}
 
 
@@ -299,11 +301,11 @@ def key_of(name: str) -> str:
     return f"{kept}-{crc32(name.encode(errors='replace')):08x}"
 
 
-def current_of(state: Initiatives) -> Initiative | None:
+def current_of(state: InitiativesState) -> Initiative | None:
     return state["all"].get(state["current"] or "")
 
 
-def find_key(state: Initiatives, name: str) -> str | None:
+def find_key(state: InitiativesState, name: str) -> str | None:
     """Return the key of the initiative with this name or key."""
     for key, initiative in state["all"].items():
         if initiative["name"] == name:
@@ -311,7 +313,7 @@ def find_key(state: Initiatives, name: str) -> str | None:
     return name if name in state["all"] else None
 
 
-def decide(state: Initiatives | None, command: Command) -> Decision:
+def decide(state: InitiativesState | None, command: Command) -> Decision:
     """Return the events of a command, or a refusal. Without a name it is for the current one."""
     state, args = state or blank(), command["args"]
     if command["type"] in _DECIDE:
@@ -325,7 +327,7 @@ def decide(state: Initiatives | None, command: Command) -> Decision:
     return [{**draft, "data": {"initiative": key, **draft["data"]}} for draft in decision]
 
 
-def evolve(state: Initiatives | None, event: Event) -> Initiatives:
+def evolve(state: InitiativesState | None, event: Event) -> InitiativesState:
     """Return all initiatives after an event."""
     state = state or blank()
     if event["type"] in EVOLVE:
@@ -336,7 +338,7 @@ def evolve(state: Initiatives | None, event: Event) -> Initiatives:
     return {"current": current, "all": {**state["all"], key: initiative}}
 
 
-def _use(state: Initiatives, args: Fields) -> Decision:
+def _use(state: InitiativesState, args: Fields) -> Decision:
     key = find_key(state, args["name"])
     if key is None:
         return no_such(state, "use", args["name"])
@@ -345,31 +347,31 @@ def _use(state: Initiatives, args: Fields) -> Decision:
     return [{"type": "initiative_used", "data": {"initiative": key}}]
 
 
-def no_such(state: Initiatives, tried: str, name: str) -> Refusal:
-    known = ", ".join([word(initiative["name"]) for initiative in state["all"].values()][:10])
+def no_such(state: InitiativesState, tried: str, name: str) -> Refusal:
+    known = ", ".join([shell_word(initiative["name"]) for initiative in state["all"].values()][:10])
     hint = f"holdfast initiative use {known.partition(', ')[0]}" if known else CREATE
     why = f"there is no {name[:80]!r}; there is {known or 'none'}"
     return Refusal("not_found", f"initiative {tried}: {why}", hint)
 
 
-def _used(state: Initiatives, event: Event) -> Initiatives:
+def _used(state: InitiativesState, event: Event) -> InitiativesState:
     return {**state, "current": event["data"]["initiative"]}
 
 
-def _adopt_record(state: Initiatives, args: Fields) -> Decision:
+def _adopt_record(state: InitiativesState, args: Fields) -> Decision:
     adopted = _merge_adopted(state, args["state"])
     if isinstance(adopted, Refusal):
         return adopted
     return [{"type": "record_adopted", "data": {**args, "state": adopted}}]
 
 
-def _adopted(state: Initiatives, event: Event) -> Initiatives:
+def _adopted(state: InitiativesState, event: Event) -> InitiativesState:
     # Each keeps its own time, which decides which of several sources is the newest.
-    adopted: Initiatives = event["data"]["state"]
+    adopted: InitiativesState = event["data"]["state"]
     return {"current": adopted["current"], "all": {**state["all"], **adopted["all"]}}
 
 
-def _adopt_edit(state: Initiatives, args: Fields) -> Decision:
+def _adopt_edit(state: InitiativesState, args: Fields) -> Decision:
     # A record cannot remove an initiative.
     kept = [
         change
@@ -384,7 +386,7 @@ def _adopt_edit(state: Initiatives, args: Fields) -> Decision:
     return [{"type": "record_edited", "data": data}] if changes else []
 
 
-def _merge_adopted(before: Initiatives, after: Initiatives) -> Initiatives | Refusal:
+def _merge_adopted(before: InitiativesState, after: InitiativesState) -> InitiativesState | Refusal:
     """Add the milestones that a record omits: many tools list only those that were begun.
 
     Return a refusal if an initiative would go back.
@@ -401,9 +403,9 @@ def _merge_adopted(before: Initiatives, after: Initiatives) -> Initiatives | Ref
     return {**after, "all": merged}
 
 
-def _edited(state: Initiatives, event: Event) -> Initiatives:
+def _edited(state: InitiativesState, event: Event) -> InitiativesState:
     changes = event["data"]["changes"]
-    after: Initiatives = diff.apply(dict(state), changes)  # type: ignore[assignment]
+    after: InitiativesState = diff.apply(dict(state), changes)  # type: ignore[assignment]
     paths = [change[0] for change in changes if change[0][0] == "all"]
     timed = {path[1] for path in paths if path[2:] in ([], ["updated_at"])}
     # An edit without a time of its own is as new as the moment in which it was read.
@@ -413,7 +415,7 @@ def _edited(state: Initiatives, event: Event) -> Initiatives:
     return {**after, "all": stamped}
 
 
-def _correct(state: Initiatives, args: Fields) -> Decision:
+def _correct(state: InitiativesState, args: Fields) -> Decision:
     """Make stale sources follow the right one; the event keeps what they said."""
     data = {name: value for name, value in args.items() if name != "seen"}
     initiative = state["all"].get(args["initiative"])
@@ -425,7 +427,7 @@ def _correct(state: Initiatives, args: Fields) -> Decision:
     return [{"type": "initiative_sync_corrected", "data": data}]
 
 
-def _recover(state: Initiatives, args: Fields) -> Decision:
+def _recover(state: InitiativesState, args: Fields) -> Decision:
     known = state["all"].get(args["initiative"])
     if known is not None:
         why = f"{known['name']} is known and needs no recovery"
@@ -434,7 +436,7 @@ def _recover(state: Initiatives, args: Fields) -> Decision:
     return [{"type": "initiative_recovered", "data": args}]
 
 
-def _replaced(state: Initiatives, event: Event) -> Initiatives:
+def _replaced(state: InitiativesState, event: Event) -> InitiativesState:
     key = event["data"]["initiative"]
     initiative: Initiative = event["data"].get("state") or state["all"][key]
     current = key if event["type"] == "initiative_recovered" else state["current"]
@@ -442,14 +444,14 @@ def _replaced(state: Initiatives, event: Event) -> Initiatives:
     return {"current": current, "all": {**state["all"], key: after}}
 
 
-_DECIDE: dict[str, Callable[[Initiatives, Fields], Decision]] = {
+_DECIDE: dict[str, Callable[[InitiativesState, Fields], Decision]] = {
     "use_initiative": _use,
     "correct_initiative": _correct,
     "recover_initiative": _recover,
     "adopt_record": _adopt_record,
     "adopt_edit": _adopt_edit,
 }
-EVOLVE: dict[str, Callable[[Initiatives, Event], Initiatives]] = {
+EVOLVE: dict[str, Callable[[InitiativesState, Event], InitiativesState]] = {
     "initiative_used": _used,
     "initiative_sync_corrected": _replaced,
     "initiative_recovered": _replaced,

@@ -6,7 +6,7 @@ blocked or out of iterations wait for a person, and the next unit is due.
 
 from __future__ import annotations
 
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.core.workflow.state import (
     awaits_approval,
     find_phase,
@@ -47,7 +47,7 @@ def next_step(state: Workflow, *, is_named: bool = False) -> Next | None:
     # The words after `--` are another command.
     end = words.index("--") if "--" in words else len(words)
     named = [*words[:end], "-w", state["id"], *words[end:]]
-    return about.replace(_BY_WORD, f"{_BY_WORD} -w {word(state['id'])}"), named
+    return about.replace(_BY_WORD, f"{_BY_WORD} -w {shell_word(state['id'])}"), named
 
 
 def _next_step(state: Workflow) -> Next | None:
@@ -120,7 +120,7 @@ def _passing(state: Workflow, name: str) -> Next:
     again = _words(gate.get("command"))
     if again is not None:
         return about, ["gate", "run", name, "--", *again]
-    by_word = f"{_BY_WORD} {word(name)} --passed"
+    by_word = f"{_BY_WORD} {shell_word(name)} --passed"
     return f"{about}; {by_word}", ["gate", "run", name, "--", "COMMAND"]
 
 
@@ -134,7 +134,7 @@ def _words(command: Json) -> list[str] | None:
         words = shlex.split(command)
     except ValueError:
         return None
-    return words if words and " ".join(map(word, words)) == command else None
+    return words if words and " ".join(map(shell_word, words)) == command else None
 
 
 def _task_ahead(state: Workflow) -> Next | None:
@@ -216,11 +216,11 @@ def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
     ``is_named``: the commands name the loop.
     """
     task, turn = turn_of(state)
-    aim = f" -w {word(state['id'])}" if is_named else ""
+    aim = f" -w {shell_word(state['id'])}" if is_named else ""
     answer: Fields = {"loop": state["id"], "phase": state["phase"], "stuck": stuck_units(state)}
     if task is None:
         answer["turn"], _, words = _without_unit(state)
-        answer["command"] = " ".join(["holdfast", *map(word, words)]) + aim
+        answer["command"] = " ".join(["holdfast", *map(shell_word, words)]) + aim
         return answer
     used = task.get("iterations_used", 0)
     answer |= {
@@ -239,10 +239,10 @@ def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
         "timeout": ("extend", [f"--max {_longer_limit(task)}"]),
         "iterate": (
             "iterate",
-            ["--did TEXT --remaining TEXT", f"--did TEXT --signal {word(signal_of(task))}"],
+            ["--did TEXT --remaining TEXT", f"--did TEXT --signal {shell_word(signal_of(task))}"],
         ),
     }[turn]
-    command = f"holdfast loop {verb} {word(task['id'])}{aim}"
+    command = f"holdfast loop {verb} {shell_word(task['id'])}{aim}"
     answer["command"], *others = [f"{command} {way}" for way in ways]
     if others:
         answer["or"] = others

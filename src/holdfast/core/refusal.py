@@ -77,11 +77,11 @@ def bad_reading(path: str) -> Refusal | None:
     return Refusal(
         "invalid",
         f"required reading {path!r} does not start with @",
-        f"holdfast read {word('@' + path.lstrip('@'))}",
+        f"holdfast read {shell_word('@' + path.lstrip('@'))}",
     )
 
 
-def word(text: object) -> str:
+def shell_word(text: object) -> str:
     """Return a text as one word of a shell command.
 
     People and agents paste hints, and the names in them may have been chosen by a stranger.

@@ -6,7 +6,7 @@ worktree and branch that no live session holds; if there are several, it has to 
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal, word
+from holdfast.core.refusal import Refusal, shell_word
 from holdfast.core.time import is_past
 
 TYPE_CHECKING = False
@@ -128,7 +128,7 @@ def _held(rows: list[Fields], asker: Asker) -> Refusal:
     row = max(rows, key=lambda row: row["updated_at"])
     # A client passes its session with every command; in a plain terminal it must be given.
     is_client = asker.session and asker.pid is not None
-    who = "" if is_client else f" --session {word(asker.session or 'NAME')}"
+    who = "" if is_client else f" --session {shell_word(asker.session or 'NAME')}"
     return Refusal(
         "held",
         f"{row['id']} is held by the live session {row['session']['id'][:40]}",
@@ -144,7 +144,7 @@ def _elsewhere(rows: list[Fields], asker: Asker) -> Refusal:
         return Refusal(
             "other_branch",
             f"{row['id']} is for branch {row['branch']}; this is {asker.branch or 'no branch'}",
-            f"git switch {word(row['branch'])}, or act on it by its name: -w {row['id']}",
+            f"git switch {shell_word(row['branch'])}, or act on it by its name: -w {row['id']}",
             candidates=[row["id"] for row in mine],
         )
     return _which(rows, "no workflow is active in this worktree; elsewhere are", "not_found", asker)

@@ -96,7 +96,7 @@ class Task(TypedDict):
     blockers: NotRequired[str]
 
 
-class Session(TypedDict):
+class Binding(TypedDict):
     """The session that holds a workflow."""
 
     id: str
@@ -139,7 +139,7 @@ class Workflow(TypedDict):
     """``.`` is the main worktree; a linked one has its name in git."""
     record: str
     """The path of its L1 record from the worktree's root."""
-    session: Session | None
+    session: Binding | None
     ttl: str | None
     phase: str | None
     """The current phase's name; ``None`` before the first and after the last."""
@@ -263,7 +263,7 @@ class Initiative(TypedDict):
     """Fields of the record that Holdfast does not know."""
 
 
-class Initiatives(TypedDict):
+class InitiativesState(TypedDict):
     """All initiatives of a workspace, by their keys."""
 
     current: str | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.core.time import duration_s
 from holdfast.core.workflow.evidence import RUN
 from holdfast.errors import HoldfastError, Refused
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.types import Fields, Workflow
-    from holdfast.evidence.run import Outcome
+    from holdfast.evidence.run import RunOutcome
     from holdfast.workspace.location import Workspace
 
     Echo = Callable[[bytes], None]
@@ -47,7 +47,7 @@ class GateCommand:
         """The command as one line."""
         if isinstance(self.command, str):
             return self.command
-        return " ".join(word(part) for part in self.command)
+        return " ".join(shell_word(part) for part in self.command)
 
 
 def gate_command(
@@ -72,8 +72,8 @@ def gate_command(
         raise Refused(
             "no_command",
             f"gate run: nothing says what {gate} runs",
-            f"holdfast gate run {word(gate)} -- COMMAND, or record what you found: "
-            f"holdfast gate record {word(gate)} --passed",
+            f"holdfast gate run {shell_word(gate)} -- COMMAND, or record what you found: "
+            f"holdfast gate record {shell_word(gate)} --passed",
         )
     if is_from_repository:
         trust.check(workspace, gate, declared["command"], source)
@@ -164,7 +164,7 @@ def run_tests(workspace: Workspace, command: GateCommand, echo: Echo | None) -> 
     return tests
 
 
-def _error(command: GateCommand, outcome: Outcome, log: Fields) -> str:
+def _error(command: GateCommand, outcome: RunOutcome, log: Fields) -> str:
     """Return why the tests failed, in one line."""
     if outcome.timed_out:
         return f"not done after {command.timeout}"
@@ -178,7 +178,7 @@ def _run(
     command: GateCommand,
     echo: Echo | None,
     is_cancelled: IsCancelled = lambda: False,
-) -> Outcome:
+) -> RunOutcome:
     from holdfast.evidence.run import run
 
     timeout_s = duration_s(command.timeout)

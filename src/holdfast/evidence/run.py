@@ -41,7 +41,7 @@ _FIRST_TICK_S = 0.001
 _NOT_EXECUTABLE = (errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.EISDIR)
 
 
-class Outcome:
+class RunOutcome:
     """The end of a command, and its output."""
 
     def __init__(
@@ -80,7 +80,7 @@ def run(
     stdin: bytes = b"",
     lock_fds: tuple[int, ...] = (),
     is_cancelled: Callable[[], bool] = lambda: False,
-) -> Outcome:
+) -> RunOutcome:
     """Run a list of words, or a line with the shell; return how it ended.
 
     ``echo`` gets the output as it comes. ``stdin`` is cut to what fits into a pipe. ``lock_fds``
@@ -96,7 +96,7 @@ def run(
     except BaseException as error:
         signals.deliver()
         if isinstance(error, OSError | ValueError):
-            return Outcome(started=False, why=_start_error(error, folder))
+            return RunOutcome(started=False, why=_start_error(error, folder))
         raise
     with watch:
         signals.deliver()
@@ -110,7 +110,7 @@ def run(
         watch.end_tree(with_detached=not has_ended)
     code = process.returncode if has_ended else None
     killed_by = -code if code is not None and code < 0 else None
-    return Outcome(
+    return RunOutcome(
         exit_code=code if killed_by is None else 128 + killed_by,
         signal=killed_by,
         duration_ms=duration_ms,

@@ -74,7 +74,7 @@ def _cut(name: str) -> str:
     return name[:MAX_NAME_CHARS]
 
 
-class Reader:
+class RunnerReader:
     """Collect names and counts of tests from the lines of one runner.
 
     A count that the output does not have is left out.
@@ -148,7 +148,7 @@ _PYTEST_WORKER = re.compile(r"\[gw\d++\] (?:\[ *+\d++%\] )?+(PASSED|FAILED|ERROR
 _PYTEST_AFTER_PARAMETERS = "] - "
 
 
-class PytestReader(Reader):
+class PytestReader(RunnerReader):
     """pytest: quiet, verbose, with ``-rA``, and with xdist.
 
     Names of failed tests are in the short summary. Names of passed tests are printed only with
@@ -238,7 +238,7 @@ _CARGO_NOT_THE_CAUSE = re.compile(
 )
 
 
-class CargoReader(Reader):
+class CargoReader(RunnerReader):
     """cargo: the unit tests, integration tests and documentation tests of one run.
 
     Each binary prints a result of its own; they are added up. A binary that crashed has the name
@@ -327,7 +327,7 @@ _GO_DOES_NOT_BUILD = re.compile(r"(?:vet: )?+[^\s:]++(?<=\.go):\d++:\d++: ")
 _GO_KINDS = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
 
 
-class GoReader(Reader):
+class GoReader(RunnerReader):
     """go: ``go test``, plain, with ``-v`` or with ``-json``, for any number of packages.
 
     Without ``-v`` the output names only failed tests, and there is no count of passed ones. A
@@ -415,7 +415,7 @@ _JEST_REPEATED = "Summary of all failing tests"
 _JEST_BETWEEN = " › "  # noqa: RUF001 - the same
 
 
-class JestReader(Reader):
+class JestReader(RunnerReader):
     """jest: the default reporter, which names only failed tests, and the verbose one.
 
     A file that could not run counts as a failed test of its name. Skipped and todo tests are
@@ -505,7 +505,7 @@ _VITEST_MAX_EXTRAS = 4
 _VITEST_BETWEEN = " > "
 
 
-class VitestReader(Reader):
+class VitestReader(RunnerReader):
     """vitest: the default reporter, the verbose one and the tree, from version 1 on.
 
     Failed tests are listed with full names at the end. Passed tests are named by the verbose
@@ -581,7 +581,7 @@ def _without_extras(text: str) -> str:
     return text
 
 
-_READERS: dict[str, type[Reader]] = {
+_READERS: dict[str, type[RunnerReader]] = {
     "pytest": PytestReader,
     "cargo": CargoReader,
     "go": GoReader,

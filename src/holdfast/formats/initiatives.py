@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import (
         Fields,
         Initiative,
-        Initiatives,
+        InitiativesState,
         Milestone,
         Origin,
     )
@@ -40,7 +40,7 @@ _MILESTONE_STATUSES_WITH = {
 }
 
 
-def render(state: Initiatives) -> tuple[Fields, Fields]:
+def render(state: InitiativesState) -> tuple[Fields, Fields]:
     """Return the document, and the rest of the state."""
     current = current_of(state)
     others = {
@@ -54,7 +54,7 @@ def render(state: Initiatives) -> tuple[Fields, Fields]:
     return document, {**rest, "key": state["current"], "name": current["name"], "others": others}
 
 
-def parse(document: Fields, rest: Fields, origin: Origin) -> Initiatives:
+def parse(document: Fields, rest: Fields, origin: Origin) -> InitiativesState:
     """Return the state; raise ``Invalid`` if a field has no valid value."""
     schema.check_parts(document, rest)
     name = schema.named(document, "name", [])

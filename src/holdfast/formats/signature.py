@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from holdfast.core import json_text
 from holdfast.core.json_text import HEX_DIGITS, digest
-from holdfast.system.disk import FOLDER, LARGEST, ODD
+from holdfast.system.disk import FOLDER, MAX_RECORD_BYTES, ODD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def parse_signed(raw: bytes) -> SignedRecord:
     """Return the record in these bytes; raise ``BadJson`` if they are not a JSON object."""
     if raw in _NOT_FILES:
         raise json_text.BadJson(_NOT_FILES[raw])
-    if len(raw) > LARGEST:
-        raise json_text.BadJson(f"it has more than {LARGEST} bytes")
+    if len(raw) > MAX_RECORD_BYTES:
+        raise json_text.BadJson(f"it has more than {MAX_RECORD_BYTES} bytes")
     # A valid digest does not prove that Holdfast wrote it. Lone surrogates, which Holdfast never
     # writes, are left to the strict parser.
     if b"\\ud" not in raw and b"\\uD" not in raw and _has_own_digest(raw):

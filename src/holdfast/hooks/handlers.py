@@ -114,14 +114,14 @@ def _on_new_context(call: HookCall) -> Plan:
     """Brief the session on its workflow, or name the workflows it could take."""
     default = "turn" if call.name == "BeforeAgent" else "startup"
     source = text_field(call.event, "source") or default
-    state = call.keeper.mine()
+    state = call.keeper.current_workflow()
     if isinstance(state, Refusal):
         return _offer_candidates(call, state)
     # A compaction marks all reading as unread. If files are still marked as read, its event is
     # missing, because nothing could be written then.
     is_unrecorded = source == "compact" and bool(state["read"])
     briefing = call.keeper.briefing(state={**state, "read": {}} if is_unrecorded else state)
-    notes = [f"NOTE: {quoted(note, MAX_NOTE)}" for note in call.keeper.noticed()]
+    notes = [f"NOTE: {quoted(note, MAX_NOTE)}" for note in call.keeper.drain_notes()]
     text = "\n".join(filter(None, (briefing, *notes, call.enforcement_error())))
     delivery = {
         "digest": digest(text.encode()),
@@ -157,14 +157,14 @@ def _on_compaction(call: HookCall) -> Plan:
     # Gemini CLI sends PreCompress at every turn, whether or not it compacts.
     is_certain = call.name == "PreCompact" or trigger == "manual"
     notes = detect(call.keeper.workspace.root)
-    state = call.keeper.mine()
+    state = call.keeper.current_workflow()
     steps = [f"take in what {', '.join(note['source'] for note in notes)} tells"] if notes else []
     if is_certain and not isinstance(state, Refusal):
         steps.append(f"record that the context of {state['id']} is compacted")
 
     def act() -> None:
         call.keeper.take_in_notes()
-        state = call.keeper.mine()
+        state = call.keeper.current_workflow()
         if is_certain and not isinstance(state, Refusal):
             call.keeper.do("note_compaction", {"trigger": trigger}, workflow=state["id"])
 
@@ -176,7 +176,7 @@ def _on_session_end(call: HookCall) -> Plan:
     reason = text_field(call.event, "reason") or "other"
     if reason in _CONTINUING_REASONS:
         return Plan(f"nothing: after {reason} the same client goes on")
-    workflows = call.keeper.held()[: -_MAX_RELEASED - 1 : -1]
+    workflows = call.keeper.owned_workflows()[: -_MAX_RELEASED - 1 : -1]
     if not workflows:
         return NOTHING
     ending = {"session": call.session, "reason": reason}
@@ -190,7 +190,7 @@ def _on_session_end(call: HookCall) -> Plan:
 
 def _on_file_read(call: HookCall) -> Plan:
     """Confirm required reading that the client's own tool has read."""
-    state = call.keeper.mine()
+    state = call.keeper.current_workflow()
     if isinstance(state, Refusal):
         return NOTHING
     if "tool_input" not in call.event:
@@ -230,7 +230,7 @@ def _on_edit(call: HookCall) -> Plan:
     """With ``enforce = ["reading"]``, deny edits until the required files were read."""
     if "reading" not in call.keeper.enforced():
         return Plan("nothing: reading is not enforced here")
-    state = call.keeper.mine()
+    state = call.keeper.current_workflow()
     if isinstance(state, Refusal):
         return NOTHING
     workspace = call.keeper.workspace
@@ -256,7 +256,7 @@ def _on_stop(call: HookCall) -> Plan:
         return Plan("nothing: stopping is not enforced here")
     if call.event.get("stop_hook_active") is not False:
         return Plan("nothing: the agent was sent back once already")
-    state = call.keeper.mine()
+    state = call.keeper.current_workflow()
     if isinstance(state, Refusal):
         return NOTHING
     items = {kind: names for kind, names in pending(state).items() if kind in ("tasks", "gates")}
@@ -275,7 +275,7 @@ def _on_turn_start(call: HookCall) -> Plan:
 
     Gemini CLI has no event after a compaction, so this is checked at the start of every turn.
     """
-    state = call.keeper.mine()
+    state = call.keeper.current_workflow()
     if isinstance(state, Refusal):
         return NOTHING
     transcript = text_field(call.event, "transcript_path")

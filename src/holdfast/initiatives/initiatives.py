@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from holdfast.core.types import Fields, Initiative
-    from holdfast.core.types import Initiatives as State
+    from holdfast.core.types import InitiativesState as State
     from holdfast.initiatives.sources import Comparison
     from holdfast.initiatives.sync import Sync
     from holdfast.keeper import Keeper

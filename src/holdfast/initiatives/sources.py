@@ -22,7 +22,7 @@ from holdfast.core.initiative_sources import (
 )
 from holdfast.core.initiatives import CREATE, STATUSES, key_of
 from holdfast.core.other_layers import observed_values
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.errors import HoldfastError, Refused
 from holdfast.formats import initiatives as record
 from holdfast.formats.schema import Invalid
@@ -44,7 +44,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.core.types import Fields, Initiative, Initiatives
+    from holdfast.core.types import Fields, Initiative, InitiativesState
     from holdfast.keeper.store import Store
 
 RECORD = "initiative.json"
@@ -301,7 +301,7 @@ def compare(
 # Recovery
 
 
-def recovered(store: Store, state: Initiatives, name: str | None) -> Fields:
+def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields:
     """Return the arguments of the command that records a recovered initiative.
 
     Milestone pages say the most. ``WORKFLOW-STATUS.yaml`` adds what boxes cannot say. Without
@@ -335,7 +335,7 @@ def recovered(store: Store, state: Initiatives, name: str | None) -> Fields:
     return {"initiative": key, "state": initiative, "sources": used}
 
 
-def _select_folder(store: Store, state: Initiatives, name: str | None) -> str | None:
+def _select_folder(store: Store, state: InitiativesState, name: str | None) -> str | None:
     if name is not None:
         folders = milestone_folders(store.workspace)
         return next((folder for folder in (name, key_of(name)) if folder in folders), None)
@@ -344,7 +344,7 @@ def _select_folder(store: Store, state: Initiatives, name: str | None) -> str | 
         raise Refused(
             "ambiguous",
             f"initiative recover: there are several folders: {', '.join(unknown[:10])}",
-            f"holdfast initiative recover {word(unknown[0])}",
+            f"holdfast initiative recover {shell_word(unknown[0])}",
             candidates=unknown,
         )
     return unknown[0] if unknown else None
@@ -370,7 +370,7 @@ def _with_status(store: Store, initiative: Initiative, source: Source) -> Initia
         return initiative
 
 
-def _recovered_from_server(store: Store, state: Initiatives, name: str | None) -> Fields:
+def _recovered_from_server(store: Store, state: InitiativesState, name: str | None) -> Fields:
     checkpoint = _read_server(store)
     title = str((checkpoint or {}).get("initiative", ""))
     is_known = title in [initiative["name"] for initiative in state["all"].values()]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.initiative_sources import Verdict
-    from holdfast.core.types import Fields, Initiative, Initiatives
+    from holdfast.core.types import Fields, Initiative, InitiativesState
     from holdfast.initiatives.sources import Comparison
     from holdfast.keeper.session import Session
 
@@ -57,7 +57,7 @@ class Sync:
 
     # The record
 
-    def load(self) -> Initiatives:
+    def load(self) -> InitiativesState:
         """Load the record with its edits, and write it anew if it is gone. Return the state."""
         if not has_initiatives(self._session):
             return core.blank()
@@ -65,12 +65,12 @@ class Sync:
         was_written = self._store.ledger.record(workspace.name, place) is not None
         is_gone = was_written and not os.path.lexists(workspace.inside(workspace.root, place))
         with self._session.transaction() as tx:
-            state: Initiatives = tx.load(_STREAM)
+            state: InitiativesState = tx.load(_STREAM)
         if is_gone:
             self._store.note(f"{place} was gone and is written anew")
         return state
 
-    def state(self) -> Initiatives:
+    def state(self) -> InitiativesState:
         """Return the state as of the last event."""
         stream = self._store.ledger.stream(_STREAM)
         return core.blank() if stream is None else stream.state

@@ -8,6 +8,6 @@ checks everything that Holdfast needs.
 
 from __future__ import annotations
 
-from holdfast.install.setup import Outcome, init, uninstall
+from holdfast.install.setup import SetupOutcome, init, uninstall
 
-__all__ = ["Outcome", "init", "uninstall"]
+__all__ = ["SetupOutcome", "init", "uninstall"]

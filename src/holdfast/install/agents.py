@@ -10,7 +10,7 @@ import os
 import sys
 
 from holdfast.core.json_text import is_encodable
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.errors import Refused
 
 TYPE_CHECKING = False
@@ -75,7 +75,7 @@ class Agent:
     def command(self, scope: str) -> Fields:
         """Return the fields of a handler that start our hook."""
         words = fastest_command() if scope != TEAM else []
-        return {"command": " ".join([word(part) for part in words]) or COMMAND}
+        return {"command": " ".join([shell_word(part) for part in words]) or COMMAND}
 
     def enforceable(self) -> list[str]:
         """Return what can be enforced: reading only if the client reports what it reads."""

@@ -38,7 +38,7 @@ _NO_FILE = "/dev/null"
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
-class Change:
+class FileChange:
     """The change of one file, made or planned: created, changed, unchanged, restored, removed."""
 
     __slots__ = ("after", "before", "file", "how")
@@ -80,24 +80,24 @@ class Changes:
         self.notes = notes
         self._journal = Journal(disk, person_folder() if self._is_user else workspace.home)
 
-    def plan_add(self, file: ClientFile) -> Change:
+    def plan_add(self, file: ClientFile) -> FileChange:
         """Return what adding our entries would change; raise ``Refused`` if it is not possible."""
         before = self._disk.read(file.target())
-        return Change(file, before, file.with_ours(before, self._journal.entries.get(file.key)))
+        return FileChange(file, before, file.with_ours(before, self._journal.entries.get(file.key)))
 
-    def add(self, files: Sequence[ClientFile]) -> list[Change]:
+    def add(self, files: Sequence[ClientFile]) -> list[FileChange]:
         """Add our entries to the files."""
         with self._locked([os.path.dirname(file.target()) for file in files]):
             return [self._add(file) for file in files]
 
-    def _add(self, file: ClientFile) -> Change:
-        change = Change(file, None, None)
+    def _add(self, file: ClientFile) -> FileChange:
+        change = FileChange(file, None, None)
 
         def prepare(raw: bytes | None) -> bytes:
             nonlocal change
             entry = self._journal.entries.get(file.key)
             after = file.with_ours(raw, entry)
-            change = Change(file, raw, after)
+            change = FileChange(file, raw, after)
             if after != raw:
                 original = file.without_ours(raw, entry)
                 text = None if original is None else original.decode()
@@ -108,7 +108,7 @@ class Changes:
         settle(self._disk, file.target(), prepare)
         return change
 
-    def plan_remove(self, file: ClientFile) -> Change | None:
+    def plan_remove(self, file: ClientFile) -> FileChange | None:
         """Return what removing our entries would change; ``None`` if the file has none."""
         entry = self._journal.entries.get(file.key)
         if not os.path.isfile(file.path):
@@ -123,11 +123,11 @@ class Changes:
             return None
         file.target()
         if after is None:
-            return Change(file, before, after, "removed")
+            return FileChange(file, before, after, "removed")
         is_restored = entry is not None and entry.is_ours_alone(before)
-        return Change(file, before, after, "restored" if is_restored else "changed")
+        return FileChange(file, before, after, "restored" if is_restored else "changed")
 
-    def remove(self, files: Sequence[ClientFile], planned: list[Change]) -> list[Change]:
+    def remove(self, files: Sequence[ClientFile], planned: list[FileChange]) -> list[FileChange]:
         """Remove our entries, and drop the journal's entries of files that have none left."""
         has_entries = any(file.key in self._journal.entries for file in files)
         if not planned and not has_entries and not self._journal.is_in_use():
@@ -137,7 +137,7 @@ class Changes:
             changes = [self._remove(file) for file in files]
         return [change for change in changes if change is not None]
 
-    def _remove(self, file: ClientFile) -> Change | None:
+    def _remove(self, file: ClientFile) -> FileChange | None:
         entry = self._journal.entries.get(file.key)
         if entry is not None:
             self._clear_spares(file)
@@ -216,7 +216,7 @@ def _missing_folders(folders: list[str]) -> list[str]:
 # The journal
 
 
-class Entry:
+class JournalEntry:
     """One file: its text before ``init`` (``None``: no file), and what was written since."""
 
     __slots__ = ("before", "original", "written")
@@ -239,23 +239,23 @@ class Entry:
 
 
 def _next_entry(
-    entry: Entry | None, original: str | None, before: bytes | None, after: bytes
-) -> Entry:
+    entry: JournalEntry | None, original: str | None, before: bytes | None, after: bytes
+) -> JournalEntry:
     """Return the entry to write before ``after`` replaces ``before``."""
     continues = entry is not None and before is not None and entry.is_ours_alone(before)
     written = [*(entry.written if entry and continues else []), digest(after)]
-    return Entry(original, written[-_MAX_WRITTEN:], digest(before or b""))
+    return JournalEntry(original, written[-_MAX_WRITTEN:], digest(before or b""))
 
 
 class Journal:
-    """All entries of a project, or of a user. Change it only under its lock."""
+    """All entries of a project, or of a user. FileChange it only under its lock."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self.folder = folder
         self._path = os.path.join(folder, FILE)
         self._lock_path = self._path + ".lock"
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, JournalEntry] = {}
         self.folders: list[str] = []
         """Folders that ``init`` made, outer ones first."""
         self.keeps_folder = False
@@ -303,7 +303,7 @@ class Journal:
             self._disk.remove_folder(self.folder)
         self._disk.close(fd)
 
-    def keep(self, key: str, entry: Entry) -> None:
+    def keep(self, key: str, entry: JournalEntry) -> None:
         self.entries[key] = entry
         self._write()
 
@@ -325,7 +325,7 @@ class Journal:
         self._disk.sync_folder(self.folder)
 
 
-def _parse(fields: Json) -> Entry | None:
+def _parse(fields: Json) -> JournalEntry | None:
     """Return an entry; ``None`` if the fields are not those of one."""
     if not isinstance(fields, dict):
         return None
@@ -334,4 +334,4 @@ def _parse(fields: Json) -> Entry | None:
         return None
     if not isinstance(before, str) or not isinstance(written, list):
         return None
-    return Entry(original, [text for text in written if isinstance(text, str)], before)
+    return JournalEntry(original, [text for text in written if isinstance(text, str)], before)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.install.agents import Agent
-    from holdfast.install.changes import Entry
+    from holdfast.install.changes import JournalEntry
     from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
@@ -52,11 +52,11 @@ class ClientFile(ABC):
         """The file's key in the journal, which all worktrees share."""
 
     @abstractmethod
-    def with_ours(self, raw: bytes | None, entry: Entry | None) -> bytes:
+    def with_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes:
         """Return the content with what is ours; raise ``BadSettings`` if it cannot be changed."""
 
     @abstractmethod
-    def without_ours(self, raw: bytes | None, entry: Entry | None) -> bytes | None:
+    def without_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes | None:
         """Return the content without what is ours; ``None`` if the file should be removed."""
 
     def is_outside(self) -> bool:
@@ -118,7 +118,7 @@ class SharedFile(ClientFile):
         text = raw.decode()
         return (BOM, text[1:]) if text.startswith(BOM) else ("", text)
 
-    def with_ours(self, raw: bytes | None, entry: Entry | None) -> bytes:
+    def with_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes:
         del entry
         mark, text = self._text(raw or b"")
         try:
@@ -128,7 +128,7 @@ class SharedFile(ClientFile):
             raise BadSettings(self.name, f"line {line}", misfit.why) from None
         return raw if raw is not None and after == text else (mark + after).encode()
 
-    def without_ours(self, raw: bytes | None, entry: Entry | None) -> bytes | None:
+    def without_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes | None:
         if raw is None:
             return None
         original = None if entry is None or entry.original is None else entry.original.encode()
@@ -206,12 +206,12 @@ class SkillFile(ClientFile):
         super().__init__(agent, scope, workspace, os.path.join(folder, name, "SKILL.md"))
         self.text = text.encode()
 
-    def with_ours(self, raw: bytes | None, entry: Entry | None) -> bytes:
+    def with_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes:
         if raw is None or (entry is not None and entry.is_ours_alone(raw)):
             return self.text
         return raw
 
-    def without_ours(self, raw: bytes | None, entry: Entry | None) -> bytes | None:
+    def without_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes | None:
         if raw is None or raw == self.text:
             return None
         return None if entry is not None and entry.is_ours_alone(raw) else raw

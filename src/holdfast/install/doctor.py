@@ -412,7 +412,7 @@ def _notes(root: str) -> Iterator[Fields]:
 def _reading(keeper: Keeper) -> Iterator[Fields]:
     """Check whether this session's workflow has required files that were not read."""
     try:
-        state = keeper.mine()
+        state = keeper.current_workflow()
     except (HoldfastError, OSError):
         return  # The ledger's own check reports it.
     if isinstance(state, Refusal) or not state["required_reading"]:

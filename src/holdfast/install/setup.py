@@ -16,7 +16,7 @@ from holdfast.install.agents import (
     agent_named,
     which,
 )
-from holdfast.install.changes import Change, Changes
+from holdfast.install.changes import Changes, FileChange
 from holdfast.install.client_files import (
     ClientFile,
     SettingsFile,
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from holdfast.workspace.location import Workspace
 
 
-class Outcome:
+class SetupOutcome:
     """The change of each file, and notes for the user."""
 
     __slots__ = ("changes", "notes")
 
-    def __init__(self, changes: list[Change], notes: list[str]) -> None:
+    def __init__(self, changes: list[FileChange], notes: list[str]) -> None:
         self.changes = changes
         self.notes = notes
 
@@ -56,7 +56,7 @@ def init(
     scope: str = TEAM,
     enforce: bool = False,
     dry_run: bool = False,
-) -> Outcome:
+) -> SetupOutcome:
     """Add hooks and skills to a client's files; raise ``Refused`` if one cannot be changed.
 
     ``scope`` is ``team`` (in the project), ``local`` (the user's, in the project) or ``user`` (the
@@ -87,12 +87,12 @@ def init(
     after = {change.file.key: change.after or b"" for change in changes}
     notes += _settings_notes(settings, workspace, disk, after[settings.key], enforce=enforce)
     notes += _skill_notes(settings, [skill for skill in skills if after[skill.key] != skill.text])
-    return Outcome(changes, notes)
+    return SetupOutcome(changes, notes)
 
 
 def uninstall(
     path: str = ".", *, agent: str | None = None, scope: str | None = None, dry_run: bool = False
-) -> Outcome:
+) -> SetupOutcome:
     """Remove what ``init`` added. A file that only Holdfast changed is restored byte for byte.
 
     Without ``agent``, do it for all clients; without ``scope``, for all files in the project.
@@ -118,10 +118,10 @@ def uninstall(
         changes = run.remove(files, changes)
         if config is not None and config_changes:
             disk.remove_folder(config.folder)
-    return Outcome(changes + config_changes, notes)
+    return SetupOutcome(changes + config_changes, notes)
 
 
-def _allow_ledger(run: Changes, config: SandboxFile, disk: Disk, planned: Change) -> Change:
+def _allow_ledger(run: Changes, config: SandboxFile, disk: Disk, planned: FileChange) -> FileChange:
     """Let Codex's sandbox write the ledger's folder, after making it."""
     disk.make_folder(config.folder, 0o700)
     if planned.after == planned.before:
@@ -131,7 +131,7 @@ def _allow_ledger(run: Changes, config: SandboxFile, disk: Disk, planned: Change
     except OSError as error:
         # Some users have a read-only configuration from elsewhere; the hooks work without it.
         run.notes.append(f"{config.name} could not be written ({error.strerror or error})")
-        return Change(config, planned.before, planned.before)
+        return FileChange(config, planned.before, planned.before)
 
 
 def _settings_notes(

@@ -313,7 +313,7 @@ class Keeper:
         inside = [path for path in state["required_reading"] if self.workspace.contains(path[1:])]
         outside = len(state["required_reading"]) - len(inside)
         told: Workflow = {**state, "required_reading": inside}
-        is_named = self.must_name(state)
+        is_named = self.needs_explicit_id(state)
         text = briefing(told, self.store.now(), branch, pushed, outside, is_named=is_named)
         refused = refused_edits(self.store, state["id"])
         return "\n".join([text, *(f"NOTE: {quoted(note, MAX_NOTE)}" for note in refused)])
@@ -395,7 +395,7 @@ class Keeper:
 
             raise suggest_initiative(self.access, refused) from None
 
-    def must_name(self, state: Workflow) -> bool:
+    def needs_explicit_id(self, state: Workflow) -> bool:
         """Return whether this caller's commands must name the workflow to reach it.
 
         A session has bound it, and nobody looks at any other workflow.
@@ -410,7 +410,7 @@ class Keeper:
 
     # What hooks ask
 
-    def mine(self) -> Workflow | Refusal:
+    def current_workflow(self) -> Workflow | Refusal:
         """Return this session's workflow, or why there is none. Change nothing."""
         state = self.access.peek()
         if isinstance(state, Refusal) or is_active(state):
@@ -418,7 +418,7 @@ class Keeper:
         why = f"{state['id']} has ended or expired"
         return Refusal("ended", why, f"holdfast resume {state['id']}", candidates=[state["id"]])
 
-    def held(self) -> list[str]:
+    def owned_workflows(self) -> list[str]:
         """Return the ids of the active workflows that this session holds."""
         held = self.store.ledger.active_of_session(self.access.id, None)
         return [one.row["id"] for one in held]
@@ -616,7 +616,7 @@ class Keeper:
 
         return transfer.import_file(self.access, path)
 
-    def wishes(self) -> tuple[list[CommandRequest], list[str]]:
+    def untrusted_commands(self) -> tuple[list[CommandRequest], list[str]]:
         """Return the commands that the repository wants to run, and what could not be read."""
         from holdfast.workspace import trust
 
@@ -694,7 +694,7 @@ class Keeper:
 
     # What a workspace keeps beside its workflows
 
-    def noticed(self) -> list[str]:
+    def drain_notes(self) -> list[str]:
         """Return the notes since the last answer, such as edits that were adopted or refused."""
         return self.store.take_notes()
 

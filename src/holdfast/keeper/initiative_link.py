@@ -12,14 +12,14 @@ from itertools import groupby
 from holdfast.core import initiatives as core
 from holdfast.core.initiatives import find_milestone, next_command
 from holdfast.core.json_text import is_encodable
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
 from holdfast.workspace import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Fields, Initiative, Initiatives
+    from holdfast.core.types import Fields, Initiative, InitiativesState
     from holdfast.keeper.session import Session
     from holdfast.workspace.location import Workspace
 
@@ -40,7 +40,7 @@ def initiative_for_workflow(session: Session, name: str | None, milestone: str |
 
     Without a name, the current ones. Raise ``Refused`` if there is no such initiative or milestone.
     """
-    state: Initiatives = session.log_state(LOG)
+    state: InitiativesState = session.log_state(LOG)
     key = state["current"] if name is None else core.find_key(state, name)
     if key is None:
         refusal = core.no_such(state, "of a workflow", name or "current initiative")
@@ -74,7 +74,7 @@ def initiative_view(key: str, initiative: Initiative) -> Fields:
 def suggest_initiative(session: Session, refused: Refused) -> Refused:
     """Return a refusal to resume a workflow, extended by the initiative to go on with, if any."""
     try:
-        state: Initiatives = session.log_state(LOG)
+        state: InitiativesState = session.log_state(LOG)
         initiative = core.current_of(state)
         folders = unknown_folders(session.workspace, state)
     except HoldfastError as error:
@@ -87,7 +87,7 @@ def suggest_initiative(session: Session, refused: Refused) -> Refused:
             hint = "holdfast initiative show"
         elif folders:
             what = f"the milestone files tell of {', '.join(folders[:5])}"
-            name = f" {word(folders[0])}" if len(folders) > 1 else ""
+            name = f" {shell_word(folders[0])}" if len(folders) > 1 else ""
             hint = f"holdfast initiative recover{name}"
         else:
             return refused
@@ -113,7 +113,7 @@ def milestone_folders(workspace: Workspace) -> list[str]:
     ]
 
 
-def unknown_folders(workspace: Workspace, state: Initiatives) -> list[str]:
+def unknown_folders(workspace: Workspace, state: InitiativesState) -> list[str]:
     """Return the milestone folders of initiatives that the record does not know."""
     known = {initiative.get("folder") or key for key, initiative in state["all"].items()}
     return [folder for folder in milestone_folders(workspace) if folder not in known]

@@ -81,7 +81,7 @@ def move_files(
         store.files.sync_names(target, root)
     for name in names:
         _clear_way(store, os.path.join(source, name), os.path.join(target, name))
-        store.disk.carry(os.path.join(source, name), _free_path(target, name))
+        store.disk.move_across(os.path.join(source, name), _free_path(target, name))
     if names:
         store.disk.sync_folder(target)
     store.disk.remove_folder(source)

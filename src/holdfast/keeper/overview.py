@@ -6,7 +6,7 @@ import os
 
 from holdfast.adopt import unknown_records
 from holdfast.core import selection
-from holdfast.core.refusal import Refusal, word
+from holdfast.core.refusal import Refusal, shell_word
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault, HoldfastError
 from holdfast.formats import aggregate_of, stream_of
@@ -220,7 +220,7 @@ def _next_commands(seen: Overview, goal: Fields) -> list[str]:
     completed = [row for row in seen.ended if row["status"] == "completed"][:_MAX_COMPLETED]
     if any(map(serves, completed)):
         return [goal["next"]]
-    return [f"holdfast start RECIPE SUBJECT --milestone {word(current)}", goal["next"]]
+    return [f"holdfast start RECIPE SUBJECT --milestone {shell_word(current)}", goal["next"]]
 
 
 def describe_layers(session: Session, seen: Overview) -> list[Fields]:

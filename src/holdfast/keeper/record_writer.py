@@ -15,7 +15,7 @@ from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_workflow, signature
 from holdfast.storage.ledger import ACTIVE
 from holdfast.storage.record_files import MAX_TRIES
-from holdfast.system.disk import LARGEST
+from holdfast.system.disk import MAX_RECORD_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class LoadedStream:
         """Worktree and path of the record that the next commit writes; ``None`` for no record."""
         self.old_place: tuple[str, str] | None = None
         """The same of the record that it leaves; ``None`` if it stays."""
+        self.is_named = False
+        """True if the record's name must be durable, because its absence has a meaning."""
         self.events: list[Event] = []
         """Events that are appended and not committed yet."""
         self.is_shown = False
@@ -85,6 +87,7 @@ class LoadedStream:
         before, after = self.before, self.state
         self.place = self.aggregate.place(after, here)
         self.old_place = None
+        self.is_named = self.ends_when_removed
         if before is None or not self.is_workflow:
             return
         old = self.aggregate.place(before, here)
@@ -145,11 +148,11 @@ class RecordWriter:
         prepared.data = loaded.aggregate.render(
             loaded.state, store.ledger.identity(), loaded.seq, loaded.hash
         )
-        if len(prepared.data) > LARGEST:
+        if len(prepared.data) > MAX_RECORD_BYTES:
             raise _too_large(loaded.stream, len(prepared.data))
         try:
             prepared.spare, prepared.stat = store.files.prepare(
-                prepared.path, prepared.data, prepared.root, is_named=loaded.ends_when_removed
+                prepared.path, prepared.data, prepared.root, is_named=loaded.is_named
             )
         except OSError as error:
             if here.root_of(place[0]) is None:
@@ -162,7 +165,7 @@ class RecordWriter:
     def put(self, prepared: PreparedRecord) -> str | None:
         """Put a record in its place; return the path of what an editor saved there meanwhile."""
         files, loaded = self._store.files, prepared.loaded
-        durable = loaded.ends_when_removed
+        durable = loaded.is_named
         expected = self._expected.pop(prepared.path, loaded.raw)
         loaded.raw = prepared.data
         files.remember(prepared.path, loaded.hash, prepared.data)
@@ -233,7 +236,7 @@ def _record_not_written(record: str, error: OSError) -> Fault:
 def _too_large(stream: str, size: int) -> Refused:
     return Refused(
         "too_large",
-        f"the record of {stream} would have {size:,} bytes; {LARGEST:,} are the most: "
+        f"the record of {stream} would have {size:,} bytes; {MAX_RECORD_BYTES:,} are the most: "
         "nothing was recorded",
         "holdfast start another workflow for the rest",
     )

@@ -20,8 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
-    from holdfast.core.types import Event, Fields, Workflow
-    from holdfast.core.types import Session as Binding
+    from holdfast.core.types import Binding, Event, Fields, Workflow
     from holdfast.keeper.store import Store
 
 PENDING = "pending"

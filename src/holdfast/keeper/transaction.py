@@ -147,7 +147,7 @@ class Transaction:
             if full is None:
                 continue
             known = self.store.ledger.record(worktree, path)
-            has_unmerged_save = self.store.files.has_left(full)
+            has_unmerged_save = self.store.files.has_unmerged_save(full)
             is_settled = not os.path.lexists(full) if known is None else _is_file(full, known)
             is_elsewhere = not is_workflow(stream) and worktree != self.store.workspace.name
             if not has_unmerged_save and (is_settled or is_elsewhere):
@@ -162,7 +162,7 @@ class Transaction:
             if is_workflow(stream) and state is None:
                 continue  # The ledger lost the workflow; its record is all that remains.
             if has_unmerged_save:
-                adoption.settle_left(self, stream, full)
+                adoption.settle_unmerged(self, stream, full)
             if known is None and is_workflow(stream):
                 self._remove_from_old_place(stream, worktree, path, full)
             self._refresh_index(stream)

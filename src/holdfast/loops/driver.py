@@ -18,7 +18,7 @@ import os
 from holdfast.core import json_text
 from holdfast.core.briefing import quoted
 from holdfast.core.next_step import lessons, next_words, stuck_units, turn_of
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.core.time import duration_s
 from holdfast.core.workflow.state import find_task, is_active
 from holdfast.core.workflow.tasks import limit_of, signal_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.types import Fields, Task, Workflow
-    from holdfast.evidence.run import Outcome
+    from holdfast.evidence.run import RunOutcome
     from holdfast.keeper.store import Store
     from holdfast.loops.loops import Loops
     from holdfast.workspace.location import Workspace
@@ -225,7 +225,7 @@ class Driver:
         )
         self._note(receipt.notes)
 
-    def _work(self, state: Workflow, task: Task, turn: str) -> Outcome:
+    def _work(self, state: Workflow, task: Task, turn: str) -> RunOutcome:
         outcome = self._run(self._command, prompt(state, task, turn).encode())
         if not outcome.started:
             raise Refused(
@@ -235,7 +235,7 @@ class Driver:
             )
         return outcome
 
-    def _run(self, command: list[str] | str, stdin: bytes) -> Outcome:
+    def _run(self, command: list[str] | str, stdin: bytes) -> RunOutcome:
         return run_command(
             command, self._root, limit_s=self._seconds, stdin=stdin, lock_fds=(self._lock,)
         )
@@ -263,7 +263,7 @@ class Driver:
             "left": open_units,
             "stuck": stuck_units(state),
             "finished": bool(done) and not open_units,
-            "next": " ".join(["holdfast", *map(word, words)]),
+            "next": " ".join(["holdfast", *map(shell_word, words)]),
             "notes": self._notes,
         }
 
@@ -301,7 +301,7 @@ def run_verification(
         raise Refused(
             "no_command",
             f"loop verify: nothing says what verifies {unit[:40]}",
-            f"holdfast loop verify {word(unit)} --run -- COMMAND",
+            f"holdfast loop verify {shell_word(unit)} --run -- COMMAND",
         )
     root = page_files.worktree_root(workspace, state, "loop verify")
     return _evidence_of(command, run_command(command, root, limit_s=_seconds_of(limit)))
@@ -324,12 +324,12 @@ def _own_command(workspace: Workspace, state: Workflow, task: Task) -> str | Non
     return command
 
 
-def _evidence_of(command: list[str] | str, outcome: Outcome) -> tuple[Fields, str | None]:
+def _evidence_of(command: list[str] | str, outcome: RunOutcome) -> tuple[Fields, str | None]:
     """Return the evidence of a run, and why it failed or ``None``.
 
     Raise ``Refused`` if the command could not be started.
     """
-    text = command if isinstance(command, str) else " ".join(word(part) for part in command)
+    text = command if isinstance(command, str) else " ".join(shell_word(part) for part in command)
     if not outcome.started:
         raise Refused(
             "not_started",

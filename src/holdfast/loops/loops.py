@@ -405,7 +405,7 @@ class Loops:
             if state["recipe"]["format"] == "loop" and is_active(state)
         ]
 
-    def must_name(self, state: Workflow) -> bool:
+    def needs_explicit_id(self, state: Workflow) -> bool:
         """Return whether a command must name this loop, because it would select another one."""
         try:
             rows = self._rows()

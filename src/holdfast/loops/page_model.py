@@ -80,7 +80,7 @@ def is_too_long(text: str) -> bool:
 
 
 @dataclass(slots=True)
-class Section:
+class PageSection:
     """The lines from ``first`` to ``end`` below a heading of the second level."""
 
     heading: str
@@ -127,7 +127,7 @@ class Page:
         self.bare = [line.rstrip("\r\n") for line in self.lines]
         self.blocks = block_tree(text)
         self.sections = [
-            Section(heading.text, heading.end, end, blocks)
+            PageSection(heading.text, heading.end, end, blocks)
             for heading, end, blocks in sections_of(self.blocks, len(self.lines))
         ]
         self.units: list[Unit] = []
@@ -158,17 +158,17 @@ class Page:
                     header.setdefault(match[1].lower(), (line, match[2].strip()))
         return header
 
-    def section(self, *names: str) -> Section | None:
+    def section(self, *names: str) -> PageSection | None:
         """Return the first section with one of these names, in lower case."""
         return next(
             (section for section in self.sections if section.heading.lower() in names), None
         )
 
-    def text(self, section: Section | None) -> str:
+    def text(self, section: PageSection | None) -> str:
         """Return the text of a section."""
         return decode_block(self.bare[section.first : section.end]) if section else ""
 
-    def items(self, section: Section | None) -> list[str]:
+    def items(self, section: PageSection | None) -> list[str]:
         """Return the items of a section's lists; if it has no list, its paragraphs."""
         blocks = section.blocks if section else []
         lists = [block for block in blocks if block.kind.endswith("_list")]
@@ -178,7 +178,7 @@ class Page:
         paragraphs = [self.bare[b.first : b.end] for b in blocks if b.kind == "paragraph"]
         return [decode_item(lines) for lines in paragraphs]
 
-    def keys(self, section: Section) -> dict[str, str]:
+    def keys(self, section: PageSection) -> dict[str, str]:
         """Return the keys of a section's items in lower case, with their values."""
         bullets = reversed(self._bullets(section.blocks))
         return {bullet.key: decode_after_key(bullet.value) for bullet in bullets}

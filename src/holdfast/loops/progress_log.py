@@ -60,7 +60,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-class Entry:
+class LogEntry:
     """An entry as it is in the log; ``fields`` are its bold keys, in lower case."""
 
     __slots__ = ("at", "fields", "heading", "kind", "line", "number", "raw", "task")
@@ -136,19 +136,19 @@ def _entry_fields(kind: str, data: Fields) -> dict[str, Json]:
 # Reading
 
 
-def read_entries(text: str) -> list[Entry]:
+def read_entries(text: str) -> list[LogEntry]:
     """Return the entries of a log. Headings in code, quotes and comments do not count."""
     lines = split_lines(text)
-    entries: list[Entry] = []
+    entries: list[LogEntry] = []
     for heading, end, blocks in sections_of(outline(text), len(lines)):
         match = _HEADING.fullmatch(heading.text)
         if match is not None:
             raw = "".join(lines[heading.first : end])
-            entries.append(Entry(match, heading.first + 1, raw, _read_fields(lines, blocks)))
+            entries.append(LogEntry(match, heading.first + 1, raw, _read_fields(lines, blocks)))
     return entries
 
 
-def without_cut_entries(entries: list[Entry]) -> list[Entry]:
+def without_cut_entries(entries: list[LogEntry]) -> list[LogEntry]:
     """Return the entries without those that a killed writer cut off and the next wrote again."""
     whole = [entry for entry, after in pairwise(entries) if not _is_cut(entry, after.raw)]
     return [*whole, *entries[-1:]]
@@ -252,7 +252,7 @@ def _split_entry(entry: str) -> tuple[str, str]:
 def _compare(text: str, expected: list[str]) -> tuple[list[str], list[str]]:
     """Return the entries that the log lacks, and the headings of those that were changed."""
     in_log = without_cut_entries(read_entries(text))
-    by_heading: dict[str, list[Entry]] = {}
+    by_heading: dict[str, list[LogEntry]] = {}
     for entry in in_log:
         by_heading.setdefault(entry.heading, []).append(entry)
     unmatched: list[tuple[str, str]] = []
@@ -276,13 +276,13 @@ def _compare(text: str, expected: list[str]) -> tuple[list[str], list[str]]:
     return missing, changed
 
 
-def _has_fields(entry: Entry, body: str) -> bool:
+def _has_fields(entry: LogEntry, body: str) -> bool:
     """Return whether an entry has the fields of a rendered body; other text does not count."""
     written = _parse_keys(body.split("\n")[:-1])
     return {key: entry.fields[key] for key in entry.fields if key in _FIELDS} == written
 
 
-def _is_cut(entry: Entry, whole: str) -> bool:
+def _is_cut(entry: LogEntry, whole: str) -> bool:
     """Return whether an entry is a proper beginning of the whole one."""
     begun = entry.raw.replace("\r\n", "\n").rstrip("\n\ufffd")
     expected = whole.replace("\r\n", "\n").rstrip("\n")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json, Task, Workflow
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
-    from holdfast.loops.progress_log import Entry
+    from holdfast.loops.progress_log import LogEntry
 
 _MODES = ("development", "knowledge")
 _PAGES = ("brief.md", "tasks.md", "plan.md", "guardrails.md")
@@ -279,7 +279,7 @@ class _LogReplay:
         self._state["tasks"].append(task)
         return task
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: LogEntry) -> None:
         """Apply an entry of the log, or note why it does not count."""
         if _is_time(entry.at):
             self._at = entry.at
@@ -296,7 +296,7 @@ class _LogReplay:
             evolve = EVOLVE[progress_log.EVENT_TYPES[entry.kind]]
             self._state = evolve(self._state, {"task": task["id"], **data}, self._at)
 
-    def _find_or_add(self, entry: Entry, name: str) -> Task | None:
+    def _find_or_add(self, entry: LogEntry, name: str) -> Task | None:
         """Return the unit of an entry. One that is on no page is added: its work was done."""
         task = find_task(self._state, name)
         if task is None and is_unit_name(name):
@@ -306,7 +306,7 @@ class _LogReplay:
             self._note(entry, f"{name[:40]!r} is no unit")
         return task
 
-    def _is_in_order(self, entry: Entry, task: Task) -> bool:
+    def _is_in_order(self, entry: LogEntry, task: Task) -> bool:
         """Return whether an entry counts. A unit is never confirmed or verified out of order."""
         expected = _EXPECTED_STATUS.get(entry.kind)
         if expected is not None and task["status"] not in expected:
@@ -317,7 +317,7 @@ class _LogReplay:
             self._note(entry, f"out of order: iteration {following} would follow")
         return True
 
-    def _event_data(self, entry: Entry, task: Task) -> Fields | None:
+    def _event_data(self, entry: LogEntry, task: Task) -> Fields | None:
         """Return the data of the entry's event; ``None`` if the entry does not have enough."""
         fields = entry.fields
         if entry.kind in ("iteration", "timeout"):
@@ -334,7 +334,7 @@ class _LogReplay:
             return {"max_iterations": int(limit)} if is_number else None
         return {"reason": fields.get("reason", "")}
 
-    def _work_data(self, entry: Entry, task: Task) -> Fields:
+    def _work_data(self, entry: LogEntry, task: Task) -> Fields:
         fields = entry.fields
         following = task.get("iterations_used", 0) + 1
         data: Fields = {
@@ -355,7 +355,7 @@ class _LogReplay:
             self._note(entry, f"git has no commit {commit[:64]!r}")
         return data
 
-    def _note(self, entry: Entry, why: str) -> None:
+    def _note(self, entry: LogEntry, why: str) -> None:
         self.notes.append(f"progress.md, line {entry.line}: {entry.heading[:80]}: {why}")
 
     def compare_boxes(self) -> None:

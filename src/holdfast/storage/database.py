@@ -47,8 +47,8 @@ SCHEMA_VERSION = 1 + len(MIGRATIONS)
 """The version of ``schema.sql``."""
 RECOVERED = ".recovered"
 """Added to the name of a ledger that a repair made and has not put in place yet."""
-CHECKPOINT_PAGES = 100
-_MAX_JOURNAL_PAGES = 200
+CHECKPOINT_PAGES = 250
+_MAX_JOURNAL_PAGES = 500
 _PAGE_BYTES = 4096
 BESIDE = ("-wal", "-shm", "-journal")
 _CONSTANT = ((0, 18), (20, 24), (44, 60), (64, 92))
@@ -102,7 +102,7 @@ class Database:
 
     def rows(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query, without taking a lock; none where there is no ledger yet."""
-        connection = self._for_reading()
+        connection = (self.lock.is_held and self._connection) or self._for_reading()
         if connection is None:
             return
         try:
@@ -112,7 +112,7 @@ class Database:
 
     def row(self, statement: str, values: tuple[object, ...] = ()) -> tuple[Any, ...] | None:
         """Return the first row of a query; ``None`` if there is none, or no ledger yet."""
-        connection = self._for_reading()
+        connection = (self.lock.is_held and self._connection) or self._for_reading()
         if connection is None:
             return None
         try:
@@ -122,7 +122,7 @@ class Database:
         return row
 
     def _for_reading(self) -> Connection | None:
-        if self._connection is not None and (self.lock.is_held or self._is_current()):
+        if self._connection is not None and self._is_current():
             return self._connection
         self._forget()
         file = _file_at(self.path)

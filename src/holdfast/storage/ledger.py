@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from holdfast.core.types import Draft, Event, Fields
     from holdfast.system.disk import Disk
 
-CHECKPOINT_EVERY_SEQ = 12
-"""A transition writes about nine pages."""
+CHECKPOINT_EVERY_SEQ = 32
+"""A transition writes about seven pages."""
 ACTIVE = "status IN ('in_progress', 'blocked')"
 ENDED = "status IN ('completed', 'abandoned', 'expired')"
 COLUMNS = (
@@ -555,7 +555,7 @@ class Ledger:
 
     def commit(self, request: str) -> None:
         """Make the transaction durable; the lock stays."""
-        seq = self.head()[0]
+        seq = self.head_seq
         self.database.commit(request, self._written_bytes)
         every = CHECKPOINT_EVERY_SEQ
         self.database.checkpoint(is_due=seq // every != self._first_seq // every)

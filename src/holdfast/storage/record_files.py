@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from holdfast.core.json_text import digest
-from holdfast.system.disk import LARGEST, is_there, old_of
+from holdfast.system.disk import MAX_RECORD_BYTES, is_there, old_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class RecordFiles:
 
     def read(self, path: str) -> bytes | None:
         """Return the record's bytes, cut off if too large; ``None`` if there is no file."""
-        return self._disk.read_own(path, LARGEST + 1)
+        return self._disk.read_own(path, MAX_RECORD_BYTES + 1)
 
     def remember(self, path: str, event_hash: str, data: bytes) -> None:
         """Remember the record of an event, so that it need not be compared by its digest."""
@@ -104,7 +104,7 @@ class RecordFiles:
             path = os.path.dirname(path)
             self._disk.sync_folder(path)
 
-    def was_on_its_way(self, path: str, event_hash: str) -> bool:
+    def was_interrupted(self, path: str, event_hash: str) -> bool:
         """Return True if a writer died between recording this event and writing its record."""
         raw = self.read(_spare(path))
         return raw is not None and event_hash.encode() in raw and self._is_own(raw)
@@ -145,7 +145,7 @@ class RecordFiles:
         except OSError:
             return
 
-    def has_left(self, path: str) -> bool:
+    def has_unmerged_save(self, path: str) -> bool:
         """Return True if a save has not been adopted yet.
 
         Its adopter was killed, or the editor was still writing it.
@@ -165,7 +165,7 @@ class RecordFiles:
         is_empty = raw is None or raw.strip(b"\0\n") in (b"", _EMPTY)
         return not is_empty and not self._is_own(raw or b"")
 
-    def take_left(self, path: str) -> list[str]:
+    def unmerged_saves(self, path: str) -> list[str]:
         """Return the paths of the saves that have not been adopted yet."""
         for spare in _spares(path):
             if self._has_save(spare):
@@ -218,7 +218,7 @@ class RecordFiles:
             self._disk.move(path, spare)
         except FileNotFoundError:
             return None
-        raw = self._disk.read_own(spare, LARGEST + 1, or_busy=True)
+        raw = self._disk.read_own(spare, MAX_RECORD_BYTES + 1, or_busy=True)
         return None if raw is None else self._discard_spare(spare, path, raw)
 
 

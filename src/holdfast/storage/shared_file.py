@@ -127,7 +127,7 @@ def _put(disk: Disk, path: str, data: bytes | None, spare: str, *, is_new: bool)
         return disk.read_own(spare)
     disk.make_folder(os.path.dirname(path))
     disk.create(spare, data, 0o666 if is_new else 0o600, durable=True)
-    disk.match(spare, path)
+    disk.copy_permissions(spare, path)
     return disk.replace(path, spare, is_new=is_new, durable=True)
 
 

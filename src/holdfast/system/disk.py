@@ -20,9 +20,9 @@ _TO_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 SPARE = ".tmp"
 """The suffix of a view's temporary file. The writer's process id precedes it."""
-LARGEST = 16 * 1024 * 1024
+MAX_RECORD_BYTES = 16 * 1024 * 1024
 """The largest size of a record, in bytes. Of a larger file, about one byte more is read."""
-WHOLE = 64 * 1024 * 1024
+MAX_FILE_BYTES = 64 * 1024 * 1024
 """The largest size, in bytes, of a file that is read as a whole into memory."""
 FOLDER = b"\x00a folder"
 ODD = b"\x00a pipe or a device"
@@ -110,9 +110,6 @@ class Disk:
         while data:
             data = data[os.write(fd, data) :]
 
-    def cut(self, fd: int, size: int) -> None:
-        os.ftruncate(fd, size)
-
     def sync(self, fd: int) -> None:
         kernel.sync_content(fd)
 
@@ -152,7 +149,7 @@ class Disk:
         except OSError:
             return 0o666
 
-    def match(self, path: str, model: str) -> None:
+    def copy_permissions(self, path: str, model: str) -> None:
         """Copy permissions, and the owner if permitted, from ``model`` to a file.
 
         Do nothing if ``model`` does not exist.
@@ -191,7 +188,7 @@ class Disk:
             except FileNotFoundError:
                 pass
             else:
-                return self.read_own(spare, LARGEST + 1, or_busy=or_busy)
+                return self.read_own(spare, MAX_RECORD_BYTES + 1, or_busy=or_busy)
         try:
             self.link(spare, path)
         except FileExistsError:
@@ -222,7 +219,9 @@ class Disk:
         except OSError:
             return False
         try:
-            raw = _read_all(fd, None)
+            raw = os.read(fd, _PIECE)
+            if len(raw) == _PIECE:
+                raw += _read_rest(fd, None)
             pieces = edit(raw)
             if pieces:
                 edited = bytearray(raw)
@@ -253,14 +252,14 @@ class Disk:
     def move(self, source: str, target: str) -> None:
         os.rename(source, target)
 
-    def carry(self, source: str, target: str) -> None:
+    def move_across(self, source: str, target: str) -> None:
         """Move a file or a folder to a free name, which may be on another file system."""
         try:
             self.move(source, target)
         except OSError as error:
             if error.errno != EXDEV:
                 raise
-            _move_across(source, target)
+            _copy_and_remove(source, target)
 
     def remove(self, path: str) -> None:
         """Remove a file if it exists."""
@@ -328,21 +327,20 @@ def _read_from(path: str, flags: int, most: int | None, *, or_busy: bool = False
         stat = os.fstat(fd)
         if not S_ISREG(stat.st_mode):
             return FOLDER if S_ISDIR(stat.st_mode) else ODD
-        if most is None and stat.st_size > WHOLE:
-            raise OSError(EFBIG, f"it has more than {WHOLE:,} bytes", path)
-        data = _read_all(fd, most)
+        if most is None and stat.st_size > MAX_FILE_BYTES:
+            raise OSError(EFBIG, f"it has more than {MAX_FILE_BYTES:,} bytes", path)
+        data = os.read(fd, _PIECE)
+        if len(data) == _PIECE:
+            data += _read_rest(fd, most)
         return BUSY if or_busy and kernel.has_writer(fd) else data
     finally:
         os.close(fd)
 
 
-def _read_all(fd: int, most: int | None) -> bytes:
-    """Return the content of a file, cut off after ``most`` bytes or a little more."""
-    data = os.read(fd, _PIECE)
-    if len(data) < _PIECE:
-        return data
-    pieces = [data]
-    size = len(data)
+def _read_rest(fd: int, most: int | None) -> bytes:
+    """Return the rest of a file, cut off after ``most`` bytes or a little more."""
+    pieces = []
+    size, data = 0, b" "
     while data and (most is None or size < most):
         data = os.read(fd, 1 << 20)
         pieces.append(data)
@@ -350,7 +348,7 @@ def _read_all(fd: int, most: int | None) -> bytes:
     return b"".join(pieces)
 
 
-def _move_across(source: str, target: str) -> None:
+def _copy_and_remove(source: str, target: str) -> None:
     """Move a file, a link or a folder to a free name on another file system.
 
     The copy gets its final name once it is complete and synced, so a killed process never leaves

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from holdfast.core import json_text
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.errors import Refused, newer_file
 from holdfast.system.disk import Disk
 from holdfast.workspace import recipes
@@ -218,7 +218,7 @@ class ConfiguredServer:
         elif kind == "stdio" and self.command:
             self.url = ""
             env = f"env {_quoted(self.environment)} " if self.environment else ""
-            self.text = env + " ".join([word(part) for part in (self.command, *self.args)])
+            self.text = env + " ".join([shell_word(part) for part in (self.command, *self.args)])
         else:
             raise _unusable(f"is of the type {kind[:40]!r}: stdio or http is needed", name)
 
@@ -293,7 +293,7 @@ def _unusable(why: str, name: str | None = None) -> Refused:
 
 
 def _quoted(table: dict[str, str]) -> str:
-    return " ".join([word(f"{key}={value}") for key, value in table.items()])
+    return " ".join([shell_word(f"{key}={value}") for key, value in table.items()])
 
 
 def _expand(name: str, text: str, variables: Mapping[str, str]) -> str:

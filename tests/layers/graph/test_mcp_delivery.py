@@ -112,7 +112,7 @@ def test_a_command_of_the_repository_is_not_run_before_a_person_approved_it(memo
     row, _ = synced(keeper())
     assert (row["status"], row["error"]["code"]) == ("unavailable", "untrusted")
     assert memory.calls() == []
-    (wish,), _ = keeper().wishes()
+    (wish,), _ = keeper().untrusted_commands()
     assert (wish.gate, wish.source, wish.approved) == ("mcp:memory", ".mcp.json", False)
     assert memory_forks.__file__ in wish.command
     keeper().approve([wish.command])

@@ -3,16 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.layers.memory.section import Section, merge
+from holdfast.layers.memory.section import MemorySection, merge
 
 words = st.text("abc <>-!#\n\r é", max_size=12)
 
 
 @given(before=words, after=words, lines=st.lists(st.text("abcé", min_size=1), max_size=4))
 def test_a_section_that_is_written_is_found_and_leaves_the_rest(before, after, lines):
-    raw = Section(before.encode(), "k").with_lines([f"- {line}" for line in lines])
+    raw = MemorySection(before.encode(), "k").with_lines([f"- {line}" for line in lines])
     assert raw.startswith(before.encode())
-    found = Section(raw + after.encode(), "k")
+    found = MemorySection(raw + after.encode(), "k")
     if lines:
         assert found.lines == [f"- {line}".strip() for line in lines]
         assert found.with_lines(found.lines) == raw + after.encode()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Keeper
-from holdfast.layers.memory.section import Section
+from holdfast.layers.memory.section import MemorySection
 
 DYING = """
 import os, sys
@@ -123,7 +123,7 @@ def test_a_section_that_stands_twice_becomes_one(memory, shop):
 
 def test_without_its_end_a_section_takes_no_paragraph_of_others():
     raw = b"<!-- holdfast:begin k -->\n## Learnings\n- One\n\n## Mine\n\n- x\n"
-    found = Section(raw, "k")
+    found = MemorySection(raw, "k")
     assert found.lines == ["## Learnings", "- One"]
     assert found.with_lines(found.lines).endswith(b"<!-- holdfast:end k -->\n\n## Mine\n\n- x\n")
 

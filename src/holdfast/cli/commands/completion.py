@@ -12,7 +12,7 @@ import os
 from holdfast.answers.text import clean
 from holdfast.cli.answer import Answer
 from holdfast.cli.main import open_keeper
-from holdfast.cli.parser import GROUPS, Parameter, Reader, Usage, command, load_all
+from holdfast.cli.parser import GROUPS, Parameter, Usage, WordReader, command, load_all
 from holdfast.cli.screen import count_cells, pad, shorten
 from holdfast.core.logs import LEARNING_KINDS
 from holdfast.core.refusal import Refusal
@@ -171,16 +171,16 @@ def candidates(words: list[str]) -> Candidates:
     return [*names, *[pair for pair in known if has_ended or not pair[0].startswith("-")]]
 
 
-def _read(words: list[str]) -> tuple[Reader | None, Parameter | None]:
+def _read(words: list[str]) -> tuple[WordReader | None, Parameter | None]:
     """Return the words as the parser reads them, and the option whose value comes next.
 
     Return no reader if the words are wrong.
     """
-    reader = Reader(words)
+    reader = WordReader(words)
     try:
         reader.read()
     except Usage:
-        reader = Reader(words[:-1])
+        reader = WordReader(words[:-1])
     else:
         return reader, None
     try:
@@ -200,7 +200,7 @@ def _names(path: list[str]) -> Candidates:
     return [(word, _short(about[begin + word])) for word in dict.fromkeys(words)]
 
 
-def _options(reader: Reader) -> Candidates:
+def _options(reader: WordReader) -> Candidates:
     """Return the options that can still be given."""
     return [
         (name, _short(option.about))
@@ -209,7 +209,7 @@ def _options(reader: Reader) -> Candidates:
     ]
 
 
-def find_values(parameter: Parameter, reader: Reader, current: str) -> Candidates:
+def find_values(parameter: Parameter, reader: WordReader, current: str) -> Candidates:
     """Return the values that a parameter can have here."""
     find = _FINDERS.get(parameter.names)
     try:
@@ -219,7 +219,7 @@ def find_values(parameter: Parameter, reader: Reader, current: str) -> Candidate
         return []
 
 
-def _units(reader: Reader, _current: str) -> Candidates:
+def _units(reader: WordReader, _current: str) -> Candidates:
     """Return the units of the loop that is named, or of the active ones."""
     keeper = _keeper(reader)
     named = reader.values.get("workflow")
@@ -238,13 +238,13 @@ def _listed(rows: list[Fields]) -> Candidates:
     ]
 
 
-def _initiatives(reader: Reader) -> Initiatives:
+def _initiatives(reader: WordReader) -> Initiatives:
     from holdfast.initiatives.initiatives import Initiatives
 
     return Initiatives(_keeper(reader))
 
 
-def _milestones(reader: Reader, _current: str) -> Candidates:
+def _milestones(reader: WordReader, _current: str) -> Candidates:
     """Return the milestones that are not completed."""
     current = _initiatives(reader).current()
     milestones = [] if current is None else current["milestones"]
@@ -255,7 +255,7 @@ def _milestones(reader: Reader, _current: str) -> Candidates:
     ]
 
 
-def _files(reader: Reader, current: str) -> Candidates:
+def _files(reader: WordReader, current: str) -> Candidates:
     """Return paths from the worktree's root, as every command takes them."""
     folder, slash, begun = current.rpartition("/")
     root = _keeper(reader).workspace.root
@@ -265,7 +265,7 @@ def _files(reader: Reader, current: str) -> Candidates:
     return [(folder + slash + name, "") for name in sorted(names) if has_hidden or name[0] != "."]
 
 
-def _state(reader: Reader) -> Workflow:
+def _state(reader: WordReader) -> Workflow:
     """Return the workflow that the line is about; raise if there is none."""
     state = _keeper(reader).peek(workflow=reader.values.get("workflow"))
     if isinstance(state, Refusal):
@@ -273,7 +273,7 @@ def _state(reader: Reader) -> Workflow:
     return state
 
 
-def _keeper(reader: Reader) -> Keeper:
+def _keeper(reader: WordReader) -> Keeper:
     return open_keeper({"session": reader.values.get("session")})
 
 
@@ -281,7 +281,7 @@ def _short(about: object) -> str:
     return shorten(clean(about), _MAX_ABOUT_COLUMNS)
 
 
-_FINDERS: dict[str, Callable[[Reader, str], Candidates]] = {
+_FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
     "workflow": lambda reader, _: _listed(_keeper(reader).known(most=_MAX_WORKFLOWS)),
     "recipe": lambda reader, _: [
         (row["name"], _short(row["title"] or ""))

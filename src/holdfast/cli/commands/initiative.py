@@ -7,7 +7,7 @@ from holdfast.cli.answer import make_declarer, make_page
 from holdfast.cli.parser import GROUPS, Parameter, command
 from holdfast.cli.screen import count_cells, draw_bar, pad, shorten
 from holdfast.core.initiatives import CREATE, current_of
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.initiatives.initiatives import Initiatives
 from holdfast.keeper.initiative_link import initiative_view
 
@@ -273,4 +273,4 @@ def _elsewhere(screen: Screen, fields: Fields) -> Iterator[str]:
         yield ""
         yield "  " + screen.paint("Found in the milestone files", "strong")
     for folder in fields["recoverable"]:
-        yield f"  {clean(folder)}: holdfast initiative recover {clean(word(folder))}"
+        yield f"  {clean(folder)}: holdfast initiative recover {clean(shell_word(folder))}"

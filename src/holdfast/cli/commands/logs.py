@@ -87,7 +87,7 @@ def forge_show(keeper: Keeper, args: Arguments) -> Answer:
         if not entries:
             yield "The forge context is empty."
 
-    return make_page({"entries": entries}, lines, keeper.noticed())
+    return make_page({"entries": entries}, lines, keeper.drain_notes())
 
 
 @command(
@@ -137,7 +137,7 @@ def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
 def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
     fields: Fields = {**keeper.interviews().show()}
     del fields["extra"]
-    return make_page(fields, lambda screen: _interview_lines(screen, fields), keeper.noticed())
+    return make_page(fields, lambda screen: _interview_lines(screen, fields), keeper.drain_notes())
 
 
 def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -225,7 +225,7 @@ def delegation_routing(keeper: Keeper, values: Fields) -> Changed:
 )
 def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
     fields = keeper.delegations().list(agent=args["agent"])
-    return make_page(fields, lambda screen: _delegation_lines(screen, fields), keeper.noticed())
+    return make_page(fields, lambda screen: _delegation_lines(screen, fields), keeper.drain_notes())
 
 
 def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:

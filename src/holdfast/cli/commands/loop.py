@@ -11,7 +11,7 @@ from holdfast.answers.text import clean
 from holdfast.cli.answer import FAILED, Answer, answer_change, make_declarer
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
 from holdfast.cli.screen import Screen, next_lines, note_lines
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.loops.loops import Loops
 
 TYPE_CHECKING = False
@@ -203,7 +203,7 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     task = next(task for task in receipt.state["tasks"] if str(task["id"]) == unit)
     if task["status"] == "completed":
         return answer_change(args, receipt, done)
-    aim = f" -w {word(args['workflow'])}" if args["workflow"] else ""
+    aim = f" -w {shell_word(args['workflow'])}" if args["workflow"] else ""
     why, following = str(task.get("remaining") or ""), f"holdfast loop next{aim}"
 
     def lines(screen: Screen) -> Iterator[str]:
@@ -419,7 +419,7 @@ def _line_start() -> str:
 
 def _named_answer(keeper: Keeper, args: Arguments, receipt: Receipt, done: str) -> Answer:
     """Answer about a loop that was named by its slug; the next command may have to name it too."""
-    return answer_change(args, receipt, done, aimed=Loops(keeper).must_name(receipt.state))
+    return answer_change(args, receipt, done, aimed=Loops(keeper).needs_explicit_id(receipt.state))
 
 
 def _slug(args: Arguments) -> str | None:

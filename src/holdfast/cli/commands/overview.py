@@ -16,7 +16,7 @@ from holdfast.cli.commands.workflow import status_table
 from holdfast.cli.parser import command
 from holdfast.cli.screen import count_cells, pad
 from holdfast.core.next_step import next_step
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.errors import ways_to_write
 
 TYPE_CHECKING = False
@@ -77,7 +77,7 @@ def overview(keeper: Keeper, args: Arguments) -> Answer:
         if seen.unwritable == workspace.home:
             way = ways_to_write(workspace.home)
         notes.append(f"nothing can be written here: {way}")
-    return make_page(fields, lambda screen: _lines(screen, fields), [*notes, *keeper.noticed()])
+    return make_page(fields, lambda screen: _lines(screen, fields), [*notes, *keeper.drain_notes()])
 
 
 def _likely_commands(seen: Overview, workspace: Workspace, *, is_named: bool) -> list[Next]:
@@ -87,7 +87,7 @@ def _likely_commands(seen: Overview, workspace: Workspace, *, is_named: bool) ->
         doctor = ("holdfast doctor", "what is wrong here, and what mends it")
         if row is None:
             return [doctor, _RECIPES, _DEMO]
-        return [(f"holdfast show {word(row['id'])}", "all about it"), doctor, _WATCH]
+        return [(f"holdfast show {shell_word(row['id'])}", "all about it"), doctor, _WATCH]
     if seen.damage:
         return [
             ("holdfast verify", "all that is damaged, line by line"),
@@ -103,14 +103,14 @@ def _likely_commands(seen: Overview, workspace: Workspace, *, is_named: bool) ->
     is_on_branch = row["floating"] or row["branch"] in (None, workspace.branch())
     if is_here and not is_on_branch and workspace.can_switch(row["branch"]):
         about = f"the branch that {row['id']} is for"
-        switch = [(f"git switch {word(row['branch'])}", about)]
-    name, state = word(row["id"]), seen.states.get(seen.mine or "")
+        switch = [(f"git switch {shell_word(row['branch'])}", about)]
+    name, state = shell_word(row["id"]), seen.states.get(seen.mine or "")
     if state is None:
         take = (f"holdfast resume {name}", "take this one up: its briefing")
         return [*switch, take, (f"holdfast show {name}", "all about it"), *goal[:1], _WATCH]
     about, words = next_step(state, is_named=is_named) or ("", ["show", state["id"]])
-    step = (" ".join(["holdfast", *map(word, words)]), about)
-    resume = "holdfast resume" + (f" {word(state['id'])}" if is_named else "")
+    step = (" ".join(["holdfast", *map(shell_word, words)]), about)
+    resume = "holdfast resume" + (f" {shell_word(state['id'])}" if is_named else "")
     return [*switch, step, (resume, "the briefing, in a new session"), *goal[:1], _WATCH]
 
 
@@ -126,13 +126,13 @@ def _likely_row(seen: Overview) -> Fields | None:
 def _starting(seen: Overview, goal: list[Next]) -> list[Next]:
     """Return what can be begun, or brought back."""
     if seen.strangers:
-        adopt = f"holdfast resume {word(seen.strangers[0]['id'])}"
+        adopt = f"holdfast resume {shell_word(seen.strangers[0]['id'])}"
         return [(adopt, "take in the record that stands here"), _START, _RECIPES]
     if not seen.seq:
         setup = ("holdfast init", "let Claude Code, Codex or Gemini CLI brief every session")
         return [_START, setup, _DEMO]
     back = [
-        (f"holdfast resume {word(row['id'])}", f"it was {row['status'].replace('_', ' ')}")
+        (f"holdfast resume {shell_word(row['id'])}", f"it was {row['status'].replace('_', ' ')}")
         for row in seen.ended[:1]
         if row["status"] != "completed"
     ]
@@ -207,7 +207,7 @@ def context(keeper: Keeper, _args: Arguments) -> Answer:
         "delegations": delegations["summary"] if delegations["entries"] else None,
         "learnings": list(reversed(learnings))[:_MAX_LEARNINGS],
     }
-    notes = [*notes, *more_notes, *keeper.noticed()]
+    notes = [*notes, *more_notes, *keeper.drain_notes()]
     return make_page(fields, lambda screen: _context_lines(screen, fields), notes)
 
 

@@ -8,7 +8,7 @@ from holdfast.cli.answer import Answer, names_workflow, target_args
 from holdfast.cli.parser import WORKFLOW, command
 from holdfast.cli.screen import next_lines, note_lines
 from holdfast.core.next_step import current_task, inner_phase
-from holdfast.core.refusal import word
+from holdfast.core.refusal import shell_word
 from holdfast.core.workflow.lifecycle import feature_position
 from holdfast.core.workflow.state import declared_phase, find_phase, is_active, is_floating
 from holdfast.errors import Fault
@@ -50,7 +50,7 @@ def resume(keeper: Keeper, args: Arguments) -> Answer:
             raise
         receipt = _show_read_only(keeper, args, fault)
     briefing = keeper.briefing(state=receipt.state)
-    aimed = names_workflow(args) or keeper.must_name(receipt.state)
+    aimed = names_workflow(args) or keeper.needs_explicit_id(receipt.state)
     branch = keeper.workspace.branch()
 
     def lines(screen: Screen) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _mismatch(screen: Screen, state: Workflow, branch: str | None) -> Iterator[s
     yield screen.paint(
         f"The workflow is for branch {clean(expected)}, checked out is {clean(branch)}.", "warn"
     )
-    yield f"  1) git switch {clean(word(expected))}"
+    yield f"  1) git switch {clean(shell_word(expected))}"
     yield f"  2) holdfast abandon -w {clean(state['id'])}, and start anew"
     yield ""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen, Tone
     from holdfast.core.types import Fields
-    from holdfast.install import Outcome
+    from holdfast.install import SetupOutcome
     from holdfast.keeper import Keeper
 
 _SCOPE = (
@@ -64,7 +64,7 @@ def uninstall(args: Arguments) -> Answer:
     return _answer(outcome, args, agent, scope)
 
 
-def _answer(outcome: Outcome, args: Arguments, agent: str | None, scope: str | None) -> Answer:
+def _answer(outcome: SetupOutcome, args: Arguments, agent: str | None, scope: str | None) -> Answer:
     fields: Fields = {
         "files": [change.as_fields() for change in outcome.changes],
         "agent": agent,

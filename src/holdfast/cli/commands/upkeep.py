@@ -43,11 +43,11 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
         count = keeper.revoke_trust()
         done = f"{count} approval{'s' if count != 1 else ''} forgotten"
         return Answer(lambda: {"revoked": done}, lambda _screen: [done])
-    requests, notes = keeper.wishes()
+    requests, notes = keeper.untrusted_commands()
     pending = [request for request in requests if not request.approved]
     if pending and not args["list"] and not args["json"]:
         keeper.approve([request.command for request in pending if _ask(request)])
-        requests, _ = keeper.wishes()
+        requests, _ = keeper.untrusted_commands()
 
     return Answer(
         lambda: json.trust_requests(requests, NOT_COVERED, notes),
@@ -209,7 +209,7 @@ def import_file(keeper: Keeper, args: Arguments) -> Answer:
     else:
         done = f"nothing is new in it: all {imported.known} events are here already"
     fields = {"events": imported.events, "known": imported.known, "streams": imported.streams}
-    return make_done_page(done, fields, keeper.noticed())
+    return make_done_page(done, fields, keeper.drain_notes())
 
 
 @command(

@@ -16,7 +16,7 @@ from itertools import chain, islice
 from holdfast.answers import json
 from holdfast.answers.failure import failure_fields
 from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer, Silence, Stream, encode
+from holdfast.cli.answer import Answer, Silence, StreamAnswer, encode
 from holdfast.cli.commands.workflow import gate_mark
 from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import Screen, clip, count_cells, format_pairs, pad
@@ -70,7 +70,7 @@ def log(keeper: Keeper, args: Arguments) -> Answer:
             yield event
         yield from keeper.follow(workflow=args["workflow"], after=seq)
 
-    return Stream(followed(), _event_line)
+    return StreamAnswer(followed(), _event_line)
 
 
 class EventLog(Answer):
@@ -169,7 +169,7 @@ def watch(keeper: Keeper, args: Arguments) -> Answer:
     poller = Poller(keeper, args["workflow"])
     every_s = args["every"] or 1
     if args["json"] and not args["once"]:
-        return Stream(_poll_forever(poller, every_s), lambda _screen, _view: "")
+        return StreamAnswer(_poll_forever(poller, every_s), lambda _screen, _view: "")
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
     if args["once"] or not is_terminal or os.environ.get("TERM") == "dumb":
         view = poller.poll()

@@ -83,7 +83,7 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
         lines,
         notes=receipt.notes,
         state=state,
-        aimed=names_workflow(args) or keeper.must_name(state),
+        aimed=names_workflow(args) or keeper.needs_explicit_id(state),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal, bad_text, bad_values, word
+from holdfast.core.refusal import Refusal, bad_text, bad_values, shell_word
 from holdfast.core.workflow.state import (
     awaits_approval,
     blocking,
@@ -45,7 +45,7 @@ def _blocked_refusal(state: Workflow, tried: str, phase: Phase) -> Refusal:
     return Refusal(
         "blocked",
         f"{tried}: {phase['name']} of {state['id']} is blocked{reason}",
-        f"holdfast phase unblock {word(phase['name'])}",
+        f"holdfast phase unblock {shell_word(phase['name'])}",
     )
 
 
@@ -55,7 +55,7 @@ def _needs_approval(state: Workflow, phase: Phase, tried: str) -> Refusal | None
     return Refusal(
         "needs_approval",
         f"{tried}: {phase['name']} of {state['id']} is not approved",
-        f"holdfast phase approve {word(phase['name'])}",
+        f"holdfast phase approve {shell_word(phase['name'])}",
     )
 
 
@@ -66,8 +66,8 @@ def _held_back(state: Workflow, name: str, args: Fields, tried: str) -> Refusal 
         return Refusal(
             "blocking",
             f"{tried}: {name} of {state['id']} waits for violations: {', '.join(codes)}",
-            f"mend it, then: holdfast violation clear {word(codes[0])}; or go on all the same: "
-            "--force --reason TEXT",
+            f"mend it, then: holdfast violation clear {shell_word(codes[0])}; "
+            "or go on all the same: --force --reason TEXT",
             violations=codes,
         )
     if codes and not args.get("reason"):
@@ -129,7 +129,7 @@ def start(state: Workflow, args: Fields) -> Decision:
         return _field_events(name, fields) or Refusal(
             "already",
             f"phase start: {name} is in progress already",
-            f"holdfast phase complete {word(name)}",
+            f"holdfast phase complete {shell_word(name)}",
         )
     if refusal := _held_back(state, name, args, "phase start"):
         return refusal
@@ -216,7 +216,7 @@ def complete(state: Workflow, args: Fields) -> Decision:
             "already" if phase["status"] == "completed" else "wrong_order",
             f"phase complete: {name} is {phase['status']}; "
             f"{state['id']} stands in {state['phase']}",
-            f"holdfast phase complete {word(state['phase'])}",
+            f"holdfast phase complete {shell_word(state['phase'])}",
         )
     return _complete_current(state, args, "phase complete")
 
@@ -346,7 +346,7 @@ def start_step(state: Workflow, args: Fields) -> Decision:
         return Refusal(
             "not_found",
             f"step: {current['name']} has no step {name[:40]!r}; it has {', '.join(steps)}",
-            f"holdfast step {word(steps[0])}",
+            f"holdfast step {shell_word(steps[0])}",
         )
     return [{"type": "step_started", "data": {"step": name, "phase": current["name"]}}]
 

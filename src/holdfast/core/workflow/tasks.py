@@ -7,7 +7,7 @@ pending -> in_progress -> confirming -> verifying -> completed
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal, bad_text, first_bad_text, word
+from holdfast.core.refusal import Refusal, bad_text, first_bad_text, shell_word
 from holdfast.core.workflow.state import decides, evolves, find_task, unit_mark, with_task
 
 TYPE_CHECKING = False
@@ -102,7 +102,7 @@ def start(state: Workflow, args: Fields) -> Decision:
         return Refusal(
             "wrong_order",
             f"task start: {task['id']} of {state['id']} waits for {', '.join(waiting)}",
-            f"holdfast task start {word(waiting[0])}",
+            f"holdfast task start {shell_word(waiting[0])}",
         )
     return [{"type": "task_started", "data": {"task": task["id"]}}]
 
@@ -165,7 +165,7 @@ def complete(state: Workflow, args: Fields) -> Decision:
         return Refusal(
             "blocked",
             f"task done: {task['id']} of {state['id']} is blocked ({task.get('reason', '')})",
-            f"holdfast task start {word(task['id'])}",
+            f"holdfast task start {shell_word(task['id'])}",
         )
     data: Fields = {"task": task["id"]}
     commit = args.get("commit")
@@ -318,7 +318,7 @@ def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
             return Refusal(
                 "not_found",
                 f"loop plan: {args['task']} cannot depend on {name[:40]!r}, which is not planned",
-                f"holdfast loop plan {word(state['subject'])} --unit '{name[:40]}: title'",
+                f"holdfast loop plan {shell_word(state['subject'])} --unit '{name[:40]}: title'",
             )
     if is_circular(state, str(args["task"]), depends):
         return Refusal(
@@ -373,7 +373,7 @@ def iterate(state: Workflow, args: Fields) -> Decision:
         return Refusal(
             "invalid",
             f"loop iterate: {signal[:60]!r} is not the signal of {task['id']}; that is {expected}",
-            f"holdfast loop iterate {word(task['id'])} --did TEXT --signal {expected}",
+            f"holdfast loop iterate {shell_word(task['id'])} --did TEXT --signal {expected}",
         )
     number = task.get("iterations_used", 0) + 1
     has_room = number <= limit_of(task)
@@ -404,7 +404,7 @@ def _bad_report(report: Fields, blocked: str | None) -> Refusal | None:
 
 
 def _cannot_iterate(state: Workflow, task: Task) -> Refusal | None:
-    name, waiting = word(task["id"]), waits_for(state, task)
+    name, waiting = shell_word(task["id"]), waits_for(state, task)
     obstacles = {
         "confirming": ("it waits to be confirmed", f"loop confirm {name} --clean"),
         "verifying": ("it waits to be verified", f"loop verify {name} --passed"),
@@ -537,7 +537,7 @@ def extend(state: Workflow, args: Fields) -> Decision:
             "invalid",
             f"loop extend: {task['id']} has used {task.get('iterations_used', 0)} iterations; "
             f"the maximum must be more, up to {_MAX_LIMIT}",
-            f"holdfast loop extend {word(task['id'])} --max {limit_of(task) + 5}",
+            f"holdfast loop extend {shell_word(task['id'])} --max {limit_of(task) + 5}",
         )
     return [{"type": "task_extended", "data": {"task": task["id"], "max_iterations": most}}]
 

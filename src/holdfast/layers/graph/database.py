@@ -78,7 +78,7 @@ _CANNOT_OPEN = (_sqlite3.SQLITE_CANTOPEN, _sqlite3.SQLITE_READONLY)
 _NO_TRIGRAMS = ("no such module", "no such tokenizer")
 
 
-class Database:
+class GraphDatabase:
     """One connection to one file."""
 
     _connection: Connection
@@ -275,7 +275,7 @@ class Database:
         return rows
 
 
-class InMemoryDatabase(Database):
+class InMemoryDatabase(GraphDatabase):
     """A database of this process alone, for a folder in which no file can be created."""
 
     def _open(self) -> None:

@@ -12,7 +12,7 @@ the index may return too much, but never too little.
 from __future__ import annotations
 
 from holdfast.errors import Refused
-from holdfast.layers.graph.database import LOCK_WAIT_S, Database
+from holdfast.layers.graph.database import LOCK_WAIT_S, GraphDatabase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ class GraphStore:
         *,
         disk: Disk | None = None,
         wait_s: float = LOCK_WAIT_S,
-        database: Database | None = None,
+        database: GraphDatabase | None = None,
     ) -> None:
-        self.database = database or Database(path, disk=disk, wait_s=wait_s)
+        self.database = database or GraphDatabase(path, disk=disk, wait_s=wait_s)
         self.path = path
 
     def close(self) -> None:

@@ -89,7 +89,7 @@ class Memory:
         """Return the lines of our section; empty if there is none."""
         path = self.path
         raw = self._source.disk.read(path) if path else None
-        lines = section.Section(raw or b"", self._key).lines or []
+        lines = section.MemorySection(raw or b"", self._key).lines or []
         return [section.encode(line).decode(errors="replace") for line in lines]
 
     def sentences(self) -> list[str]:
@@ -128,7 +128,7 @@ class Memory:
             nonlocal next_, has_changed
             if raw is not None and len(raw) > _MAX_FILE_BYTES:
                 raise OSError(EFBIG, f"it has more than {_MAX_FILE_BYTES:,} bytes")
-            document = section.Section(raw or b"", self._key)
+            document = section.MemorySection(raw or b"", self._key)
             ours, others, remembered = section.merge(
                 document.lines, list(self._parts()), last, room
             )
@@ -150,7 +150,7 @@ class Memory:
 
         def is_known(spare: bytes) -> bool:
             rendered = section.render(self._parts())
-            ours = section.Section(b"", self._key).with_lines(rendered)
+            ours = section.MemorySection(b"", self._key).with_lines(rendered)
             current = self._source.disk.read(path) or b""
             known = {b"", *current.splitlines(), *ours.splitlines()}
             *whole, last = spare.splitlines()

@@ -26,7 +26,7 @@ _LOADED_LINES = 200
 """The lines of the document that a client loads."""
 
 
-class Section:
+class MemorySection:
     """A document split at our marks. ``lines`` is what is between them; ``None`` without marks.
 
     Bytes that are not UTF-8 are preserved. A second section of the same name, from a merge or a
