@@ -50,7 +50,7 @@ METHODS = {
     "tests record": "record_tests",
     "files add": "add_file",
     "files sync": "sync_files",
-    "context": "context learnings noticed",
+    "context": "context learnings drain_notes",
     "forge add": "note_forge",
     "forge show": "forge",
     "remember": "remember memory.write memory.lines memory.sentences memory.is_available",
@@ -90,7 +90,7 @@ METHODS = {
     "initiative sync": "initiatives.sync initiatives.resume initiatives.resume_noting "
     "initiatives.summary_lines",
     "initiative recover": "initiatives.recover",
-    "trust": "wishes approve revoke_trust",
+    "trust": "untrusted_commands approve revoke_trust",
     "clean": "clean",
     "sync": "sync",
     "hook": "has_initiatives mine held take_in_notes enforced awaits_briefing",

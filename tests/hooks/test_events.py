@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from holdfast.hooks import handlers, quick_check
 from hooks.conftest import ENTRY, HOME
 from hooks.test_hostile import break_the_ledger
 
@@ -368,3 +369,13 @@ def test_a_hook_finds_the_workspace_that_commands_find_in_a_bare_repository(clie
     titles = [row["title"] for row in bare.ok("status")["workflows"]]
     assert titles == ["In a bare repository"]
     assert "In a bare repository" in bare.briefed("startup")
+
+
+def test_every_event_with_a_handler_gets_past_the_quick_check():
+    """``quick_check`` answers without the handlers where nothing can matter."""
+    known = {
+        *quick_check._SESSION_EVENTS,
+        *quick_check._TOOL_EVENTS,
+        *quick_check._ENFORCING,
+    }
+    assert set(handlers.EVENTS) == known

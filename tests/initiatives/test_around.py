@@ -159,7 +159,7 @@ def test_a_writer_that_died_before_the_yaml_is_made_up_for(ground):
     """The event is in the ledger and in the record; nothing else knows of it."""
     ground.begin()
     ground.later()
-    session = ground.keeper().access
+    session = ground.keeper().session
     session.do_log("initiatives", "start_milestone", {"milestone": "M1"})
     assert "status: created" in ground.text(ground.yaml)
     assert CORRECTED in ground.initiatives().sync().notes

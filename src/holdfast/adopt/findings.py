@@ -87,7 +87,7 @@ class Subject:
 
 
 class Finding:
-    """One row of the table above."""
+    """What a record file is, compared with the ledger, and the commands that record it."""
 
     def __init__(
         self,

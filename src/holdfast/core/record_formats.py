@@ -1,6 +1,8 @@
 """Everything about each record format but its document: paths, and what happens at the end.
 
-A new format is one entry here and one module in ``formats`` that renders and parses it.
+A new format is one entry here, one module in ``formats`` that renders and parses it (imported in
+``formats/__init__``), its name in ``core.types.Format``, and its schema in
+``tools/handbook/records.py``.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def handle(event: Fields, root: str) -> Fields | None:
         is_unnamed = call.name == "SessionStart" and store.workspace.is_unnamed
         if is_unnamed and store.ledger.exists():
             # Name a new linked worktree: a sandboxed agent's commands cannot write git's folder.
-            with call.keeper.access.transaction():
+            with call.keeper.session.transaction():
                 pass
     except (HoldfastError, OSError) as error:
         log.append(call.keeper.workspace, error)

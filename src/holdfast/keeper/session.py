@@ -55,7 +55,7 @@ class Receipt:
 
 
 class Session:
-    """One session in one workspace."""
+    """One caller's access to a workspace: select its workflow, change it, and answer."""
 
     def __init__(self, store: Store, id: str | None, pid: int | None) -> None:
         self.store = store
@@ -157,7 +157,7 @@ class Session:
         return Receipt(state, [event["seq"] for event in events], self.notes())
 
     def peek_repeat(self, id: str | None, asked: str = "") -> Receipt | None:
-        """Return that answer without taking the lock first, so that nothing is run again."""
+        """Return the answer to an earlier request with this id; else ``None``, without the lock."""
         if id is None or not self.store.ledger.exists():
             return None
         events = find_repeat(self.store, id, asked=asked)

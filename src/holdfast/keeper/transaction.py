@@ -346,8 +346,8 @@ class Transaction:
     def commit(self, *, is_asked: bool = False) -> None:
         """Make what was appended durable, then put the records in their places.
 
-        ``is_asked``: it is what the caller asked for, so a record that is left behind is a fault;
-        else it is a note, because what was asked for is still to come.
+        ``is_asked``: this commits the caller's own command. A record that cannot be put in place is
+        then a fault. In a commit before that, such as an adoption, it is a note.
         """
         for _ in range(_MAX_ROUNDS):
             changed = self._changed()

@@ -42,7 +42,7 @@ class Loops:
     """The loops of a workspace. Methods raise ``Refused`` and ``Fault`` like the keeper's."""
 
     def __init__(self, keeper: Keeper) -> None:
-        self._session = keeper.access
+        self._session = keeper.session
         self._store = keeper.store
 
     # Opening and planning

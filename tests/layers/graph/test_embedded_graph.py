@@ -48,7 +48,7 @@ def test_it_is_as_of_the_last_event(keeper):
 def test_a_look_waits_for_no_writer_and_writes_nothing(place, keeper):
     keeper().start("apex", "one")
     files = {path: path.stat().st_mtime_ns for path in (place / ".git" / "holdfast").rglob("*")}
-    with keeper().access.transaction():
+    with keeper().session.transaction():
         assert list(entities(keeper())) == ["workflow-state"]
     after = {path: path.stat().st_mtime_ns for path in (place / ".git" / "holdfast").rglob("*")}
     assert after == files

@@ -1,7 +1,7 @@
-"""Evidence and notes: all that a workflow has besides its position.
+"""Gates, violations, test runs and touched files; and the notes that survive a compaction.
 
-Evidence: gates, violations, test runs and touched files. Notes, which survive a compaction:
-required reading, reminders, lessons, context.
+Notes are required reading, reminders, lessons and context. When a gate counts as passed is in
+``state.is_passed``.
 """
 
 from __future__ import annotations
