@@ -113,6 +113,14 @@ def _alive_without_its_record(original):
     return examine
 
 
+def _forgetting_saves(original):
+    def publish(self, *changed, **options):
+        self._unsettled = []
+        return original(self, *changed, **options)
+
+    return publish
+
+
 def _state_as_stored(_original):
     def state_of(_self, row):
         from holdfast.core.json_text import loads
@@ -208,6 +216,12 @@ MUTATIONS = [
         _state_as_stored,
         "tests/keeper/test_settled.py"
         "::test_a_stored_state_and_the_events_after_it_are_the_state",
+    ),
+    Mutation(
+        9, "forget a save that goes on", "holdfast.keeper.transaction:Transaction._publish",
+        _forgetting_saves,
+        "tests/keeper/test_settled.py"
+        "::test_a_slow_save_is_adopted_although_another_workflow_changes_twice_meanwhile",
     ),
     Mutation(
         5, "swallow the error", "holdfast.storage.database:Database.commit",

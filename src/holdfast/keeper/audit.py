@@ -74,6 +74,7 @@ def verify(store: Store, *, everything: bool = False) -> Report:
     after = 0
     kept, store.notes = store.notes, []
     try:
+        store.ledger.database.begin_reading()
         after = 0 if everything else max(0, store.ledger.head_seq - RECENT_EVENTS)
         damage = [] if after else store.ledger.damage()
         for line in damage:
@@ -82,6 +83,7 @@ def verify(store: Store, *, everything: bool = False) -> Report:
         chain.report(report)
         if not after:
             _check_streams(store, chain, report)
+        store.ledger.database.end_reading()
         if damage:
             return report
         _check_records(store, report)
@@ -91,6 +93,7 @@ def verify(store: Store, *, everything: bool = False) -> Report:
             raise  # The disk failed: the ledger may be sound, and a repair would not help.
         report.say("error", NAME, fault.message)
     finally:
+        store.ledger.database.end_reading()
         store.notes = kept
     if after:
         message = f"events 1 to {after} were not checked: holdfast verify --everything"

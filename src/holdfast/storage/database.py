@@ -62,7 +62,9 @@ _PLAIN = ".claude"
 _FOLDER_MODE = 0o700
 _FILE_MODE = 0o600
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.glusterfs")
-_DAMAGED = (1, 11, 26)  # SQLITE_ERROR (no such column: the schema is damaged), _CORRUPT, _NOTADB
+_DAMAGED = (1, 11, 19, 26)
+# SQLITE_ERROR (no such column: the schema is damaged), _CORRUPT, _CONSTRAINT (a row is older than
+# its events), _NOTADB
 _BUSY = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
 _READ_ONLY = (3, 8, 14)  # SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN
 _NO_SHARED_MEMORY = (4618, 4874, 5386)  # SQLITE_IOERR_SHMOPEN, _SHMSIZE, _SHMMAP: a full disk
@@ -470,6 +472,17 @@ class Database:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         return version
+
+    def begin_reading(self) -> None:
+        """Let all that is read until ``end_reading`` be as of one commit."""
+        connection = self._for_reading()
+        if connection is not None and not connection.in_transaction:
+            connection.execute("BEGIN")
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+
+    def end_reading(self) -> None:
+        if not self.lock.is_held:
+            self.roll_back()
 
     def journal_mode(self) -> str:
         """Return how SQLite keeps its journal: "wal" or an older way; empty without a ledger."""

@@ -2,8 +2,7 @@
 
 Callers hold the workspace's lock, so one spare name per record is enough. If an editor saves the
 record while it is being replaced, its content moves to the spare name, and then to a "saved" name
-until it is adopted. After a kill it stays there, and the next command that loads the record adopts
-it.
+until it is adopted. After a kill it stays there, and the next transaction adopts it.
 """
 
 from __future__ import annotations
