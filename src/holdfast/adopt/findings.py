@@ -49,7 +49,7 @@ _MAX_READS = 5
 
 
 class Location:
-    """Where a record is: worktree and path from its root, and both as absolute paths."""
+    """The place of a record: worktree and path from its root, and both as absolute paths."""
 
     __slots__ = ("path", "place", "root")
 
@@ -87,7 +87,7 @@ class Subject:
 
 
 class Finding:
-    """What a record file is, compared with the ledger, and the commands that record it."""
+    """A difference between a record file and the ledger, and the commands that record it."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ WAIT_S = 2.0
 SESSION_END_WAIT_S = 0.5
 """Claude Code gives all hooks together 1.5 seconds when a session ends."""
 _MAX_RELEASED = 50
-"""How many workflows a session can release in that time; the newest come first."""
+"""The number of workflows that a session can release in that time; the newest come first."""
 _SESSION_LINE = b'\n{"sessionId":'
 _REWRITE_LINE = b'\n{"$set":{"messages":['
 _MESSAGE_LINE = b'\n{"id":'

@@ -42,7 +42,7 @@ RECORD_FOLDERS = (".claude", os.path.join("untracked", "workflow-state"))
 ENFORCING_EVENTS = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "AfterAgent")}
 """The events at which each kind of rule can be enforced."""
 MAX_EVENTS = 5_000
-"""How many events are searched for the last compaction and briefing."""
+"""The number of events that are searched for the last compaction and briefing."""
 _WAL = "wal"
 _HOOK_PING = b'{"hook_event_name":"HoldfastPing"}'
 """An event that only Holdfast sends; a hook answers it with its version."""

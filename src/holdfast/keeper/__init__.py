@@ -42,9 +42,9 @@ LOCK_WAIT_S = 10.0
 FOLLOW_EVERY_S = 0.2
 MAX_SESSION = 200
 MAX_NOTE = 500
-"""How many characters of a note a briefing has."""
+"""The number of characters of a note in a briefing."""
 MAX_LISTED = 200
-"""How many active workflows a listing has, unless all are asked for."""
+"""The number of active workflows in a listing, unless all are asked for."""
 
 
 class Keeper:
@@ -312,9 +312,9 @@ class Keeper:
         pushed = self._pushed(state, branch)
         inside = [path for path in state["required_reading"] if self.workspace.contains(path[1:])]
         outside = len(state["required_reading"]) - len(inside)
-        told: Workflow = {**state, "required_reading": inside}
+        readable: Workflow = {**state, "required_reading": inside}
         is_named = self.needs_explicit_id(state)
-        text = briefing(told, self.store.now(), branch, pushed, outside, is_named=is_named)
+        text = briefing(readable, self.store.now(), branch, pushed, outside, is_named=is_named)
         refused = refused_edits(self.store, state["id"])
         return "\n".join([text, *(f"NOTE: {quoted(note, MAX_NOTE)}" for note in refused)])
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 PENDING = "pending"
 """A person's own folder with a mark for each workspace that could not be written."""
 SESSION_LIVES = "1h"
-"""How long a session whose process is unknown counts as live after its last change."""
+"""The time that a session whose process is unknown counts as live after its last change."""
 MAX_CANDIDATES = 200
-"""How many workflows are looked at to find the one that is meant."""
+"""The number of workflows that are looked at to find the one that is meant."""
 _STARTED = 19
 """Which field of ``/proc/PID/stat`` tells when a process began, counted from its name."""
 # The plus keeps SQLite from the index by worktree: the one by time needs no sorting.
@@ -37,7 +37,7 @@ _NEWEST = f"ORDER BY updated_at DESC, seq DESC LIMIT {MAX_CANDIDATES}"
 
 
 class Receipt:
-    """What the keeper answers: the state, the events that were recorded, and what was noticed."""
+    """The keeper's answer: the state, the events that were recorded, and notes."""
 
     __slots__ = ("notes", "record", "resumed", "seqs", "signal", "state")
 
@@ -46,12 +46,12 @@ class Receipt:
     ) -> None:
         self.state = state
         self.record = formats.place(state) if "recipe" in state else None
-        """Where its record stands now; ``None`` when it has none any more."""
+        """The path of its record now; ``None`` if it has none any more."""
         self.seqs = seqs
         self.notes = notes
         self.resumed = resumed
         self.signal: str | None = None
-        """What a script that waits for the end of a workflow, or of a feature, looks for."""
+        """The line that a script looks for if it waits for the end of a workflow or a feature."""
 
 
 class Session:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.storage.skill_index import Index
 
 _MAX_ROUNDS = 4
-"""How often an editor may save into a record's place while its stream is committed."""
+"""The number of times that an editor may save a record while its stream is committed."""
 
 
 class Transaction:
@@ -48,7 +48,7 @@ class Transaction:
         self._unsettled: list[tuple[str, str, str]] = []
         """Worktree, path and stream of files that the next transaction must look at again."""
         self._unlooked: list[tuple[str, str, str]] = []
-        """The same of files of the last transaction that this one has not looked at yet."""
+        """Worktree, path and stream of files of the last transaction, not looked at yet."""
         self._is_unlisted = False
         """True if one of these files was added since the last commit."""
         self._request = ""

@@ -48,9 +48,9 @@ _STORED = (*COLUMNS, "digest")
 _VERSION = COLUMNS.index("version")
 _HASH = COLUMNS.index("hash")
 _STATE = len(_STORED)
-"""Where a row of ``STREAMS`` continues with the columns of ``states``."""
+"""The index in a row of ``STREAMS`` of the first column of ``states``."""
 EVENTS_PER_STATE = 8
-"""How many events follow a stored state before the next state is stored."""
+"""The number of events from one stored state to the next."""
 _PUT_STREAM = (
     f"INSERT OR REPLACE INTO streams ({', '.join(_STORED)}) VALUES ({', '.join('?' * _STATE)})"
 )

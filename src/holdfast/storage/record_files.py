@@ -37,7 +37,7 @@ class RecordFiles:
         """Returns whether bytes are an unedited record of this workspace's ledger."""
         self._note = note
         self._written: dict[str, tuple[str, bytes]] = {}
-        """What this process wrote last to each path, with the hash of the event that it shows."""
+        """The last content that this process wrote to each path, and the hash of its event."""
         self._around: dict[str, tuple[list[str], tuple[str, str]]] = {}
         """The names beside each record that are checked whenever it is loaded."""
 

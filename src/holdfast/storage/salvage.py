@@ -41,7 +41,7 @@ _JOURNAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 _MAX_VARINT_BYTES = 8  # A ninth is needed from 2**56 on.
 _MAX_IMAGES = 3
-"""How many images of a page that continues a row are tried."""
+"""The number of images of a page that are tried as the continuation of a row."""
 _INTEGER_BYTES = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 0, 9: 0}
 """Bytes of a column by its serial type. 0 is NULL; 8 and 9 are the integers 0 and 1."""
 _EMPTY_TEXT = 13

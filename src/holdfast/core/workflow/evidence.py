@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 RUN, CLAIM = "run", "claim"
-"""What a gate's result rests on: Holdfast ran the command, or a caller stated it."""
+"""The basis of a gate's result: Holdfast ran the command, or a caller stated it."""
 _OF_ONE_RUN = (
     "evidence", "command", "exit_code", "signal", "timed_out", "cancelled", "duration_ms",
     "output_tail", "commit", "tree",
