@@ -81,7 +81,7 @@ class Workspace:
 
     def _unsynced_keeper(self, session: str | None = None) -> Keeper:
         keeper = Keeper(self.folder, session=session, disk=Unsynced())
-        with keeper.access.transaction():
+        with keeper.session.transaction():
             pass  # It makes the ledger, and leaves its connection open.
         keeper.store.ledger.database.execute("PRAGMA synchronous = OFF")
         return keeper
@@ -115,7 +115,7 @@ class Workspace:
         events = self.setup.log(workflow=self.ids[0])
         text = json.dumps([{"type": event["type"], "data": event["data"]} for event in events])
         numbers = iter(range(number))
-        store, session = self.setup.store, self.setup.access
+        store, session = self.setup.store, self.setup.session
         indexes, store.indexes = store.indexes, _NoIndexes(store.indexes, store.workspace.name)
         while batch := list(islice(numbers, _WORKFLOWS_AT_ONCE)):
             with session.transaction() as tx:
@@ -146,7 +146,7 @@ class Workspace:
             {"type": "task_blocked", "data": {"task": last["id"], "reason": REASON}},
         ]
         turns = cycle(reversed(drafts) if last["status"] == "in_progress" else drafts)
-        ledger, session = self.setup.store.ledger, self.setup.access
+        ledger, session = self.setup.store.ledger, self.setup.session
         while (missing := events - ledger.head_seq) > 0:
             with session.transaction() as tx:
                 tx.load(self.ids[0])

@@ -24,8 +24,7 @@ from reference import (
     why_unavailable,
 )
 
-TESTS = Path(__file__).resolve().parent.parent / "tests"
-TALK = TESTS / "layers" / "graph" / "memory-talk.json"
+TALK = Path(__file__).resolve().parent.parent / "tests" / "layers" / "graph" / "memory-talk.json"
 ROUNDS, CALLS = 12, 400
 NAMES = ["a", "A", "b", "Ab c", "Straße", "ΣΑΣ", "", "日本語", "e\u0301", "x" * 50]
 TEXTS = [*NAMES, "one", "One two", "THREE", 'q"uote', "%_\\", "a\0b", "😀😃", "İ", "tab\t", "\n"]
@@ -48,7 +47,7 @@ def both(tmp_path, record_property):
     if why:
         pytest.skip(why)
     server = reference(tmp_path / "theirs.jsonl")
-    with GraphStore(str(tmp_path / "ours.db"), durable=False) as store:
+    with GraphStore(str(tmp_path / "ours.db")) as store:
         yield server, store
     server.close()
 

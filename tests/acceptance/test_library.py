@@ -93,8 +93,8 @@ METHODS = {
     "trust": "untrusted_commands approve revoke_trust",
     "clean": "clean",
     "sync": "sync",
-    "hook": "has_initiatives current_workflow owned_workflows take_in_notes enforced "
-    "awaits_briefing",
+    "hook": "has_initiatives current_workflow owned_workflows take_in_notes enforced"
+    " awaits_briefing",
     "verify": "verify",
     "repair": "repair",
     "export": "export",

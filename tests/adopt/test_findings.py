@@ -162,7 +162,7 @@ def found(ground):
 
 def settle(ground):
     """Make a change that is about nothing but this stream."""
-    with ground.shop.keeper().access.transaction() as tx:
+    with ground.shop.keeper().session.transaction() as tx:
         tx.load(ground.stream)
 
 

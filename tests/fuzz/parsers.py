@@ -10,7 +10,7 @@ import json
 
 from fuzz import inputs
 from holdfast import HoldfastError, Keeper, formats
-from holdfast.adopt.note_parser import from_notes, from_plan
+from holdfast.adopt.agent_notes import from_notes, from_plan
 from holdfast.core import json_positions
 from holdfast.core import json_text as core_json
 from holdfast.core import time as times
@@ -20,10 +20,10 @@ from holdfast.formats import initiatives, replay_check, signature
 from holdfast.formats.logs import RECORDS
 from holdfast.formats.schema import Invalid
 from holdfast.hooks import handlers
+from holdfast.keeper.transfer import read_0_1
 from holdfast.layers.graph import memory_graph
 from holdfast.layers.memory.section import ACTIVE, MemorySection, merge
 from holdfast.storage import event_codec, skill_index
-from holdfast.storage.version_0_1 import OldLedger
 from holdfast.system.disk import Disk
 from holdfast.workspace import location, recipes, settings, trust
 from promises.hostile import is_allowed
@@ -82,11 +82,10 @@ def _sealed(data):
 def old_ledger(data):
     """A ledger of version 0.1: every line is an event or counted as damaged."""
     inputs.written("old/ledger.ndjson", data)
-    old = OldLedger(f"{inputs.folder()}/old", Disk())
-    seqs = [row[0] for row in old.rows]
+    rows, damaged = read_0_1(f"{inputs.folder()}/old", Disk())
+    seqs = [row[0] for row in rows]
     assert seqs == sorted(set(seqs))
-    assert len(old.rows) + old.damaged <= data.count(b"\n") + 1
-    assert old.identity == (old.rows[0][1] if old.rows else "")
+    assert len(rows) + damaged <= data.count(b"\n") + 1
 
 
 def export(data):

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from holdfast.hooks import handlers, quick_check
 from support.hook_client import ENTRY, HOME, break_the_ledger
 
 SOURCES = ("startup", "resume", "clear", "compact", "fork")
@@ -27,15 +28,44 @@ def test_a_new_context_is_told_everything_in_order(migration, source):
     assert len(text) < 2_000
 
 
-def test_the_briefing_names_an_edit_that_is_refused(migration):
+def save_nonsense(migration, value="12"):
     path = os.path.join(migration.path, migration.state()["record"])
     with open(path, encoding="utf-8") as file:
         text = file.read()
     with open(path, "w", encoding="utf-8") as file:
-        file.write(text.replace('"Back up first"', "12", 1))
+        file.write(text.replace('"Back up first"', value, 1))
+
+
+def test_the_briefing_names_an_edit_that_is_refused(migration):
+    save_nonsense(migration)
     briefing = migration.briefed("startup")
     assert "NOTE: " in briefing
     assert "cannot be adopted (line " in briefing
+    assert "NOTE: " not in migration.briefed("compact")
+
+
+def test_the_next_briefing_names_edits_that_commands_and_hooks_refused(migration):
+    migration.briefed("startup")
+    save_nonsense(migration)
+    notes = migration.ok("remind", "a command met it")["notes"]
+    save_nonsense(migration, "[13]")
+    migration.fire("PreCompact", trigger="auto")
+    briefing = migration.briefed("compact")
+    assert [f"NOTE: {note}" in briefing for note in notes] == [True]
+    assert briefing.count("was refused (line ") == 2
+    assert "NOTE: " not in migration.briefed("compact")
+
+
+def test_resume_names_edits_that_were_refused_before_it_once(migration):
+    migration.briefed("startup")
+    save_nonsense(migration)
+    notes = migration.ok("remind", "a command met it")["notes"]
+    save_nonsense(migration, "[13]")
+    noted = migration.ok("resume", "database-migration")["notes"]
+    assert len(notes) == 1
+    assert len(noted) == 2
+    assert set(notes) < set(noted)
+    assert "notes" not in migration.ok("resume", "database-migration")
     assert "NOTE: " not in migration.briefed("compact")
 
 
@@ -338,3 +368,13 @@ def test_a_hook_finds_the_workspace_that_commands_find_in_a_bare_repository(clie
     titles = [row["title"] for row in bare.ok("status")["workflows"]]
     assert titles == ["In a bare repository"]
     assert "In a bare repository" in bare.briefed("startup")
+
+
+def test_every_event_with_a_handler_gets_past_the_quick_check():
+    """``quick_check`` answers without the handlers where nothing can matter."""
+    known = {
+        *quick_check._SESSION_EVENTS,
+        *quick_check._TOOL_EVENTS,
+        *quick_check._ENFORCING,
+    }
+    assert set(handlers.EVENTS) == known

@@ -158,7 +158,7 @@ def test_a_writer_that_died_before_the_yaml_is_made_up_for(shop):
     """The event is in the ledger and in the record; nothing else knows of it."""
     shop.begin()
     shop.later()
-    session = shop.keeper().access
+    session = shop.keeper().session
     session.do_log("initiatives", "start_milestone", {"milestone": "M1"})
     assert "status: created" in shop.text(shop.yaml)
     assert CORRECTED in shop.initiatives().sync().notes

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from holdfast.keeper.audit import verify as audit
+from holdfast.keeper import audit
 from support.workshop import Workshop
 
 LEDGER = ".git/holdfast/ledger.db"

@@ -59,7 +59,7 @@ class LinkedWorktrees:
 
 def whole(keeper):
     """Return what the rule gives for all workflows there are."""
-    session = keeper.access
+    session = keeper.session
     rows = keeper.store.ledger.rows()
     return selection.choose(rows, session.asker(), session.live(rows))
 
@@ -82,7 +82,7 @@ def test_the_quick_way_gives_what_a_look_at_all_gives(tmp_path_factory, steps):
     for repository.here in (0, 1):
         for session in SESSIONS:
             keeper = repository.keeper(session)
-            assert meaning(keeper.access.picked()) == meaning(whole(keeper))
+            assert meaning(keeper.session.picked()) == meaning(whole(keeper))
 
 
 class Reader(Disk):

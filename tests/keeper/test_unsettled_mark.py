@@ -1,13 +1,16 @@
 """The mark in the lock's file: the next transaction looks for records that are not in place."""
 
+import errno
 import json
 import os
+import shutil
 import sqlite3
 
 import pytest
 
 from holdfast.errors import Fault
 from holdfast.system import kernel
+from holdfast.system.disk import Disk
 from support.workshop import HOME, LEDGER, Workshop
 
 BEFORE_THE_CUT = b"00000000-0000-0000-0000-000000000000"
@@ -110,3 +113,83 @@ def test_a_state_that_is_not_what_was_written_is_not_continued(tmp_path):
     with pytest.raises(Fault) as caught:
         shop.keeper().remind("onwards")
     assert caught.value.code == "ledger_damaged"
+
+
+def test_an_event_that_is_missing_in_the_middle_is_noticed(tmp_path):
+    shop = Workshop(tmp_path)
+    workflow = shop.keeper().start("dev", "a.md").state["id"]
+    for text in ("one", "two", "three"):
+        shop.keeper().remind(text)
+    with sqlite3.connect(shop.path(LEDGER)) as connection:
+        connection.execute("DROP TRIGGER events_are_never_removed")
+        connection.execute("DELETE FROM events WHERE seq = (SELECT max(seq) - 1 FROM events)")
+    connection.close()
+    with pytest.raises(Fault) as caught:
+        shop.keeper().remind("four", workflow=workflow)
+    assert caught.value.code == "ledger_damaged"
+
+
+def test_a_copied_repository_does_not_believe_the_mark_of_the_original(tmp_path):
+    place = UnadoptedEdit(tmp_path / "original")
+    shutil.copytree(place.shop.root, tmp_path / "copy")
+    place.shop = Workshop(tmp_path / "copy", git=False)
+    assert place.is_adopted_by_another_change()
+
+
+def test_a_slow_save_is_adopted_although_another_workflow_changes_twice_meanwhile(tmp_path):
+    shop = Workshop(tmp_path)
+    slow = shop.keeper().start("dev", "a.md").state
+    other = shop.keeper().start("dev", "b.md").state
+    document = shop.document(slow["record"])
+    document["context"]["feature_title"] = "saved slowly"
+    with open(shop.path(slow["record"]), "wb", buffering=0) as file:
+        file.write(b"{")
+        shop.keeper().remind("meanwhile", workflow=slow["id"])
+        os.remove(shop.path(other["record"]))
+        shop.keeper().remind("adopted, then changed", workflow=other["id"])
+        file.seek(0)
+        file.write(json.dumps(document).encode())
+    for workflow in (other, slow):
+        shop.keeper().remind("later", workflow=workflow["id"])
+    assert shop.keeper().show(workflow=slow["id"]).state["title"] == "saved slowly"
+
+
+def test_an_index_that_could_not_be_written_is_mended_by_any_later_change(tmp_path):
+    shop = Workshop(tmp_path)
+    shop.keeper().start("planning", "something else")
+
+    class Full(Disk):
+        def replace_view(self, path, _data, **_options):
+            raise OSError(errno.ENOSPC, "full", path)
+
+    started = shop.keeper(disk=Full()).start("dev", "a.md").state["id"]
+    shop.keeper().remind("of another format", workflow="something-else")
+    listed = shop.document(".claude/workflow-state/index.json")["active_workflows"]
+    assert [row["id"] for row in listed] == [started]
+
+
+@pytest.mark.parametrize("what", ["a pipe", "too large"])
+def test_what_is_no_index_does_not_stop_a_change(tmp_path, what):
+    shop = Workshop(tmp_path)
+    shop.keeper().start("dev", "a.md")
+    path = shop.path(".claude/workflow-state/index.json")
+    if what == "a pipe":
+        os.remove(path)
+        os.mkfifo(path)
+    else:
+        os.truncate(path, 1 << 40)
+    assert shop.keeper().remind("x").state["reminders"] == ["x"]
+    assert os.path.isfile(path)
+
+
+def test_verify_reads_one_moment(tmp_path):
+    shop = Workshop(tmp_path)
+    keeper, writer = shop.keeper(), shop.keeper()
+    keeper.start("dev", "a.md")
+    database = keeper.store.ledger.database
+    database.begin_reading()
+    before = keeper.store.ledger.head_seq
+    writer.remind("meanwhile")
+    assert keeper.store.ledger.head_seq == before
+    database.end_reading()
+    assert keeper.store.ledger.head_seq == before + 1

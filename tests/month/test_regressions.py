@@ -190,13 +190,13 @@ def test_an_edit_saved_while_a_session_is_bound_is_in_the_record(shop, way):
     state = open_workflow(shop.keeper(), "skill")
     shop.keeper(session="other").start("tdd", "something else")
     keeper = shop.keeper(session="mine")
-    bind = keeper.access.binding
+    bind = keeper.session.binding
 
     def binding(tx, found):
         shop.edit(state["record"], lambda document: document.update({"x-note": "by hand"}))
         return bind(tx, found)
 
-    keeper.access.binding = binding
+    keeper.session.binding = binding
     if way == "resume":
         keeper.resume(workflow=state["id"])
     else:

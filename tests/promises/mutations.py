@@ -102,6 +102,25 @@ def _sorted_by_time(original):
     )
 
 
+def _alive_without_its_record(original):
+    def examine(store, subject):
+        from holdfast.adopt import findings
+
+        finding = findings._in_place(store, subject)
+        is_lost = finding is not None and finding.kind in (findings.GONE, findings.STALE)
+        return finding if is_lost else original(store, subject)
+
+    return examine
+
+
+def _forgetting_saves(original):
+    def publish(self, *changed, **options):
+        self._unsettled = []
+        return original(self, *changed, **options)
+
+    return publish
+
+
 def _state_as_stored(_original):
     def state_of(_self, row):
         from holdfast.core.json_text import loads
@@ -199,6 +218,12 @@ MUTATIONS = [
         "::test_a_stored_state_and_the_events_after_it_are_the_state",
     ),
     Mutation(
+        9, "forget a save that goes on", "holdfast.keeper.transaction:Transaction._publish",
+        _forgetting_saves,
+        "tests/keeper/test_settled.py"
+        "::test_a_slow_save_is_adopted_although_another_workflow_changes_twice_meanwhile",
+    ),
+    Mutation(
         5, "swallow the error", "holdfast.storage.database:Database.commit",
         commit_ignoring_errors,
         f"{_FULL}test_a_commit_that_fails_has_an_unknown_outcome_and_a_retry_applies_once"
@@ -262,6 +287,12 @@ MUTATIONS = [
         12, "sort by time", "holdfast.storage.ledger:Ledger.events", _sorted_by_time,
         "tests/promises/test_p12_clock.py"
         "::test_history_stays_in_the_order_in_which_it_was_recorded[skill-a year back]",
+    ),
+    Mutation(
+        12, "a lost record stops the clock", "holdfast.adopt.findings:examine",
+        _alive_without_its_record,
+        "tests/promises/test_p12_clock.py"
+        "::test_a_record_that_is_gone_or_older_keeps_no_workflow_alive[skill-remove-remind]",
     ),
     Mutation(
         13, "doctor runs what a project names", "holdfast.install.doctor:InstalledHook.program",

@@ -308,6 +308,25 @@ def test_a_workflow_without_a_beginning_is_not_in_the_way_of_the_others(tmp_path
     assert shop.keeper().show(workflow=lost["id"]).state["reminders"] == ["the last word"]
 
 
+def test_a_workflow_of_which_nothing_is_left_is_given_up_once(tmp_path):
+    shop = Workshop(tmp_path, git=False)
+    lost = shop.keeper().start("tdd", "lost").state
+    events = shop.keeper().log()
+    events[0]["data"]["recipe"] = 7
+    assert put_events(shop, read_whole(shop), events)
+    with Forger(shop, read_whole(shop)) as connection:
+        for table in ("streams", "states"):
+            connection.execute(f"DELETE FROM {table}")
+    os.remove(shop.path(lost["record"]))
+    report = shop.keeper().repair()
+    assert report.ok, report.lines
+    assert any("given up" in line["message"] for line in report.lines)
+    events = shop.keeper().log()
+    report = shop.keeper().repair()
+    assert [line["level"] for line in report.lines] == ["ok"]
+    assert shop.keeper().log() == events
+
+
 def test_a_damaged_state_is_never_built_upon(tmp_path):
     shop = Workshop(tmp_path, git=False)
     keeper = shop.keeper()

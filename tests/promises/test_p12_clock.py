@@ -172,6 +172,43 @@ def test_a_stale_copy_does_not_bring_an_expired_workflow_back_by_itself(shop, re
     assert without_bookkeeping(resumed) == without_bookkeeping(state)
 
 
+def remove(shop, state):
+    os.unlink(shop.path(state["record"]))
+
+
+def empty(shop, state):
+    shop.write(state["record"], b"")
+
+
+def put_back_an_earlier_copy(shop, state):
+    copy = shop.read(state["record"])
+    shop.keeper().remind("later", workflow=state["id"])
+    shop.write(state["record"], copy)
+
+
+@pytest.mark.parametrize("command", ["remind", "repair", "clean"])
+@pytest.mark.parametrize("lose", [remove, empty, put_back_an_earlier_copy])
+@pytest.mark.parametrize("record_format", EXPIRE)
+def test_a_record_that_is_gone_or_older_keeps_no_workflow_alive(shop, record_format, lose, command):
+    state = worked_on(shop.keeper(), record_format)
+    lose(shop, state)
+    shop.clock.ms += YEAR_MS
+    assert shop.keeper().workflows()[0] == []
+    if command == "remind":
+        with pytest.raises(Refused) as refused:
+            shop.keeper().remind("too late", workflow=state["id"])
+        assert refused.value.code == "ended"
+    else:
+        getattr(shop.keeper(), command)()
+    assert shop.keeper().log()[-1]["type"] == "workflow_expired"
+    assert shop.keeper().workflows()[0] == []
+    assert lines_of(shop.keeper()) == []
+    assert (
+        without_bookkeeping(shop.keeper().resume(workflow=state["id"]).state)["phase"]
+        == state["phase"]
+    )
+
+
 @each_jump
 def test_several_workflows_are_never_mixed_up(shop, jump):
     ids = [open_workflow(shop.keeper(), one, f"work on {one}", ttl="999d")["id"] for one in FORMATS]

@@ -26,7 +26,7 @@ def with_gate(**fields):
     [
         ({}, "format", "missing"),
         ({"format": "verb"}, "phases", "missing"),
-        (minimal(format="Verb"), "format", "one of verb, formal, skill, loop"),
+        (minimal(format="Verb"), "format", "one of verb, skill, formal, loop"),
         (minimal(format=["verb"]), "format", "one of"),
         (minimal(fromat="verb"), "fromat", "unknown"),
         (minimal(name="other"), "name", "must be mine"),

@@ -14,7 +14,7 @@ from holdfast.core import initiatives, logs, workflow
 from holdfast.formats import LOGS
 from holdfast.hooks import handlers
 from holdfast.install.agents import AGENTS
-from holdfast.keeper.audit.chain import REPAIRED
+from holdfast.keeper.audit import REPAIRED
 from holdfast.mcp import memory, workflow_tools
 from holdfast.storage import skill_index
 from holdfast.workspace import recipes as shelf

@@ -32,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.adopt.interfaces import Store
+    from holdfast.adopt import Store
     from holdfast.core.types import Change, Fields
     from holdfast.formats import Aggregate
     from holdfast.formats.signature import SignedRecord
@@ -49,7 +49,7 @@ _MAX_READS = 5
 
 
 class Location:
-    """Where a record is: worktree and path from its root, and both as absolute paths."""
+    """The place of a record: worktree and path from its root, and both as absolute paths."""
 
     __slots__ = ("path", "place", "root")
 
@@ -87,7 +87,7 @@ class Subject:
 
 
 class Finding:
-    """One row of the table above."""
+    """A difference between a record file and the ledger, and the commands that record it."""
 
     def __init__(
         self,
@@ -119,23 +119,28 @@ class Finding:
 
 
 def examine(store: Store, subject: Subject) -> Finding | None:
-    """Examine the record file. Return ``None`` if it shows the stream's last event."""
+    """Examine the record file. Return ``None`` if it shows the stream's last event.
+
+    A workflow whose time has run out expires, unless the file says something new: a record that is
+    gone or older than the ledger does not keep it alive.
+    """
     if subject.path is None:
         store.note(f"the worktree of {subject.stream} is gone; its state is in the ledger")
         return None
     finding = _in_place(store, subject)
-    if (
-        finding is None
-        and subject.is_workflow
-        and selection.has_run_out(subject.state, store.now_ms())
-    ):
-        state = subject.state
-        note = (
-            f"Workflow state expired (inactive > {state['ttl']}): "
-            f"holdfast resume {state['id']} brings it back"
-        )
+    has_news = finding is not None and finding.kind not in (GONE, STALE)
+    state = subject.state
+    if subject.is_workflow and not has_news and selection.has_run_out(state, store.now_ms()):
+        note = expiry_note(state)
         return Finding(EXPIRED, note, forecast=note, commands=[("expire_workflow", {})])
     return finding
+
+
+def expiry_note(state: Any) -> str:
+    return (
+        f"Workflow state expired (inactive > {state['ttl']}): "
+        f"holdfast resume {state['id']} brings it back"
+    )
 
 
 def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:

@@ -16,8 +16,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.adopt import Store, Transaction
     from holdfast.adopt.findings import Finding, Subject
-    from holdfast.adopt.interfaces import Transaction
+
+_REFUSED = "refused "
+"""The beginning of the name of the fact that has a workflow's refused edits."""
+_MAX_REFUSED = 5
 
 
 def settle(tx: Transaction, subject: Subject) -> None:
@@ -107,13 +111,38 @@ def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None
     # After a move that was killed, it may be in another folder than the record.
     beside = os.path.join(os.path.dirname(saved or path), os.path.basename(path))
     kept = store.files.set_aside(saved or path, subject.raw or b"", beside)
-    store.note(f"{note}; it is kept as {os.path.basename(kept)}, and the last good state stands")
+    note = f"{note}; it is kept as {os.path.basename(kept)}, and the last good state stands"
+    store.note(note)
+    if subject.is_workflow:
+        notes = [*refused_edits(store, subject.stream), note][-_MAX_REFUSED:]
+        lines = [str(store.ledger.head_seq), *(" ".join(text.split()) for text in notes)]
+        tx.put_fact(f"{_REFUSED}{subject.stream}", "\n".join(lines))
     if not saved:
         subject.raw = None
         tx.expect(subject.stream, None)
     tx.show(subject.stream)
     tx.commit()
     subject.raw = tx.settled(subject.stream)
+
+
+def refused_edits(store: Store, stream: str) -> list[str]:
+    """Return the notes on edits of a workflow that were refused since its last briefing."""
+    seq, *notes = store.ledger.fact(f"{_REFUSED}{stream}").split("\n")
+    if not seq.isdecimal():
+        return []
+    for event in store.ledger.newest(stream):
+        if event["seq"] <= int(seq):
+            break
+        if event["type"] == "briefing_delivered":
+            return []
+    return notes
+
+
+def note_refused_edits(tx: Transaction, stream: str) -> None:
+    """Add those notes to the answer of a command that briefs, and forget them."""
+    for note in refused_edits(tx.store, stream):
+        tx.store.note(note)
+        tx.put_fact(f"{_REFUSED}{stream}", "")
 
 
 def _replace(tx: Transaction, subject: Subject, finding: Finding) -> None:

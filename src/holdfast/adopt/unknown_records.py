@@ -9,6 +9,7 @@ import os
 
 from holdfast import formats
 from holdfast.adopt import record as adoption
+from holdfast.adopt.findings import expiry_note
 from holdfast.core import json_text, selection
 from holdfast.core.record_formats import FORMATS, format_of
 from holdfast.core.workflow.evidence import with_claims
@@ -18,7 +19,7 @@ from holdfast.workspace.location import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.adopt.interfaces import Store, Transaction
+    from holdfast.adopt import Store, Transaction
     from holdfast.core.types import Workflow
     from holdfast.formats.signature import SignedRecord
 
@@ -58,7 +59,7 @@ def peek_all(store: Store) -> list[Workflow]:
         if held is None:
             state: Workflow = {**read[1], "record": record, "worktree": store.workspace.name}
             if _has_run_out(store, state):
-                store.note(f"{_expired(state)} (recorded by the next change)")
+                store.note(f"{expiry_note(state)} (recorded by the next change)")
                 state = {**state, "status": "expired"}
             states.append(with_claims(None, state))
         elif record not in known and held.row["hash"] != read[2].hash:
@@ -69,13 +70,6 @@ def peek_all(store: Store) -> list[Workflow]:
 def _has_run_out(store: Store, state: Workflow) -> bool:
     is_slot = FORMATS[format_of(state["record"])].is_slot
     return is_slot and selection.has_run_out(state, store.now_ms())
-
-
-def _expired(state: Workflow) -> str:
-    return (
-        f"Workflow state expired (inactive > {state['ttl']}): "
-        f"holdfast resume {state['id']} brings it back"
-    )
 
 
 def announcement(state: Workflow) -> str:
@@ -118,24 +112,27 @@ def _names(root: str, folder: str) -> list[str]:
     return sorted(name for name in os.listdir(full) if not name.startswith("."))
 
 
-def _read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | None:
-    """Return a record's bytes, its state and its signature.
+def read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | None:
+    """Return a record's bytes, its state and its signature; ``None`` if there is no record.
 
-    Return ``None`` if there is no record, and add a note if the file is not a record.
+    Raise ``BadJson`` or ``Invalid`` if the file is not a record.
     """
     path = store.workspace.inside(store.workspace.root, record)
-    if os.path.isdir(path):
-        return None
-    raw = store.files.read(path)
+    raw = None if os.path.isdir(path) else store.files.read(path)
     if raw is None or not raw.strip():
         return None
+    json_text.loads(raw, strict=True)
+    sealed = signature.parse_signed(raw)
+    if not sealed.document:
+        return None
     origin = store.origin(record, store.workspace.name)
+    return raw, formats.parse(format_of(record), sealed, None, origin), sealed
+
+
+def _read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | None:
+    """Return what ``read`` returns; ``None``, with a note, if the file is not a record."""
     try:
-        json_text.loads(raw, strict=True)
-        sealed = signature.parse_signed(raw)
-        if not sealed.document:
-            return None
-        return raw, formats.parse(format_of(record), sealed, None, origin), sealed
+        return read(store, record)
     except json_text.BadJson as bad:
         store.note(f"{record} is not a record (line {bad.line}: {bad.why}); left as it is")
     except schema.Invalid as invalid:
@@ -159,7 +156,7 @@ def adopt_file(tx: Transaction, record: str) -> Workflow | None:
     adopted: Workflow = adoption.adopt(tx, parsed, record, expected=raw)
     if _has_run_out(store, parsed):
         # It ran out before it was adopted, and adopting it is not an activity of the workflow.
-        store.note(_expired(parsed))
+        store.note(expiry_note(parsed))
         tx.do(parsed["id"], "expire_workflow", {})
         tx.commit()
         adopted = tx.state(parsed["id"])

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Workflow
     from holdfast.keeper import Receipt
-    from holdfast.keeper.audit.chain import Report
+    from holdfast.keeper.audit import Report
     from holdfast.workspace.trust import CommandRequest
 
 _WORKFLOW_FIRST = (

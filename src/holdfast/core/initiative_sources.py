@@ -162,7 +162,7 @@ class PageMilestone:
         self.id = milestone_id
         self.title = title
         self.checked: bool | None = None
-        """Whether its own box is ticked; ``None`` without a box."""
+        """True if its own box is ticked; ``None`` without a box."""
         self.tasks: dict[str, bool] = {}
 
     @property

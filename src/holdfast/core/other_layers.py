@@ -26,7 +26,7 @@ LINE_BEGINNINGS = (
     "The user chose ",
     "The user wanted ",
 )
-"""How lines begin that Holdfast replaces when they are outdated."""
+"""The beginnings of lines that Holdfast replaces when they are outdated."""
 
 
 def active_line(recipe: str, title: str, begun: Sequence[str]) -> str | None:

@@ -1,13 +1,19 @@
 """Everything about each record format but its document: paths, and what happens at the end.
 
-A new format is one entry here and one module in ``formats`` that renders and parses it.
+A new format is one entry here, one module in ``formats`` that renders and parses it (imported in
+``formats/__init__``), its name in ``core.types.Format``, and its schema in
+``tools/handbook/records.py``.
 """
 
 from __future__ import annotations
 
+from holdfast.core.json_text import md5_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Workflow
+
+_MAX_SLUG = 60
 
 
 class FormatSpec:
@@ -88,3 +94,12 @@ def format_of(path: str) -> str:
         if path.startswith(folder):
             return name
     return "verb"
+
+
+def slug(text: str) -> str:
+    """Return a name that is safe in a path: lower case letters, digits and single hyphens."""
+    from unicodedata import normalize
+
+    plain = normalize("NFKD", text.lower()).encode("ascii", "ignore").decode()
+    words = "".join(letter if letter.isalnum() else " " for letter in plain).split()
+    return "-".join(words)[:_MAX_SLUG].strip("-") or f"workflow-{md5_of(text)[:8]}"

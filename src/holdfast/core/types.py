@@ -256,7 +256,7 @@ class Initiative(TypedDict):
     """The last milestone when all are completed; ``None`` without milestones."""
     milestones: list[Milestone]
     files: NotRequired[bool]
-    """Whether Holdfast wrote its page, and so adds tasks to it."""
+    """True if Holdfast wrote its page, and so adds tasks to it."""
     folder: NotRequired[str]
     """The folder of its files, if it is not the key."""
     extra: Fields

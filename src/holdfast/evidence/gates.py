@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = "10m"
 MAX_NAMES = 200
-"""How many names of failing and of passing tests are kept; the counts are complete."""
+"""The number of names of failing and of passing tests that are kept; counts are complete."""
 _MAX_ERROR_CHARS = 500
 _MAX_CHANGED_NAMES = 3
 

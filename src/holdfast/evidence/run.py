@@ -28,14 +28,14 @@ MAX_HEAD_BYTES = 256 * 1024
 MAX_END_BYTES = 1024 * 1024
 MAX_TAIL_CHARS = 4000
 TERM_GRACE_S = 2.0
-"""How long a command may take to end after it was asked to."""
+"""The time that a command has to end after it was asked to."""
 PIPE_GRACE_S = 0.5
-"""How long output is read after the command ended, while a child of it holds the pipe."""
+"""The time that output is read after the command ended, while a child holds the pipe."""
 MAX_STDIN_BYTES = 60_000
 """As much as fits into a pipe."""
 _CHUNK_BYTES = 64 * 1024
 _MAX_FINAL_CHUNKS = MAX_END_BYTES // _CHUNK_BYTES
-"""How many chunks are read at the end: an unknown process may keep writing forever."""
+"""The number of chunks that are read at the end: a process may keep writing forever."""
 _TICK_S = 0.05
 _FIRST_TICK_S = 0.001
 _NOT_EXECUTABLE = (errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.EISDIR)

@@ -30,7 +30,7 @@ _STATUS = (
 )  # fmt: skip
 """Options to list what differs from the index: unlike ``ls-files``, ``status`` uses all cores."""
 _ORDINARY = ("H 100", "H 120")
-"""How rows of ``ls-files`` begin for files and links that ``status`` checks."""
+"""The beginnings of rows of ``ls-files`` for files and links that ``status`` checks."""
 _BLOCK_BYTES = 1024 * 1024
 
 

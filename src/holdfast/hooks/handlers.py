@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.adopt.note_parser import detect
+from holdfast.adopt.agent_notes import detect
 from holdfast.core.briefing import quoted
 from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
@@ -18,7 +18,7 @@ from holdfast.core.workflow.state import is_active, unread
 from holdfast.errors import HoldfastError
 from holdfast.hooks import log
 from holdfast.hooks.quick_check import paths_read
-from holdfast.keeper import MAX_SESSION, Keeper
+from holdfast.keeper import MAX_NOTE, MAX_SESSION, Keeper
 from holdfast.workspace.settings import may_enforce
 
 TYPE_CHECKING = False
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 WAIT_S = 2.0
 SESSION_END_WAIT_S = 0.5
 """Claude Code gives all hooks together 1.5 seconds when a session ends."""
-_MAX_NOTE_CHARACTERS = 500
 _MAX_RELEASED = 50
-"""How many workflows a session can release in that time; the newest come first."""
+"""The number of workflows that a session can release in that time; the newest come first."""
 _SESSION_LINE = b'\n{"sessionId":'
 _REWRITE_LINE = b'\n{"$set":{"messages":['
 _MESSAGE_LINE = b'\n{"id":'
@@ -98,7 +97,7 @@ def handle(event: Fields, root: str) -> Fields | None:
         is_unnamed = call.name == "SessionStart" and store.workspace.is_unnamed
         if is_unnamed and store.ledger.exists():
             # Name a new linked worktree: a sandboxed agent's commands cannot write git's folder.
-            with call.keeper.access.transaction():
+            with call.keeper.session.transaction():
                 pass
     except (HoldfastError, OSError) as error:
         log.append(call.keeper.workspace, error)
@@ -122,7 +121,7 @@ def _on_new_context(call: HookCall) -> Plan:
     # missing, because nothing could be written then.
     is_unrecorded = source == "compact" and bool(state["read"])
     briefing = call.keeper.briefing(state={**state, "read": {}} if is_unrecorded else state)
-    notes = [f"NOTE: {quoted(note, _MAX_NOTE_CHARACTERS)}" for note in call.keeper.drain_notes()]
+    notes = [f"NOTE: {quoted(note, MAX_NOTE)}" for note in call.keeper.drain_notes()]
     text = "\n".join(filter(None, (briefing, *notes, call.enforcement_error())))
     delivery = {
         "digest": digest(text.encode()),

@@ -90,7 +90,7 @@ def _may_matter(event: Fields, workspace: Workspace) -> bool:
         return False
     name = event.get("hook_event_name")
     if name in _SESSION_EVENTS:
-        has_notes = name in _COMPACTIONS and _has_notes(workspace)
+        has_notes = name in _COMPACTIONS and workspace.has_notes()
         has_ledger = workspace.has_ledger() or workspace.has_old_ledger()
         return has_ledger or workspace.has_records() or has_notes
     if name in _TOOL_EVENTS:
@@ -103,13 +103,6 @@ def _may_matter(event: Fields, workspace: Workspace) -> bool:
     from holdfast.workspace.settings import may_enforce
 
     return may_enforce(workspace.root)
-
-
-def _has_notes(workspace: Workspace) -> bool:
-    """Return True if an agent may keep a workflow in notes of its own."""
-    from holdfast.adopt.note_parser import NOTES, PLANS
-
-    return any(os.path.lexists(os.path.join(workspace.root, name)) for name in (NOTES, PLANS))
 
 
 def paths_read(tool_input: object) -> list[str]:

@@ -42,7 +42,7 @@ class Initiatives:
     """The initiatives of a workspace. Methods raise ``Refused`` and ``Fault`` like the keeper's."""
 
     def __init__(self, keeper: Keeper) -> None:
-        self._session = keeper.access
+        self._session = keeper.session
         self._store = keeper.store
         self._loaded_sync: Sync | None = None
 

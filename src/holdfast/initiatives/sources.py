@@ -1,4 +1,4 @@
-"""What tells of an initiative: its record, ``WORKFLOW-STATUS.yaml``, milestone pages, a server.
+"""The sources of an initiative: its record, ``WORKFLOW-STATUS.yaml``, milestone pages, a server.
 
 Nothing is written here: a change repairs what a comparison shows, a look only reports it. Every
 path is inside the workspace. The embedded graph is computed from the ledger, so it always agrees

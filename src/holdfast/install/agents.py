@@ -47,7 +47,7 @@ class Agent:
     skills: ClassVar[dict[str, str]] = {TEAM: _SHARED_SKILLS, USER: _SHARED_SKILLS}
     """Scope to the folder of skills, relative to the work tree or to the user's folder."""
     arguments = "(what the user asked for)"
-    """What a skill has in place of the words that the user typed after its name."""
+    """The text in a skill that stands for the words that the user typed after its name."""
     note = ""
 
     def own_folder(self) -> str:

@@ -248,7 +248,7 @@ def _next_entry(
 
 
 class Journal:
-    """All entries of a project, or of a user. FileChange it only under its lock."""
+    """All entries of a project, or of a user. Change it only while holding its lock."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk

@@ -36,7 +36,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 INSTALLED_SKILLS = os.path.join(_PACKAGE, "skills")
 _CHECKOUT_SKILLS = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "plugin", "skills")
 _ARGUMENTS = "$ARGUMENTS"
-"""What Claude Code replaces by the words that the user typed after a skill's name."""
+"""Claude Code replaces this by the words that the user typed after a skill's name."""
 
 
 class ClientFile(ABC):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from errno import EDQUOT, EINVAL, ENOSPC
 
-from holdfast.adopt import note_parser
+from holdfast.adopt import agent_notes
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, HoldfastError, ways_to_write
@@ -29,7 +29,7 @@ from holdfast.install.sandbox import ROOTS, config_path, is_among, roots_in, san
 from holdfast.storage.database import file_system, refuse_network
 from holdfast.system.disk import Disk
 from holdfast.workspace import settings
-from holdfast.workspace.location import is_inside
+from holdfast.workspace.location import NOTES, is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ RECORD_FOLDERS = (".claude", os.path.join("untracked", "workflow-state"))
 ENFORCING_EVENTS = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "AfterAgent")}
 """The events at which each kind of rule can be enforced."""
 MAX_EVENTS = 5_000
-"""How many events are searched for the last compaction and briefing."""
+"""The number of events that are searched for the last compaction and briefing."""
 _WAL = "wal"
 _HOOK_PING = b'{"hook_event_name":"HoldfastPing"}'
 """An event that only Holdfast sends; a hook answers it with its version."""
@@ -397,14 +397,14 @@ def _count(number: int, noun: str) -> str:
 
 def _notes(root: str) -> Iterator[Fields]:
     """List the workflows in an agent's notes that a compaction would adopt."""
-    documents = note_parser.detect(root)
+    documents = agent_notes.detect(root)
     for document in documents:
         phase = document["phase"]
         workflow = f"{document['workflow']}, phase {phase['current']}/{phase['total']}"
         yield _check("notes", "good", f"{document['source']} describes {workflow}")
-    has_notes = os.path.lexists(os.path.join(root, note_parser.NOTES))
-    if has_notes and note_parser.NOTES not in [document["source"] for document in documents]:
-        message = f"{note_parser.NOTES} describes no workflow"
+    has_notes = os.path.lexists(os.path.join(root, NOTES))
+    if has_notes and NOTES not in [document["source"] for document in documents]:
+        message = f"{NOTES} describes no workflow"
         hint = "add the heading Workflow state, and lines Workflow: NAME and Phase: 1/3 - NAME"
         yield _check("notes", "unknown", message, hint)
 

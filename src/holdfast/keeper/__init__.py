@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 
+from holdfast.adopt.record import note_refused_edits, refused_edits
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import evidence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from holdfast.core.types import Event, Fields, Recipe, Workflow
-    from holdfast.keeper.audit.chain import Report
+    from holdfast.keeper.audit import Report
     from holdfast.keeper.logs import Delegations, Interviews
     from holdfast.keeper.overview import Overview
     from holdfast.keeper.session import Change
@@ -40,8 +41,10 @@ __all__ = ["Keeper", "Receipt"]
 LOCK_WAIT_S = 10.0
 FOLLOW_EVERY_S = 0.2
 MAX_SESSION = 200
+MAX_NOTE = 500
+"""The number of characters of a note in a briefing."""
 MAX_LISTED = 200
-"""How many active workflows a listing has, unless all are asked for."""
+"""The number of active workflows in a listing, unless all are asked for."""
 
 
 class Keeper:
@@ -67,10 +70,10 @@ class Keeper:
         """
         self.workspace = location.find(path)
         self.workspace.check_home()
-        self.session = _checked_session(session)
+        session = _checked_session(session)
         who: Fields = {"surface": by}
-        if self.session:
-            who["session"] = self.session
+        if session:
+            who["session"] = session
         wait = LOCK_WAIT_S if wait_s is None else wait_s
         ledger = None
         if share is not None and share.workspace.home == self.workspace.home:
@@ -78,11 +81,11 @@ class Keeper:
         self.store: Store = Store(
             self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who, wait, ledger
         )
-        self.access = Session(self.store, self.session, pid)
+        self.session = Session(self.store, session, pid)
         if self.workspace.has_old_ledger() and not self.store.ledger.head_seq:
-            from holdfast.keeper.upgrade import upgrade
+            from holdfast.keeper.transfer import upgrade
 
-            upgrade(self.access)
+            upgrade(self.session)
 
     # Opening and ending
 
@@ -110,33 +113,34 @@ class Keeper:
 
         if workflow is not None:
             raise Refused("invalid", "start makes its own id", "holdfast resume ID")
-        request = start.Request(
-            recipe, subject, title, list(tasks), list(phases), list(reading), list(reminders),
-            plain(context or {}), branch, ttl, initiative, milestone,
+        plan = start.prepare(
+            self.session, recipe, subject, title=title, tasks=tasks, phases=phases, reading=reading,
+            reminders=reminders, context=plain(context or {}), branch=branch, ttl=ttl,
+            initiative=initiative, milestone=milestone,
         )  # fmt: skip
-        wanted = start.prepare(self.access, request)
         asked = fingerprint("start", {"recipe": recipe, "subject": subject})
-        with self.access.transaction() as tx:
-            repeated = self.access.repeat(tx, id, asked=asked)
+        with self.session.transaction() as tx:
+            repeated = self.session.repeat(tx, id, asked=asked)
             if repeated is not None:
                 return repeated
-            return start.carry_out(self.access, tx, wanted, replace=replace, id=id)
+            return start.carry_out(self.session, tx, plan, replace=replace, id=id)
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Bind a workflow to this session and worktree; reopen it if it had ended."""
         from holdfast.keeper import cleanup
 
         asked = fingerprint("resume", {"workflow": workflow})
-        with self.access.transaction() as tx:
-            repeated = self.access.repeat(tx, id, asked=asked)
+        with self.session.transaction() as tx:
+            repeated = self.session.repeat(tx, id, asked=asked)
             if repeated is not None:
                 return repeated
             stream = self._to_resume(tx, workflow)
             state: Workflow = tx.state(stream)
+            note_refused_edits(tx, stream)
             if workflow is None and not is_active(state):
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
-            args: Fields = {"worktree": self.workspace.name, **self.access.binding(tx, state)}
+            args: Fields = {"worktree": self.workspace.name, **self.session.binding(tx, state)}
             moves = state["worktree"] != self.workspace.name
             if state["recipe"]["format"] == "loop" and (moves or not is_active(state)):
                 from holdfast.keeper.loop_folder import bring_here
@@ -148,10 +152,10 @@ class Keeper:
             if moves or not is_active(state):
                 from holdfast.keeper import start
 
-                start.check_slot(self.access, tx, state["recipe"]["format"], state["id"])
-            receipt = self.access.record(tx, stream, "resume_workflow", args, id)
+                start.check_slot(tx, state["recipe"]["format"], state["id"])
+            receipt = self.session.record(tx, stream, "resume_workflow", args, id)
             receipt.resumed = True
-            cleanup.clean_at_times(self.access, tx)
+            cleanup.clean_at_times(tx)
         return self._beside_tree(receipt)
 
     def complete(
@@ -168,7 +172,7 @@ class Keeper:
         repeated = self._repeated(id, fingerprint("complete_workflow", args))
         if repeated is not None:
             return repeated
-        state = self.access.look(workflow)
+        state = self.session.look(workflow)
         args["tree"] = self._tree_of(state)
         following = next_feature(state)
         if following is not None:
@@ -300,7 +304,7 @@ class Keeper:
 
     def briefing(self, *, workflow: str | None = None, state: Workflow | None = None) -> str:
         """Return the briefing of a workflow, or of ``state``, for a session that resumes it."""
-        from holdfast.core.briefing import briefing
+        from holdfast.core.briefing import briefing, quoted
 
         if state is None:
             state = self.show(workflow=workflow).state
@@ -308,15 +312,17 @@ class Keeper:
         pushed = self._pushed(state, branch)
         inside = [path for path in state["required_reading"] if self.workspace.contains(path[1:])]
         outside = len(state["required_reading"]) - len(inside)
-        told: Workflow = {**state, "required_reading": inside}
+        readable: Workflow = {**state, "required_reading": inside}
         is_named = self.needs_explicit_id(state)
-        return briefing(told, self.store.now(), branch, pushed, outside, is_named=is_named)
+        text = briefing(readable, self.store.now(), branch, pushed, outside, is_named=is_named)
+        refused = refused_edits(self.store, state["id"])
+        return "\n".join([text, *(f"NOTE: {quoted(note, MAX_NOTE)}" for note in refused)])
 
     def workflows(self, *, every: bool = False) -> tuple[list[Fields], list[str]]:
         """Return a row for each active workflow, newest activity first, and the notes."""
         from holdfast.keeper import overview
 
-        rows = overview.active(self.store, None if every else MAX_LISTED)
+        rows = overview.list_active(self.store, None if every else MAX_LISTED)
         return rows, self.store.take_notes()
 
     def log(self, *, workflow: str | None = None, limit: int | None = None) -> list[Event]:
@@ -327,7 +333,7 @@ class Keeper:
         """Yield what ``log`` returns, without holding all of it in memory."""
         ledger = self.store.ledger
         if workflow is not None and ledger.stream(workflow) is None:
-            self.access.look(workflow)
+            self.session.look(workflow)
         if limit is None:
             return ledger.events(workflow)
         return iter(list(ledger.newest(workflow, limit))[::-1])
@@ -344,69 +350,69 @@ class Keeper:
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
     ) -> Receipt:
         """Run one command of the core on one workflow."""
-        return self.access.do(kind, args, workflow=workflow, id=id)
+        return self.session.do(kind, args, workflow=workflow, id=id)
 
     def _repeated(self, id: str | None, asked: str) -> Receipt | None:
         """Return the answer to a request that was carried out before: nothing is run again."""
-        return self.access.peek_repeat(id, asked)
+        return self.session.peek_repeat(id, asked)
 
     def transaction(self, workflow: str | None = None, *, id: str | None = None) -> Change:
         """Change one workflow by several commands that happen together or not at all.
 
         ``with keeper.transaction() as tx: tx.decide("complete_task", task=1); tx.commit()``
         """
-        return self.access.change(workflow, id=id)
+        return self.session.change(workflow, id=id)
 
     def show(self, *, workflow: str | None = None) -> Receipt:
         """Return a workflow's state with its stale gates marked. Change nothing."""
-        state = self.access.look(workflow)
+        state = self.session.look(workflow)
         return self._beside_tree(Receipt(state, [], self.store.take_notes()))
 
     def settle(self, *, workflow: str | None = None) -> Receipt:
         """Adopt what a person or a tool did to a workflow's record, and change nothing else."""
-        with self.access.transaction() as tx:
-            stream = self.access.select(tx, workflow)
-            return Receipt(tx.state(stream), [], self.access.notes())
+        with self.session.transaction() as tx:
+            stream = self.session.select(tx, workflow)
+            return Receipt(tx.state(stream), [], self.session.notes())
 
     def context(self) -> tuple[Fields, list[str]]:
         """Return everything known here, with the layer that knows it, and the notes."""
-        from holdfast.keeper import recovery
+        from holdfast.keeper import degradation
 
-        return recovery.found(self.access), self.store.take_notes()
+        return degradation.report_layers(self.session), self.store.take_notes()
 
     def _to_resume(self, tx: Transaction, workflow: str | None) -> str:
         """Load the workflow to resume and return its stream. A refusal names alternatives."""
         try:
             if workflow is None and not self.store.ledger.head_seq:
-                from holdfast.keeper import recovery
+                from holdfast.keeper import degradation
 
-                recovery.look_further(self.access, tx)
-            return self.access.select(tx, workflow)
+                degradation.recover(tx)
+            return self.session.select(tx, workflow)
         except Refused as refused:
             if refused.details.get("candidates") != []:
                 raise
             from holdfast.keeper.initiative_link import suggest_initiative
 
-            raise suggest_initiative(self.access, refused) from None
+            raise suggest_initiative(self.session, refused) from None
 
     def needs_explicit_id(self, state: Workflow) -> bool:
         """Return whether this caller's commands must name the workflow to reach it.
 
-        A session has bound it, and nobody looks at any other workflow.
+        A caller with a session reaches its bound workflow without naming it.
         """
-        if self.access.id:
+        if self.session.id:
             return False
         try:
-            picked = self.access.picked()
+            picked = self.session.picked()
         except (OSError, HoldfastError):
-            return True  # It is never wrong to name it, and what was asked for is done.
+            return True  # Naming it is always safe; the command itself has succeeded.
         return isinstance(picked, Refusal) or picked["id"] != state["id"]
 
     # What hooks ask
 
     def current_workflow(self) -> Workflow | Refusal:
         """Return this session's workflow, or why there is none. Change nothing."""
-        state = self.access.peek()
+        state = self.session.peek()
         if isinstance(state, Refusal) or is_active(state):
             return state
         why = f"{state['id']} has ended or expired"
@@ -414,18 +420,18 @@ class Keeper:
 
     def owned_workflows(self) -> list[str]:
         """Return the ids of the active workflows that this session holds."""
-        held = self.store.ledger.active_of_session(self.access.id, None)
+        held = self.store.ledger.active_of_session(self.session.id, None)
         return [one.row["id"] for one in held]
 
     def take_in_notes(self) -> list[str]:
         """Adopt the workflows that an agent's own notes describe; return those that changed."""
-        from holdfast.adopt import note_parser
-        from holdfast.keeper import agent_notes
+        from holdfast.adopt import agent_notes
 
-        if not note_parser.detect(self.workspace.root):
+        if not agent_notes.detect(self.workspace.root):
             return []
-        with self.access.transaction() as tx:
-            return agent_notes.take_in(self.access, tx)
+        with self.session.transaction() as tx:
+            self.session.adopt_unknown(tx)
+            return agent_notes.take_in(tx)
 
     def enforced(self) -> list[str]:
         """Return what the settings enforce: ``reading``, ``stop``."""
@@ -475,12 +481,12 @@ class Keeper:
         repeated = self._repeated(id, asked)
         if repeated is not None:
             return repeated
-        state = self.access.look(workflow)
+        state = self.session.look(workflow)
         command = gates.gate_command(self.workspace, state, gate, list(words), timeout)
         fields, after, note = gates.run_gate(self.workspace, command, echo, is_cancelled)
         passed = fields["exit_code"] == 0
         args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
-        receipt = self.access.do("record_gate", args, workflow=state["id"], id=id, asked=asked)
+        receipt = self.session.do("record_gate", args, workflow=state["id"], id=id, asked=asked)
         receipt.state = evidence.with_stale_gates(receipt.state, after)
         notes = (note, gates.undeclared_note(self.workspace, state, gate))
         receipt.notes += [said for said in notes if said is not None]
@@ -529,7 +535,7 @@ class Keeper:
         command = gates.GateCommand(list(words), timeout)
         tests = gates.run_tests(self.workspace, command, echo)
         args = {"tests": tests}
-        return self.access.do("record_tests", args, workflow=state["id"], id=id, asked=asked)
+        return self.session.do("record_tests", args, workflow=state["id"], id=id, asked=asked)
 
     def record_tests(
         self, ran: str, *, failing: Sequence[str] = (), passing: Sequence[str] = (),
@@ -586,29 +592,29 @@ class Keeper:
 
         Of a long ledger only the newest events are checked, unless ``everything`` is true.
         """
-        from holdfast.keeper.audit.verify import verify
+        from holdfast.keeper.audit import verify
 
         return verify(self.store, everything=everything)
 
     def repair(self) -> Report:
         """Rebuild every view, and recover what a damaged ledger still has. Delete nothing."""
-        from holdfast.keeper.audit.repair import repair
+        from holdfast.keeper.repair import repair
 
-        return repair(self.access)
+        return repair(self.session)
 
     def export(self, *, workflow: str | None = None) -> Iterator[str]:
         """Yield the ledger, or one workflow of it, as lines of JSON; raise ``Refused``."""
         from holdfast.keeper import transfer
 
         if workflow is not None and self.store.ledger.stream(workflow) is None:
-            raise self.access.not_found(workflow)
+            raise self.session.not_found(workflow)
         return transfer.export_lines(self.store, workflow)
 
     def import_file(self, path: str) -> Imported:
         """Take in an export, ``-`` for standard input; raise ``Refused`` and take in nothing."""
         from holdfast.keeper import transfer
 
-        return transfer.import_file(self.access, path)
+        return transfer.import_file(self.session, path)
 
     def untrusted_commands(self) -> tuple[list[CommandRequest], list[str]]:
         """Return the commands that the repository wants to run, and what could not be read."""
@@ -647,32 +653,32 @@ class Keeper:
         from holdfast.keeper import cleanup
 
         if dry_run:
-            return cleanup.due(self.store), self.store.take_notes()
-        with self.access.transaction() as tx:
+            return cleanup.list_due(self.store), self.store.take_notes()
+        with self.session.transaction() as tx:
             return cleanup.clean(tx), self.store.take_notes()
 
     def overview(self) -> Overview:
         """Return everything active here, and which workflow a command would get."""
-        from holdfast.keeper.overview import overview
+        from holdfast.keeper.overview import look_around
 
-        return overview(self.access)
+        return look_around(self.session)
 
     def known(self, *, most: int, format: str | None = None) -> list[Fields]:
         """Return a row for each workflow that can be named, active ones first."""
         from holdfast.keeper import overview
 
-        return overview.known(self.store, most, format)
+        return overview.list_known(self.store, most, format)
 
     def watched(self, seen: Overview, *, workflow: str | None = None, limit: int = 20) -> Fields:
         """Return what ``watch`` shows beside an overview: ``layers`` and the newest ``events``."""
         from holdfast.keeper import overview
 
         events = list(self.store.ledger.newest(workflow, limit))[::-1]
-        return {"layers": overview.layers(self.access, seen), "events": events}
+        return {"layers": overview.describe_layers(self.session, seen), "events": events}
 
     def peek(self, *, workflow: str | None = None) -> Workflow | Refusal:
         """Return the workflow that a command would get, or why there is none."""
-        return self.access.peek(workflow)
+        return self.session.peek(workflow)
 
     def recipes(self) -> list[Fields]:
         """Return a row for each recipe; ``bad`` explains one that cannot be used."""
@@ -696,13 +702,13 @@ class Keeper:
         """Return whether this workspace has an initiative, without loading any."""
         from holdfast.keeper import initiative_link
 
-        return initiative_link.has_initiatives(self.access)
+        return initiative_link.has_initiatives(self.session)
 
     def interviews(self) -> Interviews:
         """Return the log of interviews."""
         from holdfast.keeper.logs import Interviews
 
-        return Interviews(self.access)
+        return Interviews(self.session)
 
     def memory(self) -> Memory:
         """Return the project's ``MEMORY.md``."""
@@ -716,28 +722,28 @@ class Keeper:
     ) -> Receipt:  # fmt: skip
         """Record a pattern, a preference or an insight for all later sessions."""
         args = {"text": text, "kind": kind, "section": section}
-        return self.access.do_log("learning", "remember", args, id=id)
+        return self.session.do_log("learning", "remember", args, id=id)
 
     def note_forge(self, key: str, text: str, *, id: str | None = None) -> Receipt:
         """Add a line to the forge context."""
         args = {"key": key, "text": text}
-        return self.access.do_log("forge", "note_forge", args, id=id)
+        return self.session.do_log("forge", "note_forge", args, id=id)
 
     def forge(self, *, key: str | None = None) -> list[Fields]:
         """Return the forge context, oldest first, of one key or of all."""
-        entries: list[Fields] = self.access.log_state("forge")["entries"]
+        entries: list[Fields] = self.session.log_state("forge")["entries"]
         return [entry for entry in entries if key in (None, entry["key"])]
 
     def learnings(self) -> list[Fields]:
         """Return the learnings, oldest first."""
-        learnings: list[Fields] = self.access.log_state("learning")["learnings"]
+        learnings: list[Fields] = self.session.log_state("learning")["learnings"]
         return learnings
 
     def delegations(self) -> Delegations:
         """Return the log of delegations."""
         from holdfast.keeper.logs import Delegations
 
-        return Delegations(self.access)
+        return Delegations(self.session)
 
 
 def _checked_session(session: str | None) -> str | None:

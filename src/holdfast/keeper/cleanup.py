@@ -19,17 +19,16 @@ from holdfast.workspace import settings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields
-    from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
 _CLEANED = "cleaned_at"
-EVERY = "1h"
+_EVERY = "1h"
 _MAX_AT_ONCE = 100
 """The number of records that automatic cleaning removes at a time, to keep the command fast."""
 
 
-def due(store: Store) -> list[Fields]:
+def list_due(store: Store) -> list[Fields]:
     """Return ``id``, ``why`` and ``record`` of each workflow that ``clean`` would remove now."""
     kept = settings.load(store.workspace.root).completed_kept()
     now_ms = store.now_ms()
@@ -50,7 +49,7 @@ def clean(tx: Transaction, most: int | None = None) -> list[Fields]:
     """Remove the records that are due, at most ``most`` of them; return their rows."""
     store = tx.store
     cleaned = []
-    for row in due(store)[:most]:
+    for row in list_due(store)[:most]:
         # Loading adopts an edit of the record, or else expires a workflow whose time has run out.
         state = tx.load(row["id"])
         if state is None or state["status"] in selection.ACTIVE:
@@ -60,28 +59,27 @@ def clean(tx: Transaction, most: int | None = None) -> list[Fields]:
         cleaned.append(row)
     tx.put_fact(_CLEANED, store.now())
     tx.commit()
-    _sweep(store, os.path.dirname(os.path.join(store.workspace.root, skill_index.NAME)))
+    _remove_spares(store)
     return cleaned
 
 
-def _sweep(store: Store, folder: str) -> None:
-    """Remove the temporary files of killed writers from a folder of views."""
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+def _remove_spares(store: Store) -> None:
+    """Remove the temporary files of killed writers beside the index."""
+    folder = os.path.dirname(os.path.join(store.workspace.root, skill_index.NAME))
+    if not os.path.isdir(folder) or not os.path.isdir("/proc/self"):
+        return
+    for name in os.listdir(folder):
         writer = name.removesuffix(SPARE).rpartition(".")[2]
-        if name.endswith(SPARE) and writer.isdecimal() and not _is_running(int(writer)):
+        if name.endswith(SPARE) and writer.isdecimal() and not os.path.isdir(f"/proc/{writer}"):
             store.disk.remove(os.path.join(folder, name))
 
 
-def _is_running(process: int) -> bool:
-    return os.path.isdir(f"/proc/{process}") or not os.path.isdir("/proc/self")
-
-
-def clean_at_times(session: Session, tx: Transaction) -> None:
+def clean_at_times(tx: Transaction) -> None:
     """Run ``clean`` at most once an hour. An error only adds a note to the command's answer."""
-    store = session.store
+    store = tx.store
     try:
         last = store.ledger.fact(_CLEANED)
-        if last and not times.is_past(store.now_ms(), last, EVERY):
+        if last and not times.is_past(store.now_ms(), last, _EVERY):
             return
         for row in clean(tx, _MAX_AT_ONCE):
             store.note(f"{row['id']} left the folder ({row['why']}): holdfast resume {row['id']}")

@@ -7,6 +7,7 @@ initiative, which need a YAML or a Markdown parser, are read in ``initiatives/``
 from __future__ import annotations
 
 import os
+from itertools import groupby
 
 from holdfast.core import initiatives as core
 from holdfast.core.initiatives import find_milestone, next_command
@@ -154,13 +155,7 @@ def unreadable(place: str, error: OSError) -> Fault:
 def natural_key(name: str) -> list[tuple[int, str]]:
     """Return a sort key by which M2 comes before M10."""
     parts: list[tuple[int, str]] = []
-    digits = ""
-    for letter in f"{name}\0":
-        if letter.isdecimal():
-            digits += letter
-            continue
-        if digits:
-            parts.append((int(digits), ""))
-            digits = ""
-        parts.append((-1, letter))
+    for is_number, letters in groupby(name, str.isdecimal):
+        text = "".join(letters)
+        parts += [(int(text), "")] if is_number else [(-1, letter) for letter in text]
     return parts

@@ -10,13 +10,13 @@ from holdfast.core.refusal import Refusal, shell_word
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault, HoldfastError
 from holdfast.formats import aggregate_of, stream_of
-from holdfast.storage.ledger import ACTIVE, ENDED, Stream
+from holdfast.storage.ledger import ACTIVE, ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Workflow
     from holdfast.keeper.session import Session
-    from holdfast.keeper.store import Peek, Store
+    from holdfast.keeper.store import Store
 
 MAX_OPENED = 200
 """The number of active workflows that an overview opens, the newest first."""
@@ -60,35 +60,33 @@ class Overview:
         """The folder of the ledger or of the records, if it cannot be written; else empty."""
 
 
-def active(store: Store, most: int | None) -> list[Fields]:
+def list_active(store: Store, most: int | None) -> list[Fields]:
     """Return a row for each active workflow, as the next change will load it."""
-    total = store.ledger.count(ACTIVE) if most is not None else 0
     rows = []
     limit = "" if most is None else f" LIMIT {most}"
     for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):
-        held = Stream(row, None)
-        seen = _peek(store, held)
+        seen = None if _is_untouched(store, row) else store.peek(row["stream"])
         if seen is None:
-            rows.append(held.row)
+            rows.append(row)
         elif is_active(seen.state):
-            rows.append(row_of(seen.state, held.row))
+            rows.append(row_of(seen.state, row))
     known = {row["id"] for row in rows}
     for state in unknown_records.peek_all(store):
         if state["id"] not in known and is_active(state):
             store.foretell(unknown_records.announcement(state))
             rows.append(row_of(state, {"stream": state["id"], "seq": 0, "version": 0, "hash": ""}))
-    if most is not None and total > most:
-        store.note(f"{total - most} more are active: holdfast status --all lists them")
+    more = 0 if most is None else store.ledger.count(ACTIVE) - most
+    if more > 0:
+        store.note(f"{more} more are active: holdfast status --all lists them")
     return sorted(rows, key=lambda row: str(row["updated_at"]), reverse=True)
 
 
-def known(store: Store, most: int, format: str | None = None) -> list[Fields]:
+def list_known(store: Store, most: int, format: str | None = None) -> list[Fields]:
     """Return the rows of at most ``most`` workflows: active ones first, each group newest first.
 
     Only the ledger is read, so shell completion can call this at every Tab.
     """
-    of_format = "" if format is None else " AND format = ?"
-    values = () if format is None else (format,)
+    of_format, values = ("", ()) if format is None else (" AND format = ?", (format,))
     rows: list[Fields] = []
     for group in (ACTIVE, ENDED):
         rows += store.ledger.rows(
@@ -104,16 +102,13 @@ def row_of(state: Workflow, row: Fields) -> Fields:
             "session": state["session"]}  # fmt: skip
 
 
-def _peek(store: Store, held: Stream) -> Peek | None:
-    """Peek at a record that may have changed; return ``None`` if it is as last written."""
-    row = held.row
-    if _is_untouched(store, row) and not selection.has_run_out(row, store.now_ms()):
-        return None
-    return store.peek(row["stream"])
-
-
 def _is_untouched(store: Store, row: Fields) -> bool:
-    """Return True if the file's identity, size and times prove that it is as last written."""
+    """Return True if a workflow has time left and its record is proved to be as last written.
+
+    The proof is the file's identity, size and times.
+    """
+    if selection.has_run_out(row, store.now_ms()):
+        return False
     known = store.ledger.record(row["worktree"], row["record"])
     try:
         path = store.path_of(row["worktree"], row["record"])
@@ -129,20 +124,20 @@ def _is_untouched(store: Store, row: Fields) -> bool:
     return same and stat.st_ctime_ns - stat.st_mtime_ns < _SETTLED_NS < age
 
 
-def overview(session: Session) -> Overview:
+def look_around(session: Session) -> Overview:
     """Return the state of the workspace, or the part of it that a damaged ledger still has."""
     seen = Overview(0)
     try:
-        _look_around(session, seen)
+        _fill(session, seen)
     except Fault as fault:
         if fault.code != "ledger_damaged":
             raise
         seen.damage.append(fault.message)
-    seen.unwritable = _unwritable(session)
+    seen.unwritable = _find_unwritable(session)
     return seen
 
 
-def _look_around(session: Session, seen: Overview) -> None:
+def _fill(session: Session, seen: Overview) -> None:
     store = session.store
     seen.seq = store.ledger.head_seq
     for held in store.ledger.states(f"{ACTIVE} {_NEWEST_FIRST} LIMIT {MAX_OPENED}"):
@@ -156,8 +151,7 @@ def _look_around(session: Session, seen: Overview) -> None:
         else:
             seen.ended.append(row)
     seen.unsettled = [name for name in seen.unsettled if name in seen.states]
-    total = store.ledger.count(ACTIVE)
-    seen.unopened = max(0, total - MAX_OPENED)
+    seen.unopened = max(0, store.ledger.count(ACTIVE) - MAX_OPENED)
     seen.ended += store.ledger.rows(f"{ENDED} {_NEWEST_FIRST} LIMIT {_MAX_ENDED}")
     picked = session.picked()
     if isinstance(picked, Refusal):
@@ -168,35 +162,33 @@ def _look_around(session: Session, seen: Overview) -> None:
         seen.mine = picked["id"]
         if seen.mine not in seen.states and picked["status"] in selection.ACTIVE:
             seen.rows.append(picked)
-    seen.initiative = _initiative(session)
+    seen.initiative = _current_initiative(session)
     if seen.initiative is not None:
-        seen.goal = _goal(seen, seen.initiative)
+        seen.goal = _next_commands(seen, seen.initiative)
     if not seen.rows:
         seen.strangers = unknown_records.peek_all(store)
 
 
-def _unwritable(session: Session) -> str:
+def _find_unwritable(session: Session) -> str:
     """Return the folder, of the records or of the ledger, that cannot be written; "" if neither.
 
     With a Memory server, which can queue commands, the ledger's folder does not count.
     """
-    folder = os.path.join(session.workspace.root, ".claude")
-    if not _is_writable(folder):
+    for folder in (os.path.join(session.workspace.root, ".claude"), session.workspace.home):
+        existing = folder
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        if os.path.isdir(existing) and os.access(existing, os.W_OK | os.X_OK):
+            continue
+        if folder == session.workspace.home:
+            from holdfast.keeper.degradation import queue_server
+
+            return "" if queue_server(session) is not None else folder
         return folder
-    if _is_writable(session.workspace.home):
-        return ""
-    from holdfast.keeper import offline_queue
-
-    return "" if offline_queue.server_of(session) is not None else session.workspace.home
+    return ""
 
 
-def _is_writable(folder: str) -> bool:
-    while not os.path.lexists(folder):
-        folder = os.path.dirname(folder)
-    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
-
-
-def _initiative(session: Session) -> Fields | None:
+def _current_initiative(session: Session) -> Fields | None:
     if session.store.ledger.stream(stream_of("initiatives")) is None:
         return None
     from holdfast.core.initiatives import current_of
@@ -209,33 +201,29 @@ def _initiative(session: Session) -> Fields | None:
     return initiative_view(str(state["current"]), current)
 
 
-def _goal(seen: Overview, goal: Fields) -> list[str]:
+def _next_commands(seen: Overview, goal: Fields) -> list[str]:
     """Return the commands that continue an initiative.
 
     A workflow for the current milestone is started first; the milestone is completed after it.
     """
-    statuses = [
-        milestone["status"]
-        for milestone in goal["milestones"]
-        if milestone["id"] == goal["current_milestone"]
-    ]
+    current = goal["current_milestone"]
+    milestones = goal["milestones"]
+    statuses = [milestone["status"] for milestone in milestones if milestone["id"] == current]
     if goal["status"] != "in_progress" or statuses != ["in_progress"]:
         return [goal["next"]]
 
     def serves(row: Fields) -> bool:
-        is_of = row["initiative"] in (goal["name"], goal["key"])
-        return is_of and row["milestone"] == goal["current_milestone"]
+        return row["initiative"] in (goal["name"], goal["key"]) and row["milestone"] == current
 
     if any(map(serves, seen.rows)):
         return []
     completed = [row for row in seen.ended if row["status"] == "completed"][:_MAX_COMPLETED]
     if any(map(serves, completed)):
         return [goal["next"]]
-    begin = f"holdfast start RECIPE SUBJECT --milestone {shell_word(goal['current_milestone'])}"
-    return [begin, goal["next"]]
+    return [f"holdfast start RECIPE SUBJECT --milestone {shell_word(current)}", goal["next"]]
 
 
-def layers(session: Session, seen: Overview) -> list[Fields]:
+def describe_layers(session: Session, seen: Overview) -> list[Fields]:
     """Return a row for each layer: its target, and whether it is current with the ledger."""
     settled = len(seen.states) - len(seen.unsettled)
     target = f"{settled}/{len(seen.states)} records"
@@ -244,7 +232,7 @@ def layers(session: Session, seen: Overview) -> list[Fields]:
     rows: list[Fields] = [
         {"layer": "L1", "target": target, "status": "behind" if seen.unsettled else "current"}
     ]
-    for name, look in (("L2", _memory), ("L3", _graph)):
+    for name, look in (("L2", _describe_memory), ("L3", _describe_graph)):
         try:
             rows.append({"layer": name, **look(session, seen)})
         except (HoldfastError, OSError) as error:
@@ -252,7 +240,7 @@ def layers(session: Session, seen: Overview) -> list[Fields]:
     return rows
 
 
-def _memory(session: Session, _seen: Overview) -> Fields:
+def _describe_memory(session: Session, _seen: Overview) -> Fields:
     from holdfast.layers.memory import Memory
 
     memory = Memory(session.store)
@@ -262,7 +250,7 @@ def _memory(session: Session, _seen: Overview) -> Fields:
     return {"target": name, "status": "current" if memory.lines() else "empty"}
 
 
-def _graph(session: Session, seen: Overview) -> Fields:
+def _describe_graph(session: Session, seen: Overview) -> Fields:
     from holdfast.workspace import settings
 
     kept_by = settings.load(session.workspace.root).graph()

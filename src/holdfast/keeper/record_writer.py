@@ -53,7 +53,7 @@ class LoadedStream:
         self.place: tuple[str, str] | None = None
         """Worktree and path of the record that the next commit writes; ``None`` for no record."""
         self.old_place: tuple[str, str] | None = None
-        """The same of the record that it leaves; ``None`` if it stays."""
+        """Worktree and path that the record leaves; ``None`` if it stays."""
         self.is_named = False
         """True if the record's name must be durable, because its absence has a meaning."""
         self.events: list[Event] = []

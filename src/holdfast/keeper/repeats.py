@@ -28,8 +28,8 @@ _COMPARED = (
 
 def fingerprint(kind: str, args: Fields) -> str:
     """Return a digest of a request, which tells a repetition from a different request."""
-    given = {name: args[name] for name in _COMPARED if name in args}
-    return digest(json_text.dumps([kind, given]).encode(errors="replace"))[:_FINGERPRINT_DIGITS]
+    compared = {name: args[name] for name in _COMPARED if name in args}
+    return digest(json_text.dumps([kind, compared]).encode(errors="replace"))[:_FINGERPRINT_DIGITS]
 
 
 def find_repeat(

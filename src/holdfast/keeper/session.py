@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 PENDING = "pending"
 """A person's own folder with a mark for each workspace that could not be written."""
 SESSION_LIVES = "1h"
-"""How long a session whose process is unknown counts as live after its last change."""
+"""The time that a session whose process is unknown counts as live after its last change."""
 MAX_CANDIDATES = 200
-"""How many workflows are looked at to find the one that is meant."""
+"""The number of workflows that are looked at to find the one that is meant."""
 _STARTED = 19
 """Which field of ``/proc/PID/stat`` tells when a process began, counted from its name."""
 # The plus keeps SQLite from the index by worktree: the one by time needs no sorting.
@@ -37,7 +37,7 @@ _NEWEST = f"ORDER BY updated_at DESC, seq DESC LIMIT {MAX_CANDIDATES}"
 
 
 class Receipt:
-    """What the keeper answers: the state, the events that were recorded, and what was noticed."""
+    """The keeper's answer: the state, the events that were recorded, and notes."""
 
     __slots__ = ("notes", "record", "resumed", "seqs", "signal", "state")
 
@@ -46,16 +46,16 @@ class Receipt:
     ) -> None:
         self.state = state
         self.record = formats.place(state) if "recipe" in state else None
-        """Where its record stands now; ``None`` when it has none any more."""
+        """The path of its record now; ``None`` if it has none any more."""
         self.seqs = seqs
         self.notes = notes
         self.resumed = resumed
         self.signal: str | None = None
-        """What a script that waits for the end of a workflow, or of a feature, looks for."""
+        """The line that a script looks for if it waits for the end of a workflow or a feature."""
 
 
 class Session:
-    """One session in one workspace."""
+    """One caller's access to a workspace: select its workflow, change it, and answer."""
 
     def __init__(self, store: Store, id: str | None, pid: int | None) -> None:
         self.store = store
@@ -105,12 +105,12 @@ class Session:
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
-            from holdfast.keeper import offline_queue
+            from holdfast.keeper import degradation
 
-            server = offline_queue.server_of(self)
+            server = degradation.queue_server(self)
             if server is None:
                 raise
-            return offline_queue.carry_out(self, server, kind, args, workflow, id)
+            return degradation.queue_command(self, server, kind, args, workflow, id)
 
     def record(
         self, tx: Transaction, stream: str, kind: str, args: Fields, id: str | None
@@ -157,7 +157,7 @@ class Session:
         return Receipt(state, [event["seq"] for event in events], self.notes())
 
     def peek_repeat(self, id: str | None, asked: str = "") -> Receipt | None:
-        """Return that answer without taking the lock first, so that nothing is run again."""
+        """Return the answer to an earlier request with this id; else ``None``, without the lock."""
         if id is None or not self.store.ledger.exists():
             return None
         events = find_repeat(self.store, id, asked=asked)
@@ -193,11 +193,11 @@ class Session:
         """Carry out what a Memory server kept while the workspace could not be written."""
         if self._is_replaying or not os.path.isdir(self._pending):
             return
-        from holdfast.keeper import offline_queue
+        from holdfast.keeper import degradation
 
         self._is_replaying = True
         try:
-            offline_queue.bring_home(self)
+            degradation.replay_queue(self)
         finally:
             self._is_replaying = False
 

@@ -38,7 +38,7 @@ _IS_INDEXED = f"format IN ({formats_with('is_indexed')})"
 
 
 class Peek:
-    """What a look saw: the state as it will be once the next transaction took in the finding."""
+    """A look at a stream: its state as the next transaction will make it, and the finding."""
 
     __slots__ = ("finding", "row", "state")
 
@@ -73,9 +73,9 @@ class Store:
         self.files = RecordFiles(disk, self._is_own, self.note)
         self.indexes = Indexes(workspace, disk, self.skill_rows, self.note)
         self.notes: list[str] = []
-        """What was noticed since the last answer."""
+        """Notes since the last answer."""
         self.forecasts: list[str] = []
-        """What looks saw that is not recorded yet; a transaction says itself what it settled."""
+        """Notes of looks, on findings that are not recorded yet."""
         self.has_news = False
         """True after something was recorded that belongs into the project's memory."""
         self.open_transaction: Transaction | None = None

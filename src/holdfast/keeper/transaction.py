@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.storage.skill_index import Index
 
 _MAX_ROUNDS = 4
-"""How often an editor may save into a record's place while its stream is committed."""
+"""The number of times that an editor may save a record while its stream is committed."""
 
 
 class Transaction:
@@ -47,6 +47,10 @@ class Transaction:
         self._is_begun = False
         self._unsettled: list[tuple[str, str, str]] = []
         """Worktree, path and stream of files that the next transaction must look at again."""
+        self._unlooked: list[tuple[str, str, str]] = []
+        """Worktree, path and stream of files of the last transaction, not looked at yet."""
+        self._is_unlisted = False
+        """True if one of these files was added since the last commit."""
         self._request = ""
         self._is_ending = False
         """True when everything that was asked for is appended."""
@@ -142,7 +146,9 @@ class Transaction:
 
     def _settle_last(self) -> None:
         """Put in place the files of the last transaction, whose writer may have been killed."""
-        for worktree, path, stream in self.store.ledger.unplaced():
+        files = self.store.ledger.unplaced()
+        for number, (worktree, path, stream) in enumerate(files, 1):
+            self._unlooked = files[number:]
             full = self._path_of(worktree, path, stream)
             if full is None:
                 continue
@@ -332,8 +338,9 @@ class Transaction:
 
     def keep_looking_for(self, worktree: str, path: str, stream: str) -> None:
         """Let the next transaction look at this file again."""
-        self._unsettled.append((worktree, path, stream))
-        self._is_unsettled = True
+        if (worktree, path, stream) not in self._unsettled:
+            self._unsettled.append((worktree, path, stream))
+        self._is_unsettled = self._is_unlisted = True
 
     def begin(self, identity: str = "") -> None:
         """Begin to write, unless that was done. A new ledger gets this identity."""
@@ -346,12 +353,12 @@ class Transaction:
     def commit(self, *, is_asked: bool = False) -> None:
         """Make what was appended durable, then put the records in their places.
 
-        ``is_asked``: it is what the caller asked for, so a record that is left behind is a fault;
-        else it is a note, because what was asked for is still to come.
+        ``is_asked``: this commits the caller's own command. A record that cannot be put in place is
+        then a fault. In a commit before that, such as an adoption, it is a note.
         """
         for _ in range(_MAX_ROUNDS):
             changed = self._changed()
-            if not (changed or self._is_begun or self._unsettled):
+            if not (changed or self._is_begun or self._is_unlisted):
                 return
             missing_marks = self._writer.missing_formal_marks(self._streams)
             if missing_marks:
@@ -393,7 +400,7 @@ class Transaction:
         """Commit, and put the records in place; return what editors saved there meanwhile."""
         store, ledger = self.store, self.store.ledger
         prepared: list[PreparedRecord] = []
-        unplaced = self._unsettled
+        unplaced = [*self._unlooked, *self._unsettled]
         dirty: list[tuple[LoadedStream, list[Index]]] = []
         may_be_read: object = False
         self.begin()
@@ -407,7 +414,10 @@ class Transaction:
                         store.mark_unread()
                     may_be_read = may_be_read or had_unread
                     if loaded.is_workflow:
-                        dirty.append((loaded, store.indexes.doubted(loaded.before, loaded.state)))
+                        doubted = store.indexes.doubted(loaded.before, loaded.state)
+                        dirty.append((loaded, doubted))
+                        if doubted:
+                            ledger.mark_unsettled()
                 if loaded.is_shown:
                     record = self._writer.prepare(loaded)
                     if record is not None:
@@ -434,7 +444,8 @@ class Transaction:
         saved = self._publish(changed, prepared, is_asked=is_asked)
         for loaded, stale in dirty:
             root = loaded.location.root if loaded.location is not None else None
-            store.indexes.show(loaded.state, stale, root)
+            if not store.indexes.show(loaded.state, stale, root):
+                self._is_unsettled = True
         if may_be_read:
             store.unmark_unread()
         for loaded in changed:
@@ -447,7 +458,7 @@ class Transaction:
     ) -> list[tuple[str, str]]:
         """Put the records in place; return the stream and path of what editors saved there."""
         saved: list[tuple[str, str]] = []
-        self._unsettled = []
+        self._is_unlisted = False
         try:
             for record in prepared:
                 path = self._writer.put(record)

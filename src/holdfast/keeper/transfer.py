@@ -1,22 +1,30 @@
-"""Export events as lines of JSON, and import such a file, for a backup or a hand-over.
+"""Take in events from elsewhere: an export, or an earlier ledger of this folder; write exports.
 
 An export has a header line, the events with their hashes, the current records, and an end line. An
 import adds the whole file or nothing, and importing a file again changes nothing. Evidence from
 another machine becomes a claim.
+
+An earlier ledger is one of version 0.1, or one from before its folder became a git repository. It
+is taken over by the first command, if the ledger in git's folder is still empty.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import nullcontext
 
 from holdfast import __version__, formats
 from holdfast.core import diff, json_text
 from holdfast.core.workflow.evidence import with_claims
 from holdfast.core.workflow.state import is_active
-from holdfast.errors import Refused
+from holdfast.errors import HoldfastError, Refused
+from holdfast.evidence import git
 from holdfast.formats import is_log, is_workflow
-from holdfast.keeper.audit.chain import Chain
+from holdfast.keeper.audit import Chain
 from holdfast.storage import event_codec
+from holdfast.storage.database import NAME, Database
+from holdfast.workspace.location import OLD_LEDGER, is_own_ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
+    from holdfast.system.disk import Disk
 
     Row = tuple[Any, ...]
 
@@ -36,8 +45,33 @@ _END = "end"
 """The key of an export's last line, which has the number of events. A truncated file lacks it."""
 _SURFACE = "import"
 """The surface of events that an import adds by itself."""
-_SEQ, _ID, _STREAM, _BY = 0, 1, 3, 8
+_SEQ, _ID, _STREAM, _BY, _PART = 0, 1, 3, 8, 9
 """Columns of an event's row."""
+_LOCK_WAIT_S = 10.0
+
+
+# Exports
+
+
+def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
+    """Yield the export of the ledger, or of one workflow, line by line."""
+    identity = store.ledger.identity()
+    header = {_HEADER: FORMAT, "version": __version__, "ledger": identity, "workflow": workflow}
+    yield json_text.dumps(header)
+    events = 0
+    for event in store.ledger.lines(workflow):
+        yield event
+        events += 1
+    where, values = ("kind = 'workflow'", ()) if workflow is None else ("stream = ?", (workflow,))
+    for row in store.ledger.rows(f"{where} ORDER BY created_at, stream", *values):
+        held = store.ledger.stream(row["stream"])
+        record = None if held is None else formats.place(held.state)
+        if held is not None and record is not None:
+            aggregate = formats.aggregate_of(row["stream"])
+            raw = aggregate.render(held.state, identity, row["seq"], row["hash"])
+            line = {"record": record, "workflow": row["stream"], "document": json_text.loads(raw)}
+            yield json_text.dumps(line)
+    yield json_text.dumps({_END: {"events": events}})
 
 
 class Imported:
@@ -51,61 +85,31 @@ class Imported:
         """The number of events that the ledger had already."""
 
 
-def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
-    """Yield the export of the ledger, or of one workflow, line by line."""
-    header: Fields = {_HEADER: FORMAT, "version": __version__, "ledger": store.ledger.identity(),
-              "workflow": workflow}  # fmt: skip
-    yield json_text.dumps(header)
-    events = 0
-    for event in store.ledger.lines(workflow):
-        yield event
-        events += 1
-    where, values = ("kind = 'workflow'", ()) if workflow is None else ("stream = ?", (workflow,))
-    for row in store.ledger.rows(f"{where} ORDER BY created_at, stream", *values):
-        held = store.ledger.stream(row["stream"])
-        record = None if held is None else formats.place(held.state)
-        if held is not None and record is not None:
-            aggregate = formats.aggregate_of(row["stream"])
-            raw = aggregate.render(held.state, header["ledger"], row["seq"], row["hash"])
-            line = {"record": record, "workflow": row["stream"], "document": json_text.loads(raw)}
-            yield json_text.dumps(line)
-    yield json_text.dumps({_END: {"events": events}})
-
-
 def import_file(session: Session, path: str) -> Imported:
     """Import the export at ``path``, or from standard input if it is ``-``.
 
-    Raise ``Refused`` if the file cannot be read or is not a valid export.
+    Raise ``Refused``, and import nothing, if the file cannot be read or is not a valid export.
     """
-    if path == "-":
-        return import_lines(session, sys.stdin.buffer, "standard input")
+    name = "standard input" if path == "-" else path
     try:
-        with open(path, "rb") as file:
-            return import_lines(session, file, path)
+        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
+            header, rows = _parse(file, name)
     except OSError as error:
-        why = f"import: {path} cannot be read ({error.strerror})"
+        why = f"import: {name} cannot be read ({error.strerror})"
         raise Refused("not_found", why, "name a file that holdfast export wrote") from error
-
-
-def import_lines(session: Session, lines: Iterable[bytes], name: str) -> Imported:
-    """Import the events of an export. Raise ``Refused``, and import nothing, if it is not valid."""
-    header, rows = _parse(lines, name)
     with session.transaction() as tx:
         if not tx.store.ledger.head_seq and header["workflow"] is None:
             done = Imported(rows, 0)
             tx.begin(header["ledger"])
-            take_in(tx, rows, {}, name)
+            _take_in(tx, rows, {}, name)
         else:
             news = [row for own in _by_stream(rows).values() for row in _news(tx, own, name)]
             news.sort(key=lambda row: int(row[_SEQ]))
             done = Imported(news, len(rows) - len(news))
             before = {stream: tx.load(stream) for stream in done.streams}
-            take_in(tx, tx.store.ledger.continued(news), before, name)
+            _take_in(tx, tx.store.ledger.continued(news), before, name)
         tx.commit(is_asked=True)
     return done
-
-
-# Reading a file
 
 
 def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
@@ -119,7 +123,7 @@ def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
             continue
         try:
             if header is None:
-                header = _header(text)
+                header = _parse_header(text)
                 if _HEADER in header:
                     continue
             if text.startswith(b'{"end":'):
@@ -133,20 +137,14 @@ def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
         raise _not_an_export(name, "it is empty")
     if _HEADER in header and end != {_END: {"events": len(rows)}}:
         raise _not_an_export(name, "its end is missing: it was cut off")
-    _check_order(header, rows, name)
-    return header, rows
-
-
-def _check_order(header: Fields, rows: list[Row], name: str) -> None:
-    """Raise ``Refused`` if events are missing, repeated or out of order."""
-    chain = Chain()
-    chain.read(rows)
+    chain = Chain().read(rows)
     # The export of one workflow has gaps where the ledger has events of other workflows.
     if chain.broken or (header["workflow"] is None and not chain.is_sound):
         raise _not_an_export(name, "events are missing or out of order")
+    return header, rows
 
 
-def _header(text: bytes) -> Fields:
+def _parse_header(text: bytes) -> Fields:
     """Return the header of an export, or one made from a version 0.1 ledger's first event.
 
     Raise ``BadEvent`` if the line is neither, ``Refused`` if a newer Holdfast wrote it.
@@ -183,30 +181,6 @@ def _by_stream(rows: list[Row]) -> dict[str, list[Row]]:
     return streams
 
 
-# Adding the events
-
-
-def take_in(
-    tx: Transaction, rows: list[Row], before: dict[str, Workflow], name: str | None
-) -> None:
-    """Add events to the ledger, and turn the evidence in them into claims.
-
-    ``before`` has the states of streams that the ledger had already. ``name`` is the imported file:
-    raise ``Refused`` if one of its events makes no sense. Without a name, skip such events.
-    """
-    for event in tx.take_in(rows):
-        if name is not None:
-            raise Refused(
-                "invalid",
-                f"import: event {event['id']} of {event['stream']} in {name} makes no sense: "
-                "nothing was taken in",
-                "ask for a new export of it",
-            )
-    for stream in _by_stream(rows):
-        if is_workflow(stream) and tx.is_loaded(stream):
-            _make_claims(tx, stream, before.get(stream))
-
-
 def _news(tx: Transaction, rows: list[Row], name: str) -> list[Row]:
     """Return the events of a stream that the ledger does not have yet.
 
@@ -234,6 +208,27 @@ def _is_of_import(row: Row) -> bool:
     return f'"surface":"{_SURFACE}"' in row[_BY]
 
 
+def _take_in(
+    tx: Transaction, rows: list[Row], before: dict[str, Workflow], name: str | None
+) -> None:
+    """Add events to the ledger, and turn the evidence in them into claims.
+
+    ``before`` has the states of streams that the ledger had already. ``name`` is the imported file:
+    raise ``Refused`` if one of its events makes no sense. Without a name, skip such events.
+    """
+    for event in tx.take_in(rows):
+        if name is not None:
+            raise Refused(
+                "invalid",
+                f"import: event {event['id']} of {event['stream']} in {name} makes no sense: "
+                "nothing was taken in",
+                "ask for a new export of it",
+            )
+    for stream in _by_stream(rows):
+        if is_workflow(stream) and tx.is_loaded(stream):
+            _make_claims(tx, stream, before.get(stream))
+
+
 def _make_claims(tx: Transaction, stream: str, before: Workflow | None) -> None:
     """Turn evidence that this ledger did not record into claims.
 
@@ -248,3 +243,109 @@ def _make_claims(tx: Transaction, stream: str, before: Workflow | None) -> None:
     if changes:
         args = {"base": tx.subject(stream).seq, "changes": changes}
         tx.append(stream, tx.decide(stream, "adopt_edit", args), surface=_SURFACE)
+
+
+# Earlier ledgers
+
+
+def upgrade(session: Session) -> None:
+    """Move or import an earlier ledger, once. After a failure, add a note and continue."""
+    try:
+        if not _move_into_git(session.store):
+            _take_in_0_1(session)
+    except (HoldfastError, OSError) as error:
+        session.store.note(f"the ledger in .claude/holdfast could not be taken over ({error})")
+
+
+def _move_into_git(store: Store) -> bool:
+    """Move a ledger from before ``git init`` into git's folder; return False if there is none.
+
+    A ledger that is not on this person's list came with the folder and is not trusted.
+    """
+    workspace = store.workspace
+    source = os.path.join(workspace.root, ".claude", "holdfast")
+    path = os.path.join(source, NAME)
+    if source == workspace.home or not os.path.exists(path) or not is_own_ledger(source):
+        return False
+    old = Database(source, store.disk, _LOCK_WAIT_S, lambda: False)
+    if not store.ledger.database.move_in(old):
+        return False
+    workspace.prepare(store.disk, store.note)
+    workspace.list_ledger(store.disk)
+    store.mark_unread()
+    where = os.path.relpath(workspace.home, workspace.root)
+    store.note(
+        f"the ledger moved from .claude/holdfast to {where}, where git clean cannot reach it"
+    )
+    return True
+
+
+def _take_in_0_1(session: Session) -> None:
+    """Import a version 0.1 ledger, unless it came with the repository. Its files are kept."""
+    store = session.store
+    folder = next((folder for folder in store.workspace.old_homes if _files_0_1(folder)), None)
+    rows, damaged = ([], 0) if folder is None else read_0_1(folder, store.disk)
+    if folder is None or not rows:
+        return
+    name = os.path.relpath(folder, store.workspace.root)
+    if store.workspace.git and git.ask(store.workspace.root, "ls-files", "--", folder):
+        store.note(
+            f"the ledger of version 0.1 in {name} came with the repository and was not taken in; "
+            f"if it is yours: holdfast import {name}/{OLD_LEDGER}"
+        )
+        return
+    with session.transaction() as tx:
+        if store.ledger.head_seq:
+            return  # Another process was first.
+        store.workspace.keep_names(store.disk)
+        tx.begin(rows[0][_ID])
+        _take_in(tx, rows, {}, None)
+        store.note(
+            f"the ledger of version 0.1 was taken in, {len(rows)} events; its files stay in "
+            f"{name}, and what was run then counts as a claim now"
+        )
+        if damaged:
+            store.note(f"{damaged} of its lines are no events and were left out")
+        tx.commit()
+
+
+def read_0_1(folder: str, disk: Disk) -> tuple[list[Row], int]:
+    """Return the events of a version 0.1 ledger, in order, and how many lines are not events.
+
+    The last commit is left out if its writer was killed before it was complete.
+    """
+    rows: list[Row] = []
+    damaged = 0
+    for path in _files_0_1(folder):
+        for line in filter(None, (disk.read_own(path) or b"").split(b"\n")):
+            try:
+                row = event_codec.row_of(line)
+            except event_codec.BadEvent:
+                damaged += 1
+                continue
+            if not rows or row[_SEQ] > rows[-1][_SEQ]:
+                rows.append(row)
+    if rows and rows[-1][_PART] is not None:
+        number, total = event_codec.part_of(rows[-1][_PART])
+        if number < total:
+            del rows[-number:]
+    return rows, damaged
+
+
+def _files_0_1(folder: str) -> list[str]:
+    """Return the files of a version 0.1 ledger, in the order of their events; none if it has none.
+
+    Closed segments, which are named by their first and last seq, come before the open one.
+    """
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    closed = []
+    for name in names:
+        parts = name.removesuffix(".ndjson").split("-")
+        is_closed = name.endswith(".ndjson") and len(parts) == 3 and parts[0] == "ledger"
+        if is_closed and parts[1].isdigit() and parts[2].isdigit() and int(parts[1]):
+            closed.append((int(parts[1]), name))
+    ordered = [name for _, name in sorted(closed)] + [OLD_LEDGER] * (OLD_LEDGER in names)
+    return [os.path.join(folder, name) for name in ordered]

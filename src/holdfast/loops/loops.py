@@ -42,7 +42,7 @@ class Loops:
     """The loops of a workspace. Methods raise ``Refused`` and ``Fault`` like the keeper's."""
 
     def __init__(self, keeper: Keeper) -> None:
-        self._session = keeper.access
+        self._session = keeper.session
         self._store = keeper.store
 
     # Opening and planning
@@ -78,12 +78,9 @@ class Loops:
         }  # fmt: skip
         context = {key: value for key, value in fields.items() if value}
         _check_context(slug, task or slug, context)
-        request = start.Request(
-            recipe=f"loop-{mode}", subject=slug, title=task or slug, tasks=[], phases=[],
-            reading=[], reminders=[], context=plain(context), branch=None, ttl=None,
-            initiative=None, milestone=None,
-        )  # fmt: skip
-        plan = start.prepare(self._session, request)
+        plan = start.prepare(
+            self._session, f"loop-{mode}", slug, title=task or slug, context=plain(context)
+        )
         receipt: Receipt | None = None
         try:
             with self._session.transaction() as tx:

@@ -50,7 +50,7 @@ _UNIT_FIELDS = ("description", *pages.READ_BULLETS)
 _UNIT_DEFAULTS: Fields = {
     "files": [], "depends": [], "description": "", "max_iterations": MAX_ITERATIONS,
 }  # fmt: skip
-"""What a page shows for a unit without such a value."""
+"""The text on a page for a unit without such a value."""
 _MAX_COMPLAINTS = 3
 
 

@@ -195,7 +195,7 @@ class LogComparison:
         entries = [entry for _, entry in expected]
         count = _count_unedited(text, entries)
         self._is_unedited = count is not None
-        """Whether the log is as Holdfast wrote it, so that no parser is needed."""
+        """True if the log is as Holdfast wrote it, so that no parser is needed."""
         self.missing, self.changed = (
             _compare(text, entries) if count is None else (entries[count:], [])
         )

@@ -1,1 +1,1 @@
-"""Where events, states and records are kept. Nothing here knows what a workflow is."""
+"""Storage for events, states and records. Nothing here knows what a workflow is."""

@@ -1,4 +1,4 @@
-"""How the ledger's database is opened, read and written. Nothing else opens ``ledger.db``.
+"""Open, read and write the ledger's database. Nothing else opens ``ledger.db``.
 
 These rules are what makes a committed event safe, and each has a test that fails without it
 (``tests/storage/test_opening.py``):
@@ -58,18 +58,20 @@ _JOURNAL_KIND = 18
 _MAX_COPIED_BYTES = 64 * 1024 * 1024
 _PAGE_COUNT = 28
 _PLAIN = ".claude"
-"""What is above the ledger's folder outside git, and is made with it."""
+"""The folder above the ledger's folder outside git; it is made with it."""
 _FOLDER_MODE = 0o700
 _FILE_MODE = 0o600
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.glusterfs")
-_DAMAGED = (1, 11, 26)  # SQLITE_ERROR (no such column: the schema is damaged), _CORRUPT, _NOTADB
+_DAMAGED = (1, 11, 19, 26)
+# SQLITE_ERROR (no such column: the schema is damaged), _CORRUPT, _CONSTRAINT (a row is older than
+# its events), _NOTADB
 _BUSY = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
 _READ_ONLY = (3, 8, 14)  # SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN
 _NO_SHARED_MEMORY = (4618, 4874, 5386)  # SQLITE_IOERR_SHMOPEN, _SHMSIZE, _SHMMAP: a full disk
 _FULL = 13  # SQLITE_FULL
 
 Error = (_sqlite3.Error, UnicodeDecodeError)
-"""What SQLite raises; the second where the message itself quotes damaged text."""
+"""The errors of SQLite; the second one if its message quotes damaged text."""
 
 
 class Database:
@@ -90,7 +92,7 @@ class Database:
         self.file: tuple[int, int] | None = None
         """Device and inode of the database that is open."""
         self._beside: Files = ()
-        """The same of its journal and shared memory: a tool may remove one of them alone."""
+        """Device and inode of its journal and shared memory, which a tool may remove alone."""
         self._was_open = False
         self._owner = 0
         self._unsynced_bytes = 0
@@ -470,6 +472,17 @@ class Database:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         return version
+
+    def begin_reading(self) -> None:
+        """Let all that is read until ``end_reading`` be as of one commit."""
+        connection = self._for_reading()
+        if connection is not None and not connection.in_transaction:
+            connection.execute("BEGIN")
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+
+    def end_reading(self) -> None:
+        if not self.lock.is_held:
+            self.roll_back()
 
     def journal_mode(self) -> str:
         """Return how SQLite keeps its journal: "wal" or an older way; empty without a ledger."""

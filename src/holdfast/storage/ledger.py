@@ -46,10 +46,11 @@ STREAMS = (
 )
 _STORED = (*COLUMNS, "digest")
 _VERSION = COLUMNS.index("version")
+_HASH = COLUMNS.index("hash")
 _STATE = len(_STORED)
-"""Where a row of ``STREAMS`` continues with the columns of ``states``."""
+"""The index in a row of ``STREAMS`` of the first column of ``states``."""
 EVENTS_PER_STATE = 8
-"""How many events follow a stored state before the next state is stored."""
+"""The number of events from one stored state to the next."""
 _PUT_STREAM = (
     f"INSERT OR REPLACE INTO streams ({', '.join(_STORED)}) VALUES ({', '.join('?' * _STATE)})"
 )
@@ -243,12 +244,15 @@ class Ledger:
             return state
         assert self._evolve is not None
         clause = "WHERE stream = ? AND version > ? AND version <= ? ORDER BY version"
+        last = ""
         try:
             for event in self._events(clause, name, stored, version, read=event_codec.checked):
-                stored, state = event["version"], self._evolve(name, state, event)
+                if (event["stream"], event["version"]) != (name, stored + 1):
+                    break
+                stored, last, state = stored + 1, event["hash"], self._evolve(name, state, event)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise damaged_ledger(self.database.path, f"the events of {name}: {error}") from error
-        if stored != version:
+        if (stored, last) != (version, row[_HASH]):
             raise damaged_ledger(self.database.path, f"events of {name} are missing")
         return state
 
@@ -386,7 +390,7 @@ class Ledger:
         The lock's file says so, in a mark that does not outlive the system: a power cut may keep
         the mark and lose what it speaks of.
         """
-        mark, _, file = self.database.lock.read_mark().partition(" ")
+        mark, _, file = self.database.lock.read_mark().rpartition("\t")
         if mark != self._settled_mark() or not self._boot:
             return False
         path = file[file.find("/") :]
@@ -397,7 +401,7 @@ class Ledger:
 
     def mark_settled(self, path: str, stat: os.stat_result) -> None:
         """Let the next transaction look at nothing but the file at ``path``."""
-        self.database.lock.write_mark(f"{self._settled_mark()} {_status_of(path, stat)}")
+        self.database.lock.write_mark(f"{self._settled_mark()}\t{_status_of(path, stat)}")
 
     def mark_unsettled(self) -> None:
         """Let the next transaction look for all files of the last one again."""
@@ -406,7 +410,8 @@ class Ledger:
     def _settled_mark(self) -> str:
         if self._boot is None:
             self._boot = kernel.boot_id()
-        return f"{self.head()[1]}-{self._boot}"
+        # A copied repository has the mark of the original, whose files are not its own.
+        return f"{self.head()[1]} {self._boot} {self.folder}"
 
     # A transaction
 

@@ -2,8 +2,7 @@
 
 Callers hold the workspace's lock, so one spare name per record is enough. If an editor saves the
 record while it is being replaced, its content moves to the spare name, and then to a "saved" name
-until it is adopted. After a kill it stays there, and the next command that loads the record adopts
-it.
+until it is adopted. After a kill it stays there, and the next transaction adopts it.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class RecordFiles:
         """Returns whether bytes are an unedited record of this workspace's ledger."""
         self._note = note
         self._written: dict[str, tuple[str, bytes]] = {}
-        """What this process wrote last to each path, with the hash of the event that it shows."""
+        """The last content that this process wrote to each path, and the hash of its event."""
         self._around: dict[str, tuple[list[str], tuple[str, str]]] = {}
         """The names beside each record that are checked whenever it is loaded."""
 

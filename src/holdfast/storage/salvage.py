@@ -16,6 +16,7 @@ import os
 import re
 from itertools import islice
 
+from holdfast.core import json_text
 from holdfast.storage import event_codec
 from holdfast.storage.database import BESIDE, RECOVERED, Error, connect_damaged, finish_recovery
 from holdfast.storage.ledger import COLUMNS, STREAMS, is_whole, stored_state
@@ -23,7 +24,6 @@ from holdfast.storage.ledger import COLUMNS, STREAMS, is_whole, stored_state
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from sqlite3 import Connection
     from typing import Any
 
     from holdfast.system.disk import Disk
@@ -41,7 +41,7 @@ _JOURNAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 _MAX_VARINT_BYTES = 8  # A ninth is needed from 2**56 on.
 _MAX_IMAGES = 3
-"""How many images of a page that continues a row are tried."""
+"""The number of images of a page that are tried as the continuation of a row."""
 _INTEGER_BYTES = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 0, 9: 0}
 """Bytes of a column by its serial type. 0 is NULL; 8 and 9 are the integers 0 and 1."""
 _EMPTY_TEXT = 13
@@ -69,13 +69,14 @@ class Damaged:
             if data is not None:
                 disk.create(self._copy + end, data, 0o600)
         self._connection = connect_damaged(self._copy)
+        self._streams = [row for row in self._read(STREAMS) if is_whole(row)]
 
     def events(self) -> Iterator[Row]:
         """Yield the events in order: those that SQLite reads, and those that only pages hold.
 
         A row that is not what was written is among them if no page holds the sound one.
         """
-        read = {row[0]: row for row in _tolerant(self._connection, _EVENTS)}
+        read = {row[0]: row for row in self._read(_EVENTS)}
         sound = {seq: row for seq, row in read.items() if _is_sound(row)}
         pages, journal = (self._files[end] or b"" for end in ("", "-wal"))
         sound = fill_gaps(sound, events_in(pages, journal))
@@ -84,17 +85,15 @@ class Damaged:
 
     def last_seq(self) -> int:
         """Return the last seq that a whole row of a stream names."""
-        rows = _tolerant(self._connection, STREAMS)
-        return max((row[_SEQ] for row in rows if is_whole(row)), default=0)
+        return max((row[_SEQ] for row in self._streams), default=0)
 
-    def states(self) -> dict[str, tuple[str, str]]:
-        """Return a state, as JSON, of each stream whose row is whole, after its event's hash."""
-        rows = _tolerant(self._connection, STREAMS)
-        return {row[0]: stored_state(row) for row in rows if is_whole(row)}
+    def states(self) -> dict[str, tuple[str, Any]]:
+        """Return a state of each stream whose row is whole, after the hash of the state's event."""
+        stored = ((row[0], *stored_state(row)) for row in self._streams)
+        return {stream: (own, json_text.loads(state)) for stream, own, state in stored}
 
     def fact(self, name: str) -> str:
-        query = "SELECT value FROM facts WHERE name = ?"
-        row = next(_tolerant(self._connection, query, (name,)), ("",))
+        row = next(self._read("SELECT value FROM facts WHERE name = ?", name), ("",))
         return row[0] if isinstance(row[0], str) and row[0].isascii() else ""
 
     def close(self) -> None:
@@ -105,13 +104,12 @@ class Damaged:
         for end in ("", *BESIDE):
             self._disk.remove(self._copy + end)
 
-
-def _tolerant(connection: Connection, query: str, values: tuple[object, ...] = ()) -> Iterator[Row]:
-    """Yield rows up to the first one that cannot be read."""
-    try:
-        yield from connection.execute(query, values)
-    except Error:
-        return
+    def _read(self, query: str, *values: object) -> Iterator[Row]:
+        """Yield rows up to the first one that cannot be read."""
+        try:
+            yield from self._connection.execute(query, values)
+        except Error:
+            return
 
 
 def _is_sound(row: Row) -> bool:
@@ -146,14 +144,14 @@ def fill_gaps(sound: dict[int, Row], others: Iterable[Row]) -> dict[int, Row]:
 
 
 def journal_goes_on(path: str, disk: Disk, head: tuple[int, str], *, is_shown: bool) -> bool:
-    """True if the journal has events after the last one that SQLite reads, by its seq and hash.
+    """Return True if the journal has events after ``head``, the last one that SQLite reads.
 
     SQLite ignores a journal from its first damaged frame on, and does not call that damage. What
     the journal does not commit counts only if a record shows later events: those were committed.
     """
     committed, others = _journal_pages(disk.read_own(f"{path}-wal") or b"")
     pages = [*committed, *others] if is_shown else committed
-    later = (row for row in _rows_on(pages, _by_number(pages)) if row[0] > head[0])
+    later = (row for row in _rows_on(pages) if row[0] > head[0])
     last = (head[0], *(None,) * 10, head[1])
     return len(fill_gaps({head[0]: last}, later)) > 1
 
@@ -170,8 +168,7 @@ def events_in(pages: bytes, journal: bytes = b"") -> Iterator[Row]:
         for at in range(0, len(pages), size)
     ]
     committed, others = _journal_pages(journal)
-    newest_first = [*committed, *stored, *others]
-    yield from _rows_on(newest_first, _by_number(newest_first))
+    yield from _rows_on([*committed, *stored, *others])
 
 
 def _page_bytes(field: bytes) -> int:
@@ -206,15 +203,11 @@ def _journal_pages(journal: bytes) -> tuple[list[Page], list[Page]]:
     return committed[::-1], [*older, *unfinished][::-1]
 
 
-def _by_number(pages: list[Page]) -> Images:
+def _rows_on(pages: list[Page]) -> Iterator[Row]:
+    """Yield the sound rows on pages, the newest first; a long row continues on others of them."""
     images: Images = {}
     for number, image in pages:
         images.setdefault(number, []).append(image)
-    return images
-
-
-def _rows_on(pages: list[Page], images: Images) -> Iterator[Row]:
-    """Yield the sound rows on pages; a long row continues on other pages, found in ``images``."""
     for _, page in pages:
         for match in _RECORD_HEADER.finditer(page):
             header_bytes, *types = _varints(match[1])

@@ -5,8 +5,9 @@ exact while the file is small; for a larger file, ``status`` refreshes it. Each 
 line, in the order of the ids, so one line can be added, removed or updated without the others.
 
 A writer marks the file as doubtful before an event that adds or removes a workflow, and writes it
-after the event. If a command sees the mark, the writer was killed in between, and the command
-rebuilds the index from the ledger.
+after the event. If that writer is killed in between, or cannot write, the next transaction rebuilds
+the index from the ledger. An index that was removed by hand is rebuilt by the next event of a
+workflow in it, or by ``status``.
 """
 
 from __future__ import annotations
@@ -232,17 +233,22 @@ class Indexes:
             return []
         return moved
 
-    def show(self, state: Workflow, moved: list[Index], root: str | None = None) -> None:
-        """Update the indexes after an event of a workflow. ``root`` is its worktree's, if known."""
+    def show(self, state: Workflow, moved: list[Index], root: str | None = None) -> bool:
+        """Update the indexes after an event of a workflow; return False if that failed.
+
+        ``root`` is its worktree's, if known.
+        """
         if self._is_busy or not (moved or is_listed(state)):
-            return
+            return True
         self._is_busy = True
         try:
             self._show(state, moved, root)
         except (OSError, Fault, Refused) as error:
             self._note(f"the index could not be written ({error})")
+            return False
         finally:
             self._is_busy = False
+        return True
 
     def mend(self) -> None:
         """Rebuild this worktree's index if its writer was killed while changing it."""

@@ -1,1 +1,1 @@
-"""What the operating system offers: files, locks, processes, the terminal."""
+"""Operating system services: files, locks, processes."""

@@ -212,13 +212,19 @@ class Disk:
     def update(self, path: str, edit: Callable[[bytes], dict[int, bytes] | None]) -> bool:
         """Overwrite the bytes at the offsets that ``edit`` returns for a file's content.
 
-        Return False if the file cannot be opened, or ``edit`` returns ``None``.
+        Return False if there is no such file, or ``edit`` returns ``None``. Raise ``OSError`` if it
+        is too large to be read.
         """
         try:
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return False
         try:
+            stat = os.fstat(fd)
+            if not S_ISREG(stat.st_mode):
+                return False
+            if stat.st_size > MAX_FILE_BYTES:
+                raise OSError(EFBIG, f"it has more than {MAX_FILE_BYTES:,} bytes", path)
             raw = os.read(fd, _PIECE)
             if len(raw) == _PIECE:
                 raw += _read_rest(fd, None)

@@ -26,6 +26,10 @@ OLD_LEDGER = "ledger.ndjson"
 """The file name of a version 0.1 ledger."""
 TEAM_SETTINGS = os.path.join(".claude", "holdfast.toml")
 PERSON_SETTINGS = "config.toml"
+NOTES = "CLAUDE.local.md"
+"""An agent's own notes, which may describe a workflow."""
+PLANS = os.path.join("CLAUDE", "Plan")
+"""The folder of an agent's plans, each in a folder of its own."""
 MAIN = "."
 """The name of the main worktree."""
 _NAME_FILE = "holdfast-worktree"
@@ -160,6 +164,10 @@ class Workspace:
     def has_records(self) -> bool:
         """Return True if any file or folder of records exists."""
         return any(os.path.lexists(os.path.join(self.root, name)) for name in _RECORD_PREFIXES)
+
+    def has_notes(self) -> bool:
+        """Return True if an agent may keep a workflow in notes of its own."""
+        return any(os.path.lexists(os.path.join(self.root, name)) for name in (NOTES, PLANS))
 
     def has_settings(self) -> bool:
         """Return True if the team or the person has a settings file."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.core.record_formats import FORMATS
 from holdfast.errors import Fault, Refused
 from holdfast.workspace.settings import (
     MAX_COMMAND,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     Check = Callable[[Json, str], Json]
 
 FOLDER = os.path.join(".claude", "workflows")
-FORMATS = ("verb", "formal", "skill", "loop")
 MODES = ("development", "knowledge")
 MAX_PHASES = 200
 MAX_ITEMS = 200
@@ -116,7 +116,7 @@ def _checked(raw: Fields, name: str) -> Recipe:
             raise BadValue(key, "is missing")
     checked: Json = {
         "name": name,
-        "format": _one_of(FORMATS)(raw["format"], "format"),
+        "format": _one_of(tuple(FORMATS))(raw["format"], "format"),
         "phases": _phases(raw["phases"]),
         **{key: rule(raw[key], key) for key, rule in _OPTIONAL.items() if key in raw},
     }

@@ -48,7 +48,7 @@ def test_it_is_as_of_the_last_event(open_keeper):
 def test_a_look_waits_for_no_writer_and_writes_nothing(project, open_keeper):
     open_keeper().start("apex", "one")
     files = {path: path.stat().st_mtime_ns for path in (project / ".git" / "holdfast").rglob("*")}
-    with open_keeper().access.transaction():
+    with open_keeper().session.transaction():
         assert list(entities(open_keeper())) == ["workflow-state"]
     after = {path: path.stat().st_mtime_ns for path in (project / ".git" / "holdfast").rglob("*")}
     assert after == files

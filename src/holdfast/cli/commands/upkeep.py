@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
-    from holdfast.keeper.audit.chain import Report
+    from holdfast.keeper.audit import Report
     from holdfast.workspace.trust import CommandRequest
 
 _DAMAGED, _UNDELIVERED = 1, 3

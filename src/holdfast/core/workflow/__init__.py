@@ -1,4 +1,4 @@
-"""The workflow aggregate; ``state`` begins with how it works.
+"""The workflow aggregate. The docstring of ``state`` describes how it works.
 
 Importing the package enters the commands and events of all its modules.
 """

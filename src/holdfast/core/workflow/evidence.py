@@ -1,7 +1,7 @@
-"""Evidence and notes: all that a workflow has besides its position.
+"""Gates, violations, test runs and touched files; and the notes that survive a compaction.
 
-Evidence: gates, violations, test runs and touched files. Notes, which survive a compaction:
-required reading, reminders, lessons, context.
+Notes are required reading, reminders, lessons and context. When a gate counts as passed is in
+``state.is_passed``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 RUN, CLAIM = "run", "claim"
-"""What a gate's result rests on: Holdfast ran the command, or a caller stated it."""
+"""The basis of a gate's result: Holdfast ran the command, or a caller stated it."""
 _OF_ONE_RUN = (
     "evidence", "command", "exit_code", "signal", "timed_out", "cancelled", "duration_ms",
     "output_tail", "commit", "tree",

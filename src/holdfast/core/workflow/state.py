@@ -40,7 +40,7 @@ OPEN: dict[str, Opener] = {}
 EVOLVE: dict[str, Evolver] = {}
 """Events by type: their data and time become the next state."""
 _AFTER_END: set[str] = set()
-"""Commands that are allowed, or refused on their own terms, in any status."""
+"""Commands that are decided also on an ended workflow."""
 
 OPENING = ("workflow_started", "record_adopted")
 """The events that begin a workflow, whatever is in its stream before."""

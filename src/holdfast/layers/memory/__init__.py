@@ -50,7 +50,7 @@ UNAVAILABLE = "Auto-memory unavailable — learnings will not persist"
 _NAME = "MEMORY.md"
 _OFF = "off"
 _STATE_FILE = "memory.json"
-"""What was written last; beside the ledger."""
+"""The file, beside the ledger, with the text that was written last."""
 _LOCK_FILE = "memory.lock"
 _LOCK_WAIT_S = 5.0
 _LOCAL_SETTINGS = "settings.local.json"

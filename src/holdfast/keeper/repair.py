@@ -16,9 +16,17 @@ from holdfast.core import json_text
 from holdfast.errors import Fault
 from holdfast.formats import LOGS, aggregate_of, evolve, is_log, is_workflow, signature, stream_of
 from holdfast.formats.schema import Invalid
-from holdfast.keeper.audit.chain import LEDGER, OWN_STREAM, REPAIRED, Chain, Report, give_up
-from holdfast.keeper.audit.verify import read_chain, verify
-from holdfast.keeper.audit.views import not_moot
+from holdfast.keeper.audit import (
+    MAX_NAMED,
+    OWN_STREAM,
+    REPAIRED,
+    Chain,
+    Report,
+    drop_moot,
+    name_events,
+    read_chain,
+    verify,
+)
 from holdfast.storage import salvage
 from holdfast.storage.database import BESIDE, NAME
 from holdfast.storage.ledger import ACTIVE, Ledger
@@ -27,24 +35,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.core.types import Fields
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
 _FOLDER = "recovering"
-_MAX_NAMED = 20
 
 
 def repair(session: Session) -> Report:
     """Repair the ledger and its views; report the repairs and the result of ``verify``."""
     report = Report()
     store = session.store
-    states: dict[str, tuple[str, str]] = {}
     if store.ledger.exists():
         states = _recover_ledger(store, report)
         with session.transaction() as tx:
             store.workspace.prepare(store.disk, store.note)
-            _repair_workspace(tx, states, report)
+            _repair_workspace(tx, states or _stored_states(store.ledger), report)
             for note in store.take_notes():
                 report.say("repaired", "records", note)
     checked = verify(store, everything=True)
@@ -53,7 +60,7 @@ def repair(session: Session) -> Report:
     return report
 
 
-def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, str]]:
+def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, Any]]:
     """Replace a damaged database by a new one with the events that can still be read.
 
     Return the states in the damaged database by stream, each with the hash of its event.
@@ -74,18 +81,27 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, str]]:
         store.disk.remove_folder(os.path.dirname(fresh))
     finally:
         database.release()
-    _say_kept(report, kept, lost, os.path.basename(backup))
+    events = "1 event" if len(kept) == 1 else f"{len(kept)} events"
+    name = os.path.basename(backup)
+    report.say("repaired", NAME, f"was made anew with {events}; the damaged one is {name}")
+    for gap in lost[:MAX_NAMED]:
+        report.say("repaired", NAME, f"{name_events(*gap)} lost")
+    if len(lost) > MAX_NAMED:
+        report.say("repaired", NAME, f"more are lost, in {len(lost) - MAX_NAMED} other gaps")
     return states
 
 
-def _say_kept(report: Report, kept: list[int], lost: list[tuple[int, int]], name: str) -> None:
-    events = "1 event" if len(kept) == 1 else f"{len(kept)} events"
-    report.say("repaired", LEDGER, f"was made anew with {events}; the damaged one is {name}")
-    for first, last in lost[:_MAX_NAMED]:
-        which = f"event {first} is" if first == last else f"events {first} to {last} are"
-        report.say("repaired", LEDGER, f"{which} lost")
-    if len(lost) > _MAX_NAMED:
-        report.say("repaired", LEDGER, f"more are lost, in {len(lost) - _MAX_NAMED} other gaps")
+def _stored_states(ledger: Ledger) -> dict[str, tuple[str, Any]]:
+    """Return the states in a sound database by stream, each with the hash of its event."""
+    states = {}
+    for stream in ledger.stream_names():
+        try:
+            held = ledger.stream(stream)
+        except Fault:
+            continue  # Events after its stored state make no sense.
+        if held is not None:
+            states[stream] = (held.row["hash"], held.state)
+    return states
 
 
 def _is_damaged(store: Store) -> bool:
@@ -129,8 +145,8 @@ def _copy_events(
                 kept.append(row[0])
         lost = [*chain.gaps, *((seq, seq) for seq in chain.bad)]
         if lost or chain.loose:
-            _note_repair(store, fresh, give_up(sorted(lost), chain.loose, []))
-        rebuild_tables(fresh)
+            _note_repair(store, fresh, sorted(lost), chain.loose, [])
+        _rebuild_tables(fresh)
         fresh.commit("repair")
         fresh.database.close()
     finally:
@@ -142,7 +158,11 @@ def _copy_events(
     return fresh.database.path, kept, [gap for gap in gaps if gap not in given_up]
 
 
-def _note_repair(store: Store, ledger: Ledger, data: Any) -> None:
+def _note_repair(
+    store: Store, ledger: Ledger, lost: list[tuple[int, int]], loose: list[int], streams: list[str]
+) -> None:
+    """Insert the event that accepts these losses."""
+    data: Fields = {"lost": lost, "loose": loose, "streams": streams}
     version = next((event["version"] for event in ledger.newest(OWN_STREAM, 1)), 0)
     ledger.insert(
         [{"type": REPAIRED, "data": data}],
@@ -151,7 +171,7 @@ def _note_repair(store: Store, ledger: Ledger, data: Any) -> None:
     )  # fmt: skip
 
 
-def rebuild_tables(ledger: Ledger) -> set[str]:
+def _rebuild_tables(ledger: Ledger) -> set[str]:
     """Rebuild the rows and states of all streams from the events, in an open transaction.
 
     Return the streams with events that make no sense.
@@ -163,7 +183,7 @@ def rebuild_tables(ledger: Ledger) -> set[str]:
             continue
         aggregate = aggregate_of(stream)
         state, odd = aggregate.replay(partial(ledger.events, stream))
-        if not_moot(ledger, odd):
+        if drop_moot(ledger, odd):
             senseless.add(stream)
         if state is None:
             continue
@@ -173,14 +193,14 @@ def rebuild_tables(ledger: Ledger) -> set[str]:
     return senseless
 
 
-def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, str]], report: Report) -> None:
+def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, Any]], report: Report) -> None:
     """Rebuild the tables, find a state for streams with missing events, and write the records."""
     store = tx.store
     chain = read_chain(store)
     tx.begin()
-    senseless = rebuild_tables(store.ledger)
+    senseless = _rebuild_tables(store.ledger)
     given_up = []
-    for stream in sorted(chain.broken | senseless):
+    for stream in sorted((chain.broken | senseless) - chain.given_up):
         state, source = _state_of(store, stream, states)
         if state is None:
             given_up.append(stream)
@@ -190,7 +210,7 @@ def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, str]], repor
         report.say("repaired", stream, f"goes on from {source}")
     if given_up or chain.lost():
         tx.begin()
-        _note_repair(store, store.ledger, give_up(chain.lost(), [], given_up))
+        _note_repair(store, store.ledger, chain.lost(), [], given_up)
     tx.commit()  # Adopting needs the rows of the streams that were just replaced.
     store.mark_unread()
     unknown_records.adopt_all(tx)
@@ -206,7 +226,7 @@ def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, str]], repor
         own.rebuild()
 
 
-def _state_of(store: Store, stream: str, states: dict[str, tuple[str, str]]) -> tuple[Any, str]:
+def _state_of(store: Store, stream: str, states: dict[str, tuple[str, Any]]) -> tuple[Any, str]:
     """Return the best state of a stream with missing events, and the state's source."""
     last = next(store.ledger.newest(stream, 1))
     held = store.ledger.stream(stream)
@@ -216,18 +236,18 @@ def _state_of(store: Store, stream: str, states: dict[str, tuple[str, str]]) -> 
         state = None if raw is None else _parse_record(store, subject, raw, last["seq"])
         if state is not None:
             return state, subject.record
-    state = _continued(store, stream, *states.get(stream, ("", "")))
+    state = _continued(store, stream, *states.get(stream, ("", None)))
     if state is not None:
         return state, "its last state"
     return (held.state, "what is left of its history") if held else (None, "")
 
 
-def _continued(store: Store, stream: str, known_hash: str, text: str) -> Any:
+def _continued(store: Store, stream: str, known_hash: str, known_state: Any) -> Any:
     """Return a stored state with the events after it; ``None`` if one of them is missing."""
     state, version = None, 0
     for event in store.ledger.events(stream):
         if event["hash"] == known_hash:
-            state = json_text.loads(text)
+            state = known_state
         elif state is not None and event["version"] == version + 1:
             state = evolve(stream, state, event)
         else:

@@ -1,0 +1,367 @@
+"""Work with the layers that are left when another one is missing.
+
+``report_layers`` says what each layer has. ``recover`` finds workflows if the ledger was lost: a
+record is enough; without records, a Memory server still has the workflow's position, and the
+project's memory has a sentence about it.
+
+While the workspace cannot be written, commands are queued on the user's Memory server. Each is
+stored there as an observation, beside the workflow's new position. Once the folder can be written
+again, the next command replays the queue in order, each queued command once.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import formats
+from holdfast.adopt import record as adoption
+from holdfast.adopt import unknown_records
+from holdfast.core import json_text
+from holdfast.core import workflow as core
+from holdfast.core.briefing import place_of
+from holdfast.core.json_text import digest, md5_of
+from holdfast.core.other_layers import observed_values, one_line, phases_at, tier
+from holdfast.core.refusal import Refusal, bad_text
+from holdfast.core.time import epoch_ms
+from holdfast.core.workflow.state import blank, is_active
+from holdfast.errors import Fault, HoldfastError, Refused
+from holdfast.formats import schema
+from holdfast.keeper.session import PENDING, Receipt
+from holdfast.layers.graph import mcp_delivery, projection
+from holdfast.layers.memory import Memory
+from holdfast.workspace import settings
+from holdfast.workspace.location import person_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.core.types import Command, Fields, Workflow
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
+    from holdfast.layers.graph.mcp_client import RemoteGraph
+
+WARNING = "ERROR: Cannot write state files — workflow state will not persist"
+_MAX_OPENED = 20
+"""The number of record files that are opened, the most recently written ones."""
+_QUEUE = "HoldfastPending"
+_QUEUED = {"n": int, "id": str, "do": str, "on": str, "args": dict}
+"""The fields of a queued command."""
+_NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
+"""Errors of a queued command that is malformed, because another client can write to the server."""
+
+
+# What each layer has
+
+
+def report_layers(session: Session) -> Fields:
+    """Return the tier, and for each layer its availability, its target and its position."""
+    layers = [_describe(session.store, name) for name in ("L1", "L2", "L3")]
+    record, memory, graph = (layer["available"] for layer in layers)
+    return {**tier(record=record, memory=memory, graph=graph), "layers": layers}
+
+
+def _describe(store: Store, name: str) -> Fields:
+    """Describe a layer; ``why`` has the reason if the memory or the graph cannot be read."""
+    layer: Fields = {"layer": name, "available": False, "target": None, "position": None}
+    if name == "L1":
+        _look_at_records(store, layer)
+        return layer
+    try:
+        (_look_at_memory if name == "L2" else _look_at_graph)(store, layer)
+    except (HoldfastError, OSError) as error:
+        layer["why"] = str(error)
+    return layer
+
+
+def _look_at_records(store: Store, layer: Fields) -> None:
+    """Describe the newest active workflow in this worktree's records. The ledger is not read.
+
+    Raise ``Refused`` if a folder of records is outside the workspace.
+    """
+    root = store.workspace.root
+    records = unknown_records.records_here(root)
+    if len(records) > _MAX_OPENED:
+        records = sorted(records, key=lambda record: _written_ns(os.path.join(root, record)))
+    states = []
+    for record in records[-_MAX_OPENED:]:
+        try:
+            seen = unknown_records.read(store, record)
+        except (json_text.BadJson, schema.Invalid, HoldfastError, OSError):
+            continue
+        if seen is not None and is_active(seen[1]):
+            states.append({**seen[1], "record": record})
+    if not states:
+        return
+    newest: Any = max(reversed(states), key=lambda state: str(state["updated_at"]))
+    number, total = place_of(newest)
+    position = {
+        "type": newest["recipe"]["name"].upper(),
+        "phase": newest["phase"],
+        "phase_index": f"{number}/{total}",
+        "context": newest["title"] or newest["subject"],
+        "updated": newest["updated_at"],
+    }
+    layer |= {"available": True, "target": newest["record"], "position": position}
+
+
+def _written_ns(path: str) -> int:
+    try:
+        return os.lstat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _look_at_memory(store: Store, layer: Fields) -> None:
+    """Describe the active workflow in Holdfast's section of the project's memory."""
+    memory = Memory(store)
+    layer["target"] = memory.path
+    lines = memory.sentences()
+    active = [line for line in lines if line.startswith("Active ")]
+    layer |= {"available": bool(lines), "position": active[0] if active else None}
+
+
+def _look_at_graph(store: Store, layer: Fields) -> None:
+    """Describe the newest active workflow in the graph."""
+    layer["target"] = settings.load(store.workspace.root).graph()
+    entities = _read_entities(store, layer["target"])
+    layer["available"] = bool(entities)
+    newest = _find_newest(entities)
+    if newest is not None:
+        names = ("type", "phase", "phase_index", "context", "updated")
+        layer["position"] = {name: newest.get(name) for name in names}
+
+
+def _read_entities(store: Store, kept_by: str) -> list[Fields]:
+    """Return the graph's workflow entities as fields; of the embedded graph, only the newest."""
+    if kept_by == "off":
+        return []
+    if kept_by == "embedded":
+        newest = projection.read_newest_workflow(store)
+        entities = [] if newest is None else [newest]
+    else:
+        server = kept_by.removeprefix("mcp:")
+        graph = mcp_delivery.call(store, server, lambda graph: graph.search_nodes(projection.SLOT))
+        entities = [node for node in graph["entities"] if node["entityType"] == "WorkflowState"]
+    return [{"name": node["name"], **observed_values(node["observations"])} for node in entities]
+
+
+def _find_newest(entities: list[Fields]) -> Fields | None:
+    active = [entity for entity in entities if "status" not in entity and entity.get("phase")]
+    return max(active, key=lambda entity: str(entity.get("updated", "")), default=None)
+
+
+# The ledger is lost
+
+
+def recover(tx: Transaction) -> None:
+    """Recover workflows for an empty ledger, from records or else from the graph.
+
+    Raise ``Refused`` with the sentence of the project's memory if only that is left.
+    """
+    if unknown_records.adopt_all(tx) or _adopt_from_graph(tx):
+        return
+    sentence = _describe(tx.store, "L2")["position"]
+    if sentence is not None:
+        raise Refused(
+            "not_found",
+            f"no record and no ledger is left; the project's memory says: {sentence}",
+            "start it again: holdfast start RECIPE SUBJECT",
+            candidates=[],
+        )
+
+
+def _adopt_from_graph(tx: Transaction) -> bool:
+    """Adopt the newest active workflow in the graph; return False if there is none."""
+    store = tx.store
+    try:
+        kept_by = settings.load(store.workspace.root).graph()
+        entity = _find_newest(_read_entities(store, kept_by))
+    except HoldfastError as error:
+        store.note(error.message)
+        return False
+    state = None if entity is None else _rebuild(store, entity)
+    if state is None:
+        return False
+    store.note(
+        f"its record and the ledger are gone: {state['id']} goes on from the graph, as of "
+        f"{state['updated_at']}; tasks, gates and reminders are lost"
+    )
+    adoption.adopt(tx, state, state["record"], expected=None)
+    return True
+
+
+def _rebuild(store: Store, entity: Fields) -> Workflow | None:
+    """Return a workflow at an entity's position; ``None`` if its recipe or phase is not known."""
+    name, context = str(entity.get("type", "")).lower(), str(entity.get("context", ""))
+    recipe = store.recipe(name)
+    at, updated = _parse_time(entity, "started") or store.now(), _parse_time(entity, "updated")
+    phases = None if recipe is None else phases_at(recipe, str(entity["phase"]), at)
+    if recipe is None or phases is None:
+        return None
+    own_id = str(entity["name"]).partition(":")[2]
+    workflow_id = own_id or f"{name}-{md5_of(f'{context}{chr(10)}')[:8]}"
+    if not schema.is_safe(workflow_id):
+        return None
+    return {
+        **blank(workflow_id, recipe, at),
+        "updated_at": updated or at,
+        "subject": context if bad_text("context", context) is None else one_line(context),
+        "title": one_line(context),
+        "branch": store.workspace.branch(),
+        "worktree": store.workspace.name,
+        "record": formats.active_path(recipe["format"], workflow_id, store.now()),
+        "phase": str(entity["phase"]),
+        "phases": phases,
+    }
+
+
+def _parse_time(entity: Fields, name: str) -> str | None:
+    """Return a time of an entity; ``None`` if another client wrote something else there."""
+    time = str(entity.get(name, ""))
+    return None if epoch_ms(time) is None else time
+
+
+# The workspace cannot be written
+
+
+def queue_server(session: Session) -> str | None:
+    """Return the Memory server that takes the queue; ``None`` if none is configured."""
+    try:
+        kept_by = settings.load(session.store.workspace.root).graph()
+    except HoldfastError:
+        return None
+    return kept_by.removeprefix("mcp:") if kept_by.startswith("mcp:") else None
+
+
+def queue_command(
+    session: Session, server: str, kind: str, args: Fields, workflow: str | None, id: str | None
+) -> Receipt:
+    """Decide a command on the state after the queue, and add it to the queue on the server.
+
+    Raise ``Refused`` if the core refuses it, or ``Fault`` if the server cannot be reached.
+    """
+    store = session.store
+    state = session.look(workflow)
+    command = {"id": id or os.urandom(12).hex(), "do": kind, "args": args, "on": state["id"]}
+
+    def work(graph: RemoteGraph) -> Workflow:
+        pending = _read_queue(session, graph)
+        others = [queued for queued in pending if queued["id"] != command["id"]]
+        after = state
+        for queued in others:
+            if queued["on"] == state["id"]:
+                try:
+                    after = _apply(store, after, queued)
+                except (Refused, *_NONSENSE):
+                    continue  # It no longer fits; replaying the queue reports it.
+        after = _apply(store, after, command)
+        if len(others) == len(pending):
+            name = _queue_name(session)
+            line = json_text.dumps({**command, "n": len(pending) + 1})
+            graph.create_entities([{"name": name, "entityType": _QUEUE, "observations": []}])
+            graph.add_observations([{"entityName": name, "contents": [line]}])
+        position = projection.workflow_update(after, in_slot=projection.fits_slot(after))
+        mcp_delivery.apply_updates(graph, [position], [])
+        return after
+
+    after: Workflow = mcp_delivery.call(store, server, work)
+    _write_marker(session, server)
+    store.note(WARNING)
+    store.note(f"kept on the server mcp:{server} until the folder can be written again")
+    return Receipt(after, [], session.notes())
+
+
+def _apply(store: Store, state: Workflow, queued: Fields) -> Workflow:
+    """Return the state after a command, without recording it; raise ``Refused``."""
+    now = store.now()
+    command: Command = {"type": queued["do"], "at": now, "args": queued["args"]}
+    outcome = core.decide(state, command)
+    if isinstance(outcome, Refusal):
+        raise Refused(outcome.code, outcome.message, outcome.hint, **outcome.details)
+    for draft in outcome:
+        event: Any = {**draft, "at": now, "stream": state["id"]}
+        state = core.evolve(state, event)
+    return state
+
+
+def replay_queue(session: Session) -> None:
+    """Replay the queue on the server, if there is one. A refused command only adds a note.
+
+    If the server cannot be reached, add a note and keep the queue.
+    """
+    store = session.store
+    path = _marker_path(session)
+    server = (store.disk.read_own(path) or b"").decode(errors="replace").strip()
+    if not server or not os.access(store.workspace.home, os.W_OK):
+        return
+    notes = []
+    try:
+        pending: list[Fields] = mcp_delivery.call(
+            store, server, lambda graph: _read_queue(session, graph)
+        )
+        for queued in pending:
+            kind, workflow = queued["do"], queued["on"]
+            try:
+                done = session.do(kind, queued["args"], workflow=workflow, id=queued["id"])
+                notes += done.notes
+            except Refused as refused:
+                notes.append(f"{kind} of {workflow} was refused: {refused.message}")
+            except _NONSENSE:
+                notes.append(f"{kind} of {workflow} makes no sense and is left out")
+        mcp_delivery.call(
+            store, server, lambda graph: graph.delete_entities([_queue_name(session)])
+        )
+    except HoldfastError as error:
+        store.note(f"what was kept on mcp:{server} is still there: {error.message}")
+        return
+    store.disk.remove(path)
+    store.disk.remove_folder(os.path.dirname(path))
+    for note in (*notes, f"brought home from mcp:{server}: {len(pending)} commands"):
+        store.note(note)
+
+
+def _read_queue(session: Session, graph: RemoteGraph) -> list[Fields]:
+    """Return the valid commands in the queue, in order."""
+    commands = []
+    for entity in graph.open_nodes([_queue_name(session)])["entities"]:
+        for line in entity["observations"]:
+            try:
+                queued = json_text.loads(line.encode())
+            except json_text.BadJson:
+                continue
+            if (
+                isinstance(queued, dict)
+                and all(isinstance(queued.get(name), kind) for name, kind in _QUEUED.items())
+                and queued["do"] in core.DECIDE
+            ):
+                commands.append(queued)
+    return sorted(commands, key=lambda command: int(command["n"]))
+
+
+def _queue_name(session: Session) -> str:
+    return f"holdfast-pending:{_workspace_key(session)}"
+
+
+def _workspace_key(session: Session) -> str:
+    return digest(os.path.realpath(session.store.workspace.home).encode())[:12]
+
+
+def _write_marker(session: Session, server: str) -> None:
+    """Record that a queue exists, in the person's folder, as the workspace cannot be written.
+
+    Raise ``Fault`` if that folder cannot be written either.
+    """
+    disk = session.store.disk
+    path = _marker_path(session)
+    try:
+        disk.make_folder(os.path.dirname(path), 0o700)
+        disk.replace_view(path, f"{server}\n".encode())
+    except OSError as error:
+        hint = f"when the folder can be written again: holdfast sync ({error.strerror})"
+        raise Fault("not_writable", f"{WARNING}; only mcp:{server} has it", hint) from error
+
+
+def _marker_path(session: Session) -> str:
+    return os.path.join(person_folder(), PENDING, _workspace_key(session))
