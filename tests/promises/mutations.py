@@ -220,7 +220,7 @@ MUTATIONS = [
     Mutation(
         9, "forget a save that goes on", "holdfast.keeper.transaction:Transaction._publish",
         _forgetting_saves,
-        "tests/keeper/test_settled.py"
+        "tests/keeper/test_unsettled_mark.py"
         "::test_a_slow_save_is_adopted_although_another_workflow_changes_twice_meanwhile",
     ),
     Mutation(
