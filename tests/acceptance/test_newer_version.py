@@ -64,7 +64,7 @@ def add_event(connection):
     held = connection.execute(f"{ledger.STREAMS} WHERE stream = ?", (stream,)).fetchone()
     columns = dict(zip(ledger.COLUMNS, held, strict=False))
     columns |= {"seq": seq, "version": version, "hash": row[11]}
-    state = (stream, version, row[11], ledger.stored_state(held)[1])
+    state = (stream, version, row[11], json.dumps(ledger.stored_state(held)[1]))
     connection.execute(
         "UPDATE streams SET seq = ?, version = ?, hash = ?, digest = ? WHERE stream = ?",
         (seq, version, row[11], ledger._digest_of(tuple(columns.values())), stream),

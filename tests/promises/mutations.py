@@ -123,10 +123,9 @@ def _forgetting_saves(original):
 
 def _state_as_stored(_original):
     def state_of(_self, row):
-        from holdfast.core.json_text import loads
         from holdfast.storage.ledger import stored_state
 
-        return loads(stored_state(row)[1])
+        return stored_state(row)[1]
 
     return state_of
 

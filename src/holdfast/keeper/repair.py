@@ -51,7 +51,7 @@ def repair(session: Session) -> Report:
         states = _recover_ledger(store, report)
         with session.transaction() as tx:
             store.workspace.prepare(store.disk, store.note)
-            _repair_workspace(tx, states or _stored_states(store.ledger), report)
+            _repair_workspace(tx, states or store.ledger.stored_states(), report)
             for note in store.take_notes():
                 report.say("repaired", "records", note)
     checked = verify(store, everything=True)
@@ -60,10 +60,10 @@ def repair(session: Session) -> Report:
     return report
 
 
-def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, Any]]:
+def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[int, Any]]:
     """Replace a damaged database by a new one with the events that can still be read.
 
-    Return the states in the damaged database by stream, each with the hash of its event.
+    Return the stored states of the damaged database by stream, each after its version.
     """
     database = store.ledger.database
     database.acquire_lock()
@@ -88,19 +88,6 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[str, Any]]:
         report.say("repaired", NAME, f"{name_events(*gap)} lost")
     if len(lost) > MAX_NAMED:
         report.say("repaired", NAME, f"more are lost, in {len(lost) - MAX_NAMED} other gaps")
-    return states
-
-
-def _stored_states(ledger: Ledger) -> dict[str, tuple[str, Any]]:
-    """Return the states in a sound database by stream, each with the hash of its event."""
-    states = {}
-    for stream in ledger.stream_names():
-        try:
-            held = ledger.stream(stream)
-        except Fault:
-            continue  # Events after its stored state make no sense.
-        if held is not None:
-            states[stream] = (held.row["hash"], held.state)
     return states
 
 
@@ -193,7 +180,7 @@ def _rebuild_tables(ledger: Ledger) -> set[str]:
     return senseless
 
 
-def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, Any]], report: Report) -> None:
+def _repair_workspace(tx: Transaction, states: dict[str, tuple[int, Any]], report: Report) -> None:
     """Rebuild the tables, find a state for streams with missing events, and write the records."""
     store = tx.store
     chain = read_chain(store)
@@ -226,7 +213,7 @@ def _repair_workspace(tx: Transaction, states: dict[str, tuple[str, Any]], repor
         own.rebuild()
 
 
-def _state_of(store: Store, stream: str, states: dict[str, tuple[str, Any]]) -> tuple[Any, str]:
+def _state_of(store: Store, stream: str, states: dict[str, tuple[int, Any]]) -> tuple[Any, str]:
     """Return the best state of a stream with missing events, and the state's source."""
     last = next(store.ledger.newest(stream, 1))
     held = store.ledger.stream(stream)
@@ -236,23 +223,19 @@ def _state_of(store: Store, stream: str, states: dict[str, tuple[str, Any]]) -> 
         state = None if raw is None else _parse_record(store, subject, raw, last["seq"])
         if state is not None:
             return state, subject.record
-    state = _continued(store, stream, *states.get(stream, ("", None)))
+    state = _continued(store, stream, *states.get(stream, (0, None)))
     if state is not None:
         return state, "its last state"
     return (held.state, "what is left of its history") if held else (None, "")
 
 
-def _continued(store: Store, stream: str, known_hash: str, known_state: Any) -> Any:
+def _continued(store: Store, stream: str, version: int, state: Any) -> Any:
     """Return a stored state with the events after it; ``None`` if one of them is missing."""
-    state, version = None, 0
     for event in store.ledger.events(stream):
-        if event["hash"] == known_hash:
-            state = known_state
-        elif state is not None and event["version"] == version + 1:
-            state = evolve(stream, state, event)
-        else:
-            state = None
-        version = event["version"]
+        if state is not None and event["version"] > version:
+            version += 1
+            is_next = event["version"] == version
+            state = evolve(stream, state, event) if is_next else None
     return state
 
 

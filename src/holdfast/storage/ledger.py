@@ -239,7 +239,7 @@ class Ledger:
         name, version = row[0], row[_VERSION]
         if not is_whole(row):
             raise damaged_ledger(self.database.path, f"the state of {name} is not what was written")
-        stored, state = row[_STATE + 1], json_text.loads(row[_STATE + 3])
+        stored, state = stored_state(row)
         if stored == version:
             return state
         assert self._evolve is not None
@@ -314,6 +314,11 @@ class Ledger:
             if fault.code == "storage":
                 raise
             return [fault.message]
+
+    def stored_states(self) -> dict[str, tuple[int, Any]]:
+        """Return the stored state of each stream whose row is whole, after its version."""
+        rows = filter(is_whole, self.database.rows(STREAMS))
+        return {row[0]: stored_state(row) for row in rows}
 
     def has_whole_tables(self) -> bool:
         """True if every stream has a row and a state as they were written."""
@@ -604,9 +609,9 @@ def is_whole(row: tuple[Any, ...]) -> bool:
     return (row[_STATE - 1], row[-1]) == digests and row[0] == row[_STATE]
 
 
-def stored_state(row: tuple[Any, ...]) -> tuple[str, str]:
-    """Return the stored state of a row of ``STREAMS``, as JSON, after the hash of its event."""
-    return row[_STATE + 2], row[_STATE + 3]
+def stored_state(row: tuple[Any, ...]) -> tuple[int, Any]:
+    """Return the stored state of a whole row of ``STREAMS``, after its version."""
+    return row[_STATE + 1], json_text.loads(row[_STATE + 3])
 
 
 def _digest_of(values: tuple[Any, ...]) -> str:

@@ -16,7 +16,6 @@ import os
 import re
 from itertools import islice
 
-from holdfast.core import json_text
 from holdfast.storage import event_codec
 from holdfast.storage.database import BESIDE, RECOVERED, Error, connect_damaged, finish_recovery
 from holdfast.storage.ledger import COLUMNS, STREAMS, is_whole, stored_state
@@ -87,10 +86,9 @@ class Damaged:
         """Return the last seq that a whole row of a stream names."""
         return max((row[_SEQ] for row in self._streams), default=0)
 
-    def states(self) -> dict[str, tuple[str, Any]]:
-        """Return a state of each stream whose row is whole, after the hash of the state's event."""
-        stored = ((row[0], *stored_state(row)) for row in self._streams)
-        return {stream: (own, json_text.loads(state)) for stream, own, state in stored}
+    def states(self) -> dict[str, tuple[int, Any]]:
+        """Return the stored state of each stream whose row is whole, after its version."""
+        return {row[0]: stored_state(row) for row in self._streams}
 
     def fact(self, name: str) -> str:
         row = next(self._read("SELECT value FROM facts WHERE name = ?", name), ("",))
