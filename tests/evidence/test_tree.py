@@ -129,3 +129,13 @@ def test_a_large_file_is_not_held_in_memory(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_a_file_that_is_staged_between_two_reads_is_read_again(repository):
+    before = repository.digest()
+    repository.write("a.txt", "two\n")
+    repository.git("add", "-A")
+    assert repository.digest() != before
+    repository.write("a.txt", "one\n")
+    repository.git("add", "-A")
+    assert repository.digest() == before

@@ -256,7 +256,7 @@ class Memo:
         return results
 
 
-_MAX_RESULTS = 2_000
+_MAX_RESULTS = 500
 _lines = Memo(line_of)
 _dumps = Memo(dumps)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import stat
-from functools import lru_cache
 
 from holdfast.core.json_text import digest
 from holdfast.evidence import git
+from holdfast.workspace.location import OWN_PREFIXES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,17 +36,18 @@ _BLOCK_BYTES = 1024 * 1024
 
 def read(workspace: Workspace) -> Tree:
     """Return every file that git does not ignore; without git, every file."""
-    tree = _read_repository(workspace.root)
+    index = None if workspace.git is None else os.path.join(workspace.git, "index")
+    tree = _read_repository(workspace.root, index)
     if tree is None:
         tree = _read_folder(workspace.root)
-    for path in [path for path in tree if workspace.is_own(path)]:
+    for path in [path for path in tree if path.startswith(OWN_PREFIXES)]:
         del tree[path]
     return tree
 
 
 def digest_of(tree: Tree) -> str:
     """Return one digest of all paths, modes and contents."""
-    rows = [f"{path}\0{tree[path]}" for path in sorted(tree)]
+    rows = map("\0".join, sorted(tree.items()))
     return digest("\0\0".join(rows).encode(errors="surrogateescape"))
 
 
@@ -55,38 +56,63 @@ def changed(before: Tree, after: Tree) -> list[str]:
     return sorted(path for path, content in before.items() if after.get(path) != content)
 
 
-def _read_repository(root: str) -> Tree | None:
-    """Return the files of a repository; ``None`` if there is none."""
+def _read_repository(root: str, index: str | None = None) -> Tree | None:
+    """Return the files of a repository; ``None`` if there is none.
+
+    ``index`` is the path of git's index, if it is known.
+    """
     repository = git.Repository(root)
-    listed = repository.ask("ls-files", "-s", "-v", "-z")
-    if listed is None:
+    parsed = _read_index(repository, index)
+    if parsed is None:
         return None
+    indexed, special = parsed
     rows = _split(repository.ask("status", *_STATUS))
     # A row has a letter for the index, one for the work tree, a space and the path. A path that
     # ends with a slash is the work tree of another repository.
     names = {row[3:] for row in rows if row[1] != " " and not row.endswith("/")}
-    indexed, special = _parse_index(listed)
     for tag, mode, path in special:
         if _is_unchecked(tag, mode, os.path.join(root, path)):
             names.add(path)
-    tree = {path: content for path, content in indexed.items() if path not in names}
+    tree = dict(indexed)
+    for name in names:
+        tree.pop(name, None)
     return tree | _hash_files(repository, sorted(names))
 
 
-@lru_cache(maxsize=1)
-def _parse_index(listed: bytes) -> tuple[Tree, list[tuple[str, str, str]]]:
+Index = tuple[Tree, list[tuple[str, str, str]]]
+_last_index: list[tuple[object, Index]] = []
+
+
+def _read_index(repository: git.Repository, path: str | None) -> Index | None:
     """Return the files in git's index, and tag, mode and path of those ``status`` may not check.
 
-    Cached: a command that runs between two reads of the tree seldom changes the index.
+    A command that runs between two reads of the tree seldom changes the index. git replaces its
+    file for every change, so the same file has the same rows.
     """
+    stamp = None if path is None else _stamp(path)
+    if stamp is not None and _last_index and _last_index[0][0] == stamp:
+        return _last_index[0][1]
+    listed = repository.ask("ls-files", "-s", "-v", "-z")
+    if listed is None:
+        return None
     rows = _split(listed)
     # A row has a tag, the mode, the content hash, the stage (one digit), a tab and the path.
     special = [
         (row[0], row[2:8], row.partition("\t")[2]) for row in rows if row[:5] not in _ORDINARY
     ]
-    return {
-        path: fields[2:-2] for fields, _, path in (row.partition("\t") for row in rows)
-    }, special
+    tree = {path: fields[2:-2] for fields, _, path in (row.partition("\t") for row in rows)}
+    if stamp is not None and stamp == _stamp(path or ""):
+        _last_index[:] = [(stamp, (tree, special))]
+    return tree, special
+
+
+def _stamp(path: str) -> object:
+    """Return what tells a file from another one in its place; ``None`` if there is none."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return path, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _split(output: bytes | None) -> list[str]:

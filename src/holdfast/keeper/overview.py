@@ -62,6 +62,14 @@ class Overview:
 
 def list_active(store: Store, most: int | None) -> list[Fields]:
     """Return a row for each active workflow, as the next change will load it."""
+    store.ledger.database.begin_reading()
+    try:
+        return _list_active(store, most)
+    finally:
+        store.ledger.database.end_reading()
+
+
+def _list_active(store: Store, most: int | None) -> list[Fields]:
     rows = []
     limit = "" if most is None else f" LIMIT {most}"
     for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields, Json
 
-_COLLECT_AFTER_OBJECTS = 10_000
+_COLLECT_AFTER_OBJECTS = 2_000
 """Keeps the garbage of calls below a megabyte."""
 
 

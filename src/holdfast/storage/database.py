@@ -124,8 +124,9 @@ class Database:
         return row
 
     def _for_reading(self) -> Connection | None:
-        if self._connection is not None and self._is_current():
-            return self._connection
+        connection = self._connection
+        if connection is not None and (connection.in_transaction or self._is_current()):
+            return connection
         self._forget()
         file = _file_at(self.path)
         if file is None:

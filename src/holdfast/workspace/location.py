@@ -55,7 +55,8 @@ _MIN_COMMIT_DIGITS = 4
 _MAX_READ_CHARS = 16 * 1024 * 1024
 _RECORD_PREFIXES = tuple(line.partition("*")[0] for line in _IGNORED[1:])
 """The beginnings of all record paths."""
-_OWN_PREFIXES = (_IGNORED[0], *_RECORD_PREFIXES)
+OWN_PREFIXES = (_IGNORED[0], *_RECORD_PREFIXES)
+"""The beginnings of the paths of all files of Holdfast in a worktree."""
 _IGNORED_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/**/.*.json.holdfast*")
 """Temporary files of a killed writer, in folders that git does not ignore as a whole."""
 
@@ -347,7 +348,7 @@ class Workspace:
 
     def is_own(self, path: str) -> bool:
         """Return True if a path relative to the root is one of Holdfast's own files."""
-        return path.startswith(_OWN_PREFIXES)
+        return path.startswith(OWN_PREFIXES)
 
 
 def is_commit(text: str) -> bool:
