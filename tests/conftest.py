@@ -144,6 +144,17 @@ def repo(folder):
     return folder
 
 
+_TESTS_PER_COLLECTION = 100
+_ended = []
+
+
+def pytest_runtest_logfinish(nodeid):
+    """Collect what earlier tests left open, before there are too many files."""
+    _ended.append(nodeid)
+    if len(_ended) % _TESTS_PER_COLLECTION == 0:
+        gc.collect()
+
+
 @pytest.fixture
 def tally(record_property):
     """``tally("kill matrix", points=12, failures=0)`` is a line in the run's summary."""

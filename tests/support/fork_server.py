@@ -228,12 +228,16 @@ def _serve(control, source, more):
     signal.signal(signal.SIGCHLD, lambda *_: None)
     telling = {}
     started = 0
+    # Unlike ``select``, it takes descriptors of any number.
+    waiting = select.poll()
+    waiting.register(control, select.POLLIN)
+    waiting.register(woken, select.POLLIN)
     while True:
-        ready = select.select([control, woken], [], [])[0]
+        ready = [fd for fd, _ in waiting.poll()]
         if woken in ready:
             os.read(woken, _MAX_DESCRIPTORS)
             _reap(telling)
-        if control in ready:
+        if control.fileno() in ready:
             length, fds, _, _ = socket.recv_fds(control, _LENGTH_BYTES, _DESCRIPTORS)
             if not length:
                 return
