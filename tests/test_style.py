@@ -36,7 +36,7 @@ ROOMS = (
 FLOORS = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 FACES = ("__init__.py", "__main__.py")
 """The library's face and the program's: they stand above all rooms."""
-FOR_TYPING = ("shapes", "types")
+FOR_TYPING = ("types",)
 """How the names of modules end that only the type checker needs."""
 
 SQLITE = {

@@ -193,3 +193,17 @@ def test_verify_reads_one_moment(tmp_path):
     assert keeper.store.ledger.head_seq == before
     database.end_reading()
     assert keeper.store.ledger.head_seq == before + 1
+
+
+def test_a_row_that_is_older_than_its_events_is_called_damage(tmp_path):
+    shop = Workshop(tmp_path)
+    shop.keeper().start("dev", "a.md")
+    with sqlite3.connect(shop.path(LEDGER)) as connection:
+        connection.execute(
+            "INSERT INTO events SELECT seq + 1, 'x' || id, at, stream, version + 1, v, type, data,"
+            " by, part, prev, hash FROM events ORDER BY seq DESC LIMIT 1"
+        )
+    connection.close()
+    with pytest.raises(Fault) as caught:
+        shop.keeper().remind("onwards")
+    assert caught.value.code == "ledger_damaged"

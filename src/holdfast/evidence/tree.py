@@ -81,6 +81,7 @@ def _read_repository(root: str, index: str | None = None) -> Tree | None:
 
 Index = tuple[Tree, list[tuple[str, str, str]]]
 _last_index: list[tuple[object, Index]] = []
+"""The index that was read last, after the stamp of its file."""
 
 
 def _read_index(repository: git.Repository, path: str | None) -> Index | None:
@@ -112,7 +113,7 @@ def _stamp(path: str) -> object:
         stat = os.stat(path)
     except OSError:
         return None
-    return path, stat.st_ino, stat.st_size, stat.st_mtime_ns
+    return path, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def _split(output: bytes | None) -> list[str]:

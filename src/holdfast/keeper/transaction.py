@@ -402,17 +402,16 @@ class Transaction:
         prepared: list[PreparedRecord] = []
         unplaced = [*self._unlooked, *self._unsettled]
         dirty: list[tuple[LoadedStream, list[Index]]] = []
-        may_be_read: object = False
+        was_unread = False
         self.begin()
         try:
             for loaded in changed:
                 if loaded.events:
-                    had_unread = loaded.row and loaded.row.get("unread")
+                    was_unread = was_unread or bool(loaded.row and loaded.row.get("unread"))
                     row = loaded.renew_row()
                     ledger.put_stream(row, loaded.state, with_state=loaded.is_imported)
                     if row.get("unread") and is_active(loaded.state):
                         store.mark_unread()
-                    may_be_read = may_be_read or had_unread
                     if loaded.is_workflow:
                         doubted = store.indexes.doubted(loaded.before, loaded.state)
                         dirty.append((loaded, doubted))
@@ -422,9 +421,9 @@ class Transaction:
                     record = self._writer.prepare(loaded)
                     if record is not None:
                         prepared.append(record)
-                        unplaced = [*unplaced, (record.worktree, record.record, loaded.stream)]
+                        unplaced.append((record.worktree, record.record, loaded.stream))
                     if loaded.old_place is not None:
-                        unplaced = [*unplaced, (*loaded.old_place, loaded.stream)]
+                        unplaced.append((*loaded.old_place, loaded.stream))
             ledger.put_unplaced(unplaced)
             if not self._request:
                 ledger.mark_unsettled()
@@ -446,7 +445,7 @@ class Transaction:
             root = loaded.location.root if loaded.location is not None else None
             if not store.indexes.show(loaded.state, stale, root):
                 self._is_unsettled = True
-        if may_be_read:
+        if was_unread:
             store.unmark_unread()
         for loaded in changed:
             loaded.events, loaded.is_shown, loaded.before = [], False, loaded.state
