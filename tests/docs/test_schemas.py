@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 import holdfast
 from handbook import answers, declared, records, schemas
 from histories import record
-from holdfast import Keeper
+from holdfast.keeper.session import Session
 from holdfast.workspace import recipes
 
 HISTORIES = sorted(name for name in os.listdir(record.HERE) if name[0].isdigit())
@@ -42,16 +42,16 @@ def lived(tmp_path_factory):
     root = str(tmp_path_factory.mktemp("lived"))
     found = {name: [] for name in records.all_records()}
 
-    class Watched(Keeper):
-        """Keeps every record as it is after each command."""
+    do = Session.do
 
-        def do(self, *args, **options):
-            receipt = super().do(*args, **options)
-            gather(root, found)
-            return receipt
+    def do_and_gather(*args, **options):
+        """Keep every record as it is after each command."""
+        receipt = do(*args, **options)
+        gather(root, found)
+        return receipt
 
     monkey = pytest.MonkeyPatch()
-    monkey.setattr(record, "Keeper", Watched)
+    monkey.setattr(Session, "do", do_and_gather)
     monkey.setenv("HOLDFAST_MEMORY", "off")
     try:
         keeper = record.live(root)

@@ -234,18 +234,19 @@ MUTATIONS = [
         f"{_WRITERS}test_many_writers_lose_nothing_and_agree_on_one_order[1]",
     ),
     Mutation(
-        7, "no id check", "holdfast.keeper.repeats:find_repeat", answer([]),
+        7, "no id check", "holdfast.keeper.transaction:find_repeat", answer([]),
         f"{_RETRY}test_every_command_twice_is_every_command_once[dev]",
     ),
     Mutation(
-        7, "an id of another workflow is answered", "holdfast.keeper.repeats:find_repeat",
+        7, "an id of another workflow is answered", "holdfast.keeper.transaction:find_repeat",
         lambda original: lambda store, request, log=None, **_about: original(
             store, request, log=log
         ),
         f"{_RETRY}test_the_id_of_another_command_is_refused",
     ),
     Mutation(
-        7, "an id of another request is answered", "holdfast.keeper.repeats:refuse_other_request",
+        7, "an id of another request is answered",
+        "holdfast.keeper.transaction:refuse_other_request",
         answer(),
         "tests/keeper/test_repeat.py::test_another_request_with_the_same_id_is_refused",
     ),
@@ -264,7 +265,7 @@ MUTATIONS = [
         f"{_EDIT}test_an_edit_that_stands_between_two_names_is_found_there",
     ),
     Mutation(
-        10, "reset the file", "holdfast.adopt.record:_set_aside", _reset_the_file,
+        10, "reset the file", "holdfast.adopt.findings:_set_aside", _reset_the_file,
         "tests/promises/test_p10_invalid_edit.py"
         "::test_what_json_forbids_is_named_with_its_line[not a number-skill]",
     ),

@@ -49,20 +49,24 @@ def _row(kind: Any, name: str) -> str:
 
 
 def _arguments(method: Any) -> str:
-    found: list[str] = []
+    shown: list[str] = []
     for name, one in list(inspect.signature(method).parameters.items())[1:]:
-        by_name = one.kind is one.KEYWORD_ONLY
-        if by_name and "*" not in found and not any(part.startswith("*") for part in found):
-            found.append("*")
-        if by_name and name in _OF_ALL:
-            found.append(name)
-            continue
-        mark = (
-            "**" if one.kind is one.VAR_KEYWORD else "*" if one.kind is one.VAR_POSITIONAL else ""
-        )
+        is_target = one.kind is one.VAR_KEYWORD and name == "target"
+        by_name = is_target or one.kind is one.KEYWORD_ONLY
+        if by_name and not any(part.startswith("*") for part in shown):
+            shown.append("*")
         default = "" if one.default is one.empty else f"={_shown(one.default)}"
-        found.append(f"{mark}{name}{default}")
-    return ", ".join(found)
+        if is_target:
+            shown += _OF_ALL
+        elif by_name and name in _OF_ALL:
+            shown.append(name)
+        elif one.kind is one.VAR_KEYWORD:
+            shown.append(f"**{name}")
+        elif one.kind is one.VAR_POSITIONAL:
+            shown.append(f"*{name}")
+        else:
+            shown.append(f"{name}{default}")
+    return ", ".join(shown)
 
 
 def _shown(default: object) -> str:

@@ -1,7 +1,7 @@
-"""Classify a record file that differs from what Holdfast last wrote there.
+"""Adopt a record file that differs from what Holdfast last wrote there.
 
-``examine`` changes nothing, so a reader can call it, too. ``adopt/record.py`` acts on the finding
-under the lock. The findings are:
+``examine`` changes nothing, so a reader can call it, too. ``settle`` acts on the finding under the
+lock. The findings are:
 
     finding    content of the record file                         what happens
     (None)     the record, perhaps reformatted by another tool    nothing
@@ -25,14 +25,15 @@ from holdfast import formats
 from holdfast.core import diff, json_text, selection, workflow
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import ENDED, is_active, remaining_phases
+from holdfast.errors import Refused
 from holdfast.formats import schema, signature
-from holdfast.system.disk import MAX_RECORD_BYTES
+from holdfast.system.disk import MAX_RECORD_BYTES, is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.adopt import Store
+    from holdfast.adopt import Store, Transaction
     from holdfast.core.types import Change, Fields
     from holdfast.formats import Aggregate
     from holdfast.formats.signature import SignedRecord
@@ -44,6 +45,9 @@ _FIXED = ("id", "created_at", "record", "worktree")
 """Fields that an edit cannot change, because the ledger identifies the workflow by them."""
 _OWN = ("updated_at", "history_earlier")
 """Fields that the ledger itself decides."""
+_REFUSED_EDITS = "refused "
+"""The beginning of the name of the fact that has a workflow's refused edits."""
+_MAX_REFUSED = 5
 _REREAD_AFTER_S = 0.05
 _MAX_READS = 5
 
@@ -162,7 +166,11 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
         if raw is not None and subject.raw == raw and attempt > 1:
             break
         subject.raw = raw
-        if raw is not None and _is_last_written(store, subject, raw):
+        if raw is not None and store.files.wrote(path, subject.hash, raw):
+            return _completed_copy(store, subject)
+        known = store.ledger.record(subject.worktree, subject.record)
+        is_last = known is not None and known["seq"] == subject.seq
+        if raw is not None and known and is_last and signature.is_record(raw, known["digest"]):
             return _completed_copy(store, subject)
         if not subject.is_active:
             return _ended(store, subject, raw)
@@ -170,7 +178,8 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
             return _weigh(store, subject, signature.parse_signed(raw or b""))
         except json_text.BadJson as error:
             bad = error
-        if attempt == 0 and (raw is not None or _was_written(store, subject)):
+        # The absence of a record that was never written is not temporary.
+        if attempt == 0 and (raw is not None or known is not None):
             store.pause(_REREAD_AFTER_S)
     raw = subject.raw
     if store.disk.is_being_written(path):
@@ -179,22 +188,6 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
     if raw is None or (len(raw) <= MAX_RECORD_BYTES and not raw.strip(b" \t\r\n\x00")):
         return _gone(store, subject)
     return _refused(subject, f"line {bad.line}: {bad.why}")
-
-
-def _was_written(store: Store, subject: Subject) -> bool:
-    """Return True if the record was ever written there, so that its absence may be temporary."""
-    return store.ledger.record(subject.worktree, subject.record) is not None
-
-
-def _is_last_written(store: Store, subject: Subject, raw: bytes) -> bool:
-    if store.files.wrote(subject.path or "", subject.hash, raw):
-        return True
-    known = store.ledger.record(subject.worktree, subject.record)
-    return (
-        known is not None
-        and known["seq"] == subject.seq
-        and signature.is_record(raw, known["digest"])
-    )
 
 
 def _weigh(store: Store, subject: Subject, sealed: SignedRecord) -> Finding | None:
@@ -419,7 +412,8 @@ def _completed_copy(store: Store, subject: Subject) -> Finding | None:
     """Return the finding if a script put a copy into the completed folder and kept the record."""
     if not subject.is_workflow or subject.path is None or not subject.is_active:
         return None
-    if not formats.has_completed_copy(subject.state, subject.location.root or ""):
+    completed = formats.spec_of(subject.state).completed_path(subject.state["id"])
+    if completed is None or not is_there(os.path.join(subject.location.root or "", completed)):
         return None
     path = _completed_path(store, subject)
     try:
@@ -482,3 +476,150 @@ def _ended(store: Store, subject: Subject, raw: bytes | None) -> Finding | None:
     if formats.place(subject.state) == subject.record:
         return Finding(STALE, f"{subject.record} was an older copy and is brought forward")
     return Finding(STALE)
+
+
+# Settling: what a transaction does about a finding. No content is overwritten before it is in the
+# ledger or kept under another name.
+
+
+def settle_saved(tx: Transaction, stream: str, saved: str) -> None:
+    """Adopt what an editor saved to the record's path while it was being replaced."""
+    store = tx.store
+    subject = tx.subject(stream)
+    raw = store.files.read(saved)
+    if raw is None:
+        return
+    if store.disk.is_being_written(saved):
+        store.note(f"{subject.record} is being written, and is taken in when that is done")
+        tx.keep_looking_for(subject.worktree, subject.record, stream)
+        tx.show(stream)
+        return
+    finding = examine_saved(store, subject, store.files.read(saved) or b"")
+    subject.raw = None
+    if finding is None or finding.kind in (GONE, STALE):
+        store.note(finding.note if finding is not None else "")
+        store.disk.remove(saved)
+        return
+    settle(tx, subject, finding, saved=saved)
+
+
+def settle_unmerged(tx: Transaction, stream: str, path: str) -> None:
+    """Adopt the saves that a killed writer had not adopted yet."""
+    for saved in tx.store.files.unmerged_saves(path):
+        settle_saved(tx, stream, saved)
+
+
+def settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str = "") -> None:
+    """Make a record file and the ledger agree again, in a commit of its own.
+
+    ``saved`` is the file that was found, if it is no longer at the record's path.
+    """
+    store, stream = tx.store, subject.stream
+    if finding.kind == BUSY:
+        store.note(finding.note)
+        tx.keep_looking_for(subject.worktree, subject.record, stream)
+        return
+    if finding.kind == COPY:
+        store.files.remove(finding.path)
+        # A killed writer may not have written the record itself.
+        behind = examine(store, subject)
+        if behind is not None:
+            settle(tx, subject, behind)
+        return
+    if finding.kind == REFUSED:
+        _set_aside(tx, subject, finding.note, saved)
+        return
+    if finding.kind == REPLACED:
+        _replace(tx, subject, finding)
+        return
+    store.note(finding.note)
+    if not saved:
+        tx.expect(stream, subject.raw)
+    try:
+        for kind, args in finding.commands:
+            tx.do(stream, kind, args)
+        if finding.completes and is_active(tx.state(stream)):
+            tx.do(stream, *completion(tx.state(stream), finding.completes))
+    except Refused as refused:
+        _set_aside(
+            tx, subject, f"an edit of {subject.record} was refused ({refused.message})", saved
+        )
+        return
+    tx.show(stream)
+    if finding.path:
+        _drop_moved(tx, finding.path)
+    tx.commit()
+    # Do not read the file again: it may contain the next edit by now.
+    subject.raw = tx.settled(stream)
+    if saved:
+        store.disk.remove(saved)
+
+
+def _drop_moved(tx: Transaction, path: str) -> None:
+    """Allow the record that a script moved to completed to be replaced by the final one."""
+    raw = tx.store.files.read(path)
+    if raw is not None:
+        tx.expect_at(path, raw)
+
+
+def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None:
+    """Keep a file that cannot be adopted under another name, and write the last good state."""
+    store = tx.store
+    path = subject.path or ""
+    # After a move that was killed, it may be in another folder than the record.
+    beside = os.path.join(os.path.dirname(saved or path), os.path.basename(path))
+    kept = store.files.set_aside(saved or path, subject.raw or b"", beside)
+    note = f"{note}; it is kept as {os.path.basename(kept)}, and the last good state stands"
+    store.note(note)
+    if subject.is_workflow:
+        notes = [*refused_edits(store, subject.stream), note][-_MAX_REFUSED:]
+        lines = [str(store.ledger.head_seq), *(" ".join(text.split()) for text in notes)]
+        tx.put_fact(f"{_REFUSED_EDITS}{subject.stream}", "\n".join(lines))
+    if not saved:
+        subject.raw = None
+        tx.expect(subject.stream, None)
+    tx.show(subject.stream)
+    tx.commit()
+    subject.raw = tx.settled(subject.stream)
+
+
+def refused_edits(store: Store, stream: str) -> list[str]:
+    """Return the notes on edits of a workflow that were refused since its last briefing."""
+    seq, *notes = store.ledger.fact(f"{_REFUSED_EDITS}{stream}").split("\n")
+    if not seq.isdecimal():
+        return []
+    for event in store.ledger.newest(stream):
+        if event["seq"] <= int(seq):
+            break
+        if event["type"] == "briefing_delivered":
+            return []
+    return notes
+
+
+def note_refused_edits(tx: Transaction, stream: str) -> None:
+    """Add those notes to the answer of a command that briefs, and forget them."""
+    for note in refused_edits(tx.store, stream):
+        tx.store.note(note)
+        tx.put_fact(f"{_REFUSED_EDITS}{stream}", "")
+
+
+def _replace(tx: Transaction, subject: Subject, finding: Finding) -> None:
+    """Adopt the workflow whose record replaced this one, and abandon this workflow."""
+    other = finding.other
+    adopt(tx, other, subject.record, expected=subject.raw)
+    tx.store.note(finding.note)
+    drafts = tx.decide(subject.stream, *finding.commands[0])
+    tx.append(subject.stream, drafts, show=False)
+    tx.commit()
+
+
+def adopt(tx: Transaction, parsed: Any, record: str, *, expected: bytes | None) -> Any:
+    """Add a record that Holdfast did not write to the ledger, unchanged; return its state."""
+    stream = parsed["id"]
+    args = {"state": {**parsed, "record": record}, "record": record}
+    tx.store.note(f"{record} came from elsewhere and is adopted as {stream}")
+    drafts = tx.decide_new("adopt_record", args)
+    tx.append(stream, drafts)
+    tx.expect(stream, expected)
+    tx.commit()
+    return tx.state(stream)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from holdfast import formats
-from holdfast.adopt import record as adoption
+from holdfast.adopt import findings as adoption
 from holdfast.adopt.findings import expiry_note
 from holdfast.core import json_text, selection
 from holdfast.core.record_formats import FORMATS, format_of

@@ -10,13 +10,10 @@ The record of a workflow is in the format of its recipe. Each format is a module
 
 from __future__ import annotations
 
-import os
-
 from holdfast.core import json_text, workflow
 from holdfast.core.record_formats import FORMATS, format_of, spec_of
 from holdfast.core.workflow.state import find_phase, is_floating, is_news, unread
 from holdfast.formats import schema, signature
-from holdfast.system.disk import is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,12 +120,6 @@ def is_archived(record: str) -> bool:
     return any(spec.archive and record.startswith(spec.archive) for spec in FORMATS.values())
 
 
-def has_completed_copy(state: Workflow, root: str) -> bool:
-    """Return whether a file is where the completed record of an active workflow would be."""
-    path = spec_of(state).completed_path(state["id"])
-    return path is not None and is_there(os.path.join(root, path))
-
-
 class Aggregate:
     """A kind of stream: how its events make a state, and the state a record."""
 
@@ -136,6 +127,8 @@ class Aggregate:
     blank: Callable[[], State]
     decide: Callable[[State | None, Command], list[Draft] | Refusal]
     evolve: Callable[[State | None, Event], State]
+    is_news: Callable[[Event, State], bool]
+    """Return whether the project's memory should know of an event."""
 
     def record_format(self, state: State) -> Any:
         """Return what renders this state and parses it back."""
@@ -154,10 +147,6 @@ class Aggregate:
     def columns(self, _state: State) -> Fields:
         """Return the columns that select and list the aggregate."""
         return {}
-
-    def is_news(self, event: Event, _state: State) -> bool:
-        """Return whether the project's memory should know of an event."""
-        return event["type"] in _NEWS
 
     def render(self, state: State, ledger: str, seq: int, event_hash: str) -> bytes:
         """Return the bytes of the record."""
@@ -183,9 +172,7 @@ class WorkflowAggregate(Aggregate):
     blank = staticmethod(lambda: None)
     decide = staticmethod(workflow.decide)
     evolve = staticmethod(workflow.evolve)
-
-    def is_news(self, event: Event, state: State) -> bool:
-        return is_news(event, state)
+    is_news = staticmethod(is_news)
 
     def record_format(self, state: State) -> Any:
         return module(state["recipe"]["format"])
@@ -235,6 +222,8 @@ class WorkflowAggregate(Aggregate):
 
 class LogAggregate(Aggregate):
     """An aggregate with one stream, and a record in every worktree."""
+
+    is_news = staticmethod(lambda event, _state: event["type"] in _NEWS)
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import time
 
-from holdfast.adopt.record import note_refused_edits, refused_edits
+from holdfast.adopt.findings import note_refused_edits, refused_edits
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import evidence
 from holdfast.core.workflow.lifecycle import completion_signal, next_feature
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import HoldfastError, Refused
-from holdfast.keeper.repeats import fingerprint
 from holdfast.keeper.session import Receipt, Session
 from holdfast.keeper.store import Store
+from holdfast.keeper.transaction import fingerprint
 from holdfast.storage.ledger import ACTIVE
 from holdfast.system.disk import Disk
 from holdfast.workspace import location
@@ -25,6 +25,7 @@ from holdfast.workspace import location
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import TypedDict, Unpack
 
     from holdfast.core.types import Event, Fields, Recipe, Workflow
     from holdfast.keeper.audit import Report
@@ -35,6 +36,15 @@ if TYPE_CHECKING:
     from holdfast.keeper.transfer import Imported
     from holdfast.layers.memory import Memory
     from holdfast.workspace.trust import CommandRequest
+
+    class Target(TypedDict, total=False):
+        """What a change is about."""
+
+        workflow: str | None
+        """The workflow's id; the caller's own workflow by default."""
+        id: str | None
+        """The caller's id of this request: a repetition is answered, and records nothing."""
+
 
 __all__ = ["Keeper", "Receipt"]
 
@@ -48,7 +58,11 @@ MAX_LISTED = 200
 
 
 class Keeper:
-    """Give one caller access to a workspace. Methods raise ``Refused`` and ``Fault``."""
+    """Give one caller access to a workspace. Methods raise ``Refused`` and ``Fault``.
+
+    The keywords of ``target`` are ``workflow``, the caller's own by default, and ``id``, under
+    which a caller that is not sure whether its request was recorded may send it again.
+    """
 
     def __init__(
         self,
@@ -70,7 +84,13 @@ class Keeper:
         """
         self.workspace = location.find(path)
         self.workspace.check_home()
-        session = _checked_session(session)
+        if session and (len(session) > MAX_SESSION or not session.isprintable()):
+            raise Refused(
+                "invalid",
+                f"the session id {session[:40]!r} is not printable text of up to {MAX_SESSION} "
+                "letters",
+                "give the client's own session id",
+            )
         who: Fields = {"surface": by}
         if session:
             who["session"] = session
@@ -81,7 +101,7 @@ class Keeper:
         self.store: Store = Store(
             self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who, wait, ledger
         )
-        self.session = Session(self.store, session, pid)
+        self.session = Session(self.store, session or None, pid)
         if self.workspace.has_old_ledger() and not self.store.ledger.head_seq:
             from holdfast.keeper.transfer import upgrade
 
@@ -153,7 +173,7 @@ class Keeper:
                 from holdfast.keeper import start
 
                 start.check_slot(tx, state["recipe"]["format"], state["id"])
-            receipt = self.session.record(tx, stream, "resume_workflow", args, id)
+            receipt = self.session.committed(tx, stream, tx.do(stream, "resume_workflow", args, id))
             receipt.resumed = True
             cleanup.clean_at_times(tx)
         return self._beside_tree(receipt)
@@ -169,7 +189,7 @@ class Keeper:
     ) -> Receipt:
         """Complete a workflow. Raise ``Refused`` if something is pending and it is not forced."""
         args: Fields = {"outcome": outcome, "force": force, "reason": reason}
-        repeated = self._repeated(id, fingerprint("complete_workflow", args))
+        repeated = self.session.peek_repeat(id, fingerprint("complete_workflow", args))
         if repeated is not None:
             return repeated
         state = self.session.look(workflow)
@@ -183,122 +203,112 @@ class Keeper:
         receipt.signal = completion_signal(state)
         return receipt
 
-    def abandon(
-        self, reason: str | None = None, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
+    def abandon(self, reason: str | None = None, **target: Unpack[Target]) -> Receipt:
         """End a workflow that will not be finished; ``resume`` reopens it."""
-        return self.do("abandon_workflow", {"reason": reason}, workflow=workflow, id=id)
+        return self.session.do("abandon_workflow", {"reason": reason}, **target)
 
     # Phases, steps, tasks, notes
 
     def advance(
-        self, *, force: bool = False, reason: str | None = None,
-        workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
+        self, *, force: bool = False, reason: str | None = None, **target: Unpack[Target]
+    ) -> Receipt:
         """Complete the current phase and start the next. Open violations need ``force``."""
-        return self._phase("advance", None, None, workflow, id, force=force, reason=reason)
+        return self._phase("advance", None, None, target, force=force, reason=reason)
 
     def start_phase(
-        self, name: str, fields: Fields | None = None, *, force: bool = False,
-        reason: str | None = None, workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
+        self,
+        name: str,
+        fields: Fields | None = None,
+        *,
+        force: bool = False,
+        reason: str | None = None,
+        **target: Unpack[Target],
+    ) -> Receipt:
         """Start a phase, or add fields to the one in progress."""
-        return self._phase("start_phase", name, fields, workflow, id, force=force, reason=reason)
+        return self._phase("start_phase", name, fields, target, force=force, reason=reason)
 
     def complete_phase(
-        self, name: str, fields: Fields | None = None, *, force: bool = False,
-        reason: str | None = None, workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
+        self,
+        name: str,
+        fields: Fields | None = None,
+        *,
+        force: bool = False,
+        reason: str | None = None,
+        **target: Unpack[Target],
+    ) -> Receipt:
         """Complete the current phase by its name and start the next."""
-        return self._phase("complete_phase", name, fields, workflow, id, force=force, reason=reason)
+        return self._phase("complete_phase", name, fields, target, force=force, reason=reason)
 
     def block_phase(
-        self, name: str, fields: Fields | None = None, *,
-        workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
+        self, name: str, fields: Fields | None = None, **target: Unpack[Target]
+    ) -> Receipt:
         """Block the current phase; ``fields`` may hold a ``reason``."""
-        return self._phase("block_phase", name, fields, workflow, id)
+        return self._phase("block_phase", name, fields, target)
 
     def unblock_phase(
-        self, name: str, fields: Fields | None = None, *,
-        workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
+        self, name: str, fields: Fields | None = None, **target: Unpack[Target]
+    ) -> Receipt:
         """Unblock the blocked phase."""
-        return self._phase("unblock_phase", name, fields, workflow, id)
+        return self._phase("unblock_phase", name, fields, target)
 
     def approve_phase(
-        self, name: str, fields: Fields | None = None, *,
-        workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
+        self, name: str, fields: Fields | None = None, **target: Unpack[Target]
+    ) -> Receipt:
         """Record a person's approval of a phase."""
-        return self._phase("approve_phase", name, fields, workflow, id)
+        return self._phase("approve_phase", name, fields, target)
 
     def _phase(
-        self, kind: str, name: str | None, fields: Fields | None,
-        workflow: str | None, id: str | None, **forced: object,
-    ) -> Receipt:  # fmt: skip
+        self, kind: str, name: str | None, fields: Fields | None, target: Target, **forced: object
+    ) -> Receipt:
         args: Fields = {"branch": self.workspace.branch(), "fields": plain(fields or {}), **forced}
         if name is not None:
             args["phase"] = name
-        return self.do(kind, args, workflow=workflow, id=id)
+        return self.session.do(kind, args, **target)
 
-    def start_step(
-        self, name: str, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
+    def start_step(self, name: str, **target: Unpack[Target]) -> Receipt:
         """Start a step of the current phase."""
-        return self.do("start_step", {"step": name}, workflow=workflow, id=id)
+        return self.session.do("start_step", {"step": name}, **target)
 
-    def add_task(self, text: str, *, workflow: str | None = None, id: str | None = None) -> Receipt:
+    def add_task(self, text: str, **target: Unpack[Target]) -> Receipt:
         """Add a task at the end."""
-        return self.do("add_task", {"description": text}, workflow=workflow, id=id)
+        return self.session.do("add_task", {"description": text}, **target)
 
-    def start_task(
-        self, task: int | str, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
+    def start_task(self, task: int | str, **target: Unpack[Target]) -> Receipt:
         """Start a task, or a blocked one again."""
-        return self.do("start_task", {"task": task}, workflow=workflow, id=id)
+        return self.session.do("start_task", {"task": task}, **target)
 
     def complete_task(
-        self, task: int | str, commit: str | None = None, *,
-        workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
+        self, task: int | str, commit: str | None = None, **target: Unpack[Target]
+    ) -> Receipt:
         """Complete a task with its commit. A branch or HEAD is resolved to a commit."""
         args: Fields = {"task": task, "commit": self.workspace.commit_named(commit)}
-        receipt = self.do("complete_task", args, workflow=workflow, id=id)
+        receipt = self.session.do("complete_task", args, **target)
         if commit and self.workspace.git and not location.is_commit(args["commit"]):
             receipt.notes.append(f"{commit[:40]!r} is not the id of a commit; it was kept as it is")
         return receipt
 
-    def start_task_phase(
-        self, task: int | str, phase: str, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
+    def start_task_phase(self, task: int | str, phase: str, **target: Unpack[Target]) -> Receipt:
         """Start a phase of a task (red, green, refactor) and complete the earlier ones."""
-        return self.do("start_task_phase", {"task": task, "phase": phase}, workflow=workflow, id=id)
+        return self.session.do("start_task_phase", {"task": task, "phase": phase}, **target)
 
-    def block_task(
-        self, task: int | str, reason: str, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
+    def block_task(self, task: int | str, reason: str, **target: Unpack[Target]) -> Receipt:
         """Block a task, with a reason."""
-        return self.do("block_task", {"task": task, "reason": reason}, workflow=workflow, id=id)
+        return self.session.do("block_task", {"task": task, "reason": reason}, **target)
 
-    def remind(self, text: str, *, workflow: str | None = None, id: str | None = None) -> Receipt:
+    def remind(self, text: str, **target: Unpack[Target]) -> Receipt:
         """Add a reminder that every briefing repeats."""
-        return self.do("add_reminder", {"text": text}, workflow=workflow, id=id)
+        return self.session.do("add_reminder", {"text": text}, **target)
 
-    def require_reading(
-        self, path: str, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
+    def require_reading(self, path: str, **target: Unpack[Target]) -> Receipt:
         """Add a file, as ``@path``, that must be read first after a compaction."""
         from holdfast.keeper import start
 
         start.check_reading(self.store, [path])
-        return self.do("require_reading", {"path": path}, workflow=workflow, id=id)
+        return self.session.do("require_reading", {"path": path}, **target)
 
-    def set_context(
-        self, fields: Fields, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
+    def set_context(self, fields: Fields, **target: Unpack[Target]) -> Receipt:
         """Set context variables."""
-        return self.do("set_context", {"values": plain(fields)}, workflow=workflow, id=id)
+        return self.session.do("set_context", {"values": plain(fields)}, **target)
 
     # Reading
 
@@ -346,15 +356,9 @@ class Keeper:
                 yield event
             self.store.pause(FOLLOW_EVERY_S)
 
-    def do(
-        self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
+    def do(self, kind: str, args: Fields, **target: Unpack[Target]) -> Receipt:
         """Run one command of the core on one workflow."""
-        return self.session.do(kind, args, workflow=workflow, id=id)
-
-    def _repeated(self, id: str | None, asked: str) -> Receipt | None:
-        """Return the answer to a request that was carried out before: nothing is run again."""
-        return self.session.peek_repeat(id, asked)
+        return self.session.do(kind, args, **target)
 
     def transaction(self, workflow: str | None = None, *, id: str | None = None) -> Change:
         """Change one workflow by several commands that happen together or not at all.
@@ -478,7 +482,7 @@ class Keeper:
         from holdfast.evidence import gates
 
         asked = fingerprint("run_gate", {"gate": gate, "words": list(words)})
-        repeated = self._repeated(id, asked)
+        repeated = self.session.peek_repeat(id, asked)
         if repeated is not None:
             return repeated
         state = self.session.look(workflow)
@@ -493,31 +497,27 @@ class Keeper:
         return receipt
 
     def record_gate(
-        self, gate: str, fields: Fields | None = None, *, passed: bool,
-        workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
+        self, gate: str, fields: Fields | None = None, *, passed: bool, **target: Unpack[Target]
+    ) -> Receipt:
         """Record a claim about a gate."""
         from holdfast.evidence import gates
 
         args = {"gate": gate, "passed": passed, "fields": plain(fields or {})}
-        receipt = self.do("record_gate", args, workflow=workflow, id=id)
+        receipt = self.session.do("record_gate", args, **target)
         note = gates.undeclared_note(self.workspace, receipt.state, gate)
         receipt.notes += [] if note is None else [note]
         return receipt
 
     def add_violation(
-        self, code: str, severity: str, details: str, *,
-        workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
+        self, code: str, severity: str, details: str, **target: Unpack[Target]
+    ) -> Receipt:
         """Record a violation that a review reported. A grave one blocks the handing over."""
         args = {"code": code, "severity": severity.upper(), "details": details}
-        return self.do("add_violation", args, workflow=workflow, id=id)
+        return self.session.do("add_violation", args, **target)
 
-    def clear_violation(
-        self, code: str, *, workflow: str | None = None, id: str | None = None
-    ) -> Receipt:
+    def clear_violation(self, code: str, **target: Unpack[Target]) -> Receipt:
         """Record that a violation is fixed."""
-        return self.do("clear_violation", {"code": code}, workflow=workflow, id=id)
+        return self.session.do("clear_violation", {"code": code}, **target)
 
     def run_tests(
         self, words: Sequence[str], *, timeout: str | None = None,
@@ -528,7 +528,7 @@ class Keeper:
         from holdfast.evidence import gates
 
         asked = fingerprint("run_tests", {"words": list(words)})
-        repeated = self._repeated(id, asked)
+        repeated = self.session.peek_repeat(id, asked)
         if repeated is not None:
             return repeated
         state = self.show(workflow=workflow).state
@@ -538,9 +538,14 @@ class Keeper:
         return self.session.do("record_tests", args, workflow=state["id"], id=id, asked=asked)
 
     def record_tests(
-        self, ran: str, *, failing: Sequence[str] = (), passing: Sequence[str] = (),
-        error: str | None = None, workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
+        self,
+        ran: str,
+        *,
+        failing: Sequence[str] = (),
+        passing: Sequence[str] = (),
+        error: str | None = None,
+        **target: Unpack[Target],
+    ) -> Receipt:
         """Record a test run that Holdfast did not start, as a claim."""
         tests: Fields = {
             "test_command": ran,
@@ -551,7 +556,7 @@ class Keeper:
         }
         if error is not None:
             tests["last_error"] = error
-        return self.do("record_tests", {"tests": plain(tests)}, workflow=workflow, id=id)
+        return self.session.do("record_tests", {"tests": plain(tests)}, **target)
 
     def add_file(
         self, path: str, phase: str | None = None, lines: int | None = None, *,
@@ -571,7 +576,7 @@ class Keeper:
 
         state = self.show(workflow=workflow).state
         files = gates.touched_files(self.workspace, state)
-        return self.do("record_files", {"files": files}, workflow=state["id"], id=id)
+        return self.session.do("record_files", {"files": files}, workflow=state["id"], id=id)
 
     def _tree_of(self, state: Workflow) -> str | None:
         """Return the work tree's digest; ``None`` if no gate depends on it."""
@@ -744,17 +749,6 @@ class Keeper:
         from holdfast.keeper.logs import Delegations
 
         return Delegations(self.session)
-
-
-def _checked_session(session: str | None) -> str | None:
-    """Return a session's id, ``None`` for an empty one; raise ``Refused`` if it is malformed."""
-    if session and (len(session) > MAX_SESSION or not session.isprintable()):
-        raise Refused(
-            "invalid",
-            f"the session id {session[:40]!r} is not printable text of up to {MAX_SESSION} letters",
-            "give the client's own session id",
-        )
-    return session or None
 
 
 def _system_clock_ms() -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from holdfast import formats
-from holdfast.adopt import record as adoption
+from holdfast.adopt import findings as adoption
 from holdfast.adopt import unknown_records
 from holdfast.core import json_text
 from holdfast.core import workflow as core

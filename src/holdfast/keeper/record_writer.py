@@ -34,6 +34,9 @@ _FORMAL = f"{ACTIVE} AND worktree = ? AND format IN ({formats_with('mark')})"
 class LoadedStream:
     """A stream as a transaction has loaded and changed it."""
 
+    stat: os.stat_result
+    """The status of the spare file, which the record keeps."""
+
     def __init__(self, stream: str, state: Any, row: Fields | None) -> None:
         self.stream = stream
         self.aggregate = aggregate_of(stream)
@@ -56,6 +59,10 @@ class LoadedStream:
         """Worktree and path that the record leaves; ``None`` if it stays."""
         self.is_named = False
         """True if the record's name must be durable, because its absence has a meaning."""
+        self.record = b""
+        """The record that the next commit puts in its place."""
+        self.spare = ""
+        """The path at which that record is written, beside its place."""
         self.events: list[Event] = []
         """Events that are appended and not committed yet."""
         self.is_shown = False
@@ -100,21 +107,6 @@ class LoadedStream:
             self.old_place = old
 
 
-class PreparedRecord:
-    """A record that is written beside its path."""
-
-    stat: os.stat_result
-    """The status of the spare file, which the record keeps."""
-
-    def __init__(self, loaded: LoadedStream, location: Location) -> None:
-        self.loaded = loaded
-        self.worktree, self.record = location.place
-        self.root = location.root or ""
-        self.path = location.path or ""
-        self.spare = ""
-        self.data = b""
-
-
 class RecordWriter:
     """Writes the records of a workspace's transactions."""
 
@@ -126,14 +118,14 @@ class RecordWriter:
         """Let the next record at ``path`` replace these bytes."""
         self._expected[path] = raw
 
-    def prepare(self, loaded: LoadedStream) -> PreparedRecord | None:
+    def prepare(self, loaded: LoadedStream) -> Location | None:
         """Write a record beside its path, and note in the ledger how it looks.
 
-        Return ``None`` if the stream has no record, or its worktree is gone. Raise ``Fault`` if the
-        record cannot be written, ``Refused`` if it would be too large.
+        Return where it belongs; ``None`` if the stream has no record, or its worktree is gone.
+        Raise ``Fault`` if the record cannot be written, ``Refused`` if it would be too large.
         """
-        store, here = self._store, self._store.workspace
-        loaded.find_places(here.name)
+        store = self._store
+        loaded.find_places(store.workspace.name)
         place = loaded.place
         if loaded.old_place is not None:
             store.ledger.drop_record(*loaded.old_place)
@@ -142,45 +134,41 @@ class RecordWriter:
         location = loaded.location
         if location is None or location.place != place:
             location = loaded.location = store.locate(*place)
-        if location.path is None:
+        if location.path is None or location.root is None:
             return None
-        prepared = PreparedRecord(loaded, location)
-        prepared.data = loaded.aggregate.render(
+        loaded.record = loaded.aggregate.render(
             loaded.state, store.ledger.identity(), loaded.seq, loaded.hash
         )
-        if len(prepared.data) > MAX_RECORD_BYTES:
-            raise _too_large(loaded.stream, len(prepared.data))
+        if len(loaded.record) > MAX_RECORD_BYTES:
+            raise _too_large(loaded.stream, len(loaded.record))
         try:
-            prepared.spare, prepared.stat = store.files.prepare(
-                prepared.path, prepared.data, prepared.root, is_named=loaded.is_named
+            loaded.spare, loaded.stat = store.files.prepare(
+                location.path, loaded.record, location.root, is_named=loaded.is_named
             )
         except OSError as error:
-            if here.root_of(place[0]) is None:
+            if store.workspace.root_of(place[0]) is None:
                 return None  # The worktree was moved or removed at this moment.
             raise _record_not_written(place[1], error) from error
-        digest = signature.digest_in(prepared.data)
-        store.ledger.put_record(*place, loaded.stream, loaded.seq, digest, prepared.stat)
-        return prepared
+        digest = signature.digest_in(loaded.record)
+        store.ledger.put_record(*place, loaded.stream, loaded.seq, digest, loaded.stat)
+        return location
 
-    def put(self, prepared: PreparedRecord) -> str | None:
+    def put(self, loaded: LoadedStream, location: Location) -> str | None:
         """Put a record in its place; return the path of what an editor saved there meanwhile."""
-        files, loaded = self._store.files, prepared.loaded
-        durable = loaded.is_named
-        expected = self._expected.pop(prepared.path, loaded.raw)
-        loaded.raw = prepared.data
-        files.remember(prepared.path, loaded.hash, prepared.data)
+        files, durable, path = self._store.files, loaded.is_named, location.path or ""
+        expected = self._expected.pop(path, loaded.raw)
+        loaded.raw = loaded.record
+        files.remember(path, loaded.hash, loaded.record)
         for _ in range(MAX_TRIES):
             try:
-                return files.put(prepared.spare, prepared.path, expected, durable=durable)
+                return files.put(loaded.spare, path, expected, durable=durable)
             except FileNotFoundError:
                 # A tool that cleans the work tree took the spare file away.
-                root = self._store.workspace.root_of(prepared.worktree)
+                root = self._store.workspace.root_of(location.place[0])
                 if root is None:
                     break
-                prepared.spare, _ = files.prepare(
-                    prepared.path, prepared.data, root, is_named=durable
-                )
-        return files.put(prepared.spare, prepared.path, expected, durable=durable)
+                loaded.spare, _ = files.prepare(path, loaded.record, root, is_named=durable)
+        return files.put(loaded.spare, path, expected, durable=durable)
 
     def leave_old_place(self, loaded: LoadedStream) -> str | None:
         """Remove a record that moved from its old path; return what an editor saved there."""
@@ -195,14 +183,19 @@ class RecordWriter:
             self._store.disk.remove_folder(os.path.join(root, os.path.dirname(old)))
         return saved
 
-    def missing_formal_marks(self, streams: dict[str, LoadedStream]) -> list[str]:
-        """Return the marks that are gone, and add the formal records beside them to ``streams``."""
+    def missing_formal_marks(
+        self, streams: dict[str, LoadedStream]
+    ) -> tuple[list[str], list[LoadedStream]]:
+        """Return the marks that are gone, and the formal records beside them that are gone, too.
+
+        These are added to ``streams``, and are written again.
+        """
         store = self._store
-        worktrees = {
+        missing: list[str] = []
+        rebuilt: list[LoadedStream] = []
+        for worktree in {
             loaded.state["worktree"] for loaded in streams.values() if loaded.ends_when_removed
-        }
-        missing = []
-        for worktree in worktrees:
+        }:
             root = store.workspace.root_of(worktree)
             if root is None or os.path.lexists(os.path.join(root, _FORMAL_MARK)):
                 continue
@@ -213,8 +206,9 @@ class RecordWriter:
                 if name not in streams and path is not None and not os.path.lexists(path):
                     streams[name] = LoadedStream(name, held.state, held.row)
                     streams[name].is_shown = True
+                    rebuilt.append(streams[name])
                     store.note(f"{held.state['record']} was gone and is rebuilt")
-        return missing
+        return missing, rebuilt
 
     def make_formal_mark(self, path: str) -> None:
         """Make the mark beside formal records. Without it a removed record is rebuilt."""

@@ -11,8 +11,12 @@ from holdfast.core import time as times
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_workflow, stream_of
-from holdfast.keeper.repeats import find_repeat, fingerprint, refuse_other_request
-from holdfast.keeper.transaction import Transaction
+from holdfast.keeper.transaction import (
+    Transaction,
+    find_repeat,
+    fingerprint,
+    refuse_other_request,
+)
 from holdfast.storage.ledger import ACTIVE
 from holdfast.workspace.location import person_folder
 
@@ -29,6 +33,8 @@ SESSION_LIVES = "1h"
 """The time that a session whose process is unknown counts as live after its last change."""
 MAX_CANDIDATES = 200
 """The number of workflows that are looked at to find the one that is meant."""
+_MAX_PICKS = 2
+"""Loading the workflow that is meant may end it, if another workflow's record is in its place."""
 _STARTED = 19
 """Which field of ``/proc/PID/stat`` tells when a process began, counted from its name."""
 # The plus keeps SQLite from the index by worktree: the one by time needs no sorting.
@@ -97,11 +103,12 @@ class Session:
         if id is not None and not asked:
             asked = fingerprint(kind, args)
         try:
-            with self.transaction() as tx:
-                repeated = self.repeat(tx, id, workflow, asked)
+            with Transaction(self) as tx:
+                repeated = None if id is None else self.repeat(tx, id, workflow, asked)
                 if repeated is not None:
                     return repeated
-                return self.record(tx, self.select(tx, workflow), kind, args, id)
+                stream = self.select(tx, workflow)
+                return self.committed(tx, stream, tx.do(stream, kind, args, id))
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
@@ -111,13 +118,6 @@ class Session:
             if server is None:
                 raise
             return degradation.queue_command(self, server, kind, args, workflow, id)
-
-    def record(
-        self, tx: Transaction, stream: str, kind: str, args: Fields, id: str | None
-    ) -> Receipt:
-        """Decide a command on a loaded stream, commit its events, and answer."""
-        events = tx.do(stream, kind, args, id)
-        return self.committed(tx, stream, events)
 
     def committed(self, tx: Transaction, stream: str, events: list[Event]) -> Receipt:
         """Commit what was asked for, and answer."""
@@ -213,20 +213,16 @@ class Session:
                 if tx.load(workflow) is None:
                     raise self.not_found(workflow)
             return workflow
-        stream = self._load_meant(tx)
-        if tx.state(stream)["status"] in ("completed", "abandoned"):
-            # What stood in its place ended it, perhaps the record of another workflow.
-            stream = self._load_meant(tx)
-        return stream
-
-    def _load_meant(self, tx: Transaction) -> str:
-        picked = self.picked()
-        if isinstance(picked, Refusal) and self.adopt_unknown(tx):
+        for _ in range(_MAX_PICKS):
             picked = self.picked()
-        if isinstance(picked, Refusal):
-            raise Refused(picked.code, picked.message, picked.hint, **picked.details)
-        tx.load(picked["id"])
-        return str(picked["id"])
+            if isinstance(picked, Refusal) and self.adopt_unknown(tx):
+                picked = self.picked()
+            if isinstance(picked, Refusal):
+                raise Refused(picked.code, picked.message, picked.hint, **picked.details)
+            stream = str(picked["id"])
+            if tx.load(stream)["status"] not in ("completed", "abandoned"):
+                break
+        return stream
 
     def adopt_unknown(self, tx: Transaction) -> bool:
         """Adopt records that the ledger does not know; say whether there were any."""

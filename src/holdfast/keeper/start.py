@@ -215,7 +215,9 @@ def carry_out(
             store.note(f"{plan.id} is active already: {', '.join(names)} given now are left out")
         _check_worktree(store, existing)
         args = session.binding(tx, existing)
-        receipt = session.record(tx, existing["id"], "resume_workflow", args, id)
+        receipt = session.committed(
+            tx, existing["id"], tx.do(existing["id"], "resume_workflow", args, id)
+        )
         receipt.resumed = True
         return receipt
     format_name = plan.args["recipe"]["format"]

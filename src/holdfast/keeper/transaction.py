@@ -11,27 +11,36 @@ from __future__ import annotations
 import os
 
 from holdfast import formats
-from holdfast.adopt import record as adoption
+from holdfast.adopt import findings
+from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.keeper.record_writer import LoadedStream, RecordWriter
-from holdfast.keeper.repeats import find_repeat
 from holdfast.storage import event_codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
-    from holdfast.adopt.findings import Subject
+    from holdfast.adopt.findings import Location, Subject
     from holdfast.core.types import Draft, Event, Fields
-    from holdfast.keeper.record_writer import PreparedRecord
     from holdfast.keeper.session import Session
+    from holdfast.keeper.store import Store
     from holdfast.storage.skill_index import Index
 
+_NEW = ""
+"""The stream of a workflow that has no id yet; it is never loaded."""
 _MAX_ROUNDS = 4
 """The number of times that an editor may save a record while its stream is committed."""
+MAX_ID_CHARACTERS = 64
+_FINGERPRINT_DIGITS = 16
+_COMPARED = (
+    "code", "description", "force", "gate", "key", "milestone", "name", "outcome", "path", "phase",
+    "reason", "recipe", "step", "subject", "task", "text", "values", "words", "workflow",
+)  # fmt: skip
+"""Arguments that a caller gives. Others, such as what git reports, may differ in a repetition."""
 
 
 class Transaction:
@@ -85,19 +94,16 @@ class Transaction:
             if error is None:
                 self._is_ending = True
                 self.commit()
-                self._leave_mark()
+                # The mark tells the next transaction that the files are in place.
+                if self._is_unsettled or len(self._placed) > 1:
+                    self.store.ledger.mark_unsettled()
+                elif self._placed:
+                    self.store.ledger.mark_settled(*self._placed.popitem())
         finally:
             self._close()
         if isinstance(error, OSError):
             raise storage_fault(error) from error
         self._session.spread()
-
-    def _leave_mark(self) -> None:
-        """Tell the next transaction that the files are in place, unless there are several."""
-        if self._is_unsettled or len(self._placed) > 1:
-            self.store.ledger.mark_unsettled()
-        elif self._placed:
-            self.store.ledger.mark_settled(*self._placed.popitem())
 
     def _close(self) -> None:
         if self._is_begun:
@@ -120,7 +126,9 @@ class Transaction:
         loaded = LoadedStream(stream, subject.state, held.row if held else None)
         loaded.location = subject.location
         self._streams[stream] = loaded
-        adoption.settle(self, subject)
+        finding = findings.examine(self.store, subject)
+        if finding is not None:
+            findings.settle(self, subject, finding)
         if stream not in self._streams:
             return self.load(stream)
         loaded.raw = subject.raw
@@ -168,7 +176,7 @@ class Transaction:
             if is_workflow(stream) and state is None:
                 continue  # The ledger lost the workflow; its record is all that remains.
             if has_unmerged_save:
-                adoption.settle_unmerged(self, stream, full)
+                findings.settle_unmerged(self, stream, full)
             if known is None and is_workflow(stream):
                 self._remove_from_old_place(stream, worktree, path, full)
             self._refresh_index(stream)
@@ -191,7 +199,7 @@ class Transaction:
             return
         saved = self.store.files.remove(full)
         if saved is not None:
-            adoption.settle_saved(self, stream, saved)
+            findings.settle_saved(self, stream, saved)
 
     def _refresh_index(self, stream: str) -> None:
         if is_workflow(stream):
@@ -221,18 +229,16 @@ class Transaction:
     def decide(self, stream: str, kind: str, args: Fields) -> list[Draft]:
         """Return the events that a command makes of a stream; raise ``Refused``."""
         loaded = self._streams.get(stream)
-        return self._decide(stream, None if loaded is None else loaded.state, kind, args)
-
-    def decide_new(self, kind: str, args: Fields) -> list[Draft]:
-        """Return the events that open a workflow, whatever its stream had before."""
-        return self._decide("", None, kind, args)
-
-    def _decide(self, stream: str, state: Any, kind: str, args: Fields) -> list[Draft]:
+        state = None if loaded is None else loaded.state
         command: Any = {"type": kind, "at": self.store.now(), "args": args}
         outcome = aggregate_of(stream).decide(state, command)
         if isinstance(outcome, Refusal):
             raise Refused(outcome.code, outcome.message, outcome.hint, **outcome.details)
         return outcome
+
+    def decide_new(self, kind: str, args: Fields) -> list[Draft]:
+        """Return the events that open a workflow, whatever its stream had before."""
+        return self.decide(_NEW, kind, args)
 
     def do(self, stream: str, kind: str, args: Fields, id: str | None = None) -> list[Event]:
         """Decide a command on a loaded stream, and append its events."""
@@ -357,12 +363,11 @@ class Transaction:
         then a fault. In a commit before that, such as an adoption, it is a note.
         """
         for _ in range(_MAX_ROUNDS):
-            changed = self._changed()
+            changed = [one for one in self._streams.values() if one.events or one.is_shown]
             if not (changed or self._is_begun or self._is_unlisted):
                 return
-            missing_marks = self._writer.missing_formal_marks(self._streams)
-            if missing_marks:
-                changed = self._changed()
+            missing_marks, rebuilt = self._writer.missing_formal_marks(self._streams)
+            changed += rebuilt
             try:
                 saved = self._commit_once(changed, is_asked=is_asked)
             except Fault as fault:
@@ -378,9 +383,6 @@ class Transaction:
             if not saved:
                 return
 
-    def _changed(self) -> list[LoadedStream]:
-        return [loaded for loaded in self._streams.values() if loaded.events or loaded.is_shown]
-
     def _settle_saved(self, stream: str, path: str) -> None:
         """Adopt what an editor saved during the commit.
 
@@ -388,7 +390,7 @@ class Transaction:
         """
         names = list(self._streams)
         try:
-            adoption.settle_saved(self, stream, path)
+            findings.settle_saved(self, stream, path)
         except (OSError, Fault) as error:
             for held in filter(None, map(self.store.ledger.stream, names)):
                 name = held.row["stream"]
@@ -399,7 +401,7 @@ class Transaction:
     def _commit_once(self, changed: list[LoadedStream], *, is_asked: bool) -> list[tuple[str, str]]:
         """Commit, and put the records in place; return what editors saved there meanwhile."""
         store, ledger = self.store, self.store.ledger
-        prepared: list[PreparedRecord] = []
+        prepared: list[tuple[LoadedStream, Location]] = []
         unplaced = [*self._unlooked, *self._unsettled]
         dirty: list[tuple[LoadedStream, list[Index]]] = []
         was_unread = False
@@ -418,10 +420,10 @@ class Transaction:
                         if doubted:
                             ledger.mark_unsettled()
                 if loaded.is_shown:
-                    record = self._writer.prepare(loaded)
-                    if record is not None:
-                        prepared.append(record)
-                        unplaced.append((record.worktree, record.record, loaded.stream))
+                    location = self._writer.prepare(loaded)
+                    if location is not None:
+                        prepared.append((loaded, location))
+                        unplaced.append((*location.place, loaded.stream))
                     if loaded.old_place is not None:
                         unplaced.append((*loaded.old_place, loaded.stream))
             ledger.put_unplaced(unplaced)
@@ -431,8 +433,8 @@ class Transaction:
         except BaseException as error:
             # After an unknown outcome the spare file shows that the event, if it is there, is ours.
             if getattr(error, "code", "") != "unknown_outcome":
-                for record in prepared:
-                    store.files.drop(record.spare)
+                for loaded, _ in prepared:
+                    store.files.drop(loaded.spare)
             ledger.roll_back()
             self._is_begun = False
             # Nothing of this may be committed later, whoever catches the error.
@@ -453,17 +455,21 @@ class Transaction:
         return saved
 
     def _publish(
-        self, changed: list[LoadedStream], prepared: list[PreparedRecord], *, is_asked: bool
+        self,
+        changed: list[LoadedStream],
+        prepared: list[tuple[LoadedStream, Location]],
+        *,
+        is_asked: bool,
     ) -> list[tuple[str, str]]:
         """Put the records in place; return the stream and path of what editors saved there."""
         saved: list[tuple[str, str]] = []
         self._is_unlisted = False
         try:
-            for record in prepared:
-                path = self._writer.put(record)
-                self._placed[record.path] = record.stat
+            for loaded, location in prepared:
+                path = self._writer.put(loaded, location)
+                self._placed[location.path or ""] = loaded.stat
                 if path is not None:
-                    saved.append((record.loaded.stream, path))
+                    saved.append((loaded.stream, path))
             for loaded in changed:
                 if loaded.old_place is not None:
                     self._is_unsettled = True
@@ -478,6 +484,49 @@ class Transaction:
                 raise behind from error
             self.store.note(behind.message)
         return saved
+
+
+def fingerprint(kind: str, args: Fields) -> str:
+    """Return a digest of a request, which tells a repetition from a different request."""
+    compared = {name: args[name] for name in _COMPARED if name in args}
+    return json_text.digest(json_text.dumps([kind, compared]).encode(errors="replace"))[
+        :_FINGERPRINT_DIGITS
+    ]
+
+
+def find_repeat(
+    store: Store, id: str, *, log: str | None = None, workflow: str | None = None, asked: str = ""
+) -> list[Event]:
+    """Return the events that an earlier request with this id recorded; an empty list for a new id.
+
+    Raise ``Refused`` if the id is malformed or belongs to a different request. ``log`` is the
+    stream of a log; without it the request is about a workflow, ``workflow`` if that is given.
+    ``asked`` is the request's fingerprint; without it only the stream is compared.
+    """
+    if not id.replace("-", "").isalnum() or not id.isascii() or len(id) > MAX_ID_CHARACTERS:
+        hint = f"use up to {MAX_ID_CHARACTERS} letters, digits and hyphens"
+        raise Refused("invalid", f"{id[:80]!r} is not an id", hint)
+    events = store.ledger.find_request(id)
+    if not events:
+        return []
+    stream = events[0]["stream"]
+    is_same = is_workflow(stream) if log is None else stream == log
+    if not is_same or (workflow is not None and stream != workflow):
+        raise _id_is_taken(id, events[0])
+    refuse_other_request(events[0], id, asked)
+    store.note(f"{id} was recorded before; nothing was recorded again")
+    return events
+
+
+def refuse_other_request(event: Event, id: str, asked: str) -> None:
+    """Raise ``Refused`` if the event's id was given to a request with another fingerprint."""
+    if asked and event["by"].get("asked", asked) != asked:
+        raise _id_is_taken(id, event)
+
+
+def _id_is_taken(id: str, event: Event) -> Refused:
+    message = f"the id {id} is that of another command: {event['type']}"
+    return Refused("invalid", message, "give every command an id of its own")
 
 
 def _is_file(path: str, known: Fields) -> bool:

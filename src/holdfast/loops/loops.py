@@ -344,7 +344,7 @@ class Loops:
             seen = page_files.take_in(tx, stream)
             before: Workflow = tx.state(stream)
             fields = args(before) if callable(args) else args
-            receipt = self._session.record(tx, stream, kind, fields, id)
+            receipt = self._session.committed(tx, stream, tx.do(stream, kind, fields, id))
             page_files.write_pages(self._store, receipt.state, seen=seen, before=before)
             return self._with_notes(receipt)
 
