@@ -376,7 +376,7 @@ class Keeper:
         """Adopt what a person or a tool did to a workflow's record, and change nothing else."""
         with self.session.transaction() as tx:
             stream = self.session.select(tx, workflow)
-            return Receipt(tx.state(stream), [], self.session.notes())
+            return self.session.answer(tx.load(stream), [])
 
     def context(self) -> tuple[Fields, list[str]]:
         """Return everything known here, with the layer that knows it, and the notes."""

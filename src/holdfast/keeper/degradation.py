@@ -270,7 +270,7 @@ def queue_command(
     _write_marker(session, server)
     store.note(WARNING)
     store.note(f"kept on the server mcp:{server} until the folder can be written again")
-    return Receipt(after, [], session.notes())
+    return session.answer(after, [])
 
 
 def _apply(store: Store, state: Workflow, queued: Fields) -> Workflow:

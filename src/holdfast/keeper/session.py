@@ -68,10 +68,12 @@ class Session:
         self.id = id
         self.pid = pid
         self.workspace = store.workspace
-        self._pending = os.path.join(person_folder(), PENDING)
+        self.pending = os.path.join(person_folder(), PENDING)
+        """The folder with a mark for each workspace whose commands a Memory server keeps."""
         self._is_replaying = False
         self._is_spreading = False
-        self._answer: list[str] | None = None
+        self._notes: list[str] | None = None
+        """The notes of the answer that is being made."""
 
     # Changing
 
@@ -84,12 +86,9 @@ class Session:
 
         Raise ``Refused`` if there is nothing to change: no ledger is made for that.
         """
-        self._refuse_empty(workflow)
-        return Change(self, workflow, id)
-
-    def _refuse_empty(self, workflow: str | None) -> None:
         if not (self.store.ledger.exists() or self.workspace.has_records()):
             self.look(workflow)
+        return Change(self, workflow, id)
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None,
@@ -99,7 +98,8 @@ class Session:
 
         ``asked`` is the fingerprint of the request, if that is more or less than the command.
         """
-        self._refuse_empty(workflow)
+        if not (self.store.ledger.exists() or self.workspace.has_records()):
+            self.look(workflow)  # It raises ``Refused``: no ledger is made for that.
         if id is not None and not asked:
             asked = fingerprint(kind, args)
         try:
@@ -108,7 +108,9 @@ class Session:
                 if repeated is not None:
                     return repeated
                 stream = self.select(tx, workflow)
-                return self.committed(tx, stream, tx.do(stream, kind, args, id))
+                events = tx.do(stream, kind, args, id)
+                tx.commit(is_asked=True)
+                return self.answer(tx.load(stream), events)
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
@@ -122,7 +124,17 @@ class Session:
     def committed(self, tx: Transaction, stream: str, events: list[Event]) -> Receipt:
         """Commit what was asked for, and answer."""
         tx.commit(is_asked=True)
-        return Receipt(tx.state(stream), [event["seq"] for event in events], self.notes())
+        return self.answer(tx.load(stream), events)
+
+    def answer(self, state: Any, events: list[Event]) -> Receipt:
+        """Return the receipt. What is noticed until the lock is free is added to its notes."""
+        self._notes = self.store.take_notes()
+        return Receipt(state, [event["seq"] for event in events], self._notes)
+
+    def notes(self) -> list[str]:
+        """Return what was noticed; what is noticed until the lock is free is added to it."""
+        self._notes = self.store.take_notes()
+        return self._notes
 
     def do_log(self, kind: str, command: str, args: Fields, *, id: str | None = None) -> Receipt:
         """Carry out one command on a log."""
@@ -154,7 +166,7 @@ class Session:
         state = tx.load(events[0]["stream"])
         # Its writer may have been killed between the commit and the index.
         self.store.indexes.show(state, [])
-        return Receipt(state, [event["seq"] for event in events], self.notes())
+        return self.answer(state, events)
 
     def peek_repeat(self, id: str | None, asked: str = "") -> Receipt | None:
         """Return the answer to an earlier request with this id; else ``None``, without the lock."""
@@ -167,16 +179,11 @@ class Session:
         with self.transaction() as tx:
             return self.repeat(tx, id)
 
-    def notes(self) -> list[str]:
-        """Return what was noticed; what is noticed until the lock is free is added to it."""
-        self._answer = self.store.take_notes()
-        return self._answer
-
     def spread(self) -> None:
         """Take news to the layers that nobody waits for with the lock."""
         if self._is_spreading:
             return
-        answer, self._answer = self._answer, None
+        notes, self._notes = self._notes, None
         if self.store.has_news:
             from holdfast.layers.memory import Memory
 
@@ -186,12 +193,12 @@ class Session:
             finally:
                 self.store.has_news = self._is_spreading = False
                 self.store.forecasts = []
-        if answer is not None:
-            answer += self.store.take_notes()
+        if notes is not None:
+            notes += self.store.take_notes()
 
     def replay_queue(self) -> None:
         """Carry out what a Memory server kept while the workspace could not be written."""
-        if self._is_replaying or not os.path.isdir(self._pending):
+        if self._is_replaying:
             return
         from holdfast.keeper import degradation
 

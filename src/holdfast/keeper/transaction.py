@@ -71,7 +71,8 @@ class Transaction:
     def __enter__(self) -> Self:
         assert self.store.open_transaction is None, "a transaction is open already"
         store, ledger = self.store, self.store.ledger
-        self._session.replay_queue()
+        if os.path.isdir(self._session.pending):
+            self._session.replay_queue()
         ledger.acquire()
         try:
             store.open_transaction = self
@@ -256,7 +257,7 @@ class Transaction:
         """Add events to a stream. ``commit`` makes them durable and, if ``show``, its record."""
         if not drafts:
             return []
-        loaded = self._touch(stream)
+        loaded = self._streams.get(stream) or self._touch(stream)
         self.begin()
         request = id or os.urandom(12).hex()
         self._request = self._request or request
