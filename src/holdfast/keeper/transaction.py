@@ -58,8 +58,6 @@ class Transaction:
         """Worktree, path and stream of files that the next transaction must look at again."""
         self._unlooked: list[tuple[str, str, str]] = []
         """Worktree, path and stream of files of the last transaction, not looked at yet."""
-        self._is_unlisted = False
-        """True if one of these files was added since the last commit."""
         self._request = ""
         self._is_ending = False
         """True when everything that was asked for is appended."""
@@ -347,7 +345,8 @@ class Transaction:
         """Let the next transaction look at this file again."""
         if (worktree, path, stream) not in self._unsettled:
             self._unsettled.append((worktree, path, stream))
-        self._is_unsettled = self._is_unlisted = True
+            self.begin()
+        self._is_unsettled = True
 
     def begin(self, identity: str = "") -> None:
         """Begin to write, unless that was done. A new ledger gets this identity."""
@@ -365,7 +364,7 @@ class Transaction:
         """
         for _ in range(_MAX_ROUNDS):
             changed = [one for one in self._streams.values() if one.events or one.is_shown]
-            if not (changed or self._is_begun or self._is_unlisted):
+            if not (changed or self._is_begun):
                 return
             missing_marks, rebuilt = self._writer.missing_formal_marks(self._streams)
             changed += rebuilt
@@ -464,7 +463,6 @@ class Transaction:
     ) -> list[tuple[str, str]]:
         """Put the records in place; return the stream and path of what editors saved there."""
         saved: list[tuple[str, str]] = []
-        self._is_unlisted = False
         try:
             for loaded, location in prepared:
                 path = self._writer.put(loaded, location)
