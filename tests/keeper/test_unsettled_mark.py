@@ -1,5 +1,6 @@
 """The mark in the lock's file: the next transaction looks for records that are not in place."""
 
+import contextlib
 import errno
 import json
 import os
@@ -11,6 +12,7 @@ import pytest
 from holdfast.errors import Fault
 from holdfast.system import kernel
 from holdfast.system.disk import Disk
+from support.disks import Died, DyingDisk
 from support.workshop import HOME, LEDGER, Workshop
 
 BEFORE_THE_CUT = b"00000000-0000-0000-0000-000000000000"
@@ -207,3 +209,29 @@ def test_a_row_that_is_older_than_its_events_is_called_damage(tmp_path):
     with pytest.raises(Fault) as caught:
         shop.keeper().remind("onwards")
     assert caught.value.code == "ledger_damaged"
+
+
+class DiesBeforePlacing(Disk):
+    def exchange(self, _one, _other):
+        raise Died
+
+
+def test_a_second_kill_does_not_make_the_rest_of_the_files_forgotten(tmp_path):
+    point = calls = 0
+    while calls >= point:
+        point += 1
+        shop = Workshop(tmp_path / str(point))
+        *left_behind, other = (shop.keeper().start("dev", name).state["id"] for name in "abc")
+        killed = shop.keeper(disk=DiesBeforePlacing())
+        with contextlib.suppress(Died), killed.session.transaction() as tx:
+            for stream in left_behind:
+                tx.load(stream)
+                tx.do(stream, "add_reminder", {"text": "of both"})
+        second = DyingDisk(at=point)
+        with contextlib.suppress(Died):
+            shop.keeper(disk=second).remind("of the second", workflow=other)
+        calls = len(second.calls)
+        shop.keeper().remind("of the third", workflow=other)
+        for stream in left_behind:
+            assert b"of both" in shop.read(f".claude/workflow-state/active/{stream}.json")
+    assert point > len(left_behind)
