@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from holdfast.errors import Fault, Refused
-from holdfast.layers.graph import mcp_client, mcp_delivery
+from holdfast.layers.graph import mcp_delivery
 from holdfast.workspace import trust
 from holdfast.workspace.location import find
 from support import memory_forks
@@ -127,7 +127,7 @@ def test_a_server_that_is_back_has_everything_and_it_is_said(memory, open_keeper
     assert limited(open_keeper(), 10).events == 2
     open_keeper().advance()
     failed = limited(
-        open_keeper(), reach=lambda *_: (_ for _ in ()).throw(mcp_client.Unreachable("gone"))
+        open_keeper(), reach=lambda *_: (_ for _ in ()).throw(mcp_delivery.Unreachable("gone"))
     )
     assert (failed.why, failed.behind) == ("gone", 2)
     clock.ms += 6 * 60_000

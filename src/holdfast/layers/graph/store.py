@@ -1,4 +1,4 @@
-"""The graph of ``holdfast mcp memory``, which behaves like the reference Memory server, call by call.
+"""The graph of ``holdfast mcp memory``: it behaves like the reference Memory server, call by call.
 
 Values, order and the treatment of duplicates are the same, also where they are odd: a name that
 occurs twice in one ``create_entities`` becomes two entities, and ``add_observations`` changes the
@@ -201,11 +201,9 @@ class GraphDatabase:
             connection = _sqlite3.connect(uri, uri=True, isolation_level=None, timeout=self._wait_s)
             try:
                 self._prepare(connection)
-            except BaseException as error:
+            except Exception as error:
                 connection.close()
-                is_refused = isinstance(error, _sqlite3.OperationalError)
-                is_refused = is_refused and result_code(error) in _CANNOT_OPEN
-                if not is_refused or mode == "immutable=1":
+                if result_code(error) not in _CANNOT_OPEN or mode == "immutable=1":
                     raise
             else:
                 self.is_read_only = mode != "mode=rw" or not os.access(self.path, os.W_OK)
