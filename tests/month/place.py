@@ -86,8 +86,7 @@ def inhabited(month):
         (quick_check, "_read", read),
         (quick_check, "_print", printed),
         (os, "urandom", chance.randbytes),
-        *[(f, "__kwdefaults__", {**f.__kwdefaults__, "reach": reach})
-          for f in (mcp_delivery.deliver, mcp_delivery.call)],
+        (mcp_delivery, "reach", reach),
     ]  # fmt: skip
     before = [getattr(where, name) for where, name, _ in places]
     environment = dict(os.environ)

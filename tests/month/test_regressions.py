@@ -162,10 +162,12 @@ def test_a_clock_that_is_set_back_does_not_leave_a_server_alone_for_a_year(shop,
 
     shop.clock.ms += YEAR_MS
     keeper = Keeper(shop.root, clock_ms=shop.clock, sleep=lambda _: None)
-    assert mcp_delivery.deliver(keeper.store, "memory", reach=down).why
+    monkeypatch.setattr(mcp_delivery, "reach", down)
+    assert mcp_delivery.deliver(keeper.store, "memory")["why"]
     shop.clock.ms -= YEAR_MS
     asked = []
-    mcp_delivery.deliver(keeper.store, "memory", reach=lambda *_: asked.append(1) or 0)
+    monkeypatch.setattr(mcp_delivery, "reach", lambda *_: asked.append(1) or 0)
+    mcp_delivery.deliver(keeper.store, "memory")
     assert asked
 
 

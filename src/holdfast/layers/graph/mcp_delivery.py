@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from mcp import Client
 
     Work = Callable[["RemoteGraph"], Any]
-    Reach = Callable[[ConfiguredServer, str, float, Work], Any]
 
 POSITION_FILE = "graph-mcp.json"
 LIMIT_S = 10.0
@@ -181,22 +180,6 @@ def _text_of(result: CallToolResult) -> str:
 # Delivering
 
 
-class Delivery:
-    """The outcome of a delivery. ``why`` is empty unless the server failed."""
-
-    __slots__ = ("behind", "entities", "events", "seq", "until", "why")
-
-    def __init__(self) -> None:
-        self.seq = 0
-        self.events = 0
-        self.entities = 0
-        self.behind = 0
-        """The number of events that the server still lacks."""
-        self.why = ""
-        self.until = ""
-        """When a server that failed may be called again."""
-
-
 class ServerPosition:
     """The position up to which one server has the ledger, and its last failure. Kept in a file."""
 
@@ -251,16 +234,13 @@ def delivered_seq(source: LayerSource) -> int:
 
 
 def deliver(
-    source: LayerSource,
-    name: str,
-    *,
-    everything: bool = False,
-    limit_s: float = LIMIT_S,
-    reach: Reach = reach,
-) -> Delivery:
+    source: LayerSource, name: str, *, everything: bool = False, limit_s: float = LIMIT_S
+) -> Fields:
     """Bring the server up to date, unless it failed recently. Only one process delivers at a time.
 
-    Raise ``Refused`` if a person did not approve the server.
+    Return the numbers of events and entities that were delivered, up to which event (``seq``) the
+    server is, and how many it lacks (``behind``). If it failed, ``why`` says how and ``until``
+    when it may be called again. Raise ``Refused`` if a person did not approve the server.
     """
     server = _approved_server(source, name)
     with _locked(source, limit_s):
@@ -268,7 +248,7 @@ def deliver(
         # Read before the streams: what is recorded meanwhile is delivered again the next time.
         head, head_hash = source.ledger.head()
         start = 0 if everything else position.first_pending()
-        delivery = Delivery()
+        events = entities = 0
         if (head != start or position.why) and not position.is_backing_off():
             previous = position.marks.get("holder", "")
             updates, removed, holder = projection.read_changes(source, start, previous)
@@ -277,11 +257,11 @@ def deliver(
                 return apply_updates(graph, updates, removed)
 
             try:
-                delivery.entities = reach(server, source.workspace.root, limit_s, work)
+                entities = reach(server, source.workspace.root, limit_s, work)
             except Unreachable as error:
                 position.back_off(str(error))
             else:
-                delivery.events = head - start
+                events = head - start
                 position.marks = {
                     "shape": projection.VERSION, "ledger": source.ledger.identity(),
                     "holder": holder, "seq": str(head), "hash": head_hash,
@@ -292,21 +272,17 @@ def deliver(
             position.save()
     if position.why:
         source.note(WARNING)
-        delivery.why = position.why
-        delivery.until = times.iso(position.until_ms)
-    delivery.seq = position.seq
-    delivery.behind = head - position.seq
-    return delivery
+    return {
+        "events": events,
+        "entities": entities,
+        "seq": position.seq,
+        "behind": head - position.seq,
+        "why": position.why,
+        "until": times.iso(position.until_ms) if position.why else "",
+    }
 
 
-def call(
-    source: LayerSource,
-    name: str,
-    work: Work,
-    *,
-    limit_s: float = LIMIT_S,
-    reach: Reach = reach,
-) -> Any:
+def call(source: LayerSource, name: str, work: Work) -> Any:
     """Run ``work`` with the server and return its result.
 
     Raise ``Fault`` if the server fails, or failed recently and is left alone, and ``Refused`` if a
@@ -316,11 +292,11 @@ def call(
     position = ServerPosition(source, server)
     if not position.is_backing_off():
         try:
-            return reach(server, source.workspace.root, limit_s, work)
+            return reach(server, source.workspace.root, LIMIT_S, work)
         except Unreachable as error:
             position.back_off(str(error))
             # If nothing can be written, the next process tries again.
-            with suppress(OSError), _locked(source, limit_s):
+            with suppress(OSError), _locked(source, LIMIT_S):
                 position.marks = ServerPosition(source, server).marks
                 position.save()
     raise Fault(
