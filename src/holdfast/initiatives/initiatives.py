@@ -79,7 +79,7 @@ class Initiatives:
         """Add a task to a milestone, or tick it."""
         args = {"milestone": milestone, "text": text, "done": done}
         receipt = self._session.do_log(LOG, "record_milestone_task", args, id=id)
-        self._sync.tick()
+        self._sync.write(only_pages=True)
         return self._finish(receipt)
 
     def complete(self, milestone: str, *, id: str | None = None) -> Receipt:
@@ -217,15 +217,14 @@ class Initiatives:
         """Return the files of an initiative, and where its pages differ; note that too."""
         from holdfast.initiatives.sources import InitiativeFiles, disagreements_of
 
-        files = InitiativeFiles(self._store)
-        fields: Fields = {"status_file": files.status_file(key, initiative)}
-        page = self._try(lambda: files.unedited_page(key, initiative))
+        files = InitiativeFiles(self._store, key, initiative)
+        fields: Fields = {"status_file": files.status_file}
+        page = self._try(files.unedited_page)
         if page is not None:
             return {**fields, "pages": [page]}
-        read = self._try(lambda: files.read_pages(key, initiative, is_strict=False)) or []
+        read = self._try(lambda: files.read_pages(is_strict=False)) or []
         places = [place for place, page in read if page.milestones]
-        differences = disagreements_of(self._store, initiative, read)
-        return {**fields, "pages": places, "disagreements": differences}
+        return {**fields, "pages": places, "disagreements": disagreements_of(files, read)}
 
     def _workflows(self, key: str, initiative: Initiative) -> list[Fields]:
         """Return a row for each workflow of an initiative, ended ones too, oldest first."""
@@ -251,8 +250,8 @@ class Initiatives:
         initiative = core.current_of(state)
         if initiative is None:
             return None
-        files, key = InitiativeFiles(self._store), str(state["current"])
-        comparison = compare(self._store, files, key, initiative, ask_server=False)
+        files = InitiativeFiles(self._store, str(state["current"]), initiative)
+        comparison = compare(files, ask_server=False)
         return None if comparison.verdict is None else comparison
 
     def resume_noting(self) -> list[str]:

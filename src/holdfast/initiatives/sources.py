@@ -61,33 +61,29 @@ _MAX_FILE_BYTES = 2_000_000
 
 
 class InitiativeFiles:
-    """The files of the initiatives of one worktree. Places are paths from its root."""
+    """The files of one initiative. Places are paths from the root of the worktree.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._workspace = store.workspace
-        configured = settings.load(store.workspace.root)
-        self._top = configured.milestones()
-        self._status_file = configured.workflow_status()
+    The constructor raises ``Refused`` if the settings are broken.
+    """
 
-    def folder(self, key: str, initiative: Initiative | None = None) -> str:
-        """Return the place of the folder with the milestone pages."""
-        own = None if initiative is None else initiative.get("folder")
-        return f"{self._top}/{own or key}"
-
-    def status_file(self, key: str, initiative: Initiative | None = None) -> str:
-        """Return the place of ``WORKFLOW-STATUS.yaml``: as configured, else at the root if there
-        is one, else in the folder of the initiative.
-        """
-        if self._status_file is not None:
-            return self._status_file
-        if os.path.lexists(os.path.join(self._workspace.root, NAME)):
-            return NAME
-        return f"{self.folder(key, initiative)}/{NAME}"
+    def __init__(self, store: Store, key: str, initiative: Initiative) -> None:
+        root = store.workspace.root
+        configured = settings.load(root)
+        self.store = store
+        self.key = key
+        self.initiative = initiative
+        self.folder = f"{configured.milestones()}/{initiative.get('folder') or key}"
+        """The folder with the milestone pages."""
+        place = configured.workflow_status()
+        if place is None:
+            is_at_root = os.path.lexists(os.path.join(root, NAME))
+            place = NAME if is_at_root else f"{self.folder}/{NAME}"
+        self.status_file = place
+        """The place of ``WORKFLOW-STATUS.yaml``."""
 
     def path(self, place: str) -> str:
         """Return the absolute path; raise ``Refused`` if a link leads it out of the workspace."""
-        return path_inside(self._workspace, place)
+        return path_inside(self.store.workspace, place)
 
     def read(self, place: str) -> bytes | None:
         """Return the bytes of a file, ``None`` if there is none.
@@ -95,7 +91,7 @@ class InitiativeFiles:
         Raise ``Refused`` for a folder or a pipe, a ``Fault`` for a file that cannot be read.
         """
         try:
-            raw = self._store.disk.read(self.path(place), _MAX_FILE_BYTES)
+            raw = self.store.disk.read(self.path(place), _MAX_FILE_BYTES)
         except OSError as error:
             raise unreadable(place, error) from error
         if raw in (FOLDER, ODD):
@@ -103,47 +99,43 @@ class InitiativeFiles:
             raise Refused("in_the_way", f"{place} is no file", hint)
         return raw
 
-    def read_status(self, place: str) -> Status | None:
+    def read_status(self) -> Status | None:
         """Return ``WORKFLOW-STATUS.yaml``, ``None`` without one; raise ``BadFile`` if broken."""
-        raw = self.read(place)
-        return None if raw is None else Status(raw, place)
+        raw = self.read(self.status_file)
+        return None if raw is None else Status(raw, self.status_file)
 
     def read_pages(
-        self,
-        key: str,
-        initiative: Initiative | None = None,
-        known: Collection[str] = (),
-        *,
-        is_strict: bool = True,
+        self, known: Collection[str] = (), *, is_strict: bool = True
     ) -> list[tuple[str, MilestonePage]]:
-        """Return the pages of an initiative: its README, then the others in and below the folder.
+        """Return the pages: the README, then the others in and below the folder.
 
-        Raise ``BadFile`` if one is broken; unless ``is_strict``, note it and leave it out.
+        ``known`` are ids of milestones that the initiative does not have yet. Raise ``BadFile`` if
+        a page is broken; unless ``is_strict``, note it and leave it out.
         """
-        if initiative is not None:
-            known = [milestone["id"] for milestone in initiative["milestones"]]
+        known = [*known, *(milestone["id"] for milestone in self.initiative["milestones"])]
         pages = []
-        for place in self._pages(self.folder(key, initiative)):
+        for place in self._pages():
             try:
                 pages.append((place, MilestonePage(self.read(place) or b"", place, known)))
             except HoldfastError as error:
                 if is_strict:
                     raise
-                self._store.note(f"{error.message}: {error.hint}")
+                self.store.note(f"{error.message}: {error.hint}")
         return pages
 
-    def unedited_page(self, key: str, initiative: Initiative) -> str | None:
+    def unedited_page(self) -> str | None:
         """Return the place of the only page, if it is as Holdfast would write it now.
 
         Such a page says what the record says, and needs no parser.
         """
-        places = self._pages(self.folder(key, initiative))
-        is_unedited = len(places) == 1 and self.read(places[0]) == new_page(initiative)
+        places = self._pages()
+        is_unedited = len(places) == 1 and self.read(places[0]) == new_page(self.initiative)
         return places[0] if is_unedited else None
 
-    def _pages(self, folder: str) -> list[str]:
-        names = names_in(self._workspace, folder)
-        root = os.path.join(self._workspace.root, folder)
+    def _pages(self) -> list[str]:
+        workspace, folder = self.store.workspace, self.folder
+        names = names_in(workspace, folder)
+        root = os.path.join(workspace.root, folder)
         folders = [name for name in names if os.path.isdir(os.path.join(root, name))]
         places = [name for name in names if name.endswith(".md") and name not in [*folders, README]]
         below = [f"{name}/{README}" for name in folders]
@@ -228,13 +220,11 @@ def apply_source(
         raise BadFile(source.place, line, f"{'.'.join(keys)} {invalid.why}") from None
 
 
-def disagreements_of(
-    store: Store, initiative: Initiative, pages: list[tuple[str, MilestonePage]]
-) -> list[str]:
+def disagreements_of(files: InitiativeFiles, pages: list[tuple[str, MilestonePage]]) -> list[str]:
     """Return and note where the milestone pages differ from the record."""
-    differences = disagreements(initiative, merge_pages(pages)[1])
+    differences = disagreements(files.initiative, merge_pages(pages)[1])
     if differences:
-        store.note(in_a_note(differences))
+        files.store.note(in_a_note(differences))
     return differences
 
 
@@ -270,16 +260,14 @@ class Comparison:
         return [warning, remedy] if warning else [remedy]
 
 
-def compare(
-    store: Store, files: InitiativeFiles, key: str, initiative: Initiative, *, ask_server: bool
-) -> Comparison:
-    """Compare the file with the record; raise ``BadFile`` if the file is broken.
+def compare(files: InitiativeFiles, *, ask_server: bool) -> Comparison:
+    """Compare the status file with the record; raise ``BadFile`` if the file is broken.
 
     With ``ask_server``, a Memory server decides where the times of the two do not.
     """
-    place = files.status_file(key, initiative)
-    comparison = Comparison(place, files.read(place))
-    raw = comparison.raw
+    store, initiative, place = files.store, files.initiative, files.status_file
+    raw = files.read(place)
+    comparison = Comparison(place, raw)
     if raw is None or status_yaml.is_as_written(raw, *status_values(initiative)):
         return comparison
     own, file = record_source(initiative), Status(raw, place)
@@ -311,23 +299,22 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
     folder = _select_folder(store, state, name)
     if folder is None:
         return _recovered_from_server(store, state, name)
-    files = InitiativeFiles(store)
-    status_file = files.status_file(folder)
-    status = files.read_status(status_file)
-    read = files.read_pages(folder, known=status.progress if status else ())
+    files = InitiativeFiles(store, folder, initiative_from_pages(folder, [], store.now()))
+    status = files.read_status()
+    read = files.read_pages(status.progress if status else ())
     title, milestones = merge_pages(read)
     title = title or (status.initiative if status else None) or folder
     initiative = initiative_from_pages(title, milestones, store.now())
     used = [place for place, page in read if page.milestones]
     if status is not None and status.initiative in (None, title, folder):
         initiative = _with_status(store, initiative, status.source())
-        used.append(status_file)
+        used.append(files.status_file)
     if not initiative["milestones"]:
-        where = files.folder(folder)
         raise Refused(
             "not_found",
-            f"initiative recover: {where} tells of no milestone",
-            f"write headings such as '## M1: title' with boxes in {where}/README.md, or {CREATE}",
+            f"initiative recover: {files.folder} tells of no milestone",
+            f"write headings such as '## M1: title' with boxes in {files.folder}/{README}, "
+            f"or {CREATE}",
         )
     key = folder if key_of(folder) == folder else key_of(title)
     if key != folder:

@@ -11,11 +11,17 @@ from __future__ import annotations
 import os
 
 from holdfast.core import initiatives as core
-from holdfast.core.initiative_sources import Source, apply_pages, correction_text
+from holdfast.core.initiative_sources import (
+    Source,
+    apply_pages,
+    correction_text,
+    initiative_from_pages,
+)
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
 from holdfast.initiatives import BadFile, pages, sources, status_yaml
 from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, compare
+from holdfast.initiatives.status_yaml import Status
 from holdfast.keeper.initiative_link import LOG, has_initiatives
 from holdfast.keeper.session import Receipt
 from holdfast.storage import shared_file
@@ -25,8 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.initiative_sources import Verdict
-    from holdfast.core.types import Fields, Initiative, InitiativesState
-    from holdfast.initiatives.sources import Comparison
+    from holdfast.core.types import Fields, InitiativesState
     from holdfast.keeper.session import Session
 
     Patch = Callable[[bytes | None], bytes | None]
@@ -44,16 +49,8 @@ class Sync:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._store = session.store
-        self._files: InitiativeFiles | None = None
         self._compared: bytes | None = None
         """``WORKFLOW-STATUS.yaml`` as it was last compared with the record."""
-
-    @property
-    def files(self) -> InitiativeFiles:
-        """The files of initiatives. Raises ``Refused`` if the settings are broken."""
-        if self._files is None:
-            self._files = InitiativeFiles(self._store)
-        return self._files
 
     # The record
 
@@ -75,11 +72,13 @@ class Sync:
         stream = self._store.ledger.stream(_STREAM)
         return core.blank() if stream is None else stream.state
 
-    def _current(self) -> tuple[str, Initiative] | None:
-        """Return the key of the current initiative, and the initiative."""
+    def _current(self) -> InitiativeFiles | None:
+        """Return the current initiative with its files; raise ``Refused`` for broken settings."""
         state = self.state()
         initiative = core.current_of(state)
-        return None if initiative is None else (str(state["current"]), initiative)
+        if initiative is None:
+            return None
+        return InitiativeFiles(self._store, str(state["current"]), initiative)
 
     def find_repeat(self, id: str | None) -> Receipt | None:
         """Return the answer to a request that was carried out before."""
@@ -104,7 +103,8 @@ class Sync:
             key = args["initiative"]
         if key is not None:
             initiative = state["all"].get(key) or args.get("state")
-            self.files.read_status(self.files.status_file(key, initiative))
+            initiative = initiative or initiative_from_pages(key, [], self._store.now())
+            InitiativeFiles(self._store, key, initiative).read_status()
 
     # Comparing and repairing
 
@@ -129,72 +129,66 @@ class Sync:
         return seqs
 
     def _agree_once(self) -> list[int]:
-        current = self._current()
-        if current is None:
+        files = self._current()
+        if files is None:
             return []
-        comparison = compare(self._store, self.files, *current, ask_server=True)
+        comparison = compare(files, ask_server=True)
         self._compared = comparison.raw
         if comparison.verdict is None:
             return []
         for source in comparison.verdict.stale:
-            folder = os.path.dirname(self.files.path(source.place)) if source.place else ""
+            folder = os.path.dirname(files.path(source.place)) if source.place else ""
             if folder and not os.access(folder, os.W_OK):
                 # Else each change would add an event.
                 self._store.note(f"{source.place} is stale, and its folder cannot be written")
                 return []
-        seqs = self._repair(*current, comparison, comparison.verdict)
+        seqs = self._repair(files, comparison.verdict, comparison.status)
         self.write()
         return seqs
 
-    def _repair(
-        self, key: str, initiative: Initiative, comparison: Comparison, verdict: Verdict
-    ) -> list[int]:
+    def _repair(self, files: InitiativeFiles, verdict: Verdict, status: Status | None) -> list[int]:
         """Take in the source that is right; return the seqs.
 
-        Raise ``BadFile`` if the status file is right and has an invalid value.
+        Keep the record if another source is right and invalid. Raise ``BadFile`` if that is the
+        status file, which a person can mend.
         """
         right = verdict.authoritative
         args: Fields = {}
+        why = ""
         if right.name != sources.RECORD:
             try:
-                args["state"] = sources.apply_source(
-                    initiative, right, self._store, comparison.status
-                )
+                args["state"] = sources.apply_source(files.initiative, right, self._store, status)
             except BadFile as bad:
                 if right.name == status_yaml.NAME:
                     raise
-                return self._keep_record(key, initiative, verdict, bad.why)
-        if verdict.warning:
-            self._store.note(verdict.warning)
-        try:
-            return self._correct(key, initiative, right, verdict.stale, args)
-        except Refused as refused:
-            if refused.code != "wrong_order":
-                raise
-            return self._keep_record(key, initiative, verdict, refused.message)
-
-    def _keep_record(
-        self, key: str, initiative: Initiative, verdict: Verdict, why: str
-    ) -> list[int]:
-        """Keep the record although another source is newer, because that one is invalid."""
-        self._store.note(f"{verdict.authoritative.name} is not taken: {why}")
-        own = sources.record_source(initiative)
+                why = bad.why
+        if not why:
+            if verdict.warning:
+                self._store.note(verdict.warning)
+            try:
+                return self._correct(files, right, verdict.stale, args)
+            except Refused as refused:
+                if refused.code != "wrong_order":
+                    raise
+                why = refused.message
+        self._store.note(f"{right.name} is not taken: {why}")
+        own = sources.record_source(files.initiative)
         stale = [source for source in verdict.compared if source.differs(own)]
-        return self._correct(key, initiative, own, stale, {})
+        return self._correct(files, own, stale, {})
 
     def _correct(
-        self, key: str, initiative: Initiative, right: Source, stale: list[Source], args: Fields,
+        self, files: InitiativeFiles, right: Source, stale: list[Source], args: Fields,
         id: str | None = None,
     ) -> list[int]:  # fmt: skip
         """Record which source is right, and what the stale ones said; return the seqs."""
         summary = correction_text(stale, right)
         correction = {
-            "initiative": key,
+            "initiative": files.key,
             "authoritative": right.name,
             "stale": [source.name for source in stale],
             "lost": {source.name: source.content() for source in stale},
             "said": summary,
-            "seen": initiative["updated_at"],
+            "seen": files.initiative["updated_at"],
         }
         receipt = self._session.do_log(LOG, "correct_initiative", {**correction, **args}, id=id)
         for note in [*receipt.notes, *([summary] if receipt.seqs else [])]:
@@ -205,13 +199,10 @@ class Sync:
 
     def compare_pages(self) -> None:
         """Note where the milestone pages differ; they are taken in only on request."""
-        current = self._current()
-        if current is None:
-            return
         try:
-            if self.files.unedited_page(*current) is None:
-                read = self.files.read_pages(*current, is_strict=False)
-                sources.disagreements_of(self._store, current[1], read)
+            files = self._current()
+            if files is not None and files.unedited_page() is None:
+                sources.disagreements_of(files, files.read_pages(is_strict=False))
         except HoldfastError as error:
             self._store.note(f"{error.message}: {error.hint}")
 
@@ -220,76 +211,62 @@ class Sync:
 
         Raise ``Refused`` if a page is broken or none has a milestone.
         """
-        current = self._current()
-        if current is None:
+        files = self._current()
+        if files is None:
             return []
-        key, initiative = current
-        _, milestones = pages.merge_pages(self.files.read_pages(key, initiative))
+        _, milestones = pages.merge_pages(files.read_pages())
         if not milestones:
-            where = self.files.folder(key, initiative)
-            why = f"initiative sync: {where} has no page with milestones"
+            why = f"initiative sync: {files.folder} has no page with milestones"
             raise Refused("not_found", why, "write headings such as '## M1: title' with boxes")
-        after = apply_pages(initiative, milestones)
-        if after == initiative:
+        after = apply_pages(files.initiative, milestones)
+        if after == files.initiative:
             return []
         right = Source(sources.FILES, None, None, None, {})
-        stale = [sources.record_source(initiative)]
-        return self._correct(key, initiative, right, stale, {"state": after}, id)
+        stale = [sources.record_source(files.initiative)]
+        return self._correct(files, right, stale, {"state": after}, id)
 
     # Writing the files
 
-    def write(self) -> None:
+    def write(self, *, only_pages: bool = False) -> None:
         """Bring every file to the state of the record; an error becomes a note.
 
         A status file that was saved since it was compared is overwritten, and an event keeps it.
         """
-        lost: list[Source] = []
-
-        def write(key: str, initiative: Initiative) -> None:
-            lost.extend(self._write_status(key, initiative))
-            self._tick_pages(key, initiative)
-
-        self._write_locked(write)
-        current = self._current()
-        if lost and current is not None:
-            self._correct(*current, sources.record_source(current[1]), lost, {})
-
-    def tick(self) -> None:
-        """Tick the boxes of the pages, and write nothing else."""
-        self._write_locked(self._tick_pages)
-
-    def check_written(self) -> None:
-        """Raise a ``Fault`` if ``WORKFLOW-STATUS.yaml`` differs from the record after a write."""
-        current = self._current()
-        if current is None:
-            return
-        place = self.files.status_file(*current)
-        status = self.files.read_status(place)
-        own = sources.record_source(current[1])
-        if status is None or status.source().differs(own):
-            raise Fault(
-                "not_written",
-                f"initiative sync: {place} could not be written",
-                f"make its folder writable, then run {SYNC_COMMAND}",
-            )
-
-    def _write_locked(self, write: Callable[[str, Initiative], None]) -> None:
         disk, home = self._store.disk, self._store.workspace.home
+        lost: list[Source] = []
         try:
             lock = disk.lock(os.path.join(home, LOCK), LOCK_WAIT_S)
             try:
-                current = self._current()
-                if current is not None:
-                    write(*current)
+                files = self._current()
+                if files is not None:
+                    if not only_pages:
+                        lost = self._write_status(files)
+                    self._tick_pages(files)
             finally:
                 disk.close(lock)
         except (OSError, HoldfastError) as error:
             why = getattr(error, "message", None) or getattr(error, "strerror", None) or error
             self._store.note(f"not all files could be written ({why}): {SYNC_COMMAND}")
+        current = self._current() if lost else None
+        if current is not None:
+            self._correct(current, sources.record_source(current.initiative), lost, {})
 
-    def _write_status(self, key: str, initiative: Initiative) -> list[Source]:
+    def check_written(self) -> None:
+        """Raise a ``Fault`` if ``WORKFLOW-STATUS.yaml`` differs from the record after a write."""
+        files = self._current()
+        if files is None:
+            return
+        status = files.read_status()
+        if status is None or status.source().differs(sources.record_source(files.initiative)):
+            raise Fault(
+                "not_written",
+                f"initiative sync: {files.status_file} could not be written",
+                f"make its folder writable, then run {SYNC_COMMAND}",
+            )
+
+    def _write_status(self, files: InitiativeFiles) -> list[Source]:
         """Update ``WORKFLOW-STATUS.yaml``; return what was saved there since it was compared."""
-        place = self.files.status_file(key, initiative)
+        initiative, place = files.initiative, files.status_file
         values, progress = sources.status_values(initiative)
         values["updated"] = initiative["updated_at"]
         lost: list[Source] = []
@@ -299,23 +276,23 @@ class Sync:
             lost = []
             if raw is None or not raw.strip():
                 return status_yaml.fresh(values, progress)
-            status = status_yaml.Status(raw, place)
+            status = Status(raw, place)
             saved = status.source()
             if raw != self._compared and saved.differs(sources.record_source(initiative)):
                 lost = [saved]
             return status.with_values(values, progress)
 
-        self._update(place, patch)
+        self._update(files, place, patch)
         return lost
 
-    def _tick_pages(self, key: str, initiative: Initiative) -> None:
+    def _tick_pages(self, files: InitiativeFiles) -> None:
         """Tick the boxes of the pages; write Holdfast's own page anew if it is gone."""
-        readme = f"{self.files.folder(key, initiative)}/{pages.README}"
+        initiative = files.initiative
+        readme = f"{files.folder}/{pages.README}"
         is_own = bool(initiative.get("files"))
         known = [milestone["id"] for milestone in initiative["milestones"]]
-        read = self.files.read_pages(key, initiative, is_strict=False)
-        places = [place for place, _ in read]
-        if is_own and not os.path.lexists(self.files.path(readme)):
+        places = [place for place, _ in files.read_pages(is_strict=False)]
+        if is_own and not os.path.lexists(files.path(readme)):
             places.append(readme)
         for place in places:
 
@@ -326,9 +303,9 @@ class Sync:
                 add_tasks = is_own and place.endswith(f"/{pages.README}")
                 return page.ticked(initiative, add_tasks=add_tasks)
 
-            self._update(place, patch)
+            self._update(files, place, patch)
 
-    def _update(self, place: str, patch: Patch) -> None:
-        store, path = self._store, self.files.path(place)
+    def _update(self, files: InitiativeFiles, place: str, patch: Patch) -> None:
+        store, path = self._store, files.path(place)
         store.disk.make_folder(os.path.dirname(path))
         shared_file.update(store.disk, path, patch, place, store.note, store.pause)
