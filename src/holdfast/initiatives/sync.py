@@ -29,11 +29,14 @@ from holdfast.storage import shared_file
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
 
     from holdfast.core.initiative_sources import Verdict
-    from holdfast.core.types import Fields, InitiativesState
+    from holdfast.core.types import Fields, Initiative, InitiativesState
+    from holdfast.initiatives.sources import Comparison
     from holdfast.keeper.session import Session
 
+    T = TypeVar("T")
     Patch = Callable[[bytes | None], bytes | None]
     """From the bytes of a file to its new bytes; ``None`` is no file."""
 
@@ -74,7 +77,9 @@ class Sync:
 
     def _current(self) -> InitiativeFiles | None:
         """Return the current initiative with its files; raise ``Refused`` for broken settings."""
-        state = self.state()
+        return self._files(self.state())
+
+    def _files(self, state: InitiativesState) -> InitiativeFiles | None:
         initiative = core.current_of(state)
         if initiative is None:
             return None
@@ -195,16 +200,49 @@ class Sync:
             self._store.note(note)
         return receipt.seqs
 
+    # Looking
+
+    def noting(self, look: Callable[[], T]) -> T | None:
+        """Return the result of a look at files; note an error and return ``None``."""
+        try:
+            return look()
+        except HoldfastError as error:
+            self._store.note(f"{error.message}: {error.hint}")
+            return None
+
+    def conflict(self, state: InitiativesState) -> Comparison | None:
+        """Return the comparison of the status file with the record; ``None`` if they agree.
+
+        Asks no server. Raise ``Refused`` if the file is broken.
+        """
+        files = self._files(state)
+        if files is None:
+            return None
+        comparison = compare(files, ask_server=False)
+        return None if comparison.verdict is None else comparison
+
+    def describe_files(self, key: str, initiative: Initiative) -> Fields:
+        """Return the files of an initiative, and where its pages differ; note that too."""
+        files = InitiativeFiles(self._store, key, initiative)
+        fields: Fields = {"status_file": files.status_file}
+        page = self.noting(files.unedited_page)
+        if page is not None:
+            return {**fields, "pages": [page]}
+        read = self.noting(lambda: files.read_pages(is_strict=False)) or []
+        places = [place for place, page in read if page.milestones]
+        return {**fields, "pages": places, "disagreements": sources.disagreements_of(files, read)}
+
+    def recovered(self, name: str | None) -> Fields:
+        """Return the arguments of the command that records a recovered initiative."""
+        return sources.recovered(self._store, self.load(), name)
+
     # Milestone pages
 
     def compare_pages(self) -> None:
         """Note where the milestone pages differ; they are taken in only on request."""
-        try:
-            files = self._current()
-            if files is not None and files.unedited_page() is None:
-                sources.disagreements_of(files, files.read_pages(is_strict=False))
-        except HoldfastError as error:
-            self._store.note(f"{error.message}: {error.hint}")
+        files = self.noting(self._current)
+        if files is not None:
+            self.describe_files(files.key, files.initiative)
 
     def take_pages(self, id: str | None = None) -> list[int]:
         """Let the record follow the milestone pages; return the seqs.
