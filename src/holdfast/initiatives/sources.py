@@ -72,6 +72,8 @@ class InitiativeFiles:
         self.store = store
         self.key = key
         self.initiative = initiative
+        self.known = [milestone["id"] for milestone in initiative["milestones"]]
+        """The ids of its milestones."""
         self.folder = f"{configured.milestones()}/{initiative.get('folder') or key}"
         """The folder with the milestone pages."""
         place = configured.workflow_status()
@@ -106,17 +108,17 @@ class InitiativeFiles:
 
     def read_pages(
         self, known: Collection[str] = (), *, is_strict: bool = True
-    ) -> list[tuple[str, MilestonePage]]:
+    ) -> list[MilestonePage]:
         """Return the pages: the README, then the others in and below the folder.
 
         ``known`` are ids of milestones that the initiative does not have yet. Raise ``BadFile`` if
         a page is broken; unless ``is_strict``, note it and leave it out.
         """
-        known = [*known, *(milestone["id"] for milestone in self.initiative["milestones"])]
         pages = []
         for place in self._pages():
             try:
-                pages.append((place, MilestonePage(self.read(place) or b"", place, known)))
+                raw = self.read(place) or b""
+                pages.append(MilestonePage(raw, place, [*self.known, *known]))
             except HoldfastError as error:
                 if is_strict:
                     raise
@@ -220,7 +222,7 @@ def apply_source(
         raise BadFile(source.place, line, f"{'.'.join(keys)} {invalid.why}") from None
 
 
-def disagreements_of(files: InitiativeFiles, pages: list[tuple[str, MilestonePage]]) -> list[str]:
+def disagreements_of(files: InitiativeFiles, pages: list[MilestonePage]) -> list[str]:
     """Return and note where the milestone pages differ from the record."""
     differences = disagreements(files.initiative, merge_pages(pages)[1])
     if differences:
@@ -305,7 +307,7 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
     title, milestones = merge_pages(read)
     title = title or (status.initiative if status else None) or folder
     initiative = initiative_from_pages(title, milestones, store.now())
-    used = [place for place, page in read if page.milestones]
+    used = [page.place for page in read if page.milestones]
     if status is not None and status.initiative in (None, title, folder):
         initiative = _with_status(store, initiative, status.source())
         used.append(files.status_file)

@@ -77,9 +77,9 @@ class Sync:
 
     def _current(self) -> InitiativeFiles | None:
         """Return the current initiative with its files; raise ``Refused`` for broken settings."""
-        return self._files(self.state())
+        return self._files_of(self.state())
 
-    def _files(self, state: InitiativesState) -> InitiativeFiles | None:
+    def _files_of(self, state: InitiativesState) -> InitiativeFiles | None:
         initiative = core.current_of(state)
         if initiative is None:
             return None
@@ -215,7 +215,7 @@ class Sync:
 
         Asks no server. Raise ``Refused`` if the file is broken.
         """
-        files = self._files(state)
+        files = self._files_of(state)
         if files is None:
             return None
         comparison = compare(files, ask_server=False)
@@ -229,7 +229,7 @@ class Sync:
         if page is not None:
             return {**fields, "pages": [page]}
         read = self.noting(lambda: files.read_pages(is_strict=False)) or []
-        places = [place for place, page in read if page.milestones]
+        places = [page.place for page in read if page.milestones]
         return {**fields, "pages": places, "disagreements": sources.disagreements_of(files, read)}
 
     def recovered(self, name: str | None) -> Fields:
@@ -328,8 +328,7 @@ class Sync:
         initiative = files.initiative
         readme = f"{files.folder}/{pages.README}"
         is_own = bool(initiative.get("files"))
-        known = [milestone["id"] for milestone in initiative["milestones"]]
-        places = [place for place, _ in files.read_pages(is_strict=False)]
+        places = [page.place for page in files.read_pages(is_strict=False)]
         if is_own and not os.path.lexists(files.path(readme)):
             places.append(readme)
         for place in places:
@@ -337,7 +336,7 @@ class Sync:
             def patch(raw: bytes | None, place: str = place) -> bytes | None:
                 if raw is None:
                     return pages.new_page(initiative) if is_own and place == readme else None
-                page = pages.MilestonePage(raw, place, known)
+                page = pages.MilestonePage(raw, place, files.known)
                 add_tasks = is_own and place.endswith(f"/{pages.README}")
                 return page.ticked(initiative, add_tasks=add_tasks)
 
