@@ -249,8 +249,8 @@ class Initiatives:
         if initiative is None or initiative["status"] in FINAL:
             return ""
         try:
-            comparison = self._sync.conflict(state)
-            conflict = "" if comparison is None else comparison.describe()
+            found = self._sync.conflict(state)
+            conflict = "" if found is None else found.describe()
         except HoldfastError as error:
             conflict = error.message
         following = quoted(next_command(initiative))

@@ -37,6 +37,7 @@ from holdfast.keeper.initiative_link import (
     unknown_folders,
     unreadable,
 )
+from holdfast.layers.graph import mcp_delivery
 from holdfast.system.disk import FOLDER, ODD
 from holdfast.workspace import settings
 
@@ -189,8 +190,6 @@ def _read_server(store: Store) -> Fields | None:
         graph = settings.load(store.workspace.root).graph()
         if not graph.startswith(_SERVER):
             return None
-        from holdfast.layers.graph import mcp_delivery
-
         entities = mcp_delivery.call(
             store,
             graph.removeprefix(_SERVER),
@@ -230,62 +229,53 @@ def disagreements_of(files: InitiativeFiles, pages: list[MilestonePage]) -> list
     return differences
 
 
-class Comparison:
-    """``WORKFLOW-STATUS.yaml`` compared with the record."""
+class Conflict:
+    """``WORKFLOW-STATUS.yaml`` and the record, which disagree."""
 
-    __slots__ = ("place", "raw", "status", "verdict")
+    __slots__ = ("status", "verdict")
 
-    def __init__(self, place: str, raw: bytes | None) -> None:
-        self.place = place
-        """The path of the file, from the root of the worktree."""
-        self.raw = raw
-        self.status: Status | None = None
-        """The parsed file; ``None`` if it is missing or as Holdfast wrote it."""
-        self.verdict: Verdict | None = None
-        """Which source is right; ``None`` if they agree."""
+    def __init__(self, status: Status, verdict: Verdict) -> None:
+        self.status = status
+        self.verdict = verdict
 
     def describe(self) -> str:
         """Return a sentence on what the file says."""
-        if self.status is None:
-            return f"{self.place} is missing"
-        stale = [] if self.verdict is None else self.verdict.stale
-        if any(source.initiative for source in stale):
-            return f"{self.place} speaks of {self.status.initiative}"
-        when = f"as of {self.status.updated}" if self.status.updated else None
-        words = [word for word in (self.status.milestone, self.status.status, when) if word]
-        return f"{self.place} says {' '.join(words) or 'something else'}"
+        status = self.status
+        if any(source.initiative for source in self.verdict.stale):
+            return f"{status.place} speaks of {status.initiative}"
+        when = f"as of {status.updated}" if status.updated else None
+        words = [word for word in (status.milestone, status.status, when) if word]
+        return f"{status.place} says {' '.join(words) or 'something else'}"
 
     def notes(self) -> list[str]:
-        """Return the notes of a look that shows a disagreement."""
-        warning = self.verdict.warning if self.verdict is not None else None
+        """Return the notes of a look that shows the conflict."""
         remedy = f"{self.describe()}; {RECORD} does not: {SYNC_COMMAND} mends that"
-        return [warning, remedy] if warning else [remedy]
+        return [self.verdict.warning, remedy] if self.verdict.warning else [remedy]
 
 
-def compare(files: InitiativeFiles, *, ask_server: bool) -> Comparison:
-    """Compare the status file with the record; raise ``BadFile`` if the file is broken.
+def find_conflict(
+    files: InitiativeFiles, raw: bytes | None, *, ask_server: bool
+) -> Conflict | None:
+    """Compare the content of the status file with the record; return ``None`` if they agree.
 
-    With ``ask_server``, a Memory server decides where the times of the two do not.
+    With ``ask_server``, a Memory server decides where the times of the two do not. Raise
+    ``BadFile`` if the file is broken.
     """
-    store, initiative, place = files.store, files.initiative, files.status_file
-    raw = files.read(place)
-    comparison = Comparison(place, raw)
+    store, initiative = files.store, files.initiative
     if raw is None or status_yaml.is_as_written(raw, *status_values(initiative)):
-        return comparison
-    own, file = record_source(initiative), Status(raw, place)
-    comparison.status = file
-    if file.initiative not in (None, initiative["name"]):
+        return None
+    own, status = record_source(initiative), Status(raw, files.status_file)
+    if status.initiative not in (None, initiative["name"]):
         # A file about another initiative is stale, whatever its time.
-        stale = file.source(file.initiative)
-        comparison.verdict = Verdict(own, [stale], None, [own, stale])
-        return comparison
-    both, now, server = [own, file.source()], store.now(), None
+        stale = status.source(status.initiative)
+        return Conflict(status, Verdict(own, [stale], None, [own, stale]))
+    both, now, server = [own, status.source()], store.now(), None
     if ask_server and is_unclear(both, now):
         checkpoint = _read_server(store)
         if checkpoint is not None and checkpoint.get("initiative") == initiative["name"]:
             server = _checkpoint_source(checkpoint)
-    comparison.verdict = weigh(both, server, now)
-    return comparison
+    verdict = weigh(both, server, now)
+    return None if verdict is None else Conflict(status, verdict)
 
 
 # Recovery

@@ -45,7 +45,7 @@ class Status:
 
     def __init__(self, raw: bytes, place: str = NAME) -> None:
         self._raw = raw
-        self._place = place
+        self.place = place
         if len(raw) > MAX_BYTES:
             raise self._bad(1, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
         try:
@@ -65,7 +65,7 @@ class Status:
     def source(self, initiative: str | None = None) -> Source:
         """Return what the file says, for a comparison with other sources."""
         return Source(
-            NAME, self.updated, self.milestone, self.status, self.progress, self._place, initiative
+            NAME, self.updated, self.milestone, self.status, self.progress, self.place, initiative
         )
 
     def line_of(self, key: str, row: str | None = None) -> int:
@@ -99,7 +99,7 @@ class Status:
         bom = _BOM if self._raw.startswith(_BOM.encode()) else ""
         after = (bom + text).encode()
         # Compare what was written with what was there: nothing of it may be lost.
-        written = Status(after, self._place)
+        written = Status(after, self.place)
         kept = {row: value for row, value in self.progress.items() if row not in others}
         is_whole = (
             all(written._value(key) == value for key, value in values.items())
@@ -112,7 +112,7 @@ class Status:
         return after
 
     def _bad(self, line: int, why: str) -> BadFile:
-        return BadFile(self._place, line, why)
+        return BadFile(self.place, line, why)
 
     def _load(self) -> CommentedMap:
         """Return the map of the file, empty for an empty file."""

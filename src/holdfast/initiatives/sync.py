@@ -20,7 +20,7 @@ from holdfast.core.initiative_sources import (
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
 from holdfast.initiatives import BadFile, pages, sources, status_yaml
-from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, compare
+from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, find_conflict
 from holdfast.initiatives.status_yaml import Status
 from holdfast.keeper.initiative_link import LOG, has_initiatives
 from holdfast.keeper.session import Receipt
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from holdfast.core.initiative_sources import Verdict
     from holdfast.core.types import Fields, Initiative, InitiativesState
-    from holdfast.initiatives.sources import Comparison
+    from holdfast.initiatives.sources import Conflict
     from holdfast.keeper.session import Session
 
     T = TypeVar("T")
@@ -137,26 +136,27 @@ class Sync:
         files = self._current()
         if files is None:
             return []
-        comparison = compare(files, ask_server=True)
-        self._compared = comparison.raw
-        if comparison.verdict is None:
+        self._compared = files.read(files.status_file)
+        conflict = find_conflict(files, self._compared, ask_server=True)
+        if conflict is None:
             return []
-        for source in comparison.verdict.stale:
+        for source in conflict.verdict.stale:
             folder = os.path.dirname(files.path(source.place)) if source.place else ""
             if folder and not os.access(folder, os.W_OK):
                 # Else each change would add an event.
                 self._store.note(f"{source.place} is stale, and its folder cannot be written")
                 return []
-        seqs = self._repair(files, comparison.verdict, comparison.status)
+        seqs = self._repair(files, conflict)
         self.write()
         return seqs
 
-    def _repair(self, files: InitiativeFiles, verdict: Verdict, status: Status | None) -> list[int]:
+    def _repair(self, files: InitiativeFiles, conflict: Conflict) -> list[int]:
         """Take in the source that is right; return the seqs.
 
         Keep the record if another source is right and invalid. Raise ``BadFile`` if that is the
         status file, which a person can mend.
         """
+        verdict, status = conflict.verdict, conflict.status
         right = verdict.authoritative
         args: Fields = {}
         why = ""
@@ -210,16 +210,15 @@ class Sync:
             self._store.note(f"{error.message}: {error.hint}")
             return None
 
-    def conflict(self, state: InitiativesState) -> Comparison | None:
-        """Return the comparison of the status file with the record; ``None`` if they agree.
+    def conflict(self, state: InitiativesState) -> Conflict | None:
+        """Return the conflict of the status file with the record; ask no server.
 
-        Asks no server. Raise ``Refused`` if the file is broken.
+        Raise ``Refused`` if the file is broken.
         """
         files = self._files_of(state)
         if files is None:
             return None
-        comparison = compare(files, ask_server=False)
-        return None if comparison.verdict is None else comparison
+        return find_conflict(files, files.read(files.status_file), ask_server=False)
 
     def describe_files(self, key: str, initiative: Initiative) -> Fields:
         """Return the files of an initiative, and where its pages differ; note that too."""
