@@ -288,9 +288,21 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
     either, a Memory server may still have the checkpoint. Raise ``Refused`` if there is nothing to
     recover, or several initiatives and no name.
     """
-    folder = _select_folder(store, state, name)
-    if folder is None:
+    if name is not None:
+        known = milestone_folders(store.workspace)
+        folders = [folder for folder in (name, key_of(name)) if folder in known]
+    else:
+        folders = unknown_folders(store.workspace, state)
+        if len(folders) > 1:
+            raise Refused(
+                "ambiguous",
+                f"initiative recover: there are several folders: {', '.join(folders[:10])}",
+                f"holdfast initiative recover {shell_word(folders[0])}",
+                candidates=folders,
+            )
+    if not folders:
         return _recovered_from_server(store, state, name)
+    folder = folders[0]
     files = InitiativeFiles(store, folder, initiative_from_pages(folder, [], store.now()))
     status = files.read_status()
     read = files.read_pages(status.progress if status else ())
@@ -312,21 +324,6 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
     if key != folder:
         initiative["folder"] = folder
     return {"initiative": key, "state": initiative, "sources": used}
-
-
-def _select_folder(store: Store, state: InitiativesState, name: str | None) -> str | None:
-    if name is not None:
-        folders = milestone_folders(store.workspace)
-        return next((folder for folder in (name, key_of(name)) if folder in folders), None)
-    unknown = unknown_folders(store.workspace, state)
-    if len(unknown) > 1:
-        raise Refused(
-            "ambiguous",
-            f"initiative recover: there are several folders: {', '.join(unknown[:10])}",
-            f"holdfast initiative recover {shell_word(unknown[0])}",
-            candidates=unknown,
-        )
-    return unknown[0] if unknown else None
 
 
 def _with_status(store: Store, initiative: Initiative, source: Source) -> Initiative:

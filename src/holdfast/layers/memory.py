@@ -332,7 +332,11 @@ def merge(
         fresh = [text for text in dict.fromkeys(sentences) if text not in taken]
         taken.update(fresh)
         kept.append((heading, fresh))
-    lines = render(_fit(kept, room - len(others)))
+    room = max(room - len(others), 0)
+    while sum(len(sentences) + bool(sentences) for _, sentences in kept) > room:
+        # The last sentence of the last part goes first.
+        next(sentences for _, sentences in reversed(kept) if sentences).pop()
+    lines = render(kept)
     return lines, others, {"written": lines, "dropped": dropped}
 
 
@@ -351,13 +355,6 @@ def _lines_of_others(current: list[str], ours: set[str]) -> list[str]:
 def _is_ours(line: str, ours: set[str]) -> bool:
     """Return True if a line is one of these, or begins like a line that Holdfast writes."""
     return line in ours or any(text.startswith(LINE_BEGINNINGS) for text in bullets([line]))
-
-
-def _fit(parts: Parts, room: int) -> Parts:
-    """Remove sentences until the rest fits: the last of the last part first."""
-    while sum(len(sentences) + bool(sentences) for _, sentences in parts) > max(room, 0):
-        next(sentences for _, sentences in reversed(parts) if sentences).pop()
-    return parts
 
 
 # Where the file is

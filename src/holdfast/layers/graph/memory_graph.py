@@ -102,7 +102,17 @@ class MemoryGraph:
         self._disk.make_folder(os.path.dirname(self.path))
         store = GraphStore(self.database, disk=self._disk, wait_s=self._wait_s)
         try:
-            self._import_once(store)
+            mark = store.marks().get(_IMPORTED)
+            if mark is None:
+                with store.writing():
+                    if _IMPORTED not in store.marks():
+                        self._mark(store, bad=self._import(store))
+            elif json_text.loads(mark)["seen"] != list(_stat(self.path)[1:]):
+                self.notes.append(
+                    f"{self.path} was changed since it was imported, and {self.database} is used; "
+                    "holdfast memory export writes the file again; to import the file again, move "
+                    "the database away"
+                )
         except BaseException:
             store.close()
             raise
@@ -121,20 +131,6 @@ class MemoryGraph:
         return store
 
     # Import
-
-    def _import_once(self, store: GraphStore) -> None:
-        mark = store.marks().get(_IMPORTED)
-        if mark is not None:
-            if json_text.loads(mark)["seen"] != list(_stat(self.path)[1:]):
-                self.notes.append(
-                    f"{self.path} was changed since it was imported, and {self.database} is used; "
-                    "holdfast memory export writes the file again; to import the file again, move "
-                    "the database away"
-                )
-            return
-        with store.writing():
-            if _IMPORTED not in store.marks():
-                self._mark(store, bad=self._import(store))
 
     def _import(self, store: GraphStore) -> int:
         """Insert what the file holds; return the number of lines that were skipped."""

@@ -486,13 +486,17 @@ class GraphStore(GraphDatabase):
 
     def _containing(self, lower: str) -> set[int]:
         """Return the ids of the entities with this folded text in one of their texts."""
-        trigrams = _trigrams(lower)
+        text = _indexed(lower)
+        starts = range(len(text) - _TRIGRAM + 1)
+        trigrams = list(dict.fromkeys(text[at : at + _TRIGRAM] for at in starts))
         if not lower:
             rows = self.rows("SELECT id FROM entities")
-        elif trigrams is None:
+        elif not trigrams:
             rows = self.rows(_SCAN, (lower,))
         else:
-            rows = self.rows(_FIND, (trigrams, lower))
+            by_rarity = sorted(trigrams, key=lambda part: sum(map(_RARE_FIRST.find, part)))
+            parts = [part.replace('"', '""') for part in by_rarity[:_MAX_TRIGRAMS]]
+            rows = self.rows(_FIND, (" ".join(f'"{part}"' for part in parts), lower))
         return {row[0] for row in rows}
 
     def _entities(self, query: str, values: Iterable[Any]) -> list[Entity]:
@@ -564,15 +568,6 @@ def _folded_if_other(text: str) -> str | None:
 def _indexed(lower: str) -> str:
     """Return a folded text as it is put into the index."""
     return lower.replace("\0", _REPLACES_NUL)
-
-
-def _trigrams(lower: str) -> str | None:
-    """Return the query for the index, ``None`` if the text is too short for it."""
-    text = _indexed(lower)
-    parts = dict.fromkeys(text[at : at + _TRIGRAM] for at in range(len(text) - _TRIGRAM + 1))
-    by_rarity = sorted(parts, key=lambda part: sum(map(_RARE_FIRST.find, part)))
-    rarest = [part.replace('"', '""') for part in by_rarity[:_MAX_TRIGRAMS]]
-    return " ".join(f'"{part}"' for part in rarest) or None
 
 
 def _score(entity: Entity, whole: str, words: list[str]) -> float:
