@@ -9,6 +9,7 @@ knows is recovered from the other sources.
 from __future__ import annotations
 
 import os
+import re
 
 from holdfast.core import json_text
 from holdfast.core.initiative_sources import (
@@ -26,9 +27,8 @@ from holdfast.core.refusal import shell_word
 from holdfast.errors import HoldfastError, Refused
 from holdfast.formats import initiatives as record
 from holdfast.formats.schema import Invalid
-from holdfast.initiatives import BadFile, status_yaml
+from holdfast.initiatives import BadFile
 from holdfast.initiatives.pages import README, MilestonePage, merge_pages, new_page
-from holdfast.initiatives.status_yaml import NAME, Status
 from holdfast.keeper.initiative_link import (
     milestone_folders,
     names_in,
@@ -46,8 +46,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from holdfast.core.types import Fields, Initiative, InitiativesState
+    from holdfast.initiatives.status_yaml import Status
     from holdfast.keeper.store import Store
 
+NAME = "WORKFLOW-STATUS.yaml"
+PROGRESS = "progress"
 RECORD = "initiative.json"
 GRAPH = "memory graph"
 FILES = "milestone files"
@@ -56,6 +59,11 @@ _ENTITY = "initiative-checkpoint"
 _SERVER = "mcp:"
 _MAX_PAGES = 100
 _MAX_FILE_BYTES = 2_000_000
+_HEADER = (
+    "# Where this initiative stands. Holdfast keeps it in step with .claude/initiative.json.\n"
+)
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?: [A-Za-z0-9_-]+)*|[0-9]{4}-[0-9T:.-]*Z")
+_AMBIGUOUS_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 
 
 # Files
@@ -105,7 +113,14 @@ class InitiativeFiles:
     def read_status(self) -> Status | None:
         """Return ``WORKFLOW-STATUS.yaml``, ``None`` without one; raise ``BadFile`` if broken."""
         raw = self.read(self.status_file)
-        return None if raw is None else Status(raw, self.status_file)
+        return None if raw is None else self.parse_status(raw)
+
+    def parse_status(self, raw: bytes) -> Status:
+        """Return the parsed content of ``WORKFLOW-STATUS.yaml``; raise ``BadFile`` if broken."""
+        # Imported here alone, because the YAML parser takes longer than everything else.
+        from holdfast.initiatives.status_yaml import Status
+
+        return Status(raw, self.status_file)
 
     def read_pages(
         self, known: Collection[str] = (), *, is_strict: bool = True
@@ -160,6 +175,30 @@ def status_values(initiative: Initiative) -> tuple[dict[str, str], dict[str, str
     values = {key: value for key, value in values.items() if value}
     progress = {milestone["id"]: str(milestone["status"]) for milestone in initiative["milestones"]}
     return {**values, "status": initiative["status"]}, progress
+
+
+def new_status_file(values: dict[str, str], progress: dict[str, str]) -> bytes:
+    """Return a new ``WORKFLOW-STATUS.yaml``."""
+    return (_HEADER + "\n".join(status_rows(values, progress)) + "\n").encode()
+
+
+def is_as_written(raw: bytes, values: dict[str, str], progress: dict[str, str]) -> bool:
+    """Return whether a file has these values on lines that Holdfast wrote. Needs no parser."""
+    lines = raw.decode(errors="replace").splitlines()
+    return all(row in lines for row in status_rows(values, progress) if row != f"{PROGRESS}:")
+
+
+def status_rows(values: dict[str, str], progress: dict[str, str]) -> list[str]:
+    """Return the lines of ``WORKFLOW-STATUS.yaml``."""
+    top = [f"{key}: {quoted(value)}" for key, value in values.items()]
+    below = [f"  {quoted(key)}: {quoted(value)}" for key, value in progress.items()]
+    return [*top, f"{PROGRESS}:", *below]
+
+
+def quoted(value: str) -> str:
+    """Return a value without quotes if every YAML reader takes it for text (or for a time)."""
+    is_plain = _PLAIN.fullmatch(value) and value.lower() not in _AMBIGUOUS_WORDS
+    return value if is_plain else json_text.dumps(value)
 
 
 def record_source(initiative: Initiative) -> Source:
@@ -262,9 +301,9 @@ def find_conflict(
     ``BadFile`` if the file is broken.
     """
     store, initiative = files.store, files.initiative
-    if raw is None or status_yaml.is_as_written(raw, *status_values(initiative)):
+    if raw is None or is_as_written(raw, *status_values(initiative)):
         return None
-    own, status = record_source(initiative), Status(raw, files.status_file)
+    own, status = record_source(initiative), files.parse_status(raw)
     if status.initiative not in (None, initiative["name"]):
         # A file about another initiative is stale, whatever its time.
         stale = status.source(status.initiative)

@@ -19,9 +19,8 @@ from holdfast.core.initiative_sources import (
 )
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
-from holdfast.initiatives import BadFile, pages, sources, status_yaml
+from holdfast.initiatives import BadFile, pages, sources
 from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, find_conflict
-from holdfast.initiatives.status_yaml import Status
 from holdfast.keeper.initiative_link import LOG, has_initiatives
 from holdfast.keeper.session import Receipt
 from holdfast.storage import shared_file
@@ -164,7 +163,7 @@ class Sync:
             try:
                 args["state"] = sources.apply_source(files.initiative, right, self._store, status)
             except BadFile as bad:
-                if right.name == status_yaml.NAME:
+                if right.name == sources.NAME:
                     raise
                 why = bad.why
         if not why:
@@ -312,8 +311,8 @@ class Sync:
             nonlocal lost
             lost = []
             if raw is None or not raw.strip():
-                return status_yaml.fresh(values, progress)
-            status = Status(raw, place)
+                return sources.new_status_file(values, progress)
+            status = files.parse_status(raw)
             saved = status.source()
             if raw != self._compared and saved.differs(sources.record_source(initiative)):
                 lost = [saved]
