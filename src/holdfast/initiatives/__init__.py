@@ -60,7 +60,7 @@ class Initiatives:
 
     @property
     def _sync(self) -> Sync:
-        # Imported by changes alone: most looks need neither pages nor the status file.
+        # Imported at the first use: a session without an initiative needs none of it.
         if self._loaded_sync is None:
             from holdfast.initiatives.sync import Sync
 
