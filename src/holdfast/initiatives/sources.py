@@ -208,20 +208,8 @@ def record_source(initiative: Initiative) -> Source:
     return Source(RECORD, initiative["updated_at"], milestone, status, progress)
 
 
-def _checkpoint_source(checkpoint: Fields) -> Source:
-    """Return what the checkpoint of a Memory server says."""
-    try:
-        progress = json_text.loads(str(checkpoint.get("progress", "{}")))
-    except json_text.BadJson:
-        progress = {}
-    pairs = progress.items() if isinstance(progress, dict) else ()
-    statuses = {str(key): value for key, value in pairs if isinstance(value, str)}
-    milestone, status = checkpoint.get("milestone"), checkpoint.get("status")
-    return Source(GRAPH, checkpoint.get("updated"), milestone, status, statuses)
-
-
-def _read_server(store: Store) -> Fields | None:
-    """Return the checkpoint that a Memory server has; ``None`` without a server or a checkpoint.
+def _ask_server(store: Store) -> tuple[str, Source] | None:
+    """Return the initiative that a Memory server has a checkpoint of, and what that says.
 
     A server that failed recently is not asked. An error becomes a note.
     """
@@ -238,7 +226,18 @@ def _read_server(store: Store) -> Fields | None:
         store.note(error.message)
         return None
     observations = [entity["observations"] for entity in entities if entity["name"] == _ENTITY]
-    return observed_values(observations[0]) if observations else None
+    if not observations:
+        return None
+    values = observed_values(observations[0])
+    try:
+        progress = json_text.loads(values.get("progress", "{}"))
+    except json_text.BadJson:
+        progress = {}
+    pairs = progress.items() if isinstance(progress, dict) else ()
+    statuses = {key: status for key, status in pairs if isinstance(status, str)}
+    milestone, status = values.get("milestone"), values.get("status")
+    source = Source(GRAPH, values.get("updated"), milestone, status, statuses)
+    return values.get("initiative", ""), source
 
 
 def apply_source(
@@ -310,9 +309,9 @@ def find_conflict(
         return Conflict(status, Verdict(own, [stale], None, [own, stale]))
     both, now, server = [own, status.source()], store.now(), None
     if ask_server and is_unclear(both, now):
-        checkpoint = _read_server(store)
-        if checkpoint is not None and checkpoint.get("initiative") == initiative["name"]:
-            server = _checkpoint_source(checkpoint)
+        answer = _ask_server(store)
+        if answer is not None and answer[0] == initiative["name"]:
+            server = answer[1]
     verdict = weigh(both, server, now)
     return None if verdict is None else Conflict(status, verdict)
 
@@ -386,14 +385,12 @@ def _with_status(store: Store, initiative: Initiative, source: Source) -> Initia
 
 
 def _recovered_from_server(store: Store, state: InitiativesState, name: str | None) -> Fields:
-    checkpoint = _read_server(store)
-    title = str((checkpoint or {}).get("initiative", ""))
+    title, source = _ask_server(store) or ("", None)
     is_known = title in [initiative["name"] for initiative in state["all"].values()]
-    if checkpoint is None or is_known or name not in (None, title, key_of(title)):
+    if source is None or is_known or name not in (None, title, key_of(title)):
         what = f"folder for {name[:80]!r}" if name else "folder with milestones"
         hint = "holdfast initiative show" if state["all"] else CREATE
         raise Refused("not_found", f"initiative recover: there is no {what} to recover from", hint)
-    source = _checkpoint_source(checkpoint)
     blank = initiative_from_pages(title, [], store.now())
     try:
         initiative = apply_source(blank, source, store)
