@@ -61,6 +61,8 @@ class MemoryGraph:
         self._wait_s = LOCK_WAIT_S if wait_s is None else wait_s
         self._disk = Disk()
         self._store: GraphStore | None = None
+        self._inode = -1
+        """The inode of the database that the file was imported into."""
         self._file_read: tuple[int, ...] = ()
         """The version of the file that is served because no database can be created."""
 
@@ -77,7 +79,7 @@ class MemoryGraph:
 
     def store(self) -> GraphStore:
         """Return the store; open it at the first use and after another process replaced it."""
-        if self._store is None or self._is_outdated(self._store):
+        if self._store is None or self._is_outdated():
             self.close()
             if os.path.exists(self.path) and not os.path.isfile(self.path):
                 raise Refused(
@@ -87,13 +89,14 @@ class MemoryGraph:
                 self._store = self._open()
             except (Fault, OSError) as error:
                 self._store = self._open_in_memory(error)
+            self._inode = self._store.inode
         return self._store
 
-    def _is_outdated(self, store: GraphStore) -> bool:
+    def _is_outdated(self) -> bool:
         """Return True if the database was replaced, or if one can be created by now."""
-        if store.inode != inode_of(self.database):
+        if self._inode != inode_of(self.database):
             return True
-        is_in_memory = store.inode == -1
+        is_in_memory = self._inode == -1
         return is_in_memory and (
             self._file_read != _stat(self.path) or os.access(os.path.dirname(self.path), os.W_OK)
         )
