@@ -41,7 +41,7 @@ FOR_TYPING = ("types",)
 
 SQLITE = {
     "storage/database.py": "the ledger",
-    "layers/graph/database.py": "a Memory server's graph",
+    "layers/graph/store.py": "a Memory server's graph",
 }
 """Who opens a database."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.errors import Fault, HoldfastError, Refused
-    from holdfast.initiatives.initiatives import Initiatives
+    from holdfast.initiatives import Initiatives
     from holdfast.keeper import Keeper, Receipt
     from holdfast.loops.loops import Loops
 
@@ -24,7 +24,7 @@ __all__ = [
 _HOMES = {
     "Fault": "holdfast.errors",
     "HoldfastError": "holdfast.errors",
-    "Initiatives": "holdfast.initiatives.initiatives",
+    "Initiatives": "holdfast.initiatives",
     "Keeper": "holdfast.keeper",
     "Loops": "holdfast.loops.loops",
     "Receipt": "holdfast.keeper",

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Keeper, Refused
 from holdfast.cli.parser import load_all
-from holdfast.initiatives.initiatives import Initiatives
+from holdfast.initiatives import Initiatives
 from holdfast.keeper import session as sessions
 from holdfast.keeper.logs import Delegations, Interviews
 from holdfast.layers.memory import Memory

@@ -56,7 +56,7 @@ def milestone_page(data):
     """A tick is one letter; a page that is ours gets rows, and loses none."""
     for name, is_ours in (("", False), ("M1-map.md", True)):
         page = milestone_pages.MilestonePage(data, name)
-        milestone_pages.merge_pages([(name, page)])
+        milestone_pages.merge_pages([page])
         after = page.ticked(_initiative(), add_tasks=is_ours)
         old, new = data.replace(b"[ ]", b"[x]"), after.replace(b"[ ]", b"[x]")
         if not is_ours:

@@ -22,7 +22,7 @@ from holdfast.formats.schema import Invalid
 from holdfast.hooks import handlers
 from holdfast.keeper.transfer import read_0_1
 from holdfast.layers.graph import memory_graph
-from holdfast.layers.memory.section import ACTIVE, MemorySection, merge
+from holdfast.layers.memory import ACTIVE_HEADING, MemorySection, merge
 from holdfast.storage import event_codec, skill_index
 from holdfast.system.disk import Disk
 from holdfast.workspace import location, recipes, settings, trust
@@ -276,7 +276,7 @@ def memory_section(data):
     assert MemorySection(after, "k").with_lines([]).strip() == kept.strip()
     if section.lines is None:
         assert data in (kept, after[-len(data) :] or data) or after.startswith(data)
-    wanted = [(ACTIVE, ["one", "two"])]
+    wanted = [(ACTIVE_HEADING, ["one", "two"])]
     last = {"written": ["- one"], "dropped": []}
     written, theirs, _ = merge(section.lines, wanted, last, 10)
     assert len(written) <= 10 or theirs

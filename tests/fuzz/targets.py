@@ -16,7 +16,7 @@ from holdfast.core.json_text import BadJson
 from holdfast.errors import HoldfastError
 from holdfast.formats.schema import Invalid
 from holdfast.initiatives import BadFile
-from holdfast.initiatives.status_yaml import fresh
+from holdfast.initiatives.sources import new_status_file
 from holdfast.loops.pages import render_brief, render_guardrails, render_units
 from holdfast.storage import skill_index
 
@@ -270,7 +270,7 @@ TARGETS = (
         "workflow-status",
         pages.workflow_status,
         lambda: [
-            fresh(pages.VALUES, pages.PROGRESS),
+            new_status_file(pages.VALUES, pages.PROGRESS),
             b"# a\nstatus: x # b\nprogress: {M1: pending}\nteam: [a]\n",
         ],
         _words("--- ... & * ! | > ~ # : - ? { } [ ] progress: status: M1: ' \" !!str <<:"),

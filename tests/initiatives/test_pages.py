@@ -12,7 +12,7 @@ AT = "2026-04-01T10:00:00.000Z"
 
 
 def milestones_of(*texts, known=()):
-    pages = [(str(n), MilestonePage(text.encode(), "", known)) for n, text in enumerate(texts)]
+    pages = [MilestonePage(text.encode(), "", known) for text in texts]
     return {one.id: (one.title, one.status, one.tasks) for one in merge_pages(pages)[1]}
 
 
@@ -156,7 +156,7 @@ def test_a_box_that_somebody_ticked_is_never_taken_back():
     raw = b"## M1: Map\n- [x] one\n"
     one = one_with(M1=("in_progress", {"one": False}))
     assert MilestonePage(raw).ticked(one, add_tasks=True) == raw
-    assert disagreements(one, merge_pages([("", MilestonePage(raw))])[1]) == [
+    assert disagreements(one, merge_pages([MilestonePage(raw)])[1]) == [
         "M1 is in_progress in initiative.json and completed in the files",
         "M1: 1 open tasks are ticked in the files",
     ]
@@ -190,7 +190,7 @@ def test_any_page_is_read_or_refused_and_a_tick_only_ticks(text):
         page = MilestonePage(raw)
     except BadFile:
         return
-    found = merge_pages([("", page)])[1]
+    found = merge_pages([page])[1]
     one = initiative_from_pages("Tidy", found, AT)
     done = apply_pages(one, found)
     assert page.ticked(one, add_tasks=False) == raw
@@ -205,7 +205,7 @@ def test_any_page_is_read_or_refused_and_a_tick_only_ticks(text):
     after = page.ticked({**done, "milestones": everything}, add_tasks=False)
     changed = [pair for pair in zip(raw, after, strict=True) if pair[0] != pair[1]]
     assert set(changed) <= {(ord(" "), ord("x"))}
-    again = merge_pages([("", MilestonePage(after))])[1]
+    again = merge_pages([MilestonePage(after)])[1]
     assert all(each.is_completed or not each.tasks for each in again)
 
 
@@ -222,6 +222,6 @@ def test_a_page_of_ours_tells_the_initiative_again(drawn):
         named = {" ".join(text.split()): done for text, done in tasks if text.strip()}
         milestones[f"M{number}"] = ("completed" if is_completed else "pending", named)
     one = one_with(**milestones)
-    found = merge_pages([("", MilestonePage(new_page(one)))])[1]
+    found = merge_pages([MilestonePage(new_page(one))])[1]
     assert [each.is_completed for each in found] == [done for done, _ in drawn]
     assert [each.tasks for each in found] == [tasks for _, tasks in milestones.values()]

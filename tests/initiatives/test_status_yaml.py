@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.initiatives import BadFile
-from holdfast.initiatives.status_yaml import Status, fresh, is_as_written
+from holdfast.initiatives.sources import is_as_written, new_status_file
+from holdfast.initiatives.status_yaml import Status
 
 VALUES = {
     "initiative": "Tidy: billing",
@@ -66,7 +67,7 @@ def test_the_marks_of_a_document_and_the_comments_around_them_stay(end):
 
 
 def test_a_file_that_says_it_already_keeps_every_byte():
-    raw = fresh(VALUES, PROGRESS)
+    raw = new_status_file(VALUES, PROGRESS)
     assert Status(raw).with_values(VALUES, PROGRESS) == raw
     odd = b'\xef\xbb\xbf"status" :   "in_progress"\nupdated: 1\n'
     told = Status(odd)
@@ -108,7 +109,7 @@ def test_any_value_is_read_back_as_it_was_given(name, milestone, status):
     values = {"initiative": name, "milestone": milestone, "status": status, "updated": "1"}
     expected = {key: value.strip() or None for key, value in values.items()}
     if all(expected.values()) and all(v == v.strip() for v in values.values()):
-        raw = fresh(values, {milestone: status})
+        raw = new_status_file(values, {milestone: status})
         assert said(raw) == (values, {milestone: status})
         other = Status(b"initiative: x\nprogress: {a: b}\n# end").with_values(values, {"M1": "x"})
         assert said(other)[0] == values
@@ -139,7 +140,7 @@ def test_any_file_is_patched_or_refused_and_its_other_lines_stay(rows, newline):
 
 
 def test_a_file_of_ours_is_known_without_a_parser():
-    raw = fresh(VALUES, PROGRESS)
+    raw = new_status_file(VALUES, PROGRESS)
     assert is_as_written(raw, VALUES, PROGRESS)
     assert is_as_written(raw.replace(b"\n", b"\r\n"), VALUES, PROGRESS)
     assert not is_as_written(raw, {**VALUES, "status": "blocked"}, PROGRESS)

@@ -9,7 +9,7 @@ import types
 
 from holdfast import Keeper
 from holdfast.hooks import handlers, log, quick_check
-from holdfast.layers.graph import mcp_client, mcp_delivery
+from holdfast.layers.graph import mcp_delivery
 from holdfast.workspace import location, trust
 from month.world import AgentDisk
 
@@ -62,10 +62,10 @@ def inhabited(month):
     def reach(_server, _folder, _limit_s, work):
         is_down = month.graph_is_down
         if is_down and month.world.lots.random() < 0.5:
-            raise mcp_client.Unreachable("it is down")
+            raise mcp_delivery.Unreachable("it is down")
         done = work(month.graph)
         if is_down:
-            raise mcp_client.Unreachable("its answer was lost")
+            raise mcp_delivery.Unreachable("its answer was lost")
         return done
 
     def keeper_of_hook(root, **options):
@@ -86,8 +86,7 @@ def inhabited(month):
         (quick_check, "_read", read),
         (quick_check, "_print", printed),
         (os, "urandom", chance.randbytes),
-        *[(f, "__kwdefaults__", {**f.__kwdefaults__, "reach": reach})
-          for f in (mcp_delivery.deliver, mcp_delivery.call)],
+        (mcp_delivery, "reach", reach),
     ]  # fmt: skip
     before = [getattr(where, name) for where, name, _ in places]
     environment = dict(os.environ)

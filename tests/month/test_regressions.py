@@ -7,8 +7,8 @@ import pytest
 
 from holdfast import Keeper, Loops
 from holdfast.errors import Fault
-from holdfast.layers.graph import mcp_client, mcp_delivery
-from holdfast.layers.memory.section import MemorySection
+from holdfast.layers.graph import mcp_delivery
+from holdfast.layers.memory import MemorySection
 from holdfast.system.disk import Disk
 from promises.power import Cut
 from support.disks import Died, FailingDisk, RecordingDisk
@@ -158,14 +158,16 @@ def test_a_clock_that_is_set_back_does_not_leave_a_server_alone_for_a_year(shop,
     monkeypatch.setattr(mcp_delivery, "_approved_server", lambda _store, _name: server)
 
     def down(*_):
-        raise mcp_client.Unreachable("it is down")
+        raise mcp_delivery.Unreachable("it is down")
 
     shop.clock.ms += YEAR_MS
     keeper = Keeper(shop.root, clock_ms=shop.clock, sleep=lambda _: None)
-    assert mcp_delivery.deliver(keeper.store, "memory", reach=down).why
+    monkeypatch.setattr(mcp_delivery, "reach", down)
+    assert mcp_delivery.deliver(keeper.store, "memory")["why"]
     shop.clock.ms -= YEAR_MS
     asked = []
-    mcp_delivery.deliver(keeper.store, "memory", reach=lambda *_: asked.append(1) or 0)
+    monkeypatch.setattr(mcp_delivery, "reach", lambda *_: asked.append(1) or 0)
+    mcp_delivery.deliver(keeper.store, "memory")
     assert asked
 
 

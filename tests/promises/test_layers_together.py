@@ -95,7 +95,7 @@ def test_nothing_is_lost_or_doubled_in_any_layer(place, seed, tally):
     assert [line for line in bullets if line in learned] == newest
 
     # L3: every history once.
-    updates = projection.read_changes(keeper.store, 0).updates
+    updates = projection.read_changes(keeper.store)[0]
     graph = {one["name"]: list(dict.fromkeys(one["observations"])) for one in updates}
     assert sorted(graph["learnings"]) == sorted(learned)
     given = [line.split()[1] for line in graph["delegation-log"]]

@@ -98,5 +98,5 @@ class InitiativeShop(Workshop):
 
     def entity(self, name="initiative-checkpoint"):
         """Return the observations of an entity in the embedded graph; ``None`` if it has none."""
-        updates = projection.read_changes(self.keeper().store, 0).updates
+        updates = projection.read_changes(self.keeper().store)[0]
         return next((one["observations"] for one in updates if one["name"] == name), None)

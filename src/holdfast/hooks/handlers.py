@@ -142,7 +142,7 @@ def _on_new_context(call: HookCall) -> Plan:
 def _offer_candidates(call: HookCall, refusal: Refusal) -> Plan:
     """Name the workflows that the session could take, or else the current initiative."""
     if not refusal.details.get("candidates"):
-        from holdfast.initiatives.initiatives import Initiatives
+        from holdfast.initiatives import Initiatives
 
         text = Initiatives(call.keeper).summary_lines() if call.name == "SessionStart" else ""
         answer = context(call.name, text)

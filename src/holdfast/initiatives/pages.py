@@ -61,7 +61,7 @@ class MilestonePage:
     """
 
     def __init__(self, raw: bytes, place: str = "", known: Collection[str] = ()) -> None:
-        self._place = place
+        self.place = place
         if len(raw) > MAX_BYTES:
             raise self._bad(0, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
         self.text = raw.decode("utf-8", "surrogateescape")
@@ -96,7 +96,7 @@ class MilestonePage:
             raise self._bad(line or 0, f"{later} stands behind {earlier}; put them in their order")
 
     def _bad(self, line: int, why: str) -> BadFile:
-        return BadFile(self._place, line + 1, why)
+        return BadFile(self.place, line + 1, why)
 
     def _location(self, milestone_id: str, title: str) -> MilestoneLocation:
         return self.milestones.setdefault(milestone_id, MilestoneLocation(milestone_id, title))
@@ -207,11 +207,11 @@ def _tick(line: str) -> str:
     return f"{line[:box]}[x]{line[box + 3 :]}" if line.startswith("[ ]", box) else line
 
 
-def merge_pages(pages: list[tuple[str, MilestonePage]]) -> tuple[str, list[PageMilestone]]:
+def merge_pages(pages: list[MilestonePage]) -> tuple[str, list[PageMilestone]]:
     """Return the title and the milestones of several pages; where they differ, the first counts."""
     merged: dict[str, PageMilestone] = {}
-    title = next((page.title for _, page in pages if page.title), "")
-    for _, page in pages:
+    title = next((page.title for page in pages if page.title), "")
+    for page in pages:
         for location in page.milestones.values():
             milestone = merged.setdefault(location.id, PageMilestone(location.id, location.title))
             milestone.title = milestone.title or location.title

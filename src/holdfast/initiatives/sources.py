@@ -9,6 +9,7 @@ knows is recovered from the other sources.
 from __future__ import annotations
 
 import os
+import re
 
 from holdfast.core import json_text
 from holdfast.core.initiative_sources import (
@@ -26,9 +27,8 @@ from holdfast.core.refusal import shell_word
 from holdfast.errors import HoldfastError, Refused
 from holdfast.formats import initiatives as record
 from holdfast.formats.schema import Invalid
-from holdfast.initiatives import BadFile, status_yaml
+from holdfast.initiatives import BadFile
 from holdfast.initiatives.pages import README, MilestonePage, merge_pages, new_page
-from holdfast.initiatives.status_yaml import NAME, Status
 from holdfast.keeper.initiative_link import (
     milestone_folders,
     names_in,
@@ -37,6 +37,7 @@ from holdfast.keeper.initiative_link import (
     unknown_folders,
     unreadable,
 )
+from holdfast.layers.graph import mcp_delivery
 from holdfast.system.disk import FOLDER, ODD
 from holdfast.workspace import settings
 
@@ -45,8 +46,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from holdfast.core.types import Fields, Initiative, InitiativesState
+    from holdfast.initiatives.status_yaml import Status
     from holdfast.keeper.store import Store
 
+NAME = "WORKFLOW-STATUS.yaml"
+PROGRESS = "progress"
 RECORD = "initiative.json"
 GRAPH = "memory graph"
 FILES = "milestone files"
@@ -55,39 +59,42 @@ _ENTITY = "initiative-checkpoint"
 _SERVER = "mcp:"
 _MAX_PAGES = 100
 _MAX_FILE_BYTES = 2_000_000
+_HEADER = (
+    "# Where this initiative stands. Holdfast keeps it in step with .claude/initiative.json.\n"
+)
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?: [A-Za-z0-9_-]+)*|[0-9]{4}-[0-9T:.-]*Z")
+_AMBIGUOUS_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 
 
 # Files
 
 
 class InitiativeFiles:
-    """The files of the initiatives of one worktree. Places are paths from its root."""
+    """The files of one initiative. Places are paths from the root of the worktree.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._workspace = store.workspace
-        configured = settings.load(store.workspace.root)
-        self._top = configured.milestones()
-        self._status_file = configured.workflow_status()
+    The constructor raises ``Refused`` if the settings are broken.
+    """
 
-    def folder(self, key: str, initiative: Initiative | None = None) -> str:
-        """Return the place of the folder with the milestone pages."""
-        own = None if initiative is None else initiative.get("folder")
-        return f"{self._top}/{own or key}"
-
-    def status_file(self, key: str, initiative: Initiative | None = None) -> str:
-        """Return the place of ``WORKFLOW-STATUS.yaml``: as configured, else at the root if there
-        is one, else in the folder of the initiative.
-        """
-        if self._status_file is not None:
-            return self._status_file
-        if os.path.lexists(os.path.join(self._workspace.root, NAME)):
-            return NAME
-        return f"{self.folder(key, initiative)}/{NAME}"
+    def __init__(self, store: Store, key: str, initiative: Initiative) -> None:
+        root = store.workspace.root
+        configured = settings.load(root)
+        self.store = store
+        self.key = key
+        self.initiative = initiative
+        self.known = [milestone["id"] for milestone in initiative["milestones"]]
+        """The ids of its milestones."""
+        self.folder = f"{configured.milestones()}/{initiative.get('folder') or key}"
+        """The folder with the milestone pages."""
+        place = configured.workflow_status()
+        if place is None:
+            is_at_root = os.path.lexists(os.path.join(root, NAME))
+            place = NAME if is_at_root else f"{self.folder}/{NAME}"
+        self.status_file = place
+        """The place of ``WORKFLOW-STATUS.yaml``."""
 
     def path(self, place: str) -> str:
         """Return the absolute path; raise ``Refused`` if a link leads it out of the workspace."""
-        return path_inside(self._workspace, place)
+        return path_inside(self.store.workspace, place)
 
     def read(self, place: str) -> bytes | None:
         """Return the bytes of a file, ``None`` if there is none.
@@ -95,7 +102,7 @@ class InitiativeFiles:
         Raise ``Refused`` for a folder or a pipe, a ``Fault`` for a file that cannot be read.
         """
         try:
-            raw = self._store.disk.read(self.path(place), _MAX_FILE_BYTES)
+            raw = self.store.disk.read(self.path(place), _MAX_FILE_BYTES)
         except OSError as error:
             raise unreadable(place, error) from error
         if raw in (FOLDER, ODD):
@@ -103,47 +110,50 @@ class InitiativeFiles:
             raise Refused("in_the_way", f"{place} is no file", hint)
         return raw
 
-    def read_status(self, place: str) -> Status | None:
+    def read_status(self) -> Status | None:
         """Return ``WORKFLOW-STATUS.yaml``, ``None`` without one; raise ``BadFile`` if broken."""
-        raw = self.read(place)
-        return None if raw is None else Status(raw, place)
+        raw = self.read(self.status_file)
+        return None if raw is None else self.parse_status(raw)
+
+    def parse_status(self, raw: bytes) -> Status:
+        """Return the parsed content of ``WORKFLOW-STATUS.yaml``; raise ``BadFile`` if broken."""
+        # Imported here alone, because the YAML parser takes longer than everything else.
+        from holdfast.initiatives.status_yaml import Status
+
+        return Status(raw, self.status_file)
 
     def read_pages(
-        self,
-        key: str,
-        initiative: Initiative | None = None,
-        known: Collection[str] = (),
-        *,
-        is_strict: bool = True,
-    ) -> list[tuple[str, MilestonePage]]:
-        """Return the pages of an initiative: its README, then the others in and below the folder.
+        self, known: Collection[str] = (), *, is_strict: bool = True
+    ) -> list[MilestonePage]:
+        """Return the pages: the README, then the others in and below the folder.
 
-        Raise ``BadFile`` if one is broken; unless ``is_strict``, note it and leave it out.
+        ``known`` are ids of milestones that the initiative does not have yet. Raise ``BadFile`` if
+        a page is broken; unless ``is_strict``, note it and leave it out.
         """
-        if initiative is not None:
-            known = [milestone["id"] for milestone in initiative["milestones"]]
         pages = []
-        for place in self._pages(self.folder(key, initiative)):
+        for place in self._pages():
             try:
-                pages.append((place, MilestonePage(self.read(place) or b"", place, known)))
+                raw = self.read(place) or b""
+                pages.append(MilestonePage(raw, place, [*self.known, *known]))
             except HoldfastError as error:
                 if is_strict:
                     raise
-                self._store.note(f"{error.message}: {error.hint}")
+                self.store.note(f"{error.message}: {error.hint}")
         return pages
 
-    def unedited_page(self, key: str, initiative: Initiative) -> str | None:
+    def unedited_page(self) -> str | None:
         """Return the place of the only page, if it is as Holdfast would write it now.
 
         Such a page says what the record says, and needs no parser.
         """
-        places = self._pages(self.folder(key, initiative))
-        is_unedited = len(places) == 1 and self.read(places[0]) == new_page(initiative)
+        places = self._pages()
+        is_unedited = len(places) == 1 and self.read(places[0]) == new_page(self.initiative)
         return places[0] if is_unedited else None
 
-    def _pages(self, folder: str) -> list[str]:
-        names = names_in(self._workspace, folder)
-        root = os.path.join(self._workspace.root, folder)
+    def _pages(self) -> list[str]:
+        workspace, folder = self.store.workspace, self.folder
+        names = names_in(workspace, folder)
+        root = os.path.join(workspace.root, folder)
         folders = [name for name in names if os.path.isdir(os.path.join(root, name))]
         places = [name for name in names if name.endswith(".md") and name not in [*folders, README]]
         below = [f"{name}/{README}" for name in folders]
@@ -167,6 +177,30 @@ def status_values(initiative: Initiative) -> tuple[dict[str, str], dict[str, str
     return {**values, "status": initiative["status"]}, progress
 
 
+def new_status_file(values: dict[str, str], progress: dict[str, str]) -> bytes:
+    """Return a new ``WORKFLOW-STATUS.yaml``."""
+    return (_HEADER + "\n".join(status_rows(values, progress)) + "\n").encode()
+
+
+def is_as_written(raw: bytes, values: dict[str, str], progress: dict[str, str]) -> bool:
+    """Return whether a file has these values on lines that Holdfast wrote. Needs no parser."""
+    lines = raw.decode(errors="replace").splitlines()
+    return all(row in lines for row in status_rows(values, progress) if row != f"{PROGRESS}:")
+
+
+def status_rows(values: dict[str, str], progress: dict[str, str]) -> list[str]:
+    """Return the lines of ``WORKFLOW-STATUS.yaml``."""
+    top = [f"{key}: {quoted(value)}" for key, value in values.items()]
+    below = [f"  {quoted(key)}: {quoted(value)}" for key, value in progress.items()]
+    return [*top, f"{PROGRESS}:", *below]
+
+
+def quoted(value: str) -> str:
+    """Return a value without quotes if every YAML reader takes it for text (or for a time)."""
+    is_plain = _PLAIN.fullmatch(value) and value.lower() not in _AMBIGUOUS_WORDS
+    return value if is_plain else json_text.dumps(value)
+
+
 def record_source(initiative: Initiative) -> Source:
     """Return what the record says."""
     _, progress = status_values(initiative)
@@ -174,20 +208,8 @@ def record_source(initiative: Initiative) -> Source:
     return Source(RECORD, initiative["updated_at"], milestone, status, progress)
 
 
-def _checkpoint_source(checkpoint: Fields) -> Source:
-    """Return what the checkpoint of a Memory server says."""
-    try:
-        progress = json_text.loads(str(checkpoint.get("progress", "{}")))
-    except json_text.BadJson:
-        progress = {}
-    pairs = progress.items() if isinstance(progress, dict) else ()
-    statuses = {str(key): value for key, value in pairs if isinstance(value, str)}
-    milestone, status = checkpoint.get("milestone"), checkpoint.get("status")
-    return Source(GRAPH, checkpoint.get("updated"), milestone, status, statuses)
-
-
-def _read_server(store: Store) -> Fields | None:
-    """Return the checkpoint that a Memory server has; ``None`` without a server or a checkpoint.
+def _ask_server(store: Store) -> tuple[str, Source] | None:
+    """Return the initiative that a Memory server has a checkpoint of, and what that says.
 
     A server that failed recently is not asked. An error becomes a note.
     """
@@ -195,8 +217,6 @@ def _read_server(store: Store) -> Fields | None:
         graph = settings.load(store.workspace.root).graph()
         if not graph.startswith(_SERVER):
             return None
-        from holdfast.layers.graph import mcp_delivery
-
         entities = mcp_delivery.call(
             store,
             graph.removeprefix(_SERVER),
@@ -206,7 +226,18 @@ def _read_server(store: Store) -> Fields | None:
         store.note(error.message)
         return None
     observations = [entity["observations"] for entity in entities if entity["name"] == _ENTITY]
-    return observed_values(observations[0]) if observations else None
+    if not observations:
+        return None
+    values = observed_values(observations[0])
+    try:
+        progress = json_text.loads(values.get("progress", "{}"))
+    except json_text.BadJson:
+        progress = {}
+    pairs = progress.items() if isinstance(progress, dict) else ()
+    statuses = {key: status for key, status in pairs if isinstance(status, str)}
+    milestone, status = values.get("milestone"), values.get("status")
+    source = Source(GRAPH, values.get("updated"), milestone, status, statuses)
+    return values.get("initiative", ""), source
 
 
 def apply_source(
@@ -228,74 +259,61 @@ def apply_source(
         raise BadFile(source.place, line, f"{'.'.join(keys)} {invalid.why}") from None
 
 
-def disagreements_of(
-    store: Store, initiative: Initiative, pages: list[tuple[str, MilestonePage]]
-) -> list[str]:
+def disagreements_of(files: InitiativeFiles, pages: list[MilestonePage]) -> list[str]:
     """Return and note where the milestone pages differ from the record."""
-    differences = disagreements(initiative, merge_pages(pages)[1])
+    differences = disagreements(files.initiative, merge_pages(pages)[1])
     if differences:
-        store.note(in_a_note(differences))
+        files.store.note(in_a_note(differences))
     return differences
 
 
-class Comparison:
-    """``WORKFLOW-STATUS.yaml`` compared with the record."""
+class Conflict:
+    """``WORKFLOW-STATUS.yaml`` and the record, which disagree."""
 
-    __slots__ = ("place", "raw", "status", "verdict")
+    __slots__ = ("status", "verdict")
 
-    def __init__(self, place: str, raw: bytes | None) -> None:
-        self.place = place
-        """The path of the file, from the root of the worktree."""
-        self.raw = raw
-        self.status: Status | None = None
-        """The parsed file; ``None`` if it is missing or as Holdfast wrote it."""
-        self.verdict: Verdict | None = None
-        """Which source is right; ``None`` if they agree."""
+    def __init__(self, status: Status, verdict: Verdict) -> None:
+        self.status = status
+        self.verdict = verdict
 
     def describe(self) -> str:
         """Return a sentence on what the file says."""
-        if self.status is None:
-            return f"{self.place} is missing"
-        stale = [] if self.verdict is None else self.verdict.stale
-        if any(source.initiative for source in stale):
-            return f"{self.place} speaks of {self.status.initiative}"
-        when = f"as of {self.status.updated}" if self.status.updated else None
-        words = [word for word in (self.status.milestone, self.status.status, when) if word]
-        return f"{self.place} says {' '.join(words) or 'something else'}"
+        status = self.status
+        if any(source.initiative for source in self.verdict.stale):
+            return f"{status.place} speaks of {status.initiative}"
+        when = f"as of {status.updated}" if status.updated else None
+        words = [word for word in (status.milestone, status.status, when) if word]
+        return f"{status.place} says {' '.join(words) or 'something else'}"
 
     def notes(self) -> list[str]:
-        """Return the notes of a look that shows a disagreement."""
-        warning = self.verdict.warning if self.verdict is not None else None
+        """Return the notes of a look that shows the conflict."""
         remedy = f"{self.describe()}; {RECORD} does not: {SYNC_COMMAND} mends that"
-        return [warning, remedy] if warning else [remedy]
+        return [self.verdict.warning, remedy] if self.verdict.warning else [remedy]
 
 
-def compare(
-    store: Store, files: InitiativeFiles, key: str, initiative: Initiative, *, ask_server: bool
-) -> Comparison:
-    """Compare the file with the record; raise ``BadFile`` if the file is broken.
+def find_conflict(
+    files: InitiativeFiles, raw: bytes | None, *, ask_server: bool
+) -> Conflict | None:
+    """Compare the content of the status file with the record; return ``None`` if they agree.
 
-    With ``ask_server``, a Memory server decides where the times of the two do not.
+    With ``ask_server``, a Memory server decides where the times of the two do not. Raise
+    ``BadFile`` if the file is broken.
     """
-    place = files.status_file(key, initiative)
-    comparison = Comparison(place, files.read(place))
-    raw = comparison.raw
-    if raw is None or status_yaml.is_as_written(raw, *status_values(initiative)):
-        return comparison
-    own, file = record_source(initiative), Status(raw, place)
-    comparison.status = file
-    if file.initiative not in (None, initiative["name"]):
+    store, initiative = files.store, files.initiative
+    if raw is None or is_as_written(raw, *status_values(initiative)):
+        return None
+    own, status = record_source(initiative), files.parse_status(raw)
+    if status.initiative not in (None, initiative["name"]):
         # A file about another initiative is stale, whatever its time.
-        stale = file.source(file.initiative)
-        comparison.verdict = Verdict(own, [stale], None, [own, stale])
-        return comparison
-    both, now, server = [own, file.source()], store.now(), None
+        stale = status.source(status.initiative)
+        return Conflict(status, Verdict(own, [stale], None, [own, stale]))
+    both, now, server = [own, status.source()], store.now(), None
     if ask_server and is_unclear(both, now):
-        checkpoint = _read_server(store)
-        if checkpoint is not None and checkpoint.get("initiative") == initiative["name"]:
-            server = _checkpoint_source(checkpoint)
-    comparison.verdict = weigh(both, server, now)
-    return comparison
+        answer = _ask_server(store)
+        if answer is not None and answer[0] == initiative["name"]:
+            server = answer[1]
+    verdict = weigh(both, server, now)
+    return None if verdict is None else Conflict(status, verdict)
 
 
 # Recovery
@@ -308,46 +326,42 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
     either, a Memory server may still have the checkpoint. Raise ``Refused`` if there is nothing to
     recover, or several initiatives and no name.
     """
-    folder = _select_folder(store, state, name)
-    if folder is None:
+    if name is not None:
+        known = milestone_folders(store.workspace)
+        folders = [folder for folder in (name, key_of(name)) if folder in known]
+    else:
+        folders = unknown_folders(store.workspace, state)
+        if len(folders) > 1:
+            raise Refused(
+                "ambiguous",
+                f"initiative recover: there are several folders: {', '.join(folders[:10])}",
+                f"holdfast initiative recover {shell_word(folders[0])}",
+                candidates=folders,
+            )
+    if not folders:
         return _recovered_from_server(store, state, name)
-    files = InitiativeFiles(store)
-    status_file = files.status_file(folder)
-    status = files.read_status(status_file)
-    read = files.read_pages(folder, known=status.progress if status else ())
+    folder = folders[0]
+    files = InitiativeFiles(store, folder, initiative_from_pages(folder, [], store.now()))
+    status = files.read_status()
+    read = files.read_pages(status.progress if status else ())
     title, milestones = merge_pages(read)
     title = title or (status.initiative if status else None) or folder
     initiative = initiative_from_pages(title, milestones, store.now())
-    used = [place for place, page in read if page.milestones]
+    used = [page.place for page in read if page.milestones]
     if status is not None and status.initiative in (None, title, folder):
         initiative = _with_status(store, initiative, status.source())
-        used.append(status_file)
+        used.append(files.status_file)
     if not initiative["milestones"]:
-        where = files.folder(folder)
         raise Refused(
             "not_found",
-            f"initiative recover: {where} tells of no milestone",
-            f"write headings such as '## M1: title' with boxes in {where}/README.md, or {CREATE}",
+            f"initiative recover: {files.folder} tells of no milestone",
+            f"write headings such as '## M1: title' with boxes in {files.folder}/{README}, "
+            f"or {CREATE}",
         )
     key = folder if key_of(folder) == folder else key_of(title)
     if key != folder:
         initiative["folder"] = folder
     return {"initiative": key, "state": initiative, "sources": used}
-
-
-def _select_folder(store: Store, state: InitiativesState, name: str | None) -> str | None:
-    if name is not None:
-        folders = milestone_folders(store.workspace)
-        return next((folder for folder in (name, key_of(name)) if folder in folders), None)
-    unknown = unknown_folders(store.workspace, state)
-    if len(unknown) > 1:
-        raise Refused(
-            "ambiguous",
-            f"initiative recover: there are several folders: {', '.join(unknown[:10])}",
-            f"holdfast initiative recover {shell_word(unknown[0])}",
-            candidates=unknown,
-        )
-    return unknown[0] if unknown else None
 
 
 def _with_status(store: Store, initiative: Initiative, source: Source) -> Initiative:
@@ -371,14 +385,12 @@ def _with_status(store: Store, initiative: Initiative, source: Source) -> Initia
 
 
 def _recovered_from_server(store: Store, state: InitiativesState, name: str | None) -> Fields:
-    checkpoint = _read_server(store)
-    title = str((checkpoint or {}).get("initiative", ""))
+    title, source = _ask_server(store) or ("", None)
     is_known = title in [initiative["name"] for initiative in state["all"].values()]
-    if checkpoint is None or is_known or name not in (None, title, key_of(title)):
+    if source is None or is_known or name not in (None, title, key_of(title)):
         what = f"folder for {name[:80]!r}" if name else "folder with milestones"
         hint = "holdfast initiative show" if state["all"] else CREATE
         raise Refused("not_found", f"initiative recover: there is no {what} to recover from", hint)
-    source = _checkpoint_source(checkpoint)
     blank = initiative_from_pages(title, [], store.now())
     try:
         initiative = apply_source(blank, source, store)

@@ -8,21 +8,25 @@ changed file may be normalised; a file that already has the wanted values is ret
 from __future__ import annotations
 
 import re
+from io import StringIO
+from types import MappingProxyType
 
-from holdfast.core import json_text
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.error import CommentMark, MarkedYAMLError, YAMLError
+from ruamel.yaml.resolver import VersionedResolver
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
+from ruamel.yaml.tokens import CommentToken
+
 from holdfast.core.initiative_sources import Source
 from holdfast.initiatives import BadFile
+from holdfast.initiatives.sources import NAME, PROGRESS, quoted, status_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ruamel.yaml import YAML
-    from ruamel.yaml.comments import CommentedMap
-
-NAME = "WORKFLOW-STATUS.yaml"
 KEYS = ("initiative", "milestone", "status", "updated")
-PROGRESS = "progress"
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 20
 _BOM = "\ufeff"
@@ -32,12 +36,7 @@ _DOCUMENT = re.compile(
     r"(.*?)((?:^\.\.\.|\Z)(?s:.*))",
     re.DOTALL | re.MULTILINE,
 )
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?: [A-Za-z0-9_-]+)*|[0-9]{4}-[0-9T:.-]*Z")
 _NULLS = ("", "~", "null", "Null", "NULL")
-_AMBIGUOUS_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
-_HEADER = (
-    "# Where this initiative stands. Holdfast keeps it in step with .claude/initiative.json.\n"
-)
 
 
 class Status:
@@ -45,7 +44,7 @@ class Status:
 
     def __init__(self, raw: bytes, place: str = NAME) -> None:
         self._raw = raw
-        self._place = place
+        self.place = place
         if len(raw) > MAX_BYTES:
             raise self._bad(1, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
         try:
@@ -65,7 +64,7 @@ class Status:
     def source(self, initiative: str | None = None) -> Source:
         """Return what the file says, for a comparison with other sources."""
         return Source(
-            NAME, self.updated, self.milestone, self.status, self.progress, self._place, initiative
+            NAME, self.updated, self.milestone, self.status, self.progress, self.place, initiative
         )
 
     def line_of(self, key: str, row: str | None = None) -> int:
@@ -94,12 +93,12 @@ class Status:
             text = _with_values(self._text, values, progress, others)
         else:
             gap = "\n" if self._text and not self._text.endswith(("\r", "\n")) else ""
-            text = self._text + gap + "\n".join(_rows(values, progress)) + "\n"
+            text = self._text + gap + "\n".join(status_rows(values, progress)) + "\n"
         text = _LINE_BREAK.sub(newline[0] if newline else "\n", text)
         bom = _BOM if self._raw.startswith(_BOM.encode()) else ""
         after = (bom + text).encode()
         # Compare what was written with what was there: nothing of it may be lost.
-        written = Status(after, self._place)
+        written = Status(after, self.place)
         kept = {row: value for row, value in self.progress.items() if row not in others}
         is_whole = (
             all(written._value(key) == value for key, value in values.items())
@@ -112,14 +111,10 @@ class Status:
         return after
 
     def _bad(self, line: int, why: str) -> BadFile:
-        return BadFile(self._place, line, why)
+        return BadFile(self.place, line, why)
 
     def _load(self) -> CommentedMap:
         """Return the map of the file, empty for an empty file."""
-        # The YAML parser is imported here, when a file was not written by Holdfast.
-        from ruamel.yaml.comments import CommentedMap
-        from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
         try:
             self._check_nesting()
             root = _yaml().load(self._text)
@@ -169,39 +164,14 @@ class Status:
         return value.strip() or None
 
 
-def fresh(values: dict[str, str], progress: dict[str, str]) -> bytes:
-    """Return a new file."""
-    return (_HEADER + "\n".join(_rows(values, progress)) + "\n").encode()
+class TextResolver(VersionedResolver):
+    """Takes every scalar for text."""
 
-
-def is_as_written(raw: bytes, values: dict[str, str], progress: dict[str, str]) -> bool:
-    """Return whether a file has these values on lines that Holdfast wrote. Needs no parser."""
-    lines = raw.decode(errors="replace").splitlines()
-    return all(row in lines for row in _rows(values, progress) if row != f"{PROGRESS}:")
-
-
-def _rows(values: dict[str, str], progress: dict[str, str]) -> list[str]:
-    top = [f"{key}: {_quoted(value)}" for key, value in values.items()]
-    below = [f"  {_quoted(key)}: {_quoted(value)}" for key, value in progress.items()]
-    return [*top, f"{PROGRESS}:", *below]
-
-
-def _quoted(value: str) -> str:
-    """Return a value without quotes if every YAML reader takes it for text (or for a time)."""
-    is_plain = _PLAIN.fullmatch(value) and value.lower() not in _AMBIGUOUS_WORDS
-    return value if is_plain else json_text.dumps(value)
+    versioned_resolver = MappingProxyType[str, list[object]]({})
 
 
 def _yaml() -> YAML:
     """Return a round-trip parser that takes every scalar for text."""
-    from types import MappingProxyType
-
-    from ruamel.yaml import YAML
-    from ruamel.yaml.resolver import VersionedResolver
-
-    class TextResolver(VersionedResolver):
-        versioned_resolver = MappingProxyType[str, list[object]]({})
-
     yaml = YAML(typ="rt", pure=True)
     yaml.Resolver = TextResolver
     yaml.preserve_quotes = True
@@ -222,10 +192,6 @@ def _with_values(
     text: str, values: dict[str, str], progress: dict[str, str], others: list[str]
 ) -> str:
     """Return the text of a map with these values, without the rows ``others`` of ``progress``."""
-    from io import StringIO
-
-    from ruamel.yaml.comments import CommentedMap
-
     document = _DOCUMENT.fullmatch(text)
     head, body, tail = document.groups("") if document else ("", text, "")
     yaml = _yaml()
@@ -246,22 +212,17 @@ def _with_values(
 
 def _put(rows: CommentedMap, key: str, value: str) -> None:
     """Set a value; keep the quotes that the old one had."""
-    from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
-
     before = rows.get(key)
     if isinstance(before, str) and before.strip() == value:
         return
     if isinstance(before, SingleQuotedScalarString | DoubleQuotedScalarString):
         rows[key] = type(before)(value)
     else:
-        rows[key] = value if _quoted(value) == value else DoubleQuotedScalarString(value)
+        rows[key] = value if quoted(value) == value else DoubleQuotedScalarString(value)
 
 
 def _remove(rows: CommentedMap, key: str) -> None:
     """Remove a row; move its comments to the row before it, for the first row to the last."""
-    from ruamel.yaml.error import CommentMark
-    from ruamel.yaml.tokens import CommentToken
-
     index = list(rows).index(key)
     tokens = rows.ca.items.pop(key, [])
     del rows[key]

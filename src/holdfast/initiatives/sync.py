@@ -11,11 +11,16 @@ from __future__ import annotations
 import os
 
 from holdfast.core import initiatives as core
-from holdfast.core.initiative_sources import Source, apply_pages, correction_text
+from holdfast.core.initiative_sources import (
+    Source,
+    apply_pages,
+    correction_text,
+    initiative_from_pages,
+)
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
-from holdfast.initiatives import BadFile, pages, sources, status_yaml
-from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, compare
+from holdfast.initiatives import BadFile, pages, sources
+from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, find_conflict
 from holdfast.keeper.initiative_link import LOG, has_initiatives
 from holdfast.keeper.session import Receipt
 from holdfast.storage import shared_file
@@ -23,12 +28,13 @@ from holdfast.storage import shared_file
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
 
-    from holdfast.core.initiative_sources import Verdict
     from holdfast.core.types import Fields, Initiative, InitiativesState
-    from holdfast.initiatives.sources import Comparison
+    from holdfast.initiatives.sources import Conflict
     from holdfast.keeper.session import Session
 
+    T = TypeVar("T")
     Patch = Callable[[bytes | None], bytes | None]
     """From the bytes of a file to its new bytes; ``None`` is no file."""
 
@@ -44,16 +50,8 @@ class Sync:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._store = session.store
-        self._files: InitiativeFiles | None = None
         self._compared: bytes | None = None
         """``WORKFLOW-STATUS.yaml`` as it was last compared with the record."""
-
-    @property
-    def files(self) -> InitiativeFiles:
-        """The files of initiatives. Raises ``Refused`` if the settings are broken."""
-        if self._files is None:
-            self._files = InitiativeFiles(self._store)
-        return self._files
 
     # The record
 
@@ -75,11 +73,15 @@ class Sync:
         stream = self._store.ledger.stream(_STREAM)
         return core.blank() if stream is None else stream.state
 
-    def _current(self) -> tuple[str, Initiative] | None:
-        """Return the key of the current initiative, and the initiative."""
-        state = self.state()
+    def _current(self) -> InitiativeFiles | None:
+        """Return the current initiative with its files; raise ``Refused`` for broken settings."""
+        return self._files_of(self.state())
+
+    def _files_of(self, state: InitiativesState) -> InitiativeFiles | None:
         initiative = core.current_of(state)
-        return None if initiative is None else (str(state["current"]), initiative)
+        if initiative is None:
+            return None
+        return InitiativeFiles(self._store, str(state["current"]), initiative)
 
     def find_repeat(self, id: str | None) -> Receipt | None:
         """Return the answer to a request that was carried out before."""
@@ -104,7 +106,8 @@ class Sync:
             key = args["initiative"]
         if key is not None:
             initiative = state["all"].get(key) or args.get("state")
-            self.files.read_status(self.files.status_file(key, initiative))
+            initiative = initiative or initiative_from_pages(key, [], self._store.now())
+            InitiativeFiles(self._store, key, initiative).read_status()
 
     # Comparing and repairing
 
@@ -129,167 +132,177 @@ class Sync:
         return seqs
 
     def _agree_once(self) -> list[int]:
-        current = self._current()
-        if current is None:
+        files = self._current()
+        if files is None:
             return []
-        comparison = compare(self._store, self.files, *current, ask_server=True)
-        self._compared = comparison.raw
-        if comparison.verdict is None:
+        self._compared = files.read(files.status_file)
+        conflict = find_conflict(files, self._compared, ask_server=True)
+        if conflict is None:
             return []
-        for source in comparison.verdict.stale:
-            folder = os.path.dirname(self.files.path(source.place)) if source.place else ""
+        for source in conflict.verdict.stale:
+            folder = os.path.dirname(files.path(source.place)) if source.place else ""
             if folder and not os.access(folder, os.W_OK):
                 # Else each change would add an event.
                 self._store.note(f"{source.place} is stale, and its folder cannot be written")
                 return []
-        seqs = self._repair(*current, comparison, comparison.verdict)
+        seqs = self._repair(files, conflict)
         self.write()
         return seqs
 
-    def _repair(
-        self, key: str, initiative: Initiative, comparison: Comparison, verdict: Verdict
-    ) -> list[int]:
+    def _repair(self, files: InitiativeFiles, conflict: Conflict) -> list[int]:
         """Take in the source that is right; return the seqs.
 
-        Raise ``BadFile`` if the status file is right and has an invalid value.
+        Keep the record if another source is right and invalid. Raise ``BadFile`` if that is the
+        status file, which a person can mend.
         """
+        verdict, status = conflict.verdict, conflict.status
         right = verdict.authoritative
         args: Fields = {}
+        why = ""
         if right.name != sources.RECORD:
             try:
-                args["state"] = sources.apply_source(
-                    initiative, right, self._store, comparison.status
-                )
+                args["state"] = sources.apply_source(files.initiative, right, self._store, status)
             except BadFile as bad:
-                if right.name == status_yaml.NAME:
+                if right.name == sources.NAME:
                     raise
-                return self._keep_record(key, initiative, verdict, bad.why)
-        if verdict.warning:
-            self._store.note(verdict.warning)
-        try:
-            return self._correct(key, initiative, right, verdict.stale, args)
-        except Refused as refused:
-            if refused.code != "wrong_order":
-                raise
-            return self._keep_record(key, initiative, verdict, refused.message)
-
-    def _keep_record(
-        self, key: str, initiative: Initiative, verdict: Verdict, why: str
-    ) -> list[int]:
-        """Keep the record although another source is newer, because that one is invalid."""
-        self._store.note(f"{verdict.authoritative.name} is not taken: {why}")
-        own = sources.record_source(initiative)
+                why = bad.why
+        if not why:
+            if verdict.warning:
+                self._store.note(verdict.warning)
+            try:
+                return self._correct(files, right, verdict.stale, args)
+            except Refused as refused:
+                if refused.code != "wrong_order":
+                    raise
+                why = refused.message
+        self._store.note(f"{right.name} is not taken: {why}")
+        own = sources.record_source(files.initiative)
         stale = [source for source in verdict.compared if source.differs(own)]
-        return self._correct(key, initiative, own, stale, {})
+        return self._correct(files, own, stale, {})
 
     def _correct(
-        self, key: str, initiative: Initiative, right: Source, stale: list[Source], args: Fields,
+        self, files: InitiativeFiles, right: Source, stale: list[Source], args: Fields,
         id: str | None = None,
     ) -> list[int]:  # fmt: skip
         """Record which source is right, and what the stale ones said; return the seqs."""
         summary = correction_text(stale, right)
         correction = {
-            "initiative": key,
+            "initiative": files.key,
             "authoritative": right.name,
             "stale": [source.name for source in stale],
             "lost": {source.name: source.content() for source in stale},
             "said": summary,
-            "seen": initiative["updated_at"],
+            "seen": files.initiative["updated_at"],
         }
         receipt = self._session.do_log(LOG, "correct_initiative", {**correction, **args}, id=id)
         for note in [*receipt.notes, *([summary] if receipt.seqs else [])]:
             self._store.note(note)
         return receipt.seqs
 
+    # Looking
+
+    def noting(self, look: Callable[[], T]) -> T | None:
+        """Return the result of a look at files; note an error and return ``None``."""
+        try:
+            return look()
+        except HoldfastError as error:
+            self._store.note(f"{error.message}: {error.hint}")
+            return None
+
+    def conflict(self, state: InitiativesState) -> Conflict | None:
+        """Return the conflict of the status file with the record; ask no server.
+
+        Raise ``Refused`` if the file is broken.
+        """
+        files = self._files_of(state)
+        if files is None:
+            return None
+        return find_conflict(files, files.read(files.status_file), ask_server=False)
+
+    def describe_files(self, key: str, initiative: Initiative) -> Fields:
+        """Return the files of an initiative, and where its pages differ; note that too."""
+        files = InitiativeFiles(self._store, key, initiative)
+        fields: Fields = {"status_file": files.status_file}
+        page = self.noting(files.unedited_page)
+        if page is not None:
+            return {**fields, "pages": [page]}
+        read = self.noting(lambda: files.read_pages(is_strict=False)) or []
+        places = [page.place for page in read if page.milestones]
+        return {**fields, "pages": places, "disagreements": sources.disagreements_of(files, read)}
+
+    def recovered(self, name: str | None) -> Fields:
+        """Return the arguments of the command that records a recovered initiative."""
+        return sources.recovered(self._store, self.load(), name)
+
     # Milestone pages
 
     def compare_pages(self) -> None:
         """Note where the milestone pages differ; they are taken in only on request."""
-        current = self._current()
-        if current is None:
-            return
-        try:
-            if self.files.unedited_page(*current) is None:
-                read = self.files.read_pages(*current, is_strict=False)
-                sources.disagreements_of(self._store, current[1], read)
-        except HoldfastError as error:
-            self._store.note(f"{error.message}: {error.hint}")
+        files = self.noting(self._current)
+        if files is not None:
+            self.describe_files(files.key, files.initiative)
 
     def take_pages(self, id: str | None = None) -> list[int]:
         """Let the record follow the milestone pages; return the seqs.
 
         Raise ``Refused`` if a page is broken or none has a milestone.
         """
-        current = self._current()
-        if current is None:
+        files = self._current()
+        if files is None:
             return []
-        key, initiative = current
-        _, milestones = pages.merge_pages(self.files.read_pages(key, initiative))
+        _, milestones = pages.merge_pages(files.read_pages())
         if not milestones:
-            where = self.files.folder(key, initiative)
-            why = f"initiative sync: {where} has no page with milestones"
+            why = f"initiative sync: {files.folder} has no page with milestones"
             raise Refused("not_found", why, "write headings such as '## M1: title' with boxes")
-        after = apply_pages(initiative, milestones)
-        if after == initiative:
+        after = apply_pages(files.initiative, milestones)
+        if after == files.initiative:
             return []
         right = Source(sources.FILES, None, None, None, {})
-        stale = [sources.record_source(initiative)]
-        return self._correct(key, initiative, right, stale, {"state": after}, id)
+        stale = [sources.record_source(files.initiative)]
+        return self._correct(files, right, stale, {"state": after}, id)
 
     # Writing the files
 
-    def write(self) -> None:
+    def write(self, *, only_pages: bool = False) -> None:
         """Bring every file to the state of the record; an error becomes a note.
 
         A status file that was saved since it was compared is overwritten, and an event keeps it.
         """
-        lost: list[Source] = []
-
-        def write(key: str, initiative: Initiative) -> None:
-            lost.extend(self._write_status(key, initiative))
-            self._tick_pages(key, initiative)
-
-        self._write_locked(write)
-        current = self._current()
-        if lost and current is not None:
-            self._correct(*current, sources.record_source(current[1]), lost, {})
-
-    def tick(self) -> None:
-        """Tick the boxes of the pages, and write nothing else."""
-        self._write_locked(self._tick_pages)
-
-    def check_written(self) -> None:
-        """Raise a ``Fault`` if ``WORKFLOW-STATUS.yaml`` differs from the record after a write."""
-        current = self._current()
-        if current is None:
-            return
-        place = self.files.status_file(*current)
-        status = self.files.read_status(place)
-        own = sources.record_source(current[1])
-        if status is None or status.source().differs(own):
-            raise Fault(
-                "not_written",
-                f"initiative sync: {place} could not be written",
-                f"make its folder writable, then run {SYNC_COMMAND}",
-            )
-
-    def _write_locked(self, write: Callable[[str, Initiative], None]) -> None:
         disk, home = self._store.disk, self._store.workspace.home
+        lost: list[Source] = []
         try:
             lock = disk.lock(os.path.join(home, LOCK), LOCK_WAIT_S)
             try:
-                current = self._current()
-                if current is not None:
-                    write(*current)
+                files = self._current()
+                if files is not None:
+                    if not only_pages:
+                        lost = self._write_status(files)
+                    self._tick_pages(files)
             finally:
                 disk.close(lock)
         except (OSError, HoldfastError) as error:
             why = getattr(error, "message", None) or getattr(error, "strerror", None) or error
             self._store.note(f"not all files could be written ({why}): {SYNC_COMMAND}")
+        current = self._current() if lost else None
+        if current is not None:
+            self._correct(current, sources.record_source(current.initiative), lost, {})
 
-    def _write_status(self, key: str, initiative: Initiative) -> list[Source]:
+    def check_written(self) -> None:
+        """Raise a ``Fault`` if ``WORKFLOW-STATUS.yaml`` differs from the record after a write."""
+        files = self._current()
+        if files is None:
+            return
+        status = files.read_status()
+        if status is None or status.source().differs(sources.record_source(files.initiative)):
+            raise Fault(
+                "not_written",
+                f"initiative sync: {files.status_file} could not be written",
+                f"make its folder writable, then run {SYNC_COMMAND}",
+            )
+
+    def _write_status(self, files: InitiativeFiles) -> list[Source]:
         """Update ``WORKFLOW-STATUS.yaml``; return what was saved there since it was compared."""
-        place = self.files.status_file(key, initiative)
+        initiative, place = files.initiative, files.status_file
         values, progress = sources.status_values(initiative)
         values["updated"] = initiative["updated_at"]
         lost: list[Source] = []
@@ -298,37 +311,36 @@ class Sync:
             nonlocal lost
             lost = []
             if raw is None or not raw.strip():
-                return status_yaml.fresh(values, progress)
-            status = status_yaml.Status(raw, place)
+                return sources.new_status_file(values, progress)
+            status = files.parse_status(raw)
             saved = status.source()
             if raw != self._compared and saved.differs(sources.record_source(initiative)):
                 lost = [saved]
             return status.with_values(values, progress)
 
-        self._update(place, patch)
+        self._update(files, place, patch)
         return lost
 
-    def _tick_pages(self, key: str, initiative: Initiative) -> None:
+    def _tick_pages(self, files: InitiativeFiles) -> None:
         """Tick the boxes of the pages; write Holdfast's own page anew if it is gone."""
-        readme = f"{self.files.folder(key, initiative)}/{pages.README}"
+        initiative = files.initiative
+        readme = f"{files.folder}/{pages.README}"
         is_own = bool(initiative.get("files"))
-        known = [milestone["id"] for milestone in initiative["milestones"]]
-        read = self.files.read_pages(key, initiative, is_strict=False)
-        places = [place for place, _ in read]
-        if is_own and not os.path.lexists(self.files.path(readme)):
+        places = [page.place for page in files.read_pages(is_strict=False)]
+        if is_own and not os.path.lexists(files.path(readme)):
             places.append(readme)
         for place in places:
 
             def patch(raw: bytes | None, place: str = place) -> bytes | None:
                 if raw is None:
                     return pages.new_page(initiative) if is_own and place == readme else None
-                page = pages.MilestonePage(raw, place, known)
+                page = pages.MilestonePage(raw, place, files.known)
                 add_tasks = is_own and place.endswith(f"/{pages.README}")
                 return page.ticked(initiative, add_tasks=add_tasks)
 
-            self._update(place, patch)
+            self._update(files, place, patch)
 
-    def _update(self, place: str, patch: Patch) -> None:
-        store, path = self._store, self.files.path(place)
+    def _update(self, files: InitiativeFiles, place: str, patch: Patch) -> None:
+        store, path = self._store, files.path(place)
         store.disk.make_folder(os.path.dirname(path))
         shared_file.update(store.disk, path, patch, place, store.note, store.pause)

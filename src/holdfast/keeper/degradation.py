@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
-    from holdfast.layers.graph.mcp_client import RemoteGraph
+    from holdfast.layers.graph.mcp_delivery import RemoteGraph
 
 WARNING = "ERROR: Cannot write state files — workflow state will not persist"
 _MAX_OPENED = 20

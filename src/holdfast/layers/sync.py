@@ -6,7 +6,7 @@ keep the others from being updated.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from functools import partial
 
 from holdfast.errors import HoldfastError, system_refused
 from holdfast.layers import memory
@@ -15,8 +15,6 @@ from holdfast.workspace import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from holdfast.core.types import Fields
     from holdfast.layers import LayerSource
 
@@ -29,22 +27,20 @@ def sync(source: LayerSource, *, everything: bool = False, foreground: bool = Tr
     ``everything``: deliver as if nothing had been delivered before. ``foreground``: a person or
     their agent asks, not an agent in the background, which never writes L3.
     """
-    rows: list[Fields] = [{"layer": "L2", "target": ""}, {"layer": "L3", "target": ""}]
-    with _errors_in(rows[0]):
-        _sync_memory(source, rows[0])
-    with _errors_in(rows[1]):
-        _sync_graph(source, rows[1], everything=everything, foreground=foreground)
+    updates = {
+        "L2": partial(_sync_memory, source),
+        "L3": partial(_sync_graph, source, everything=everything, foreground=foreground),
+    }
+    rows: list[Fields] = []
+    for layer, update in updates.items():
+        row: Fields = {"layer": layer, "target": ""}
+        rows.append(row)
+        try:
+            update(row)
+        except (OSError, HoldfastError) as error:
+            fault = system_refused(error) if isinstance(error, OSError) else error
+            row |= _trouble(fault.code, fault.message, fault.hint)
     return rows
-
-
-@contextmanager
-def _errors_in(row: Fields) -> Iterator[None]:
-    """Put an error into the row of the layer that failed."""
-    try:
-        yield
-    except (OSError, HoldfastError) as error:
-        fault = system_refused(error) if isinstance(error, OSError) else error
-        row |= _trouble(fault.code, fault.message, fault.hint)
 
 
 def _sync_memory(source: LayerSource, row: Fields) -> None:
@@ -75,12 +71,13 @@ def _sync_graph(source: LayerSource, row: Fields, *, everything: bool, foregroun
     else:
         name = target.removeprefix("mcp:")
         delivery = mcp_delivery.deliver(source, name, everything=everything)
-        row["status"] = DELIVERED if delivery.events else CURRENT
-        row |= {"events": delivery.events, "entities": delivery.entities, "seq": delivery.seq}
-        if delivery.why:
-            message = f"{mcp_delivery.WARNING}: {delivery.why}"
-            hint = f"holdfast sync, when it is back; it is left alone until {delivery.until}"
-            row |= {"behind": delivery.behind, **_trouble("graph_unavailable", message, hint)}
+        row["status"] = DELIVERED if delivery["events"] else CURRENT
+        row |= {key: delivery[key] for key in ("events", "entities", "seq")}
+        if delivery["why"]:
+            message = f"{mcp_delivery.WARNING}: {delivery['why']}"
+            hint = f"holdfast sync, when it is back; it is left alone until {delivery['until']}"
+            row |= {"behind": delivery["behind"]}
+            row |= _trouble("graph_unavailable", message, hint)
 
 
 def _trouble(code: str, message: str, hint: str) -> Fields:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from holdfast.errors import Fault, Refused
-from holdfast.layers.graph import database
+from holdfast.layers.graph import store as graph_store
 from holdfast.layers.graph.store import GraphStore
 from support.memory_calls import entity
 from support.paths import SOURCE
@@ -62,7 +62,7 @@ def test_another_programs_database_is_left_as_it_is(path):
 def test_a_newer_graph_is_left_to_the_newer_holdfast(path):
     filled(path, 1)
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {database.VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {graph_store.VERSION + 1}")
     connection.close()
     with pytest.raises(Fault) as caught:
         GraphStore(path)
@@ -110,7 +110,7 @@ def test_a_graph_that_another_program_has_locked_is_busy(path):
 def test_a_writer_that_is_in_its_turn_is_waited_for_and_then_named(path):
     filled(path, 1)
     with GraphStore(path) as one, GraphStore(path, wait_s=0) as other:
-        with one.database.writing():
+        with one.writing():
             with pytest.raises(Fault) as caught:
                 other.create_entities([entity("b")])
             assert said(caught.value) == "busy"
@@ -125,7 +125,7 @@ for right in (1, 2):
 from holdfast.errors import Fault
 from holdfast.layers.graph.store import GraphStore
 with GraphStore(sys.argv[1]) as store:
-    print(len(store.search_nodes("n")["entities"]), store.database.is_read_only)
+    print(len(store.search_nodes("n")["entities"]), store.is_read_only)
     try:
         store.create_entities([{"name": "x", "entityType": "", "observations": []}])
     except Fault as fault:
@@ -218,7 +218,7 @@ def test_a_journal_without_its_database_is_not_played_into_a_new_one(path):
     with GraphStore(path) as store:
         assert store.read_graph()["entities"] == []
         store.create_entities([entity("b")])
-        assert store.database.rows("PRAGMA integrity_check") == [("ok",)]
+        assert store.rows("PRAGMA integrity_check") == [("ok",)]
     assert content(f"{path}.orphan-wal") == journal
 
 
@@ -243,7 +243,7 @@ with GraphStore(sys.argv[1]) as store:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     kept = len(store.read_graph()["entities"])
     store.create_entities([entity("after", "y")])
-    sound = store.database.rows("PRAGMA integrity_check")
+    sound = store.rows("PRAGMA integrity_check")
     print(sorted(codes), 1 < kept < 201, len(store.read_graph()["entities"]) - kept, sound)
 """
 
@@ -263,8 +263,8 @@ def test_without_room_nothing_of_a_call_is_kept_and_with_room_it_goes_on(path):
 
 
 def test_a_sqlite_that_cannot_search_is_said(path, monkeypatch):
-    schema = database.SCHEMA.replace("'trigram case_sensitive 1'", "'none'")
-    monkeypatch.setattr(database, "SCHEMA", schema)
+    schema = graph_store.SCHEMA.replace("'trigram case_sensitive 1'", "'none'")
+    monkeypatch.setattr(graph_store, "SCHEMA", schema)
     with pytest.raises(Fault) as caught:
         GraphStore(path)
     assert "FTS5 with trigrams" in caught.value.hint

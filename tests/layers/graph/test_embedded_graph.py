@@ -16,7 +16,7 @@ from holdfast.layers.graph.store import GraphStore
 
 def entities(keeper):
     """Return what the graph says, by name."""
-    updates = projection.read_changes(keeper.store, 0).updates
+    updates = projection.read_changes(keeper.store)[0]
     return {one["name"]: list(dict.fromkeys(one["observations"])) for one in updates}
 
 
@@ -80,6 +80,20 @@ def test_the_place_goes_from_one_verb_workflow_to_the_next_and_back(open_keeper)
     assert sorted(graph) == ["workflow-state", f"workflow-state:{second}"]
     assert value(graph["workflow-state"], "context") == "one"
     assert value(graph["workflow-state"], "status") is None
+
+
+def test_the_place_belongs_to_the_active_one_else_to_the_last(open_keeper):
+    first = open_keeper().start("oneshot", "one").state["id"]
+    open_keeper().abandon("no")
+    second = open_keeper().start("apex", "two").state["id"]
+    assert value(entities(open_keeper())["workflow-state"], "context") == "two"
+    open_keeper().abandon("no")
+    updates, removed, holder = projection.read_changes(open_keeper().store, 2, first)
+    assert ([one["name"] for one in updates], removed, holder) == (
+        [f"workflow-state:{first}", "workflow-state"],
+        [f"workflow-state:{second}"],
+        second,
+    )
 
 
 def test_what_left_the_place_for_another_worktree_goes_by_its_id_there(project, open_keeper, clock):
@@ -161,9 +175,9 @@ def test_a_server_that_is_told_step_by_step_has_what_the_graph_has(steps, chance
             known, seq, holder = [], 0, ""
             for number, step in enumerate([*steps, "deliver"]):
                 if step == "deliver":
-                    changes = projection.read_changes(keeper.store, seq, holder)
-                    mcp_delivery.apply_updates(server, changes.updates, changes.removed)
-                    seq, holder = keeper.store.ledger.head_seq, changes.holder
+                    updates, removed, holder = projection.read_changes(keeper.store, seq, holder)
+                    mcp_delivery.apply_updates(server, updates, removed)
+                    seq = keeper.store.ledger.head_seq
                     continue
                 try:
                     take(keeper, step, number, known, chance)

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from holdfast.errors import Fault, Refused
-from holdfast.layers.graph import mcp_client, mcp_delivery
+from holdfast.layers.graph import mcp_delivery
 from holdfast.workspace import trust
 from holdfast.workspace.location import find
 from support import memory_forks
@@ -30,9 +30,13 @@ def synced(keeper, **options):
     return row, notes
 
 
-def limited(keeper, limit_s=0.7, **options):
+def limited(keeper, limit_s=0.7):
     """A delivery with a short limit."""
-    return mcp_delivery.deliver(keeper.store, "memory", limit_s=limit_s, **options)
+    return mcp_delivery.deliver(keeper.store, "memory", limit_s=limit_s)
+
+
+def gone(*_):
+    raise mcp_delivery.Unreachable("gone")
 
 
 def searched(keeper, query):
@@ -106,33 +110,35 @@ def test_a_server_that_fails_costs_its_limit_once_and_is_then_left_alone(
     open_keeper().start("apex", "one")
     one = open_keeper()
     found = limited(one, 2.0)
-    assert found.why
+    assert found["why"]
     assert one.store.notes == [mcp_delivery.WARNING]
-    assert (found.seq, found.behind) == (0, 2)
+    assert (found["seq"], found["behind"]) == (0, 2)
     starts = memory.calls().count("start")
     for _ in range(3):
         again = limited(open_keeper())
-        assert again.why == found.why
-        assert again.until == found.until
+        assert again["why"] == found["why"]
+        assert again["until"] == found["until"]
     assert memory.calls().count("start") == starts
     clock.ms += 5 * 60_000
     memory.set()
     # It is another command now, so nothing is known against it.
-    assert limited(open_keeper(), 10).events == 2
+    assert limited(open_keeper(), 10)["events"] == 2
 
 
-def test_a_server_that_is_back_has_everything_and_it_is_said(memory, open_keeper, clock):
+def test_a_server_that_is_back_has_everything_and_it_is_said(
+    memory, open_keeper, clock, monkeypatch
+):
     memory.set()
     open_keeper().start("apex", "one")
-    assert limited(open_keeper(), 10).events == 2
+    assert limited(open_keeper(), 10)["events"] == 2
     open_keeper().advance()
-    failed = limited(
-        open_keeper(), reach=lambda *_: (_ for _ in ()).throw(mcp_client.Unreachable("gone"))
-    )
-    assert (failed.why, failed.behind) == ("gone", 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(mcp_delivery, "reach", gone)
+        failed = limited(open_keeper())
+    assert (failed["why"], failed["behind"]) == ("gone", 2)
     clock.ms += 6 * 60_000
     one = open_keeper()
-    assert limited(one, 10).events == 2
+    assert limited(one, 10)["events"] == 2
     assert one.store.notes == [mcp_delivery.RECOVERED]
     assert "phase: plan" in memory.entities()["workflow-state"]
 
@@ -141,10 +147,10 @@ def test_a_delivery_that_was_cut_short_is_repeated_and_nothing_is_there_twice(me
     memory.set("--die", "3")
     open_keeper().start("apex", "one")
     open_keeper().start("dev", "x.md")
-    assert limited(open_keeper(), 10).why
+    assert limited(open_keeper(), 10)["why"]
     assert len(memory.entities()) == 2  # the call was carried out, its answer was lost
     memory.set()
-    assert limited(open_keeper(), 10).entities == 0
+    assert limited(open_keeper(), 10)["entities"] == 0
     held = json.loads(memory.file.read_text())["entities"]
     assert [len(one["observations"]) for one in held] == [6, 6]
     assert len({one["name"] for one in held}) == 2
@@ -168,24 +174,24 @@ def test_a_kill_before_the_position_is_kept_delivers_again_and_changes_nothing(
             limited(open_keeper(), 10)
     before = memory.file.read_text()
     found = limited(open_keeper(), 10)
-    assert (found.events, found.entities) == (2, 0)
+    assert (found["events"], found["entities"]) == (2, 0)
     assert json.loads(memory.file.read_text()) == json.loads(before)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"target": 3}', None])
 def test_a_position_that_makes_no_sense_delivers_everything_again(
-    memory, open_keeper, project, text
+    memory, open_keeper, project, monkeypatch, text
 ):
     memory.set()
     open_keeper().start("apex", "one")
-    limited(open_keeper(), reach=lambda *_: 0)
+    reached = []
+    monkeypatch.setattr(mcp_delivery, "reach", lambda *_: reached.append(1) or 0)
+    limited(open_keeper())
     kept = project / ".git" / "holdfast" / mcp_delivery.POSITION_FILE
     held = json.loads(kept.read_text())
     marks = {**held["marks"], "seq": "many"}
     kept.write_text(json.dumps({**held, "marks": marks}) if text is None else text)
-    reached = []
-    found = limited(open_keeper(), reach=lambda *_: reached.append(1) or 0)
-    assert (found.events, len(reached)) == (2, 1)
+    assert (limited(open_keeper())["events"], len(reached)) == (2, 2)
 
 
 def test_an_agent_in_the_background_never_writes_there(memory, open_keeper):
@@ -229,9 +235,9 @@ def test_over_http_it_is_the_same(memory, open_keeper):
         assert synced(open_keeper())[0]["error"]["code"] == "untrusted"
         memory.trust()
         found = limited(open_keeper(), 30)
-        assert (found.why, found.events) == ("", 2)
+        assert (found["why"], found["events"]) == ("", 2)
         open_keeper().advance()
-        assert limited(open_keeper(), 30).events == 2
+        assert limited(open_keeper(), 30)["events"] == 2
     finally:
         server.kill()
         server.wait()

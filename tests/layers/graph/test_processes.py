@@ -54,8 +54,8 @@ def writers(path, number, count):
 
 def graph_of(path):
     with GraphStore(path) as store:
-        check = store.database.rows("PRAGMA integrity_check")
-        store.database.rows("INSERT INTO words (words) VALUES ('integrity-check')")
+        check = store.rows("PRAGMA integrity_check")
+        store.rows("INSERT INTO words (words) VALUES ('integrity-check')")
         assert check == [("ok",)]
         return store.read_graph()
 
@@ -106,7 +106,7 @@ from holdfast.layers.graph.store import GraphStore
 
 with GraphStore(sys.argv[1]) as store:
     store.create_entities([{"name": "a", "entityType": "T", "observations": ["before"]}])
-    with store.database.writing():
+    with store.writing():
         store.add_observations([{"entityName": "a", "contents": ["during"]}])
         store.set_marks(seq="9")
         os.kill(os.getpid(), signal.SIGKILL)

@@ -5,7 +5,6 @@ import pytest
 from holdfast.core.workflow.state import blank
 from holdfast.layers.graph import mcp_delivery, projection
 from holdfast.layers.graph.store import GraphStore
-from holdfast.storage.ledger import Stream
 
 AT = "2026-02-11T14:00:00.000Z"
 LATER = "2026-02-11T15:00:00.000Z"
@@ -20,10 +19,6 @@ def a_workflow(number=1, recipe="apex", format_name="verb", **fields):
     }
     state = blank(f"{recipe}-{number}", made, AT)
     return {**state, "subject": f"the matter {number}", "updated_at": LATER, **fields}
-
-
-def seen(state, seq=1):
-    return Stream({"seq": seq}, state)
 
 
 def event(kind, data, at=AT):
@@ -63,37 +58,21 @@ def test_a_workflow_without_phases_has_no_position():
 
 
 def test_other_workflows_go_by_their_id():
-    others = [
-        seen(a_workflow(2, "dev", "skill")),
-        seen(a_workflow(3, worktree="side")),
-        seen(a_workflow(4, "planning", "formal")),
-    ]
-    assert projection.slot_holder(others) is None
-    operations, gone = projection.workflow_updates(others, None, None)
-    assert gone == []
-    assert [one["name"] for one in operations] == [
-        "workflow-state:dev-2",
-        "workflow-state:apex-3",
-        "workflow-state:planning-4",
-    ]
+    other = projection.workflow_update(a_workflow(2, "dev", "skill"), in_slot=False)
+    assert other["name"] == "workflow-state:dev-2"
 
 
-def test_the_place_belongs_to_the_active_one_else_to_the_last():
-    ended = seen(a_workflow(1, status="completed"), 9)
-    active = seen(a_workflow(2), 5)
-    assert projection.slot_holder([active, ended]) is active
-    assert projection.slot_holder([seen(a_workflow(3, status="expired"), 3), ended]) is ended
-
-
-def test_whoever_loses_the_place_goes_on_under_its_id():
-    old, new = seen(a_workflow(1, status="completed"), 3), seen(a_workflow(2), 5)
-    operations, gone = projection.workflow_updates([new], old, new)
-    names = {one["name"]: one["observations"][4] for one in operations}
-    assert names == {
-        "workflow-state": "context: the matter 2",
-        "workflow-state:apex-1": "context: the matter 1",
-    }
-    assert gone == ["workflow-state:apex-2"]
+@pytest.mark.parametrize(
+    ("state", "fits"),
+    [
+        (a_workflow(), True),
+        (a_workflow(2, "dev", "skill"), False),
+        (a_workflow(3, worktree="side"), False),
+        (a_workflow(4, "planning", "formal"), False),
+    ],
+)
+def test_only_a_verb_workflow_of_the_main_worktree_fits_the_place(state, fits):
+    assert projection.fits_slot(state) is fits
 
 
 def test_the_newest_interview_replaces_the_one_before():

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.layers.memory.section import MemorySection, merge
+from holdfast.layers.memory import MemorySection, merge
 
 words = st.text("abc <>-!#\n\r é", max_size=12)
 

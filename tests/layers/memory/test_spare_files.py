@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Keeper
-from holdfast.layers.memory.section import MemorySection
+from holdfast.layers.memory import MemorySection
 
 DYING = """
 import os, sys

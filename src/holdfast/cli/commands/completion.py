@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.cli.parser import Arguments
     from holdfast.core.types import Fields, Workflow
-    from holdfast.initiatives.initiatives import Initiatives
+    from holdfast.initiatives import Initiatives
     from holdfast.keeper import Keeper
 
     Candidates = list[tuple[str, str]]
@@ -239,7 +239,7 @@ def _listed(rows: list[Fields]) -> Candidates:
 
 
 def _initiatives(reader: WordReader) -> Initiatives:
-    from holdfast.initiatives.initiatives import Initiatives
+    from holdfast.initiatives import Initiatives
 
     return Initiatives(_keeper(reader))
 

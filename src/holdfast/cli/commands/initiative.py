@@ -8,7 +8,7 @@ from holdfast.cli.parser import GROUPS, Parameter, command
 from holdfast.cli.screen import count_cells, draw_bar, pad, shorten
 from holdfast.core.initiatives import CREATE, current_of
 from holdfast.core.refusal import shell_word
-from holdfast.initiatives.initiatives import Initiatives
+from holdfast.initiatives import Initiatives
 from holdfast.keeper.initiative_link import initiative_view
 
 TYPE_CHECKING = False

@@ -188,7 +188,7 @@ def _command_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     "holdfast context --json",
 )
 def context(keeper: Keeper, _args: Arguments) -> Answer:
-    from holdfast.initiatives.initiatives import Initiatives
+    from holdfast.initiatives import Initiatives
     from holdfast.keeper.initiative_link import initiative_view
 
     # The layers come first: listing the workflows updates layers that are behind.

@@ -42,7 +42,7 @@ def resume(keeper: Keeper, args: Arguments) -> Answer:
     try:
         receipt = keeper.resume(**target_args(args))
         if keeper.has_initiatives():
-            from holdfast.initiatives.initiatives import Initiatives
+            from holdfast.initiatives import Initiatives
 
             receipt.notes += Initiatives(keeper).resume_noting()
     except Fault as fault:

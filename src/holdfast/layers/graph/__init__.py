@@ -1,11 +1,10 @@
 """The memory graph (L3): entities with observations, and relations between them.
 
 ``projection`` reads from the ledger what the graph should contain. The embedded graph is that
-answer and nothing more. A Memory server of the user's own is called by ``mcp_client``, and
-``mcp_delivery`` sends it what changed.
+answer and nothing more. ``mcp_delivery`` sends a Memory server of the user's own what changed.
 
-``store`` is the graph of ``holdfast mcp memory``, in an SQLite file that ``database`` opens, and
-``memory_graph`` imports it from the file of another Memory server.
+``store`` is the graph of ``holdfast mcp memory``, in an SQLite file. ``memory_graph`` imports it
+from the file of another Memory server, and exports it.
 """
 
 from __future__ import annotations

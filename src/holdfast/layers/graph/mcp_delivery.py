@@ -1,37 +1,42 @@
-"""Deliver the graph (L3) to the user's own Memory server, with as few calls as possible.
+"""The user's own Memory server: call it over MCP, and deliver the graph (L3) to it.
 
-The server's current content is compared first, so repeating an update changes nothing. How far the
-server is up to date is in a small file beside the ledger, written after the server acknowledged; a
-kill in between delivers the same updates again. A server that fails costs its time limit once and
-is then left alone for five minutes.
+A delivery takes as few calls as possible. The server's current content is compared first, so
+repeating an update changes nothing. How far the server is up to date is in a small file beside the
+ledger, written after the server acknowledged; a kill in between delivers the same updates again. A
+server that fails costs its time limit once and is then left alone for five minutes.
+
+Only this module imports the MCP SDK, which is asynchronous and takes most of a second to import;
+both stay inside ``reach``.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from holdfast.core import json_text
 from holdfast.core import time as times
 from holdfast.core.json_text import digest
-from holdfast.errors import Fault
-from holdfast.layers.graph import mcp_client, projection
+from holdfast.errors import Fault, Refused
+from holdfast.layers.graph import projection
 from holdfast.workspace import trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from typing import Any
+
+    from mcp.types import CallToolResult
 
     from holdfast.core.types import Fields
     from holdfast.layers import LayerSource
-    from holdfast.layers.graph import Addition, Deletion, Entity
+    from holdfast.layers.graph import Addition, Deletion, Entity, Graph
     from holdfast.layers.graph.projection import EntityUpdate
     from holdfast.layers.graph.store import GraphStore
     from holdfast.workspace.trust import ConfiguredServer
+    from mcp import Client
 
-    Work = Callable[[mcp_client.RemoteGraph], Any]
-    Reach = Callable[[ConfiguredServer, str, float, Work], Any]
+    Work = Callable[["RemoteGraph"], Any]
 
 POSITION_FILE = "graph-mcp.json"
 LIMIT_S = 10.0
@@ -42,22 +47,137 @@ _MAX_ENTITIES = 200
 """Entities that are read at once."""
 _MAX_DIGITS = 15
 """A longer number is not a position in a ledger."""
+EXTRA = "in Holdfast's checkout: pip install '.[mcp]'"
+_MAX_QUOTED = 200
+"""Characters of a server's own words in a message."""
 
 
-class Delivery:
-    """The outcome of a delivery. ``why`` is empty unless the server failed."""
+# Calling
 
-    __slots__ = ("behind", "entities", "events", "seq", "until", "why")
 
-    def __init__(self) -> None:
-        self.seq = 0
-        self.events = 0
-        self.entities = 0
-        self.behind = 0
-        """The number of events that the server still lacks."""
-        self.why = ""
-        self.until = ""
-        """When a server that failed may be called again."""
+class Unreachable(Exception):
+    """The server failed; the message says how."""
+
+
+class RemoteGraph:
+    """The tools of a Memory server as methods, for use in a worker thread of the event loop."""
+
+    def __init__(self, client: Client, deadline: float) -> None:
+        self._client = client
+        self._deadline = deadline
+
+    def open_nodes(self, names: list[str]) -> Graph:
+        return self._read("open_nodes", {"names": names})
+
+    def search_nodes(self, query: str) -> Graph:
+        return self._read("search_nodes", {"query": query})
+
+    def create_entities(self, entities: list[Entity]) -> None:
+        self._call("create_entities", {"entities": entities})
+
+    def add_observations(self, observations: list[Addition]) -> None:
+        self._call("add_observations", {"observations": observations})
+
+    def delete_observations(self, deletions: list[Deletion]) -> None:
+        self._call("delete_observations", {"deletions": deletions})
+
+    def delete_entities(self, names: list[str]) -> None:
+        self._call("delete_entities", {"entityNames": names})
+
+    def _read(self, tool: str, arguments: dict[str, Any]) -> Graph:
+        result = self._call(tool, arguments)
+        graph = result.structured_content
+        if graph is None:  # An older server answers with text only.
+            graph = json_text.loads(_text_of(result))
+        return {"entities": graph["entities"], "relations": graph["relations"]}
+
+    def _call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        from anyio import from_thread
+
+        result = from_thread.run(self._call_in_loop, tool, arguments)
+        if result.is_error:
+            raise Unreachable(f"it refused {tool}: {_text_of(result)[:_MAX_QUOTED]}")
+        return result
+
+    async def _call_in_loop(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        import anyio
+
+        with anyio.fail_after(max(0.0, self._deadline - anyio.current_time())):
+            return await self._client.call_tool(tool, arguments)
+
+
+def reach(server: ConfiguredServer, folder: str, limit_s: float, work: Work) -> Any:
+    """Run ``work`` with the server and return its result.
+
+    Raise ``Unreachable`` if the server fails or takes longer than the limit, and ``Refused`` if
+    the SDK is not installed.
+    """
+    try:
+        import anyio.to_thread
+
+        import mcp  # noqa: F401
+    except ImportError:
+        raise Refused(
+            "no_sdk",
+            f"the server {server.name} speaks MCP, and the SDK for it is not installed",
+            EXTRA,
+        ) from None
+    import logging
+
+    # Errors are reported below; the SDK must not print them as well.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
+    logging.getLogger("mcp").propagate = False
+
+    async def run() -> Any:
+        with anyio.fail_after(limit_s) as scope:
+            async with _client(server.expand(os.environ), folder) as client:
+                graph = RemoteGraph(client, scope.deadline)
+                return await anyio.to_thread.run_sync(work, graph)
+
+    try:
+        return anyio.run(run)
+    except Exception as error:
+        cause: BaseException = error
+        while isinstance(cause, BaseExceptionGroup):  # The SDK's tasks fail as a group.
+            cause = cause.exceptions[0]
+        if isinstance(cause, (Refused, Unreachable)):
+            raise cause from error
+        if isinstance(cause, TimeoutError):
+            raise Unreachable(f"it did not answer within {limit_s:g} s") from error
+        raise Unreachable(f"{type(cause).__name__}: {str(cause)[:_MAX_QUOTED]}") from error
+
+
+@asynccontextmanager
+async def _client(server: ConfiguredServer, folder: str) -> AsyncIterator[Client]:
+    """Connect to a server over HTTP, or start its process and end it afterwards."""
+    from mcp import Client, StdioServerParameters, stdio_client
+
+    if server.url:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        # The deadline covers everything, so single calls have no limit.
+        async with httpx2.AsyncClient(headers=server.headers, timeout=None) as http:
+            transport = streamable_http_client(server.url, http_client=http)
+            async with Client(transport, cache=None) as client:
+                yield client
+        return
+    parameters = StdioServerParameters(
+        command=server.command, args=server.args, env=server.environment, cwd=folder
+    )
+    null: Any = os.open(os.devnull, os.O_WRONLY)
+    try:
+        async with Client(stdio_client(parameters, errlog=null), cache=None) as client:
+            yield client
+    finally:
+        os.close(null)
+
+
+def _text_of(result: CallToolResult) -> str:
+    return next((part.text for part in result.content if part.type == "text"), "")
+
+
+# Delivering
 
 
 class ServerPosition:
@@ -114,16 +234,13 @@ def delivered_seq(source: LayerSource) -> int:
 
 
 def deliver(
-    source: LayerSource,
-    name: str,
-    *,
-    everything: bool = False,
-    limit_s: float = LIMIT_S,
-    reach: Reach = mcp_client.reach,
-) -> Delivery:
+    source: LayerSource, name: str, *, everything: bool = False, limit_s: float = LIMIT_S
+) -> Fields:
     """Bring the server up to date, unless it failed recently. Only one process delivers at a time.
 
-    Raise ``Refused`` if a person did not approve the server.
+    Return the numbers of events and entities that were delivered, up to which event (``seq``) the
+    server is, and how many it lacks (``behind``). If it failed, ``why`` says how and ``until``
+    when it may be called again. Raise ``Refused`` if a person did not approve the server.
     """
     server = _approved_server(source, name)
     with _locked(source, limit_s):
@@ -131,22 +248,23 @@ def deliver(
         # Read before the streams: what is recorded meanwhile is delivered again the next time.
         head, head_hash = source.ledger.head()
         start = 0 if everything else position.first_pending()
-        delivery = Delivery()
+        events = entities = 0
         if (head != start or position.why) and not position.is_backing_off():
-            changes = projection.read_changes(source, start, position.marks.get("holder", ""))
+            previous = position.marks.get("holder", "")
+            updates, removed, holder = projection.read_changes(source, start, previous)
 
-            def work(graph: mcp_client.RemoteGraph) -> int:
-                return apply_updates(graph, changes.updates, changes.removed)
+            def work(graph: RemoteGraph) -> int:
+                return apply_updates(graph, updates, removed)
 
             try:
-                delivery.entities = reach(server, source.workspace.root, limit_s, work)
-            except mcp_client.Unreachable as error:
+                entities = reach(server, source.workspace.root, limit_s, work)
+            except Unreachable as error:
                 position.back_off(str(error))
             else:
-                delivery.events = head - start
+                events = head - start
                 position.marks = {
                     "shape": projection.VERSION, "ledger": source.ledger.identity(),
-                    "holder": changes.holder, "seq": str(head), "hash": head_hash,
+                    "holder": holder, "seq": str(head), "hash": head_hash,
                 }  # fmt: skip
                 if position.why:
                     source.note(RECOVERED)
@@ -154,21 +272,17 @@ def deliver(
             position.save()
     if position.why:
         source.note(WARNING)
-        delivery.why = position.why
-        delivery.until = times.iso(position.until_ms)
-    delivery.seq = position.seq
-    delivery.behind = head - position.seq
-    return delivery
+    return {
+        "events": events,
+        "entities": entities,
+        "seq": position.seq,
+        "behind": head - position.seq,
+        "why": position.why,
+        "until": times.iso(position.until_ms) if position.why else "",
+    }
 
 
-def call(
-    source: LayerSource,
-    name: str,
-    work: Work,
-    *,
-    limit_s: float = LIMIT_S,
-    reach: Reach = mcp_client.reach,
-) -> Any:
+def call(source: LayerSource, name: str, work: Work) -> Any:
     """Run ``work`` with the server and return its result.
 
     Raise ``Fault`` if the server fails, or failed recently and is left alone, and ``Refused`` if a
@@ -178,11 +292,11 @@ def call(
     position = ServerPosition(source, server)
     if not position.is_backing_off():
         try:
-            return reach(server, source.workspace.root, limit_s, work)
-        except mcp_client.Unreachable as error:
+            return reach(server, source.workspace.root, LIMIT_S, work)
+        except Unreachable as error:
             position.back_off(str(error))
             # If nothing can be written, the next process tries again.
-            with suppress(OSError), _locked(source, limit_s):
+            with suppress(OSError), _locked(source, LIMIT_S):
                 position.marks = ServerPosition(source, server).marks
                 position.save()
     raise Fault(
@@ -203,7 +317,7 @@ def _locked(source: LayerSource, limit_s: float) -> Iterator[None]:
 
 
 def apply_updates(
-    graph: GraphStore | mcp_client.RemoteGraph, updates: list[EntityUpdate], removed: list[str]
+    graph: GraphStore | RemoteGraph, updates: list[EntityUpdate], removed: list[str]
 ) -> int:
     """Remove entities and apply updates; return the number of entities that changed."""
     obsolete = graph.open_nodes(removed)["entities"] if removed else []
@@ -215,7 +329,7 @@ def apply_updates(
     return changed
 
 
-def _apply_batch(graph: GraphStore | mcp_client.RemoteGraph, updates: list[EntityUpdate]) -> int:
+def _apply_batch(graph: GraphStore | RemoteGraph, updates: list[EntityUpdate]) -> int:
     known: dict[str, list[str]] = {}
     for entity in graph.open_nodes([update["name"] for update in updates])["entities"]:
         known.setdefault(entity["name"], entity["observations"])
@@ -229,7 +343,15 @@ def _apply_batch(graph: GraphStore | mcp_client.RemoteGraph, updates: list[Entit
             kind = update["entityType"]
             creations.append({"name": name, "entityType": kind, "observations": target})
             continue
-        stale, missing = _difference(target, update["replaces"], known[name])
+        if update["replaces"]:
+            current = [text for text in known[name] if text.startswith(update["replaces"])]
+            # All after the first difference is replaced, to keep the order.
+            equal = 0
+            while equal < min(len(current), len(target)) and current[equal] == target[equal]:
+                equal += 1
+            stale, missing = current[equal:], target[equal:]
+        else:
+            stale, missing = [], [text for text in target if text not in known[name]]
         if stale:
             deletions.append({"entityName": name, "observations": stale})
         if missing:
@@ -241,19 +363,6 @@ def _apply_batch(graph: GraphStore | mcp_client.RemoteGraph, updates: list[Entit
     if additions:
         graph.add_observations(additions)
     return len(creations) + len({item["entityName"] for item in (*deletions, *additions)})
-
-
-def _difference(
-    target: list[str], replaces: tuple[str, ...], known: list[str]
-) -> tuple[list[str], list[str]]:
-    """Return what to delete and what to add: all after the first difference, to keep the order."""
-    if not replaces:
-        return [], [text for text in target if text not in known]
-    current = [text for text in known if text.startswith(replaces)]
-    equal = 0
-    while equal < min(len(current), len(target)) and current[equal] == target[equal]:
-        equal += 1
-    return current[equal:], target[equal:]
 
 
 def _approved_server(source: LayerSource, name: str) -> ConfiguredServer:
@@ -284,5 +393,4 @@ def _parse(raw: bytes | None) -> Fields:
 
 def _seq_in(marks: dict[str, str]) -> int:
     text = marks.get("seq", "")
-    is_number = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
-    return int(text) if is_number else 0
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0

@@ -13,14 +13,12 @@ import time
 from holdfast.core import json_text
 from holdfast.core.json_text import digest
 from holdfast.errors import Fault, Refused
-from holdfast.layers.graph.database import LOCK_WAIT_S, InMemoryDatabase, inode_of
-from holdfast.layers.graph.store import GraphStore
+from holdfast.layers.graph.store import LOCK_WAIT_S, GraphStore, InMemoryGraph, inode_of
 from holdfast.storage import shared_file
 from holdfast.system.disk import Disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, Self
 
     from holdfast.core.types import Fields, Json
@@ -56,22 +54,15 @@ def path_of(named: str | None, folder: str) -> str:
 class MemoryGraph:
     """The graph of one path. ``notes`` has what a person should know about its import."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        wait_s: float | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-        disk: Disk | None = None,
-    ) -> None:
+    def __init__(self, path: str, *, wait_s: float | None = None) -> None:
         self.path = path
         self.database = path + DATABASE_SUFFIX
         self.notes: list[str] = []
         self._wait_s = LOCK_WAIT_S if wait_s is None else wait_s
-        self._sleep = sleep
-        self._disk = disk or Disk()
+        self._disk = Disk()
         self._store: GraphStore | None = None
         self._inode = -1
+        """The inode of the database that the file was imported into."""
         self._file_read: tuple[int, ...] = ()
         """The version of the file that is served because no database can be created."""
 
@@ -88,24 +79,43 @@ class MemoryGraph:
 
     def store(self) -> GraphStore:
         """Return the store; open it at the first use and after another process replaced it."""
-        if self._store is None or inode_of(self.database) != self._inode or self._can_retry():
+        if self._store is None or self._is_outdated():
             self.close()
             if os.path.exists(self.path) and not os.path.isfile(self.path):
                 raise Refused(
                     "in_the_way", f"{self.path} is not a file", "name another one: --file PATH"
                 )
             try:
-                store = self._open()
+                self._store = self._open()
             except (Fault, OSError) as error:
-                store = self._open_in_memory(error)
-            self._store, self._inode = store, inode_of(self.database)
+                self._store = self._open_in_memory(error)
+            self._inode = self._store.inode
         return self._store
+
+    def _is_outdated(self) -> bool:
+        """Return True if the database was replaced, or if one can be created by now."""
+        if self._inode != inode_of(self.database):
+            return True
+        is_in_memory = self._inode == -1
+        return is_in_memory and (
+            self._file_read != _stat(self.path) or os.access(os.path.dirname(self.path), os.W_OK)
+        )
 
     def _open(self) -> GraphStore:
         self._disk.make_folder(os.path.dirname(self.path))
         store = GraphStore(self.database, disk=self._disk, wait_s=self._wait_s)
         try:
-            self._import_once(store)
+            mark = store.marks().get(_IMPORTED)
+            if mark is None:
+                with store.writing():
+                    if _IMPORTED not in store.marks():
+                        self._mark(store, bad=self._import(store))
+            elif json_text.loads(mark)["seen"] != list(_stat(self.path)[1:]):
+                self.notes.append(
+                    f"{self.path} was changed since it was imported, and {self.database} is used; "
+                    "holdfast memory export writes the file again; to import the file again, move "
+                    "the database away"
+                )
         except BaseException:
             store.close()
             raise
@@ -117,33 +127,13 @@ class MemoryGraph:
         if not is_refused or os.path.lexists(self.database) or not os.path.exists(self.path):
             raise error
         self._file_read = _stat(self.path)
-        store = GraphStore(self.database, database=InMemoryDatabase(self.database))
+        store = InMemoryGraph(self.database)
         self._import(store)
-        store.database.is_read_only = True
+        store.is_read_only = True
         self.notes.append(f"{self.database} cannot be created: {self.path} is served read-only")
         return store
 
-    def _can_retry(self) -> bool:
-        """Return True if no database could be created, and the file or its folder changed since."""
-        if self._inode != -1:
-            return False
-        return self._file_read != _stat(self.path) or os.access(os.path.dirname(self.path), os.W_OK)
-
     # Import
-
-    def _import_once(self, store: GraphStore) -> None:
-        mark = store.marks().get(_IMPORTED)
-        if mark is not None:
-            if json_text.loads(mark)["seen"] != list(_stat(self.path)[1:]):
-                self.notes.append(
-                    f"{self.path} was changed since it was imported, and {self.database} is used; "
-                    "holdfast memory export writes the file again; to import the file again, move "
-                    "the database away"
-                )
-            return
-        with store.database.writing():
-            if _IMPORTED not in store.marks():
-                self._mark(store, bad=self._import(store))
 
     def _import(self, store: GraphStore) -> int:
         """Insert what the file holds; return the number of lines that were skipped."""
@@ -169,7 +159,7 @@ class MemoryGraph:
             raw = self._disk.read(self.path, _MAX_FILE_BYTES)
             if before == _stat(self.path) and not self._disk.is_being_written(self.path):
                 return raw
-            self._sleep(_READ_PAUSE_S)
+            time.sleep(_READ_PAUSE_S)
         raise Fault(
             "busy",
             f"another process is writing {self.path}; it is imported when that is done",
@@ -198,7 +188,7 @@ class MemoryGraph:
 
         shared_file.clear_spares(self._disk, path, raw.__eq__)
         shared_file.settle(self._disk, path, replace)
-        if path == self.path and not store.database.is_read_only:
+        if path == self.path and not store.is_read_only:
             self._mark(store)
         return {
             "path": path,

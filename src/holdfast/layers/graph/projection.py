@@ -25,24 +25,20 @@ from holdfast.storage.ledger import ACTIVE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import TypedDict
 
     from holdfast.core.types import Event, Fields, Workflow
     from holdfast.layers import LayerSource
     from holdfast.layers.graph import Entity
     from holdfast.storage.ledger import Stream
 
-    class EntityUpdate(TypedDict):
+    class EntityUpdate(Entity):
         """One entity as the graph should have it after some events.
 
         Observations that begin with one of ``replaces`` are replaced by ``observations``. If
         ``replaces`` is empty, ``observations`` are added.
         """
 
-        name: str
-        entityType: str
         replaces: tuple[str, ...]
-        observations: list[str]
 
 
 VERSION = "1"
@@ -70,7 +66,6 @@ _KIND_OF_EVENT = {
     "learning_recorded": "learning",
     "forge_noted": "forge",
 }
-_ENTRY_KINDS = ("delegation", "escalation", "override", "routing", "forge")
 _SENTENCES = {
     "skip": "interview_skip: {skill}, user said: {reason} at {timestamp}",
     "delegation": (
@@ -88,53 +83,37 @@ _ESCALATION_OUTCOME = (
 )
 
 
-class PendingChanges:
-    """The updates and removals that bring a graph up to date."""
-
-    __slots__ = ("holder", "removed", "updates")
-
-    def __init__(self, updates: list[EntityUpdate], removed: list[str], holder: str) -> None:
-        self.updates = updates
-        self.removed = removed
-        """The names of entities to remove."""
-        self.holder = holder
-        """The id of the workflow in the slot ``workflow-state``; empty if there is none."""
-
-
-def read_changes(source: LayerSource, after: int = 0, previous: str = "") -> PendingChanges:
+def read_changes(
+    source: LayerSource, after: int = 0, previous: str = ""
+) -> tuple[list[EntityUpdate], list[str], str]:
     """Return what changed after an event; 0 means everything.
 
-    ``previous`` is the id of the workflow that held the slot until then.
+    The answer is the updates, the names of entities to remove, and the id of the workflow in the
+    slot ``workflow-state`` (empty for none). ``previous`` held that slot until now.
     """
-    ledger = source.ledger
-    in_slot = [row["stream"] for row in ledger.rows(_IN_THE_SLOT)]
-    streams = list(ledger.states(_CHANGED, after, previous, "".join(in_slot)))
-    workflows = [stream for stream in streams if is_workflow(stream.row["stream"])]
-    holder = slot_holder(workflows)
-    before = next((stream for stream in workflows if stream.state["id"] == previous), None)
-    changed = [stream for stream in workflows if stream.row["seq"] > after]
-    updates, removed = workflow_updates(changed, before, holder)
-    if previous and holder is None:
-        removed.append(SLOT)
-    updates += _read_logs(source, streams, after)
+    holder: str = next((row["stream"] for row in source.ledger.rows(_IN_THE_SLOT)), "")
+    streams = list(source.ledger.states(_CHANGED, after, previous, holder))
+    has_moved = holder != previous
+    updates: list[EntityUpdate] = []
+    removed: list[str] = []
     for stream in streams:
-        if stream.row["stream"] == _INITIATIVES:
+        name = stream.row["stream"]
+        if is_workflow(name) and (has_moved or stream.row["seq"] > after):
+            updates.append(workflow_update(stream.state, in_slot=name == holder))
+        elif name == _INITIATIVES:
             checkpoints, obsolete = initiative_updates(stream.state)
             updates += checkpoints
             removed += obsolete
-    holder_id = "" if holder is None else holder.state["id"]
-    return PendingChanges(merge_updates(updates), removed, holder_id)
+    if has_moved:
+        removed.append(f"{SLOT}:{holder}" if holder else SLOT)
+    updates += _read_logs(source, streams, after)
+    return merge_updates(updates), removed, holder
 
 
 def read_newest_workflow(source: LayerSource) -> Entity | None:
     """Return the entity of the active workflow that changed last, without the other entities."""
     for stream in source.ledger.states(_NEWEST):
-        update = workflow_update(stream.state, in_slot=fits_slot(stream.state))
-        return {
-            "name": update["name"],
-            "entityType": update["entityType"],
-            "observations": update["observations"],
-        }
+        return workflow_update(stream.state, in_slot=fits_slot(stream.state))
     return None
 
 
@@ -163,33 +142,6 @@ def _read_logs(source: LayerSource, streams: list[Stream], after: int) -> list[E
 def fits_slot(state: Workflow) -> bool:
     """Return True if the workflow's record has the verb workflows' path in the main worktree."""
     return state["recipe"]["format"] == "verb" and state["worktree"] == _MAIN_WORKTREE
-
-
-def slot_holder(workflows: Iterable[Stream]) -> Stream | None:
-    """Return the workflow that the slot shows: the active one, else the one that changed last."""
-    return max(
-        (workflow for workflow in workflows if fits_slot(workflow.state)),
-        key=lambda workflow: (is_active(workflow.state), workflow.row["seq"]),
-        default=None,
-    )
-
-
-def workflow_updates(
-    changed: list[Stream], previous: Stream | None, holder: Stream | None
-) -> tuple[list[EntityUpdate], list[str]]:
-    """Return the updates for workflows that changed, and the names of entities to remove.
-
-    ``previous`` held the slot until now, and ``holder`` holds it from now on.
-    """
-    previous_id = None if previous is None else previous.state["id"]
-    holder_id = None if holder is None else holder.state["id"]
-    has_moved = previous_id != holder_id
-    moved = [previous, holder] if has_moved else []
-    by_id = {stream.state["id"]: stream for stream in (*changed, *moved) if stream is not None}
-    updates = [
-        workflow_update(stream.state, in_slot=key == holder_id) for key, stream in by_id.items()
-    ]
-    return updates, [f"{SLOT}:{holder_id}"] if has_moved and holder_id is not None else []
 
 
 def workflow_update(state: Workflow, *, in_slot: bool) -> EntityUpdate:
@@ -221,8 +173,8 @@ def log_updates(state: Fields) -> list[EntityUpdate]:
     """Return the updates for a log whose record was adopted or edited as a whole."""
     updates: list[EntityUpdate] = []
     for entry in state.get("entries", []):
-        kind = "forge" if "key" in entry else entry.get("kind")
-        updates.append(_entry(kind if kind in _ENTRY_KINDS else "delegation", entry))
+        kind = "forge" if "key" in entry else entry.get("kind", "delegation")
+        updates.append(_entry(kind, entry))
     updates += [_entry("interview", entry) for entry in state.get("interviews", [])[-1:]]
     updates += [_entry("skip", entry) for entry in state.get("skips", [])]
     updates += [_entry("learning", entry) for entry in state.get("learnings", [])]

@@ -1,4 +1,4 @@
-"""A graph store that behaves like the reference Memory MCP server, call by call.
+"""The graph of ``holdfast mcp memory``: it behaves like the reference Memory server, call by call.
 
 Values, order and the treatment of duplicates are the same, also where they are odd: a name that
 occurs twice in one ``create_entities`` becomes two entities, and ``add_observations`` changes the
@@ -7,20 +7,88 @@ first. Where the reference answers with an error, the store raises ``Refused`` w
 A search finds what the reference's ``toLowerCase().includes()`` finds. The index returns all texts
 with the rarest trigrams of the query, and the texts themselves are then compared with the query. So
 the index may return too much, but never too little.
+
+The graph is an SQLite database, shared by any number of processes. Writers queue at a kernel lock
+beside the file, because SQLite polls when it waits and can starve a writer for seconds. Readers
+take no lock. The journal is written ahead (WAL) where the file system shares memory between
+processes; elsewhere SQLite's rollback journal is used. Every SQLite error becomes a ``Fault`` that
+names the file and the next step. A damaged file is never deleted.
 """
 
 from __future__ import annotations
 
-from holdfast.errors import Refused
-from holdfast.layers.graph.database import LOCK_WAIT_S, GraphDatabase
+import _sqlite3
+import os
+from contextlib import contextmanager, suppress
+
+from holdfast import errors
+from holdfast.errors import Fault, Refused
+from holdfast.storage.database import result_code, uri_path
+from holdfast.system.disk import Disk
+from holdfast.system.lock import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
+    from sqlite3 import Connection
     from typing import Any, Self
 
     from holdfast.layers.graph import Added, Addition, Deletion, Entity, Graph, Relation
-    from holdfast.system.disk import Disk
+
+APPLICATION_ID = 0x48464752
+VERSION = 1
+SCHEMA = f"""
+CREATE TABLE entities (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  type TEXT NOT NULL,
+  name_folded TEXT,
+  type_folded TEXT
+);
+CREATE INDEX entities_by_name ON entities (name);
+CREATE TABLE observations (
+  id INTEGER PRIMARY KEY,
+  entity INTEGER NOT NULL REFERENCES entities (id),
+  text TEXT NOT NULL,
+  folded TEXT
+);
+CREATE INDEX observations_by_entity ON observations (entity);
+CREATE TABLE relations (
+  id INTEGER PRIMARY KEY,
+  source TEXT NOT NULL,
+  target TEXT NOT NULL,
+  type TEXT NOT NULL
+);
+CREATE INDEX relations_by_source ON relations (source);
+CREATE INDEX relations_by_target ON relations (target);
+CREATE TABLE marks (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE VIRTUAL TABLE words USING fts5 (
+  folded, content='', columnsize=0, tokenize='trigram case_sensitive 1'
+);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {VERSION};
+"""
+"""Names are not unique, because the reference server accepts one name twice in a call. ``id`` is
+the order of insertion, which is the order of every answer. A ``*_folded`` column has the text as it
+is searched, if that differs from the text: what was put into the index is removed with the same
+bytes, even if a later interpreter folds letters differently.
+
+``words`` is an index only and holds no text. Its rows are ``2 * entity`` for name and type, and
+``2 * observation + 1`` for an observation.
+"""
+LOCK_WAIT_S = 10.0
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
+"""Of the files that a database consists of."""
+_CHECKPOINT_PAGES = 100
+"""A journal that is used again from its start is synced in half the time of one that grows."""
+_MAX_VALUES = 500
+"""Of one statement with ``IN``."""
+_DAMAGED = (_sqlite3.SQLITE_CORRUPT, _sqlite3.SQLITE_NOTADB, _sqlite3.SQLITE_FORMAT)
+_BUSY = (_sqlite3.SQLITE_BUSY, _sqlite3.SQLITE_LOCKED)
+_NOT_WRITABLE = (_sqlite3.SQLITE_READONLY, _sqlite3.SQLITE_PERM, _sqlite3.SQLITE_FULL)
+_CANNOT_OPEN = (_sqlite3.SQLITE_CANTOPEN, _sqlite3.SQLITE_READONLY)
+_NO_TRIGRAMS = ("no such module", "no such tokenizer")
 
 _TRIGRAM = 3
 """Letters that the index has together; a shorter query is compared with every text."""
@@ -38,7 +106,7 @@ _NEW_LETTERS = {
 }
 """Letters with a lower case since Unicode 16 and 17, which Node knows and older Pythons do not."""
 _ENTITIES = "SELECT id, name, type FROM entities"
-_ENTITIES_NAMED = f"{_ENTITIES} WHERE name IN ({{}}) ORDER BY id"
+_ENTITIES_NAMED = f"{_ENTITIES} WHERE name IN ({{}})"
 _OBSERVATIONS = "SELECT entity, text FROM observations"
 _OBSERVATIONS_OF = f"{_OBSERVATIONS} WHERE entity IN ({{}}) ORDER BY id"
 _RELATIONS = "SELECT id, source, target, type FROM relations"
@@ -64,22 +132,110 @@ SELECT entity FROM observations WHERE instr(coalesce(folded, text), ?1)
 """
 
 
-class GraphStore:
-    """The graph in one file. Any number of processes may have it open."""
+class GraphDatabase:
+    """One connection to one file."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        disk: Disk | None = None,
-        wait_s: float = LOCK_WAIT_S,
-        database: GraphDatabase | None = None,
-    ) -> None:
-        self.database = database or GraphDatabase(path, disk=disk, wait_s=wait_s)
+    _connection: Connection
+    is_read_only = False
+    inode = -1
+    """The inode of the file that is open; -1 if there is no file."""
+
+    def __init__(self, path: str, *, disk: Disk | None = None, wait_s: float = LOCK_WAIT_S) -> None:
         self.path = path
+        self._disk = disk or Disk()
+        self._wait_s = wait_s
+        self._lock = Lock(f"{path}.lock", self._disk)
+        self._open()
+
+    # Opening
+
+    def _open(self) -> None:
+        """Open the file that has the path now; create one if there is none."""
+        if os.path.islink(self.path):
+            raise errors.symbolic_link("graph", self.path)
+        try:
+            if not os.path.exists(self.path):
+                self._create()
+            inode = inode_of(self.path)
+            self._connection = self._connect()
+            self.inode = inode
+        except _sqlite3.Error as error:
+            raise _fault(error, self.path, "opened") from error
+
+    def _create(self) -> None:
+        """Create the file under another name and rename it, so that readers see all or nothing."""
+        is_writer = self._lock.is_held
+        if not is_writer:
+            self._acquire_lock()
+        try:
+            if os.path.exists(self.path):
+                return
+            fresh = f"{self.path}.new"
+            for suffix in _SUFFIXES:
+                self._disk.remove(fresh + suffix)
+            # SQLite gives the files beside it the same permissions.
+            self._disk.create(fresh, b"", 0o600)
+            connection = _sqlite3.connect(fresh, isolation_level=None)
+            try:
+                connection.execute("PRAGMA journal_mode = wal")
+                connection.executescript(f"BEGIN;{SCHEMA}COMMIT;")
+            finally:
+                connection.close()
+            # SQLite would replay the journal of a deleted database into the new one.
+            for suffix in _SUFFIXES:
+                if os.path.lexists(self.path + suffix):
+                    self._disk.move(self.path + suffix, f"{self.path}.orphan{suffix}")
+            self._disk.move(fresh, self.path)
+            self._disk.sync_folder(os.path.dirname(self.path))
+        finally:
+            if not is_writer:
+                self._lock.release()
+
+    def _connect(self) -> Connection:
+        """Open for writing if possible, else for reading; ``immutable`` for a read-only folder."""
+        modes = ["mode=rw", "mode=ro"]
+        if not os.path.exists(f"{self.path}-wal"):
+            modes.append("immutable=1")
+        for mode in modes:
+            uri = f"file:{uri_path(os.path.abspath(self.path))}?{mode}"
+            connection = _sqlite3.connect(uri, uri=True, isolation_level=None, timeout=self._wait_s)
+            try:
+                self._prepare(connection)
+            except Exception as error:
+                connection.close()
+                if result_code(error) not in _CANNOT_OPEN or mode == "immutable=1":
+                    raise
+            else:
+                self.is_read_only = mode != "mode=rw" or not os.access(self.path, os.W_OK)
+                return connection
+        raise Fault(
+            "storage",
+            f"the graph {self.path} cannot be opened: its folder is not writable and has a journal",
+            "make the folder writable, then run the same command again",
+        )
+
+    def _prepare(self, connection: Connection) -> None:
+        """Check that the file is a graph of this version, and make its commits durable."""
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if application != APPLICATION_ID:
+            raise errors.damaged_graph(self.path, "it is not a graph that Holdfast made")
+        if version > VERSION:
+            raise Fault(
+                "newer_graph",
+                f"a newer Holdfast wrote the graph {self.path} (version {version})",
+                "install that version, or move the file away",
+                path=self.path,
+            )
+        is_wal = connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        # With a rollback journal a transaction ends when a file is removed: sync the folder too.
+        connection.execute(f"PRAGMA synchronous = {'FULL' if is_wal else 'EXTRA'}")
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        connection.execute("SELECT 1 FROM marks LIMIT 1").fetchone()
 
     def close(self) -> None:
-        self.database.close()
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -87,13 +243,97 @@ class GraphStore:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
+    # Transactions
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Return a context in which all queries see the graph as of one moment."""
+        return self._transaction("BEGIN", "read")
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Return a context that commits at its end; one inside another is part of the outer."""
+        return self._transaction("BEGIN IMMEDIATE", "written")
+
+    @contextmanager
+    def _transaction(self, begin: str, doing: str) -> Iterator[None]:
+        is_writing = doing == "written"
+        if self._connection.in_transaction:
+            assert self._lock.is_held or not is_writing, "a reading transaction cannot write"
+            yield
+            return
+        try:
+            self._reopen_if_replaced()
+            if is_writing:
+                if self.is_read_only:
+                    raise _not_written(self.path, "it is read-only")
+                self._acquire_lock()
+                self._reopen_if_replaced()  # Another process may have done so during the wait.
+            self._connection.execute(begin)
+            yield
+            self._connection.execute("COMMIT")
+        except _sqlite3.Error as error:
+            raise _fault(error, self.path, doing) from error
+        except UnicodeEncodeError as error:
+            raise Refused(
+                "invalid",
+                "a text of the graph has half of a surrogate pair, which is no character",
+                "send the text without it",
+            ) from error
+        finally:
+            with suppress(_sqlite3.Error):
+                self._connection.rollback()  # does nothing after a commit
+            self._lock.release()
+
+    def _acquire_lock(self) -> None:
+        try:
+            self._lock.acquire(self._wait_s)
+        except OSError as error:
+            raise _not_written(self.path, error.strerror or str(error)) from error
+
+    def _reopen_if_replaced(self) -> None:
+        """Open the file again if another process replaced or removed it."""
+        if self.inode != inode_of(self.path):
+            old = self._connection
+            self._open()
+            old.close()
+
+    # Statements
+
+    def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """Return the rows of a query."""
+        return self._connection.execute(statement, values).fetchall()
+
+    def insert(self, statement: str, values: tuple[Any, ...]) -> int:
+        """Insert a row; return its id."""
+        return self._connection.execute(statement, values).lastrowid or 0
+
+    def run_each(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Execute one statement for each row of values."""
+        self._connection.executemany(statement, rows)
+
+    def run_in(self, statement: str, values: Iterable[Any], *first: Any) -> list[Any]:
+        """Execute a statement with ``IN ({})`` for any number of values; return its rows.
+
+        ``first`` are the values that precede them in the statement.
+        """
+        unique = list(dict.fromkeys(values))
+        rows: list[Any] = []
+        for start in range(0, len(unique), _MAX_VALUES):
+            batch = unique[start : start + _MAX_VALUES]
+            marks = ",".join("?" * len(batch))
+            rows += self._connection.execute(statement.format(marks), (*first, *batch))
+        return rows
+
+
+class GraphStore(GraphDatabase):
+    """The graph in one file. Any number of processes may have it open."""
+
     # Writing
 
     def create_entities(self, entities: list[Entity]) -> list[Entity]:
         """Add the entities whose names are new to the graph; return them."""
-        with self.database.writing() as database:
+        with self.writing():
             names = [entity["name"] for entity in entities]
-            known = {row[1] for row in database.run_in(_ENTITIES_NAMED, names)}
+            known = {row[1] for row in self.run_in(_ENTITIES_NAMED, names)}
             created: list[Entity] = [
                 {
                     "name": entity["name"],
@@ -106,19 +346,19 @@ class GraphStore:
             for entity in created:
                 name, kind = entity["name"], entity["entityType"]
                 lowers = _folded_if_other(name), _folded_if_other(kind)
-                row = database.insert(_ADD_ENTITY, (name, kind, *lowers))
+                row = self.insert(_ADD_ENTITY, (name, kind, *lowers))
                 words = _entity_words(row, lowers[0] or name, lowers[1] or kind)
-                database.insert(_ADD_WORDS, words)
+                self.insert(_ADD_WORDS, words)
                 self._insert_observations(row, entity["observations"])
         return created
 
     def create_relations(self, relations: list[Relation]) -> list[Relation]:
         """Add the relations that are new to the graph; return them."""
         query = f"{_RELATIONS} WHERE source = ? AND target = ? AND type = ? LIMIT 1"
-        with self.database.writing() as database:
+        with self.writing():
             rows = [_row_of(relation) for relation in relations]
-            fresh = [row for row in rows if not database.rows(query, row)]
-            database.run_each(_ADD_RELATION, fresh)
+            fresh = [row for row in rows if not self.rows(query, row)]
+            self.run_each(_ADD_RELATION, fresh)
         return [_relation(*row) for row in fresh]
 
     def add_observations(self, observations: list[Addition]) -> list[Added]:
@@ -128,7 +368,7 @@ class GraphStore:
         """
         query = "SELECT text FROM observations WHERE entity = ? AND text IN ({})"
         results: list[Added] = []
-        with self.database.writing() as database:
+        with self.writing():
             for item in observations:
                 entity = self._first_entity(item["entityName"])
                 if entity is None:
@@ -137,7 +377,7 @@ class GraphStore:
                         f"Entity with name {item['entityName']} not found",
                         "create it first: create_entities",
                     )
-                known = {row[0] for row in database.run_in(query, item["contents"], entity)}
+                known = {row[0] for row in self.run_in(query, item["contents"], entity)}
                 fresh = [text for text in item["contents"] if text not in known]
                 self._insert_observations(entity, fresh)
                 results.append({"entityName": item["entityName"], "addedObservations": fresh})
@@ -145,23 +385,23 @@ class GraphStore:
 
     def delete_entities(self, names: list[str]) -> None:
         """Delete entities, and every relation from or to these names."""
-        with self.database.writing() as database:
-            ids = [row[0] for row in database.run_in(_ENTITIES_NAMED, names)]
+        with self.writing():
+            ids = [row[0] for row in self.run_in(_ENTITIES_NAMED, names)]
             self._drop_observations("SELECT id FROM observations WHERE entity IN ({})", ids)
-            rows = database.run_in(
+            rows = self.run_in(
                 "SELECT id, coalesce(name_folded, name), coalesce(type_folded, type)"
                 " FROM entities WHERE id IN ({})",
                 ids,
             )
-            database.run_each(_DROP_WORDS, (_entity_words(*row) for row in rows))
-            database.run_in("DELETE FROM entities WHERE id IN ({})", ids)
-            database.run_in("DELETE FROM relations WHERE source IN ({})", names)
-            database.run_in("DELETE FROM relations WHERE target IN ({})", names)
+            self.run_each(_DROP_WORDS, (_entity_words(*row) for row in rows))
+            self.run_in("DELETE FROM entities WHERE id IN ({})", ids)
+            self.run_in("DELETE FROM relations WHERE source IN ({})", names)
+            self.run_in("DELETE FROM relations WHERE target IN ({})", names)
 
     def delete_observations(self, deletions: list[Deletion]) -> None:
         """Delete observations; ignore unknown entities and observations."""
         query = "SELECT id FROM observations WHERE entity = ? AND text IN ({})"
-        with self.database.writing():
+        with self.writing():
             for item in deletions:
                 entity = self._first_entity(item["entityName"])
                 if entity is not None:
@@ -170,8 +410,8 @@ class GraphStore:
     def delete_relations(self, relations: list[Relation]) -> None:
         """Delete relations; ignore unknown ones."""
         statement = "DELETE FROM relations WHERE source = ? AND target = ? AND type = ?"
-        with self.database.writing() as database:
-            database.run_each(statement, map(_row_of, relations))
+        with self.writing():
+            self.run_each(statement, map(_row_of, relations))
 
     # Reading
 
@@ -185,11 +425,11 @@ class GraphStore:
 
     def read_rows(self) -> tuple[list[Any], list[Any], list[Any]]:
         """Return the rows of all entities, observations and relations."""
-        with self.database.reading() as database:
+        with self.reading():
             return (
-                database.rows(f"{_ENTITIES} ORDER BY id"),
-                database.rows(f"{_OBSERVATIONS} ORDER BY id"),
-                database.rows(f"{_RELATIONS} ORDER BY id"),
+                self.rows(f"{_ENTITIES} ORDER BY id"),
+                self.rows(f"{_OBSERVATIONS} ORDER BY id"),
+                self.rows(f"{_RELATIONS} ORDER BY id"),
             )
 
     def search_nodes(self, query: str, *, ranked: bool = False, limit: int | None = None) -> Graph:
@@ -199,8 +439,9 @@ class GraphStore:
         """
         lower = folded(query)
         words = (list(dict.fromkeys(lower.split())) if ranked else []) or [lower]
-        with self.database.reading():
-            entities = self._entities(set.intersection(*map(self._containing, words)))
+        with self.reading():
+            ids = set.intersection(*map(self._containing, words))
+            entities = self._entities(f"{_ENTITIES} WHERE id IN ({{}})", ids)
             if ranked:
                 whole = " ".join(lower.split())
                 entities.sort(key=lambda entity: -_score(entity, whole, words))
@@ -208,66 +449,81 @@ class GraphStore:
 
     def open_nodes(self, names: list[str]) -> Graph:
         """Return the entities of these names, and the relations from or to them."""
-        with self.database.reading() as database:
-            rows = sorted(database.run_in(_ENTITIES_NAMED, names))
-            ids = [row[0] for row in rows]
-            return self._with_relations(_join(rows, database.run_in(_OBSERVATIONS_OF, ids)))
+        with self.reading():
+            return self._with_relations(self._entities(_ENTITIES_NAMED, names))
 
     # Marks: what the owner of the graph remembers, in the same transaction
 
     def marks(self) -> dict[str, str]:
-        with self.database.reading() as database:
-            return dict(database.rows("SELECT key, value FROM marks"))
+        with self.reading():
+            return dict(self.rows("SELECT key, value FROM marks"))
 
     def set_marks(self, **marks: str) -> None:
         statement = "INSERT OR REPLACE INTO marks (key, value) VALUES (?, ?)"
-        with self.database.writing() as database:
-            database.run_each(statement, marks.items())
+        with self.writing():
+            self.run_each(statement, marks.items())
 
     # Rows
 
     def _first_entity(self, name: str) -> int | None:
         query = "SELECT id FROM entities WHERE name = ? ORDER BY id LIMIT 1"
-        rows = self.database.rows(query, (name,))
+        rows = self.rows(query, (name,))
         return rows[0][0] if rows else None
 
     def _insert_observations(self, entity: int, texts: list[str]) -> None:
         for text in texts:
             lower = _folded_if_other(text)
-            row = self.database.insert(_ADD_OBSERVATION, (entity, text, lower))
-            self.database.insert(_ADD_WORDS, _observation_words(row, lower or text))
+            row = self.insert(_ADD_OBSERVATION, (entity, text, lower))
+            self.insert(_ADD_WORDS, _observation_words(row, lower or text))
 
     def _drop_observations(self, query: str, values: Iterable[Any], *first: Any) -> None:
         """Delete the observations whose ids a query returns, and their words in the index."""
-        database = self.database
-        ids = [row[0] for row in database.run_in(query, values, *first)]
+        ids = [row[0] for row in self.run_in(query, values, *first)]
         folded = "SELECT id, coalesce(folded, text) FROM observations WHERE id IN ({})"
-        rows = database.run_in(folded, ids)
-        database.run_each(_DROP_WORDS, (_observation_words(*row) for row in rows))
-        database.run_in("DELETE FROM observations WHERE id IN ({})", ids)
+        rows = self.run_in(folded, ids)
+        self.run_each(_DROP_WORDS, (_observation_words(*row) for row in rows))
+        self.run_in("DELETE FROM observations WHERE id IN ({})", ids)
 
     def _containing(self, lower: str) -> set[int]:
         """Return the ids of the entities with this folded text in one of their texts."""
-        trigrams = _trigrams(lower)
+        text = _indexed(lower)
+        starts = range(len(text) - _TRIGRAM + 1)
+        trigrams = list(dict.fromkeys(text[at : at + _TRIGRAM] for at in starts))
         if not lower:
-            rows = self.database.rows("SELECT id FROM entities")
-        elif trigrams is None:
-            rows = self.database.rows(_SCAN, (lower,))
+            rows = self.rows("SELECT id FROM entities")
+        elif not trigrams:
+            rows = self.rows(_SCAN, (lower,))
         else:
-            rows = self.database.rows(_FIND, (trigrams, lower))
+            by_rarity = sorted(trigrams, key=lambda part: sum(map(_RARE_FIRST.find, part)))
+            parts = [part.replace('"', '""') for part in by_rarity[:_MAX_TRIGRAMS]]
+            rows = self.rows(_FIND, (" ".join(f'"{part}"' for part in parts), lower))
         return {row[0] for row in rows}
 
-    def _entities(self, ids: set[int]) -> list[Entity]:
-        ordered = sorted(ids)
-        rows = self.database.run_in(f"{_ENTITIES} WHERE id IN ({{}}) ORDER BY id", ordered)
-        return _join(rows, self.database.run_in(_OBSERVATIONS_OF, ordered))
+    def _entities(self, query: str, values: Iterable[Any]) -> list[Entity]:
+        """Return the entities that a query finds, in the order of insertion."""
+        rows = sorted(self.run_in(query, values))
+        return _join(rows, self.run_in(_OBSERVATIONS_OF, [row[0] for row in rows]))
 
     def _with_relations(self, entities: list[Entity]) -> Graph:
         names = [entity["name"] for entity in entities]
         rows: set[Any] = set()
         for end in ("source", "target"):
-            rows.update(self.database.run_in(f"{_RELATIONS} WHERE {end} IN ({{}})", names))
+            rows.update(self.run_in(f"{_RELATIONS} WHERE {end} IN ({{}})", names))
         return {"entities": entities, "relations": [_relation(*row[1:]) for row in sorted(rows)]}
+
+
+class InMemoryGraph(GraphStore):
+    """A graph of this process alone, for a folder in which no file can be created."""
+
+    def _open(self) -> None:
+        self._connection = _sqlite3.connect(":memory:", isolation_level=None)
+        self._connection.executescript(f"BEGIN;{SCHEMA}COMMIT;")
+
+    def _reopen_if_replaced(self) -> None:
+        """Do nothing: there is no file."""
+
+    def _acquire_lock(self) -> None:
+        """Do nothing: no other process can write to it."""
 
 
 def _row_of(relation: Relation) -> tuple[str, str, str]:
@@ -314,15 +570,6 @@ def _indexed(lower: str) -> str:
     return lower.replace("\0", _REPLACES_NUL)
 
 
-def _trigrams(lower: str) -> str | None:
-    """Return the query for the index, ``None`` if the text is too short for it."""
-    text = _indexed(lower)
-    parts = dict.fromkeys(text[at : at + _TRIGRAM] for at in range(len(text) - _TRIGRAM + 1))
-    by_rarity = sorted(parts, key=lambda part: sum(map(_RARE_FIRST.find, part)))
-    rarest = [part.replace('"', '""') for part in by_rarity[:_MAX_TRIGRAMS]]
-    return " ".join(f'"{part}"' for part in rarest) or None
-
-
 def _score(entity: Entity, whole: str, words: list[str]) -> float:
     """Return how well an entity matches the folded words of a query, and the query as a whole."""
     name, kind = folded(entity["name"]), folded(entity["entityType"])
@@ -333,3 +580,34 @@ def _score(entity: Entity, whole: str, words: list[str]) -> float:
         hits = sum(word in text for text in texts)
         score += 8.0 * (word in name) + 4.0 * (word in kind) + 3.0 * hits / (hits + 2)
     return score
+
+
+# Files and faults
+
+
+def inode_of(path: str) -> int:
+    """Return the inode of a file, -1 if there is none."""
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return -1
+
+
+def _not_written(path: str, why: str) -> Fault:
+    remedy = "make room, or make it and its folder writable"
+    return errors.not_written(f"the graph {path}", why, remedy)
+
+
+def _fault(error: _sqlite3.Error, path: str, doing: str) -> Fault:
+    """Return the fault for an SQLite error."""
+    code = result_code(error)
+    if code in _DAMAGED:
+        return errors.damaged_graph(path, str(error))
+    if code in _BUSY:
+        return errors.busy(f"the graph {path}", path)
+    if code in _NOT_WRITABLE:
+        return _not_written(path, str(error))
+    hint = "see to that, then run the same command again"
+    if any(part in str(error) for part in _NO_TRIGRAMS):
+        hint = "use a Python whose SQLite has FTS5 with trigrams: 3.34 or newer"
+    return Fault("storage", f"the graph {path} cannot be {doing} ({error})", hint)

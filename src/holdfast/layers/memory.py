@@ -1,9 +1,9 @@
 """Keep Holdfast's section of the project's ``MEMORY.md`` (L2) up to date.
 
 The section is computed from the whole state of the workspace, so a missed update is made up for by
-the next one, and the file is written only if the section changes. What was written last is
-remembered beside the ledger, so that a line that an editor removed stays out. ``section`` parses
-and renders the file.
+the next one, and the file is written only if the section changes. The section is between two marks,
+and no byte outside of it is changed. Inside it, lines of other writers are kept. What was written
+last is remembered beside the ledger, so that a line that an editor removed stays out.
 
 The file is the one that Claude Code loads for this project. ``HOLDFAST_MEMORY`` and the settings
 come first. A path that comes with a repository must stay inside the workspace; a person's own
@@ -18,6 +18,7 @@ from errno import EFBIG
 from holdfast.core import json_text, logs
 from holdfast.core.json_text import digest
 from holdfast.core.other_layers import (
+    LINE_BEGINNINGS,
     active_line,
     begun_phases,
     completion_line,
@@ -30,7 +31,6 @@ from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import HoldfastError
 from holdfast.formats import stream_of
-from holdfast.layers.memory import section
 from holdfast.storage import shared_file
 from holdfast.storage.ledger import ACTIVE, ENDED
 from holdfast.system.disk import Disk
@@ -39,12 +39,15 @@ from holdfast.workspace.location import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holdfast.core.types import Fields
     from holdfast.layers import LayerSource
     from holdfast.storage.ledger import Stream
     from holdfast.workspace.location import Workspace
+
+    Parts = list[tuple[str, list[str]]]
+    """Headings, each with its sentences."""
 
 UNAVAILABLE = "Auto-memory unavailable — learnings will not persist"
 _NAME = "MEMORY.md"
@@ -62,6 +65,14 @@ _MAX_FILE_BYTES = 4_000_000
 _MARK_LINES = 2
 _ACTIVE_VERBS = f"{ACTIVE} AND format = 'verb' ORDER BY updated_at DESC"
 _NEWEST_ENDED = f"{ENDED} AND status != 'abandoned' ORDER BY updated_at DESC, seq DESC LIMIT ?"
+ACTIVE_HEADING, ENDED_HEADING = "Active workflows", "Ended workflows"
+_PREFERENCES = "Preferences"
+_HEADINGS = tuple(f"## {name}" for name in (ACTIVE_HEADING, ENDED_HEADING, _PREFERENCES))
+_BEGIN = "<!-- holdfast:begin {} -->"
+_END = "<!-- holdfast:end {} -->"
+_BULLET = "- "
+_LOADED_LINES = 200
+"""The lines of the document that a client loads."""
 
 
 class Memory:
@@ -89,12 +100,12 @@ class Memory:
         """Return the lines of our section; empty if there is none."""
         path = self.path
         raw = self._source.disk.read(path) if path else None
-        lines = section.MemorySection(raw or b"", self._key).lines or []
-        return [section.encode(line).decode(errors="replace") for line in lines]
+        lines = MemorySection(raw or b"", self._key).lines or []
+        return [encode(line).decode(errors="replace") for line in lines]
 
     def sentences(self) -> list[str]:
         """Return the sentences of our section, without headings and list marks."""
-        return section.bullets(self.lines())
+        return bullets(self.lines())
 
     def write(self) -> bool:
         """Bring the section up to date; return True if the file changed.
@@ -128,10 +139,8 @@ class Memory:
             nonlocal next_, has_changed
             if raw is not None and len(raw) > _MAX_FILE_BYTES:
                 raise OSError(EFBIG, f"it has more than {_MAX_FILE_BYTES:,} bytes")
-            document = section.MemorySection(raw or b"", self._key)
-            ours, others, remembered = section.merge(
-                document.lines, list(self._parts()), last, room
-            )
+            document = MemorySection(raw or b"", self._key)
+            ours, others, remembered = merge(document.lines, list(self._parts()), last, room)
             after: bytes | None = document.with_lines([*ours, *others])
             after = None if raw is None and not after else after
             next_ = {"path": path, **remembered}
@@ -149,13 +158,13 @@ class Memory:
         """Remove what a killed writer left beside the file; keep it if it has unknown lines."""
 
         def is_known(spare: bytes) -> bool:
-            rendered = section.render(self._parts())
-            ours = section.MemorySection(b"", self._key).with_lines(rendered)
+            rendered = render(self._parts())
+            ours = MemorySection(b"", self._key).with_lines(rendered)
             current = self._source.disk.read(path) or b""
             known = {b"", *current.splitlines(), *ours.splitlines()}
             *whole, last = spare.splitlines()
             return any(row.startswith(last) for row in known) and all(
-                row in known or section.is_ours(section.decode(row), written, []) for row in whole
+                row in known or _is_ours(decode(row), {*written, *_HEADINGS}) for row in whole
             )
 
         for kept in shared_file.clear_spares(self._source.disk, path, is_known, self._key):
@@ -184,29 +193,27 @@ class Memory:
 
     def _parts(self) -> Iterator[tuple[str, list[str]]]:
         """Yield headings with sentences; the last ones are dropped first if there is no room."""
+        source = self._source
+        states = [
+            source.state_of(stream_of(log)) for log in ("learning", "delegation", "interview")
+        ]
+        learning, delegation, interview = states
         learnings: dict[str, list[str]] = {}
-        for entry in self._log("learning")["learnings"]:
+        for entry in learning["learnings"]:
             heading = one_line(entry.get("section", logs.DEFAULT_SECTION))
             learnings.setdefault(heading, []).insert(0, learning_line(entry))
         yield from learnings.items()
-        preferences = preference_lines(self._log("delegation"), self._log("interview"))
-        yield section.PREFERRED, preferences
-        ledger = self._source.ledger
-        active = [self._active(stream) for stream in list(ledger.states(_ACTIVE_VERBS))]
-        yield section.ACTIVE, [sentence for sentence in active if sentence]
-        ended = ledger.states(_NEWEST_ENDED, _MAX_ENDED)
-        yield section.ENDED, [self._ended(stream) for stream in ended]
-
-    def _log(self, kind: str) -> Fields:
-        state: Fields = self._source.state_of(stream_of(kind))
-        return state
-
-    def _active(self, stream: Stream) -> str | None:
-        state = self._source.peek_at(stream).state
-        if not is_active(state):
-            return None
-        recipe, begun = state["recipe"]["name"], begun_phases(state)
-        return active_line(recipe, state["title"], begun)
+        yield _PREFERENCES, preference_lines(delegation, interview)
+        active = []
+        for stream in list(source.ledger.states(_ACTIVE_VERBS)):
+            state = source.peek_at(stream).state
+            if is_active(state):
+                active.append(
+                    active_line(state["recipe"]["name"], state["title"], begun_phases(state))
+                )
+        yield ACTIVE_HEADING, [sentence for sentence in active if sentence]
+        ended = source.ledger.states(_NEWEST_ENDED, _MAX_ENDED)
+        yield ENDED_HEADING, [self._ended(stream) for stream in ended]
 
     def _ended(self, stream: Stream) -> str:
         row, state = stream.row, stream.state
@@ -221,6 +228,133 @@ class Memory:
 
 def _texts(value: object) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+# The section: bytes in, bytes out
+
+
+class MemorySection:
+    """A document split at our marks. ``lines`` is what is between them; ``None`` without marks.
+
+    Bytes that are not UTF-8 are preserved. A second section of the same name, from a merge or a
+    copy, is joined with the first.
+    """
+
+    def __init__(self, raw: bytes, key: str) -> None:
+        self._begin, self._end = _BEGIN.format(key).encode(), _END.format(key).encode()
+        self._newline = b"\r\n" if raw.count(b"\r\n") * 2 > raw.count(b"\n") else b"\n"
+        rows = raw.splitlines(keepends=True)
+        last_end = max([n for n, row in enumerate(rows) if row.strip() == self._end], default=-1)
+        before: list[bytes] = []
+        after: list[bytes] = []
+        lines: list[bytes] = []
+        earlier: set[bytes] = set()
+        first = 0
+        is_open = has_section = False
+        for number, row in enumerate(rows):
+            mark = row.strip()
+            # Without an end mark, a section ends after the lines that can be ours.
+            is_open = is_open and (number <= last_end or row.startswith((b"- ", b"## ")))
+            if mark == self._begin:
+                if not is_open:
+                    earlier.update(lines[first:])
+                    first = len(lines)
+                is_open = has_section = True
+            elif not is_open:
+                (after if has_section else before).append(row)
+            elif mark == self._end:
+                is_open = False
+            elif row.rstrip(b"\r\n") not in earlier:
+                lines.append(row.rstrip(b"\r\n"))
+        self.lines = [decode(row) for row in lines] if has_section else None
+        self._before, self._after = b"".join(before), b"".join(after)
+
+    def with_lines(self, lines: Sequence[str]) -> bytes:
+        """Return the document with these lines in the section; without lines, without a section."""
+        if not lines:
+            return self._before + self._after
+        rows = [self._begin, *[encode(line) for line in lines], self._end]
+        body = b"".join([row + self._newline for row in rows])
+        if self.lines is None and self._before.count(b"\n") > _LOADED_LINES - len(rows):
+            # Clients load the first lines only, and would not see a section at the end.
+            return body + self._newline + self._before
+        gap = b""
+        # A section that comes and goes must not leave a line behind each time.
+        has_blank_line = self._before.endswith(self._newline * 2)
+        if self.lines is None and self._before and not has_blank_line:
+            has_line_end = self._before.endswith((b"\n", b"\r"))
+            gap = self._newline if has_line_end else self._newline * 2
+        return self._before + gap + body + self._after
+
+
+def decode(row: bytes) -> str:
+    return row.decode(errors="surrogateescape")
+
+
+def encode(line: str) -> bytes:
+    return line.encode(errors="surrogateescape")
+
+
+def bullets(lines: Iterable[str]) -> list[str]:
+    """Return the sentences of a section's lines."""
+    return [line.removeprefix(_BULLET) for line in lines if line.startswith(_BULLET)]
+
+
+def render(parts: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """Return the lines of headings and their sentences, without empty headings."""
+    lines: list[str] = []
+    for heading, sentences in parts:
+        if sentences:
+            lines += [f"## {heading}", *[f"{_BULLET}{sentence}" for sentence in sentences]]
+    return lines
+
+
+# The next content
+
+
+def merge(
+    current: list[str] | None, parts: Parts, last: Fields, room: int
+) -> tuple[list[str], list[str], Fields]:
+    """Return our next lines, the lines of other writers, and what to remember for the next merge.
+
+    ``last`` is what was remembered: the lines of ours that were ``written``, and the sentences
+    that an editor removed and that stay out (``dropped``).
+    """
+    all_ours = {sentence for _, sentences in parts for sentence in sentences}
+    present = bullets(current or [])
+    missing = [sentence for sentence in bullets(last["written"]) if sentence not in present]
+    removed = missing if current is not None else []
+    dropped = [text for text in dict.fromkeys([*last["dropped"], *removed]) if text in all_ours]
+    others = _lines_of_others(current or [], {*last["written"], *_HEADINGS, *render(parts)})
+    taken = set(dropped)
+    kept: Parts = []
+    for heading, sentences in parts:
+        fresh = [text for text in dict.fromkeys(sentences) if text not in taken]
+        taken.update(fresh)
+        kept.append((heading, fresh))
+    room = max(room - len(others), 0)
+    while sum(len(sentences) + bool(sentences) for _, sentences in kept) > room:
+        # The last sentence of the last part goes first.
+        next(sentences for _, sentences in reversed(kept) if sentences).pop()
+    lines = render(kept)
+    return lines, others, {"written": lines, "dropped": dropped}
+
+
+def _lines_of_others(current: list[str], ours: set[str]) -> list[str]:
+    """Return the lines that other writers put into the section, with the blank lines between."""
+    others: list[str] = []
+    for line in current:
+        if line.strip():
+            if not _is_ours(line.strip(), ours):
+                others.append(line)
+        elif others and others[-1]:
+            others.append("")
+    return others if not others or others[-1] else others[:-1]
+
+
+def _is_ours(line: str, ours: set[str]) -> bool:
+    """Return True if a line is one of these, or begins like a line that Holdfast writes."""
+    return line in ours or any(text.startswith(LINE_BEGINNINGS) for text in bullets([line]))
 
 
 # Where the file is
@@ -251,25 +385,16 @@ def _client_path(workspace: Workspace) -> str | None:
         return None
     local_root = main if "autoMemoryDirectory" in local and _is_tracked(workspace) else None
     for layer, root in ((local, local_root), (team, main), (person, None)):
-        path = _configured_path(layer.get("autoMemoryDirectory"), main, root)
-        if path is not None:
-            return path
+        folder = layer.get("autoMemoryDirectory")
+        if isinstance(folder, str) and folder and "\0" not in folder:
+            path = os.path.abspath(os.path.join(main, os.path.expanduser(folder), _NAME))
+            # A repository's file must be inside of it, by its path and by its links.
+            if root is None or is_inside(path, root):
+                return path
     real = os.path.realpath(main)
     slug = "".join([letter if letter.isascii() and letter.isalnum() else "-" for letter in real])
     name = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME") or slug
     return os.path.join(own, "projects", name, "memory", _NAME)
-
-
-def _configured_path(folder: object, base: str, root: str | None) -> str | None:
-    """Return the file in a configured folder.
-
-    Return ``None`` if the folder is not usable, or the file is outside of ``root``, by its path or
-    by a link.
-    """
-    if not isinstance(folder, str) or not folder or "\0" in folder:
-        return None
-    path = os.path.abspath(os.path.join(base, os.path.expanduser(folder), _NAME))
-    return path if root is None or is_inside(path, root) else None
 
 
 def _is_tracked(workspace: Workspace) -> bool:
