@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Task, Workflow
     from holdfast.evidence.run import RunOutcome
     from holdfast.keeper.store import Store
-    from holdfast.loops.loops import Loops
+    from holdfast.loops import Loops
     from holdfast.workspace.location import Workspace
 
     Tell = Callable[[Workflow, Task, str], None]

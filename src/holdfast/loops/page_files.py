@@ -58,12 +58,16 @@ def worktree_root(workspace: Workspace, state: Workflow, command: str) -> str:
     """Return the root of a loop's worktree; raise ``Refused`` if the worktree is gone."""
     root = workspace.root_of(state["worktree"])
     if root is None:
-        raise Refused(
-            "not_found",
-            f"{command}: the worktree of {state['id']} is gone",
-            f"holdfast resume {state['id']} brings it here",
-        )
+        message = f"{command}: the worktree of {state['id']} is gone"
+        raise Refused("not_found", message, f"holdfast resume {state['id']} brings it here")
     return root
+
+
+def check_active(state: Workflow, command: str) -> None:
+    """Raise ``Refused`` if a loop has ended."""
+    if not is_active(state):
+        message = f"{command}: {state['id']} has ended ({state['status']})"
+        raise Refused("ended", message, f"holdfast resume {state['id']}")
 
 
 def names_in(folder: str) -> list[str]:
@@ -74,11 +78,11 @@ def names_in(folder: str) -> list[str]:
         return []
 
 
-def length_problem(context: str) -> str | None:
-    """Return the sentence on a ``context.md`` that is too long; ``None`` if it is not."""
+def length_problem(context: str) -> str:
+    """Return the sentence on a ``context.md`` that is too long; empty if it is not."""
     count, most = pages.count_words(context), pages.MAX_CONTEXT_WORDS
     if count < most:
-        return None
+        return ""
     return f"{CONTEXT} has {count} words and must have fewer than {most}: shorten it"
 
 
@@ -93,33 +97,30 @@ def read_page(disk: Disk, folder: str, name: str) -> str:
 def read_log(disk: Disk, folder: str) -> str | None:
     """Return the text of ``progress.md``, however long; ``None`` if it is not a readable file."""
     raw = _read(disk, folder, PROGRESS)
-    return None if raw in (FOLDER, ODD) else _decode_log(raw or b"")
+    # A killed writer may have cut the last entry in the middle of a character.
+    return None if raw == ODD else raw.decode(errors="replace")
 
 
-def _read(disk: Disk, folder: str, name: str) -> bytes | None:
-    """Return the bytes of a page. A link is not followed: it may lead out of the workspace."""
-    path = os.path.join(folder, name)
+def _read(disk: Disk, folder: str, name: str) -> bytes:
+    """Return the bytes of a page, none if there is no file; ``ODD`` if it cannot be read.
+
+    A link is not followed: it may lead out of the workspace.
+    """
     try:
-        return ODD if os.path.islink(path) else disk.read(path)
+        raw = disk.read_own(os.path.join(folder, name))
     except OSError:
         return ODD
+    return ODD if raw == FOLDER else raw or b""
 
 
-def _decode(raw: bytes | None) -> str | None:
-    """Return the text of a page, empty if there is none; ``None`` if it is too large or no text."""
-    if raw is None:
-        return ""
+def _decode(raw: bytes) -> str | None:
+    """Return the text of a page; ``None`` if it is too large or no text."""
     if len(raw) > _MAX_PAGE_BYTES or raw in (FOLDER, ODD):
         return None
     try:
         return raw.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _decode_log(raw: bytes) -> str:
-    # A killed writer may have cut the last entry in the middle of a character.
-    return raw.decode(errors="replace")
 
 
 def read_json(raw: bytes | None) -> Fields:
@@ -149,12 +150,12 @@ class _PageMemory:
 
     def knows(self, units: str) -> bool:
         """Return whether the ledger has everything on a page of units, which may be an old one."""
-        return digest(units.encode()) in self._known()
+        return digest(units.encode()) in self.fields.get("known", [])
 
     def learn(self, units: str) -> None:
         """Remember that the ledger has everything on this page of units."""
         if not self.knows(units):
-            known = [*self._known(), digest(units.encode())]
+            known = [*self.fields.get("known", []), digest(units.encode())]
             self.save({"known": known[-_MAX_KNOWN_PAGES:]})
 
     def save(self, changes: Fields) -> None:
@@ -164,10 +165,6 @@ class _PageMemory:
             self.fields = fields
             self._disk.make_folder(os.path.dirname(self._path), 0o700)
             self._disk.replace_view(self._path, json_text.line_of(fields).encode())
-
-    def _known(self) -> list[Json]:
-        known = self.fields.get("known")
-        return known if isinstance(known, list) else []
 
 
 # Writing
@@ -182,16 +179,25 @@ def write_pages(
     not, so its values stay. ``before`` is the state before the change: a page that is as rendered
     from it is rendered anew.
     """
-    folder = folder_of(store.workspace, state)
-    if folder is None or state["recipe"]["format"] != "loop":
+    folder = _open_folder(store, state)
+    if folder is None:
         return
     try:
-        LoopFolder(store, state, folder).write(state, seen, before)
+        folder.write(state, seen, before)
     except Fault as fault:
         store.note(f"not all pages could be written ({fault.message}); the ledger has it")
     except OSError as error:
-        where = os.path.basename(error.filename or folder)
+        where = os.path.basename(error.filename or folder.path)
         store.note(f"{where} could not be written ({error.strerror}); the ledger has it")
+
+
+def _open_folder(store: Store, state: Workflow) -> LoopFolder | None:
+    """Return the folder of a loop; ``None`` if its worktree is gone, or it is no loop.
+
+    A command that is repeated by its id may have been about another workflow.
+    """
+    path = folder_of(store.workspace, state) if state["recipe"]["format"] == "loop" else None
+    return None if path is None else LoopFolder(store, state, path)
 
 
 class LoopFolder:
@@ -200,7 +206,7 @@ class LoopFolder:
     def __init__(self, store: Store, state: Workflow, path: str) -> None:
         self.path = path
         self.mode = pages.mode_of(state)
-        self.units_name = pages.units_page(self.mode)
+        self.units_name = pages.UNITS_PAGES[self.mode]
         self.memory = _PageMemory(store, state)
         self._store = store
         self._disk = store.disk
@@ -218,9 +224,8 @@ class LoopFolder:
                 self._disk.make_folder(os.path.join(self.path, name))
         memory = self.memory
         own_context = memory.fields.get("context")
-        own_units = memory.fields.get("units", "")
         new_context = pages.render_context(state)
-        changes: Fields = {"context": own_context}
+        changes: Fields = {}
 
         def patch_context(text: str) -> str:
             # Once somebody has changed it, it stays as it is.
@@ -228,35 +233,50 @@ class LoopFolder:
             return new_context if is_own else text
 
         def patch_units(text: str) -> str:
-            after, is_known = _patch_units(text, state, seen, before)
-            changes["units"] = after if is_known else own_units
-            if is_known:
-                # The page is known before it is written, because this process may be killed then.
-                memory.learn(after)
+            changes.pop("units", None)
+            if not text or (before is not None and text == pages.render_units(before)):
+                after = pages.render_units(state)
+            else:
+                from holdfast.loops import page_model
+
+                after = page_model.patch_units(text, state, keep_values=text != seen)
+                if text != seen:
+                    return after
+            changes["units"] = after
+            # The page is known before it is written, because this process may be killed then.
+            memory.learn(after)
             return after
+
+        def patch_guardrails(text: str) -> str:
+            page = pages.render_guardrails(state)
+            if text in ("", page):
+                return page
+            from holdfast.loops import page_model
+
+            return page_model.patch_guardrails(text, state)
 
         self._patch("brief.md", lambda text: text or pages.render_brief(state))
         context = self._patch(CONTEXT, patch_context)
         self._patch(self.units_name, patch_units)
-        self._patch(GUARDRAILS, lambda text: _patch_guardrails(text, state))
+        self._patch(GUARDRAILS, patch_guardrails)
         changes["log"] = self.append_progress(memory.fields.get("log"))
         if context == new_context:
             changes["context"] = digest(context.encode())
         memory.save(changes)
-        self._note_length(context or "")
+        self._store.note(length_problem(context or ""))
 
     def _patch(self, name: str, patch: Callable[[str], str]) -> str | None:
         """Patch a page; return its text, or ``None`` if it cannot be read."""
         raw = _read(self._disk, self.path, name)
         if _decode(raw) is None:
-            why = NOT_READABLE if raw in (FOLDER, ODD) else "is no UTF-8 text, or too large"
+            why = NOT_READABLE if raw == ODD else "is no UTF-8 text, or too large"
             self._store.note(f"{name} {why}; it is left as it is")
             return None
         result = ""
 
         def patch_bytes(raw: bytes | None) -> bytes | None:
             nonlocal result
-            text = _decode(raw)
+            text = _decode(raw or b"")
             if text is None:
                 return raw
             result = patch(text)
@@ -275,12 +295,10 @@ class LoopFolder:
         the last event in it, and the identity of the ledger. Return the same for the log of now.
         """
         raw = _read(self._disk, self.path, PROGRESS)
-        if raw in (FOLDER, ODD):
-            self._store.note(
-                f"{PROGRESS} {NOT_READABLE}; it is left as it is, and the ledger has it"
-            )
+        if raw == ODD:
+            why = f"{NOT_READABLE}; it is left as it is, and the ledger has it"
+            self._store.note(f"{PROGRESS} {why}")
             return None
-        raw = raw or b""
         comparison, skipped = self._compare_log(raw, known, "is written again at the end")
         added = ("" if raw else HEADER) + comparison.addition()
         if added:
@@ -296,15 +314,10 @@ class LoopFolder:
     def note_problems(self) -> None:
         """Note what the next change would note about the log and the context. Write nothing."""
         raw = _read(self._disk, self.path, PROGRESS)
-        if raw not in (FOLDER, ODD):
+        if raw != ODD:
             known = self.memory.fields.get("log")
-            self._compare_log(raw or b"", known, "is written again by the next change")
-        self._note_length(self.read(CONTEXT))
-
-    def _note_length(self, context: str) -> None:
-        problem = length_problem(context)
-        if problem:
-            self._store.note(problem)
+            self._compare_log(raw, known, "is written again by the next change")
+        self._store.note(length_problem(self.read(CONTEXT)))
 
     def _compare_log(
         self, raw: bytes, known: list[Json] | None, remedy: str
@@ -312,44 +325,21 @@ class LoopFolder:
         """Compare the log with the events, and note differences; return the skipped bytes too."""
         store = self._store
         skipped = after = 0
-        match known:
-            case [int(size), str(mark), int(seq), str(identity)] if (
-                identity == store.ledger.identity()
-                and 0 < size < len(raw)
-                and digest(raw[:size]) == mark
-            ):
+        if known is not None:
+            size, mark, seq, identity = known
+            is_same = identity == store.ledger.identity() and 0 < size < len(raw)
+            if is_same and digest(raw[:size]) == mark:
                 skipped, after = size, seq
         events = list(store.ledger.events(self._id, after=after))
         # An earlier loop of this name has a log of its own.
         openings = [index for index, event in enumerate(events) if event["type"] in OPENING]
-        text = _decode_log(raw[skipped:])
+        text = raw[skipped:].decode(errors="replace")
         comparison = LogComparison(text or HEADER, events[openings[-1] :] if openings else events)
         for heading in comparison.changed:
             store.note(f"{PROGRESS}: {heading!r} was changed since; the ledger has it as it was")
         for heading in comparison.removed():
             store.note(f"{PROGRESS}: {heading!r} was gone, and {remedy}")
         return comparison, skipped
-
-
-def _patch_units(
-    text: str, state: Workflow, seen: str | None, before: Workflow | None
-) -> tuple[str, bool]:
-    """Return the patched page of units, and whether the ledger has everything on it."""
-    if not text or (before is not None and text == pages.render_units(before)):
-        return pages.render_units(state), True
-    from holdfast.loops.page_model import patch_units
-
-    is_seen = text == seen
-    return patch_units(text, state, keep_values=not is_seen), is_seen
-
-
-def _patch_guardrails(text: str, state: Workflow) -> str:
-    page = pages.render_guardrails(state)
-    if text in ("", page):
-        return page
-    from holdfast.loops.page_model import patch_guardrails
-
-    return patch_guardrails(text, state)
 
 
 # Edits
@@ -361,10 +351,9 @@ def take_in(tx: Transaction, stream: str) -> str | None:
     Return the page of units if all its edits were taken in, else ``None``.
     """
     state: Workflow = tx.state(stream)
-    path = folder_of(tx.store.workspace, state)
-    if path is None or not is_active(state) or state["recipe"]["format"] != "loop":
+    folder = _open_folder(tx.store, state)
+    if folder is None or not is_active(state):
         return None
-    folder = LoopFolder(tx.store, state, path)
     text = _EditReader(tx.store, folder, state, tx).take_in()
     tx.commit()
     if text is not None:
@@ -375,10 +364,9 @@ def take_in(tx: Transaction, stream: str) -> str | None:
 
 def preview(store: Store, state: Workflow) -> Workflow:
     """Return the state as the next change will have it after the edits. Change nothing."""
-    path = folder_of(store.workspace, state)
-    if path is None:
+    folder = _open_folder(store, state)
+    if folder is None:
         return state
-    folder = LoopFolder(store, state, path)
     reader = _EditReader(store, folder, state)
     reader.take_in()
     folder.note_problems()

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
 
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.layers.markdown import MAX_LINES, block_tree, closing_mark, newline_of, split_lines
 from holdfast.loops import pages
-from holdfast.loops.markdown_text import (
+from holdfast.loops.pages import (
+    BULLETS,
+    LESSON_FIELDS,
+    READ_BULLETS,
     decode_after_key,
     decode_block,
     decode_item,
@@ -26,7 +29,6 @@ from holdfast.loops.markdown_text import (
     sections_of,
     trim_lines,
 )
-from holdfast.loops.pages import BULLETS, LESSON_FIELDS, READ_BULLETS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 
 MAX_UNIT_ITERATIONS = 1_000
 """The largest number of iterations that a page may set."""
-_UNIT_SECTIONS = ("tasks", "phases")
 _LISTS = ("files", "depends")
 """For these bullets, an empty value is a value too."""
 
@@ -79,8 +80,7 @@ def is_too_long(text: str) -> bool:
 # The model of a page
 
 
-@dataclass(slots=True)
-class PageSection:
+class PageSection(NamedTuple):
     """The lines from ``first`` to ``end`` below a heading of the second level."""
 
     heading: str
@@ -89,8 +89,7 @@ class PageSection:
     blocks: list[Block]
 
 
-@dataclass(slots=True)
-class Bullet:
+class Bullet(NamedTuple):
     """A value on the lines from ``first`` to ``end``."""
 
     key: str
@@ -103,20 +102,19 @@ class Bullet:
     """The lines after the label."""
 
 
-@dataclass(slots=True)
-class Unit:
+class Unit(NamedTuple):
     """A unit on the lines from ``first`` to ``end``; its title goes up to ``title_end``."""
 
+    name: str
     first: int
+    title_end: int
     end: int
     marker: str
     checked: bool | None
     """``None`` without a box."""
     label: str
-    name: str
     title: list[str]
-    title_end: int
-    bullets: list[Bullet] = field(default_factory=list)
+    bullets: list[Bullet]
 
 
 class Page:
@@ -133,13 +131,12 @@ class Page:
         self.units: list[Unit] = []
         self.other_boxes: list[int] = []
         """Lines of items with a box that are not units."""
-        for block in self.blocks:
-            for item in block.children if block.kind.endswith("_list") else ():
-                match = _UNIT.match(self.bare[item.first])
-                if match:
-                    self.units.append(self._unit(item, match))
-                elif _TICK_BOX.match(self.bare[item.first]):
-                    self.other_boxes.append(item.first)
+        for item in _items_of(self.blocks):
+            match = _UNIT.match(self.bare[item.first])
+            if match:
+                self.units.append(self._unit(item, match))
+            elif _TICK_BOX.match(self.bare[item.first]):
+                self.other_boxes.append(item.first)
 
     def title(self) -> str:
         """Return the first heading, if it is of the first level."""
@@ -160,65 +157,63 @@ class Page:
 
     def section(self, *names: str) -> PageSection | None:
         """Return the first section with one of these names, in lower case."""
-        return next(
-            (section for section in self.sections if section.heading.lower() in names), None
-        )
+        return next((s for s in self.sections if s.heading.lower() in names), None)
 
-    def text(self, section: PageSection | None) -> str:
+    def units_section(self) -> PageSection | None:
+        """Return the section of units, of either mode."""
+        return self.section("tasks", "phases")
+
+    def text(self, *names: str) -> str:
         """Return the text of a section."""
+        section = self.section(*names)
         return decode_block(self.bare[section.first : section.end]) if section else ""
 
-    def items(self, section: PageSection | None) -> list[str]:
+    def items(self, *names: str) -> list[str]:
         """Return the items of a section's lists; if it has no list, its paragraphs."""
+        section = self.section(*names)
         blocks = section.blocks if section else []
-        lists = [block for block in blocks if block.kind.endswith("_list")]
-        items = [self._item(item) for block in lists for item in block.children]
+        items = [self.bare[item.first : self._end_of(item)] for item in _items_of(blocks)]
         if items:
+            items = [[_ITEM.sub("", first, count=1), *others] for first, *others in items]
             return [decode_item(lines) for lines in items if lines != [""]]
-        paragraphs = [self.bare[b.first : b.end] for b in blocks if b.kind == "paragraph"]
-        return [decode_item(lines) for lines in paragraphs]
+        return [decode_item(self.bare[b.first : b.end]) for b in blocks if b.kind == "paragraph"]
 
-    def keys(self, section: PageSection) -> dict[str, str]:
-        """Return the keys of a section's items in lower case, with their values."""
-        bullets = reversed(self._bullets(section.blocks))
-        return {bullet.key: decode_after_key(bullet.value) for bullet in bullets}
-
-    def _item(self, block: Block) -> list[str]:
-        first, *others = self.bare[block.first : self._end_of(block)]
-        return [_ITEM.sub("", first, count=1), *others]
-
-    def _end_of(self, block: Block) -> int:
-        return trim_lines(self.bare, block.first, block.end)[1]
-
-    def _bullets(self, blocks: list[Block]) -> list[Bullet]:
+    def bullets(self, blocks: list[Block]) -> list[Bullet]:
         """Return the items of lists that begin with a label."""
         bullets = []
-        for item in (item for block in blocks for item in block.children):
+        for item in _items_of(blocks):
             match = _BULLET.match(self.bare[item.first])
-            if item.kind == "list_item" and match:
+            if match:
                 end = self._end_of(item)
                 value = [match[4], *self.bare[item.first + 1 : end]]
                 key = match[3].strip().lower()
                 bullets.append(Bullet(key, item.first, end, match[1], match[2], value))
         return bullets
 
+    def _end_of(self, block: Block) -> int:
+        return trim_lines(self.bare, block.first, block.end)[1]
+
     def _unit(self, block: Block, match: re.Match[str]) -> Unit:
         title_end = block.children[0].end if block.children else block.first + 1
-        unit = Unit(
+        return Unit(
+            decode_line(match[4].strip()),
             block.first,
+            title_end,
             self._end_of(block),
             marker=match[1],
             checked=None if match[2] is None else match[2] != " ",
             label=match[3],
-            name=decode_line(match[4].strip()),
             title=[match[5], *self.bare[block.first + 1 : title_end]],
-            title_end=title_end,
+            bullets=[
+                bullet._replace(key=_KEYS[bullet.key])
+                for bullet in self.bullets(block.children)
+                if bullet.key in _KEYS
+            ],
         )
-        for bullet in self._bullets(block.children):
-            if bullet.key in _KEYS:
-                bullet.key = _KEYS[bullet.key]
-                unit.bullets.append(bullet)
-        return unit
+
+
+def _items_of(blocks: list[Block]) -> list[Block]:
+    return [item for block in blocks if block.kind.endswith("_list") for item in block.children]
 
 
 # Values
@@ -275,97 +270,79 @@ def read_units(text: str, mode: str) -> tuple[list[Fields], list[str]]:
     """
     if is_too_long(text):
         return [], [f"line {MAX_LINES}: the page goes on; more lines than that are not read"]
-    reader = _UnitReader(Page(text), "R1" if mode == "knowledge" else "T1")
-    return list(reader.units.values()), [complaint for _, complaint in sorted(reader.complaints)]
-
-
-class _UnitReader:
-    """Reads the units of one page."""
-
-    def __init__(self, page: Page, example: str) -> None:
-        self._section = page.section(*_UNIT_SECTIONS)
-        self._example = example
-        self._lines: dict[str, int] = {}
-        self.units: dict[str, Fields] = {}
-        self.complaints: list[tuple[int, str]] = []
-        for unit in page.units:
-            self._add(unit)
-        form = f"- [ ] **{example}**: title"
-        for line in page.other_boxes:
-            self._complain_among_units(line, f"a unit is written {form!r}, and this is not")
-        section = page.section("dependencies")
-        arrows = parse_arrows(page.bare[section.first : section.end]) if section else {}
-        for name, waits in arrows.items():
-            if name in self.units and "depends" not in self.units[name] and waits:
-                self.units[name]["depends"] = list(map(decode_line, waits))
-        self._check_dependencies()
-
-    def _add(self, unit: Unit) -> None:
+    page = Page(text)
+    section = page.units_section()
+    among_units = range(section.first, section.end) if section else range(0)
+    example = "R1" if mode == "knowledge" else "T1"
+    form = f"- [ ] **{example}**: title"
+    units: dict[str, Fields] = {}
+    lines = {unit.name: unit.first for unit in reversed(page.units)}
+    complaints = [
+        (line, f"a unit is written {form!r}, and this is not")
+        for line in page.other_boxes
+        if line in among_units
+    ]
+    for unit in page.units:
         name = unit.name
-        if not pages.is_unit_name(name):
-            why = f"{name[:40]!r} is no name for a unit; they are called {self._example}"
-            self._complain_among_units(unit.first, why)
-            return
-        if name in self.units:
-            self._complain(unit.first, f"{name} stands on line {self._lines[name] + 1} already")
-            return
-        self._lines[name] = unit.first
-        fields: Fields = {"id": name, "description": decode_after_key(unit.title)}
-        fields["checked"] = bool(unit.checked)
-        self.units[name] = fields
-        for bullet in unit.bullets:
-            if bullet.key in fields:
-                self._complain(bullet.first, f"{name} has a second {bullet.label}")
-            elif bullet.key in READ_BULLETS:
-                value = parse_value(bullet.key, bullet.value)
-                if value is None:
-                    why = f"{bullet.value[0][:40]!r} is no number from 1 to {MAX_UNIT_ITERATIONS}"
-                    self._complain(bullet.first, f"{name}: {why}")
-                elif value or bullet.key in _LISTS:
-                    fields[bullet.key] = value
+        if name in units:
+            complaints.append((unit.first, f"{name} stands on line {lines[name] + 1} already"))
+        elif pages.is_unit_name(name):
+            units[name], problems = _read_unit(unit)
+            complaints += problems
+        elif unit.first in among_units:
+            why = f"{name[:40]!r} is no name for a unit; they are called {example}"
+            complaints.append((unit.first, why))
+    section = page.section("dependencies")
+    arrows = parse_arrows(page.bare[section.first : section.end]) if section else {}
+    for name, waits in arrows.items():
+        if waits and name in units:
+            units[name].setdefault("depends", [decode_line(other) for other in waits])
+    for name, fields in units.items():
+        unknown = [other for other in fields.get("depends", []) if other not in units]
+        if unknown:
+            del fields["depends"]
+            why = f"{name} depends on {unknown[0][:40]!r}, which is no unit of this page"
+            complaints.append((lines[name], why))
+    for name in circular({name: unit.get("depends", []) for name, unit in units.items()}):
+        through = ", ".join(units[name].pop("depends"))
+        complaints.append((lines[name], f"{name} would wait for itself, through {through}"))
+    return list(units.values()), [f"line {line + 1}: {why}" for line, why in sorted(complaints)]
 
-    def _check_dependencies(self) -> None:
-        for name, fields in self.units.items():
-            unknown = [other for other in fields.get("depends", []) if other not in self.units]
-            if unknown:
-                del fields["depends"]
-                why = f"{name} depends on {unknown[0][:40]!r}, which is no unit of this page"
-                self._complain(self._lines[name], why)
-        for name in circular({n: unit.get("depends", []) for n, unit in self.units.items()}):
-            waits = ", ".join(self.units[name].pop("depends"))
-            self._complain(self._lines[name], f"{name} would wait for itself, through {waits}")
 
-    def _complain_among_units(self, line: int, why: str) -> None:
-        """Complain, unless the line is outside the section of units."""
-        section = self._section
-        if section is not None and section.first <= line < section.end:
-            self._complain(line, why)
-
-    def _complain(self, line: int, why: str) -> None:
-        self.complaints.append((line, f"line {line + 1}: {why}"))
+def _read_unit(unit: Unit) -> tuple[Fields, list[tuple[int, str]]]:
+    """Return the fields of a unit, and complaints with their lines."""
+    complaints = []
+    fields: Fields = {"id": unit.name, "description": decode_after_key(unit.title)}
+    fields["checked"] = bool(unit.checked)
+    for bullet in unit.bullets:
+        if bullet.key in fields:
+            complaints.append((bullet.first, f"{unit.name} has a second {bullet.label}"))
+        elif bullet.key in READ_BULLETS:
+            value = parse_value(bullet.key, bullet.value)
+            if value is None:
+                why = f"{bullet.value[0][:40]!r} is no number from 1 to {MAX_UNIT_ITERATIONS}"
+                complaints.append((bullet.first, f"{unit.name}: {why}"))
+            elif value or bullet.key in _LISTS:
+                fields[bullet.key] = value
+    return fields, complaints
 
 
 def circular(depends: dict[str, list[str]]) -> list[str]:
     """Return the units in a circle of dependencies, or between two circles."""
-    waiting = _never_ready(depends)
-    backwards: dict[str, list[str]] = {name: [] for name in waiting}
-    for name in waiting:
-        for dependency in set(depends[name]) & waiting:
-            backwards[dependency].append(name)
-    stuck = _never_ready(backwards)
+    followers: dict[str, list[str]] = {name: [] for name in depends}
+    for name, waits in depends.items():
+        for dependency in waits:
+            followers[dependency].append(name)
+    stuck = set(depends)
+    # First without the units that are ready before a circle, then without those behind one.
+    for graph in (depends, followers):
+        sorter = TopologicalSorter({name: stuck.intersection(graph[name]) for name in stuck})
+        with suppress(CycleError):
+            sorter.prepare()
+        while ready := sorter.get_ready():
+            stuck.difference_update(ready)
+            sorter.done(*ready)
     return [name for name in depends if name in stuck]
-
-
-def _never_ready(depends: dict[str, list[str]]) -> set[str]:
-    """Return the units that remain when those without open dependencies are removed in turn."""
-    sorter = TopologicalSorter(depends)
-    with suppress(CycleError):
-        sorter.prepare()
-    remaining = set(depends)
-    while ready := sorter.get_ready():
-        remaining.difference_update(ready)
-        sorter.done(*ready)
-    return remaining
 
 
 # The other pages
@@ -380,10 +357,10 @@ def read_brief(text: str) -> Fields:
         "created": header.get("created", ""),
         "mode": header.get("mode", ""),
         "domain": header.get("domain", ""),
-        "outcome": page.text(page.section("outcome needed", "outcome")),
-        "done_when": page.items(page.section("done when")),
-        "constraints": page.items(page.section("constraints")),
-        "notes": page.text(page.section("approach / notes", "approach", "notes")),
+        "outcome": page.text("outcome needed", "outcome"),
+        "done_when": page.items("done when"),
+        "constraints": page.items("constraints"),
+        "notes": page.text("approach / notes", "approach", "notes"),
     }
 
 
@@ -397,8 +374,11 @@ def read_guardrails(text: str) -> list[Fields]:
     page = _first_lines(text)
     lessons: list[Fields] = []
     for section in page.sections:
-        values = page.keys(section)
-        lesson = {key: values[key] for key in LESSON_FIELDS if key in values}
+        # Of two bullets with one key, the first counts.
+        bullets = {bullet.key: bullet for bullet in reversed(page.bullets(section.blocks))}
+        lesson = {
+            key: decode_after_key(bullets[key].value) for key in LESSON_FIELDS if key in bullets
+        }
         if lesson:
             lessons.append({"name": decode_line(section.heading), **lesson})
     return lessons
@@ -466,15 +446,12 @@ class _UnitsPatch:
 
     def update_counts(self, state: Workflow) -> None:
         """Update the total and the status at the top."""
-        header, tasks = self.page.header(), state["tasks"]
-        counts = {
-            "total": (_TOTAL, pages.total(tasks, pages.mode_of(state))),
-            "status": (_STATUS, pages.status_counts(tasks)),
-        }
-        for key, (pattern, count) in counts.items():
-            if key in header:
-                line = header[key][0]
-                self._replace(line, line + 1, pattern.sub(count, self.page.bare[line], count=1))
+        header, counts = self.page.header(), pages.counts(state)
+        for key, pattern in (("Total", _TOTAL), ("Status", _STATUS)):
+            line, _ = header.get(key.lower(), (None, ""))
+            if line is not None:
+                text = pattern.sub(counts[key], self.page.bare[line], count=1)
+                self._replace(line, line + 1, text)
 
     def update_arrows(self, tasks: list[Task]) -> None:
         """Update the section on dependencies, unless people changed it."""
@@ -539,9 +516,9 @@ class _UnitsPatch:
         lines = [line for task in tasks for line in pages.render_unit(task)]
         if not lines:
             return
-        section = self.page.section(*_UNIT_SECTIONS)
+        section = self.page.units_section()
         if section is None:
-            self._append(["## Phases" if mode == "knowledge" else "## Tasks", "", *lines])
+            self._append([f"## {pages.UNITS_SECTIONS[mode]}", "", *lines])
             return
         ends = [u.end for u in self.page.units if section.first <= u.first < section.end]
         if ends:

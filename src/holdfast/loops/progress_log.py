@@ -10,7 +10,7 @@ import re
 from itertools import pairwise
 
 from holdfast.layers.markdown import closing_mark, newline_of, outline, split_lines
-from holdfast.loops.markdown_text import (
+from holdfast.loops.pages import (
     decode_after_key,
     decode_line,
     encode_after_key,

@@ -23,7 +23,7 @@ from holdfast.formats.schema import Invalid
 from holdfast.formats.signature import SignedRecord
 from holdfast.keeper.loop_folder import HOME, PROGRESS
 from holdfast.loops import page_files, page_model, progress_log
-from holdfast.loops.pages import READ_BULLETS, is_unit_name, mode_of, units_page
+from holdfast.loops.pages import READ_BULLETS, UNITS_PAGES, is_unit_name, mode_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _read_pages(
         mode = brief["mode"] if brief["mode"] in _MODES else mode
     has_git = git.head(root) is not None
     document, differences = rebuild_record(
-        texts["brief.md"], texts[units_page(mode)], log, texts["guardrails.md"], slug, mode,
+        texts["brief.md"], texts[UNITS_PAGES[mode]], log, texts["guardrails.md"], slug, mode,
         lambda commit: not has_git or git.line(root, "cat-file", "-t", commit) == "commit",
     )  # fmt: skip
     origin = store.origin(record, store.workspace.name)
@@ -230,7 +230,7 @@ def rebuild_record(
     planned, complaints = page_model.read_units(units, mode)
     created = next(filter(_is_time, (about["created"], page_model.read_created(units))), "")
     replay = _LogReplay(slug, mode, created, planned, has_commit)
-    replay.notes += [f"{units_page(mode)}: {complaint}" for complaint in complaints]
+    replay.notes += [f"{UNITS_PAGES[mode]}: {complaint}" for complaint in complaints]
     if about["mode"] and about["mode"] != mode:
         replay.notes.append(
             f"brief.md says that the mode is {about['mode'][:40]!r}; the pages are {mode}"
@@ -262,7 +262,7 @@ class _LogReplay:
         has_commit: Callable[[str], bool],
     ) -> None:
         self._mode = mode
-        self._page = units_page(mode)
+        self._page = UNITS_PAGES[mode]
         self._planned = {unit["id"]: unit for unit in planned}
         self._has_commit = has_commit
         self._created = self._at = created
