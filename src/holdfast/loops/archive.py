@@ -65,11 +65,8 @@ def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workfl
     state: Workflow = tx.state(stream)
     if formats.is_archived(state["record"]):
         if not finish_move(tx, state):
-            raise Refused(
-                "already",
-                f"loop archive: {state['id']} is in the archive",
-                f"holdfast resume {state['id']} brings it back",
-            )
+            message = f"loop archive: {state['id']} is in the archive"
+            raise Refused("already", message, f"holdfast resume {state['id']} brings it back")
         return state, []
     page_files.write_pages(store, state)
     # Adds the archive to git's exclude file, which an older workspace lacks.
@@ -185,29 +182,24 @@ def matching_lessons(lessons: list[Lesson], domain: str | None, text: str) -> li
     that the new loop says about itself.
     """
     words = _words_of(text)
-    scored = [(_score(lesson, domain, words), (name, lesson)) for name, lesson in lessons]
-    scored.sort(key=lambda pair: -pair[0])
-    best: dict[tuple[str, ...], Lesson] = {}
-    for score, lesson in scored:
+    scored: list[tuple[int, Lesson]] = []
+    for name, lesson in lessons:
+        condition = _words_of(lesson.get("name", ""), lesson.get("when", "")) & words
+        body = _words_of(lesson.get("problem", ""), lesson.get("solution", "")) & words
+        score = _CONDITION_SCORE * len(condition) + len(body - condition)
+        if domain and lesson["domain"].lower() == str(domain).lower():
+            score += _DOMAIN_SCORE
         if score:
-            best.setdefault(_content(lesson[1]), lesson)
+            scored.append((score, (name, lesson)))
+    best: dict[tuple[str, ...], Lesson] = {}
+    for _, found in sorted(scored, key=lambda pair: -pair[0]):
+        best.setdefault(_content(found[1]), found)
     return list(best.values())
 
 
-def _score(lesson: Fields, domain: str | None, words: set[str]) -> int:
-    condition = _words_of(f"{_text(lesson, 'name')} {_text(lesson, 'when')}") & words
-    body = _words_of(f"{_text(lesson, 'problem')} {_text(lesson, 'solution')}") & words
-    has_domain = bool(domain) and _text(lesson, "domain").lower() == str(domain).lower()
-    return _CONDITION_SCORE * len(condition) + len(body - condition) + _DOMAIN_SCORE * has_domain
-
-
-def _words_of(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower())) - _COMMON_WORDS
+def _words_of(*texts: str) -> set[str]:
+    return set(_WORD.findall(" ".join(texts).lower())) - _COMMON_WORDS
 
 
 def _content(lesson: Fields) -> tuple[str, ...]:
-    return tuple(_text(lesson, key) for key in ("when", "problem", "solution"))
-
-
-def _text(lesson: Fields, key: str) -> str:
-    return str(lesson.get(key) or "")
+    return tuple(str(lesson.get(key) or "") for key in ("when", "problem", "solution"))

@@ -118,9 +118,12 @@ class Unit(NamedTuple):
 
 
 class Page:
-    """A parsed page."""
+    """A parsed page, and the changes to it, which are made from the last line to the first."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
+        self._changes: list[tuple[int, int, list[str]]] = []
+        """Each replaces the lines from the first number to the second."""
         self.lines = split_lines(text)
         self.bare = [line.rstrip("\r\n") for line in self.lines]
         self.blocks = block_tree(text)
@@ -189,6 +192,30 @@ class Page:
                 key = match[3].strip().lower()
                 bullets.append(Bullet(key, item.first, end, match[1], match[2], value))
         return bullets
+
+    def replace(self, first: int, end: int, text: str) -> None:
+        """Replace some lines by others, or by none."""
+        lines = text.split("\n") if text else []
+        if lines != self.bare[first:end]:
+            self._changes.append((first, end, lines))
+
+    def append(self, text: str) -> None:
+        """Add lines at the end of the page; close first what was left open there."""
+        end = len(self.lines)
+        mark = closing_mark(self._text, nested=True)
+        gap = f"{mark}\n\n" if mark else "\n" if end and self.bare[-1].strip() else ""
+        self.replace(end, end, gap + text)
+
+    def patched(self) -> str:
+        """Return the text with the changes, in the page's own line ends."""
+        lines, newline = list(self.lines), newline_of(self.lines)
+        is_unfinished = bool(lines) and not lines[-1].endswith(("\r", "\n"))
+        if is_unfinished:
+            lines[-1] += newline
+        for first, end, added in sorted(self._changes, key=lambda change: change[:2])[::-1]:
+            lines[first:end] = [line + newline for line in added]
+        text = "".join(lines)
+        return text.removesuffix(newline) if is_unfinished else text
 
     def _end_of(self, block: Block) -> int:
         return trim_lines(self.bare, block.first, block.end)[1]
@@ -399,143 +426,102 @@ def patch_units(text: str, state: Workflow, *, keep_values: bool = False) -> str
     """
     if is_too_long(text):
         return text
-    patch = _UnitsPatch(text)
-    mode = pages.mode_of(state)
+    page, mode, tasks = Page(text), pages.mode_of(state), state["tasks"]
     units, complaints = read_units(text, mode)
     with_values = not complaints and not keep_values
     dependencies = {unit["id"]: unit.get("depends", []) for unit in units}
-    patch.update_counts(state)
-    patch.update_arrows(state["tasks"])
-    on_page = {unit.name: unit for unit in reversed(patch.page.units)}
-    for task in state["tasks"]:
+    header, counts = page.header(), pages.counts(state)
+    for key, pattern in (("Total", _TOTAL), ("Status", _STATUS)):
+        if key.lower() in header:
+            line, _ = header[key.lower()]
+            page.replace(line, line + 1, pattern.sub(counts[key], page.bare[line], count=1))
+    _patch_arrows(page, tasks)
+    on_page = {unit.name: unit for unit in reversed(page.units)}
+    for task in tasks:
         unit = on_page.get(str(task["id"]))
-        if unit is None:
-            continue
-        patch.update_unit(unit, task, with_values=with_values)
-        for key in BULLETS if with_values else ():
-            if key != "completion":
-                patch.update_bullet(unit, task, key, dependencies.get(unit.name, []))
-    patch.add_units([t for t in state["tasks"] if str(t["id"]) not in on_page], mode)
-    return patch.result()
+        if unit is not None:
+            _patch_unit(page, unit, task, with_title=with_values)
+        if unit is not None and with_values:
+            _patch_bullets(page, unit, task, dependencies.get(unit.name, []))
+    missing = [task for task in tasks if str(task["id"]) not in on_page]
+    if missing:
+        _add_units(page, missing, pages.UNITS_SECTIONS[mode])
+    return page.patched()
 
 
-class _UnitsPatch:
-    """The changes to one page of units, applied from the last line to the first."""
+def _patch_arrows(page: Page, tasks: list[Task]) -> None:
+    """Update the section on dependencies, unless people changed it."""
+    section = page.section("dependencies")
+    if section is None:
+        return
+    first, end = trim_lines(page.bare, section.first, section.end)
+    before = [line.strip() for line in page.bare[first:end]]
+    after = pages.render_dependencies(tasks)
+    as_rendered = pages.render_arrows(parse_arrows(before))
+    if before == after or [line for line in before if line] != as_rendered:
+        return
+    if before:
+        page.replace(first, end, "\n".join(after))
+    else:
+        page.replace(section.first, section.first, "\n".join(["", *after]))
 
-    def __init__(self, text: str) -> None:
-        self.page = Page(text)
-        self._text = text
-        self._changes: list[tuple[int, int, list[str]]] = []
-        """Each replaces the lines from the first number to the second."""
 
-    def result(self) -> str:
-        lines = list(self.page.lines)
-        newline = newline_of(lines)
-        is_unfinished = bool(lines) and not lines[-1].endswith(("\r", "\n"))
-        if is_unfinished:
-            lines[-1] += newline
-        for first, end, added in sorted(self._changes, key=lambda change: change[:2])[::-1]:
-            lines[first:end] = [line + newline for line in added]
-        text = "".join(lines)
-        return text.removesuffix(newline) if is_unfinished else text
+def _patch_unit(page: Page, unit: Unit, task: Task, *, with_title: bool) -> None:
+    """Update the box of a unit, and its title."""
+    line = page.bare[unit.first]
+    is_done = task["status"] == "completed"
+    if unit.checked is None and is_done:
+        line = f"{unit.marker}[x] {line.removeprefix(unit.marker)}"
+    elif is_done != bool(unit.checked):
+        line = _BOX.sub("[x]" if is_done else "[ ]", line, count=1)
+    if with_title and decode_after_key(unit.title) != task["description"]:
+        head = line[: line.index(unit.label)] + unit.label
+        title = encode_after_key(task["description"], len(unit.marker))
+        page.replace(unit.first, unit.title_end, f"{head} {title}".rstrip())
+    else:
+        page.replace(unit.first, unit.first + 1, line)
 
-    def _replace(self, first: int, end: int, text: str) -> None:
-        lines = text.split("\n")
-        if lines != self.page.bare[first:end]:
-            self._changes.append((first, end, lines))
 
-    def update_counts(self, state: Workflow) -> None:
-        """Update the total and the status at the top."""
-        header, counts = self.page.header(), pages.counts(state)
-        for key, pattern in (("Total", _TOTAL), ("Status", _STATUS)):
-            line, _ = header.get(key.lower(), (None, ""))
-            if line is not None:
-                text = pattern.sub(counts[key], self.page.bare[line], count=1)
-                self._replace(line, line + 1, text)
-
-    def update_arrows(self, tasks: list[Task]) -> None:
-        """Update the section on dependencies, unless people changed it."""
-        section = self.page.section("dependencies")
-        if section is None:
-            return
-        first, end = trim_lines(self.page.bare, section.first, section.end)
-        before = [line.strip() for line in self.page.bare[first:end]]
-        after = pages.render_dependencies(tasks)
-        as_rendered = pages.render_arrows(parse_arrows(before))
-        if before == after or [line for line in before if line] != as_rendered:
-            return
-        if before:
-            self._changes.append((first, end, after))
-        else:
-            self._changes.append((section.first, section.first, ["", *after]))
-
-    def update_unit(self, unit: Unit, task: Task, *, with_values: bool) -> None:
-        """Update the box of a unit, and its title."""
-        line = self.page.bare[unit.first]
-        is_done = task["status"] == "completed"
-        if unit.checked is None and is_done:
-            line = f"{unit.marker}[x] {line.removeprefix(unit.marker)}"
-        elif is_done != bool(unit.checked):
-            line = _BOX.sub("[x]" if is_done else "[ ]", line, count=1)
-        if with_values and decode_after_key(unit.title) != task["description"]:
-            head = line[: line.index(unit.label)] + unit.label
-            title = encode_after_key(task["description"], len(unit.marker))
-            self._replace(unit.first, unit.title_end, f"{head} {title}".rstrip())
-        else:
-            self._replace(unit.first, unit.first + 1, line)
-
-    def update_bullet(self, unit: Unit, task: Task, key: str, dependencies: list[str]) -> None:
-        """Update or add a bullet. ``dependencies`` are those that the page shows for the unit."""
+def _patch_bullets(page: Page, unit: Unit, task: Task, dependencies: list[str]) -> None:
+    """Update or add bullets. ``dependencies`` are those that the page shows for the unit."""
+    on_page = {bullet.key: bullet for bullet in reversed(unit.bullets)}
+    implied = (("max_iterations", MAX_ITERATIONS), ("depends", dependencies))
+    line = unit.title_end
+    for key, label in BULLETS.items():
+        bullet = on_page.get(key)
         value: Json = task.get(key)
-        bullet = next((bullet for bullet in unit.bullets if bullet.key == key), None)
-        if value is None and key not in _LISTS:
-            return
         if key in _LISTS:
             value = [str(item) for item in value or []]
-        if bullet is not None:
+        if bullet is None and value and (key, value) not in implied:
+            marker = unit.bullets[0].marker if unit.bullets else " " * len(unit.marker) + "- "
+            text = pages.render_value(task, key, len(marker))
+            page.replace(line, line, f"{marker}{label}: {text}")
+        elif bullet is not None and value is not None:
             # A bullet that is not read has one line of Holdfast's; further lines are people's.
             is_read = key in READ_BULLETS
-            lines = bullet.value if is_read else bullet.value[:1]
-            if parse_value(key, lines) not in (value, None):
+            if parse_value(key, bullet.value if is_read else bullet.value[:1]) not in (value, None):
                 end = bullet.end if is_read else bullet.first + 1
                 text = pages.render_value(task, key, len(bullet.marker)) or "none"
-                self._replace(bullet.first, end, f"{bullet.marker}{bullet.label} {text}")
-        elif value and (key, value) not in (
-            ("max_iterations", MAX_ITERATIONS),
-            ("depends", dependencies),
-        ):
-            marker = unit.bullets[0].marker if unit.bullets else " " * len(unit.marker) + "- "
-            text = pages.render_value(task, key, len(marker)) or ""
-            order = list(BULLETS)
-            ends = [b.end for b in unit.bullets if order.index(b.key) < order.index(key)]
-            line = max(ends, default=unit.title_end)
-            self._replace(line, line, f"{marker}{BULLETS[key]}: {text}")
+                page.replace(bullet.first, end, f"{bullet.marker}{bullet.label} {text}")
+        line = max([line, *(bullet.end for bullet in unit.bullets if bullet.key == key)])
 
-    def add_units(self, tasks: list[Task], mode: str) -> None:
-        """Add missing units at the end of their section."""
-        lines = [line for task in tasks for line in pages.render_unit(task)]
-        if not lines:
-            return
-        section = self.page.units_section()
-        if section is None:
-            self._append([f"## {pages.UNITS_SECTIONS[mode]}", "", *lines])
-            return
-        ends = [u.end for u in self.page.units if section.first <= u.first < section.end]
-        if ends:
-            self._changes.append((ends[-1], ends[-1], lines))
-        elif section.end == len(self.page.lines):
-            self._append(lines)
-        else:
-            first, end = trim_lines(self.page.bare, section.first, section.end)
-            end = end if first < end else section.first
-            self._changes.append((end, end, ["", *lines]))
 
-    def _append(self, lines: list[str]) -> None:
-        """Add lines at the end of the page; close first what was left open there."""
-        end = len(self.page.lines)
-        mark = closing_mark(self._text, nested=True)
-        gap = [mark, ""] if mark else [""] if end and self.page.bare[-1].strip() else []
-        self._changes.append((end, end, [*gap, *lines]))
+def _add_units(page: Page, tasks: list[Task], name: str) -> None:
+    """Add missing units at the end of their section, which is called ``name`` if it is new."""
+    text = "\n".join(line for task in tasks for line in pages.render_unit(task))
+    section = page.units_section()
+    if section is None:
+        page.append(f"## {name}\n\n{text}")
+        return
+    ends = [unit.end for unit in page.units if section.first <= unit.first < section.end]
+    if ends:
+        page.replace(ends[-1], ends[-1], text)
+    elif section.end == len(page.lines):
+        page.append(text)
+    else:
+        first, end = trim_lines(page.bare, section.first, section.end)
+        end = end if first < end else section.first
+        page.replace(end, end, f"\n{text}")
 
 
 def patch_guardrails(text: str, state: Workflow) -> str:
@@ -546,20 +532,16 @@ def patch_guardrails(text: str, state: Workflow) -> str:
     """
     if is_too_long(text):
         return text
-    names = [decode_line(section.heading) for section in Page(text).sections]
+    page = Page(text)
+    names = [decode_line(section.heading) for section in page.sections]
     contents = [pages.lesson_content(lesson) for lesson in read_guardrails(text)]
-    added = ""
+    missing = []
     for lesson in state.get("guardrails", []):
         name = str(lesson.get("name", ""))
         if name in names:
             names.remove(name)
         elif pages.lesson_content(lesson) not in contents:
-            added += "\n" + pages.render_lesson(lesson)
-    if not added:
-        return text
-    mark = closing_mark(text, nested=True)
-    if mark:
-        added = f"{mark}\n{added}"
-    if text and not text.endswith(("\r", "\n")):
-        added = "\n" + added
-    return text + added.replace("\n", newline_of(split_lines(text)))
+            missing.append(pages.render_lesson(lesson))
+    if missing:
+        page.append("\n".join(missing).removesuffix("\n"))
+    return page.patched()
