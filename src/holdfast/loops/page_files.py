@@ -19,7 +19,7 @@ from holdfast.core import json_text, workflow
 from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import OPENING
-from holdfast.core.workflow.state import find_task, is_active
+from holdfast.core.workflow.state import find_task, is_active, unit_mark
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Fault, Refused
 from holdfast.keeper.loop_folder import PROGRESS, folder_of
@@ -132,41 +132,6 @@ def read_json(raw: bytes | None) -> Fields:
     return fields if isinstance(fields, dict) else {}
 
 
-class _PageMemory:
-    """Memory of what the pages of a loop said when last written, in a file beside the ledger.
-
-    With it, an edit can be told from a page that a killed writer left behind. ``fields`` has the
-    page of ``units``, the digest of ``context``, how far the ``log`` is known, and as ``known`` the
-    digests of pages of units whose whole content is in the ledger.
-    """
-
-    def __init__(self, store: Store, state: Workflow) -> None:
-        self._disk = store.disk
-        self._path = os.path.join(store.workspace.home, _MEMORY_FOLDER, f"{state['id']}.json")
-        self._created_at = state["created_at"]
-        fields = read_json(self._disk.read(self._path))
-        # An earlier loop of this name may have left the file.
-        self.fields = fields if fields.get("created_at") == self._created_at else {}
-
-    def knows(self, units: str) -> bool:
-        """Return whether the ledger has everything on a page of units, which may be an old one."""
-        return digest(units.encode()) in self.fields.get("known", [])
-
-    def learn(self, units: str) -> None:
-        """Remember that the ledger has everything on this page of units."""
-        if not self.knows(units):
-            known = [*self.fields.get("known", []), digest(units.encode())]
-            self.save({"known": known[-_MAX_KNOWN_PAGES:]})
-
-    def save(self, changes: Fields) -> None:
-        """Change some fields, and write the file if that made a difference."""
-        fields = {"created_at": self._created_at, "units": "", **self.fields, **changes}
-        if fields != self.fields:
-            self.fields = fields
-            self._disk.make_folder(os.path.dirname(self._path), 0o700)
-            self._disk.replace_view(self._path, json_text.line_of(fields).encode())
-
-
 # Writing
 
 
@@ -201,20 +166,49 @@ def _open_folder(store: Store, state: Workflow) -> LoopFolder | None:
 
 
 class LoopFolder:
-    """The folder of one loop, with its pages and its log."""
+    """The folder of one loop, with its pages and its log.
+
+    Its memory is a file beside the ledger with what the pages said when last written: the page of
+    ``units``, the digest of ``context``, how far the ``log`` is known, and as ``known`` the digests
+    of pages of units whose whole content is in the ledger. With it, an edit can be told from a page
+    that a killed writer left behind.
+    """
 
     def __init__(self, store: Store, state: Workflow, path: str) -> None:
         self.path = path
         self.mode = pages.mode_of(state)
         self.units_name = pages.UNITS_PAGES[self.mode]
-        self.memory = _PageMemory(store, state)
         self._store = store
         self._disk = store.disk
         self._id = state["id"]
+        self._memory_path = os.path.join(store.workspace.home, _MEMORY_FOLDER, f"{self._id}.json")
+        memory = read_json(self._disk.read(self._memory_path))
+        # An earlier loop of this name may have left the file.
+        is_own = memory.get("created_at") == state["created_at"]
+        blank: Fields = {"created_at": state["created_at"], "units": "", "known": []}
+        self.memory = {**blank, **memory} if is_own else blank
 
     def read(self, name: str) -> str:
         """Return the text of a page; empty if there is none that can be read."""
         return read_page(self._disk, self.path, name)
+
+    def knows(self, units: str) -> bool:
+        """Return whether the ledger has everything on a page of units, which may be an old one."""
+        return digest(units.encode()) in self.memory["known"]
+
+    def learn(self, units: str) -> None:
+        """Remember that the ledger has everything on this page of units."""
+        if not self.knows(units):
+            known = [*self.memory["known"], digest(units.encode())]
+            self._remember({"known": known[-_MAX_KNOWN_PAGES:]})
+
+    def _remember(self, changes: Fields) -> None:
+        """Change some fields of the memory, and write the file if that made a difference."""
+        memory = {**self.memory, **changes}
+        if memory != self.memory:
+            self.memory = memory
+            self._disk.make_folder(os.path.dirname(self._memory_path), 0o700)
+            self._disk.replace_view(self._memory_path, json_text.line_of(memory).encode())
 
     def write(self, state: Workflow, seen: str | None, before: Workflow | None) -> None:
         """Bring every page to this state; ``seen`` and ``before`` are as for ``write_pages``."""
@@ -222,8 +216,7 @@ class LoopFolder:
         if self.mode == "knowledge":
             for name in ("sources", "outputs"):
                 self._disk.make_folder(os.path.join(self.path, name))
-        memory = self.memory
-        own_context = memory.fields.get("context")
+        own_context = self.memory.get("context")
         new_context = pages.render_context(state)
         changes: Fields = {}
 
@@ -244,7 +237,7 @@ class LoopFolder:
                     return after
             changes["units"] = after
             # The page is known before it is written, because this process may be killed then.
-            memory.learn(after)
+            self.learn(after)
             return after
 
         def patch_guardrails(text: str) -> str:
@@ -259,10 +252,10 @@ class LoopFolder:
         context = self._patch(CONTEXT, patch_context)
         self._patch(self.units_name, patch_units)
         self._patch(GUARDRAILS, patch_guardrails)
-        changes["log"] = self.append_progress(memory.fields.get("log"))
+        changes["log"] = self.append_progress()
         if context == new_context:
             changes["context"] = digest(context.encode())
-        memory.save(changes)
+        self._remember(changes)
         self._store.note(length_problem(context or ""))
 
     def _patch(self, name: str, patch: Callable[[str], str]) -> str | None:
@@ -288,24 +281,24 @@ class LoopFolder:
 
     # The log
 
-    def append_progress(self, known: list[Json] | None = None) -> list[Json] | None:
+    def append_progress(self) -> list[Json] | None:
         """Append an entry for every event that has none; an existing entry is never changed.
 
-        ``known`` is the part of the log that needs no second look: its length in bytes, its digest,
-        the last event in it, and the identity of the ledger. Return the same for the log of now.
+        Return the part of the log that needs no second look: its length in bytes, its digest, the
+        last event in it, and the identity of the ledger.
         """
         raw = _read(self._disk, self.path, PROGRESS)
         if raw == ODD:
             why = f"{NOT_READABLE}; it is left as it is, and the ledger has it"
             self._store.note(f"{PROGRESS} {why}")
             return None
-        comparison, skipped = self._compare_log(raw, known, "is written again at the end")
+        comparison, known = self._compare_log(raw, "is written again at the end")
         added = ("" if raw else HEADER) + comparison.addition()
         if added:
             self._disk.extend(os.path.join(self.path, PROGRESS), added.encode())
         newest = comparison.newest_missing()
         if newest is None or comparison.changed:
-            return known if skipped else None
+            return known
         # The last entry is compared again: people may write right below it.
         event, entry = newest
         part = raw + added.removesuffix(entry).encode()
@@ -315,31 +308,29 @@ class LoopFolder:
         """Note what the next change would note about the log and the context. Write nothing."""
         raw = _read(self._disk, self.path, PROGRESS)
         if raw != ODD:
-            known = self.memory.fields.get("log")
-            self._compare_log(raw, known, "is written again by the next change")
+            self._compare_log(raw, "is written again by the next change")
         self._store.note(length_problem(self.read(CONTEXT)))
 
-    def _compare_log(
-        self, raw: bytes, known: list[Json] | None, remedy: str
-    ) -> tuple[LogComparison, int]:
-        """Compare the log with the events, and note differences; return the skipped bytes too."""
-        store = self._store
-        skipped = after = 0
-        if known is not None:
-            size, mark, seq, identity = known
-            is_same = identity == store.ledger.identity() and 0 < size < len(raw)
-            if is_same and digest(raw[:size]) == mark:
-                skipped, after = size, seq
+    def _compare_log(self, raw: bytes, remedy: str) -> tuple[LogComparison, list[Json] | None]:
+        """Compare the log with the events, and note differences.
+
+        Return the part that is known and was not compared, too; ``None`` if all of it was.
+        """
+        store, known = self._store, self.memory.get("log")
+        size, mark, after, identity = known or (0, "", 0, "")
+        is_same = identity == store.ledger.identity() and 0 < size < len(raw)
+        if not is_same or digest(raw[:size]) != mark:
+            size, after, known = 0, 0, None
         events = list(store.ledger.events(self._id, after=after))
         # An earlier loop of this name has a log of its own.
         openings = [index for index, event in enumerate(events) if event["type"] in OPENING]
-        text = raw[skipped:].decode(errors="replace")
+        text = raw[size:].decode(errors="replace")
         comparison = LogComparison(text or HEADER, events[openings[-1] :] if openings else events)
         for heading in comparison.changed:
             store.note(f"{PROGRESS}: {heading!r} was changed since; the ledger has it as it was")
         for heading in comparison.removed():
             store.note(f"{PROGRESS}: {heading!r} was gone, and {remedy}")
-        return comparison, skipped
+        return comparison, known
 
 
 # Edits
@@ -358,7 +349,7 @@ def take_in(tx: Transaction, stream: str) -> str | None:
     tx.commit()
     if text is not None:
         # Before an event is recorded that is not on the page yet.
-        folder.memory.learn(text)
+        folder.learn(text)
     return text
 
 
@@ -387,7 +378,7 @@ class _EditReader:
         self._folder = folder
         self._tx = tx
         self._page = folder.units_name
-        self._mark = "R" if folder.mode == "knowledge" else "T"
+        self._mark = unit_mark(state["recipe"])
         self._was_refused = False
 
     def take_in(self) -> str | None:
@@ -396,7 +387,7 @@ class _EditReader:
         text = self._folder.read(self._page)
         if not text:
             return None
-        if self._folder.memory.knows(text):
+        if self._folder.knows(text):
             return text
         from holdfast.loops.page_model import read_units
 
@@ -410,8 +401,7 @@ class _EditReader:
                     "nothing of the page is taken in until it is mended"
                 )
             return None
-        memory = self._folder.memory
-        last_units, _ = read_units(str(memory.fields.get("units", "")), self._folder.mode)
+        last_units, _ = read_units(self._folder.memory["units"], self._folder.mode)
         self._take_units(units, {unit.pop("id"): unit for unit in last_units})
         return None if self._was_refused else text
 
@@ -508,7 +498,7 @@ class _EditReader:
         from holdfast.loops.page_model import read_guardrails
 
         for lesson in read_guardrails(text):
-            fields = {key: lesson[key] for key in ("name", *pages.LESSON_FIELDS) if lesson.get(key)}
+            fields = {key: value for key, value in lesson.items() if value}
             known = [pages.lesson_content(known) for known in self.state.get("guardrails", [])]
             name = fields.get("name")
             if not name or pages.lesson_content(fields) in known:

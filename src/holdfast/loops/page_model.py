@@ -17,18 +17,6 @@ from typing import NamedTuple
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.layers.markdown import MAX_LINES, block_tree, closing_mark, newline_of, split_lines
 from holdfast.loops import pages
-from holdfast.loops.pages import (
-    BULLETS,
-    LESSON_FIELDS,
-    READ_BULLETS,
-    decode_after_key,
-    decode_block,
-    decode_item,
-    decode_line,
-    encode_after_key,
-    sections_of,
-    trim_lines,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +39,7 @@ _TICK_BOX = re.compile(_MARKER + r"\[[ xX]?\]")
 _BULLET = re.compile(
     _MARKER + r"((?:\*\*)?([A-Za-z][A-Za-z ]{0,30}?)(?:\*\*[ \t]*:|:\*\*|:))[ \t]*(.*)"
 )
-_KEYS = {label.lower(): key for key, label in BULLETS.items()} | {
+_KEYS = {label.lower(): key for key, label in pages.BULLETS.items()} | {
     "file": "files",
     "outputs": "output",
     "completion signal": "completion",
@@ -129,7 +117,7 @@ class Page:
         self.blocks = block_tree(text)
         self.sections = [
             PageSection(heading.text, heading.end, end, blocks)
-            for heading, end, blocks in sections_of(self.blocks, len(self.lines))
+            for heading, end, blocks in pages.sections_of(self.blocks, len(self.lines))
         ]
         self.units: list[Unit] = []
         self.other_boxes: list[int] = []
@@ -144,7 +132,7 @@ class Page:
     def title(self) -> str:
         """Return the first heading, if it is of the first level."""
         heading = next((block for block in self.blocks if block.kind == "heading"), None)
-        return decode_line(heading.text) if heading and heading.depth == 1 else ""
+        return pages.decode_line(heading.text) if heading and heading.depth == 1 else ""
 
     def header(self) -> dict[str, tuple[int, str]]:
         """Return the bold keys above the first section, with their lines and values."""
@@ -169,7 +157,7 @@ class Page:
     def text(self, *names: str) -> str:
         """Return the text of a section."""
         section = self.section(*names)
-        return decode_block(self.bare[section.first : section.end]) if section else ""
+        return pages.decode_block(self.bare[section.first : section.end]) if section else ""
 
     def items(self, *names: str) -> list[str]:
         """Return the items of a section's lists; if it has no list, its paragraphs."""
@@ -178,8 +166,10 @@ class Page:
         items = [self.bare[item.first : self._end_of(item)] for item in _items_of(blocks)]
         if items:
             items = [[_ITEM.sub("", first, count=1), *others] for first, *others in items]
-            return [decode_item(lines) for lines in items if lines != [""]]
-        return [decode_item(self.bare[b.first : b.end]) for b in blocks if b.kind == "paragraph"]
+            return [pages.decode_item(lines) for lines in items if lines != [""]]
+        return [
+            pages.decode_item(self.bare[b.first : b.end]) for b in blocks if b.kind == "paragraph"
+        ]
 
     def bullets(self, blocks: list[Block]) -> list[Bullet]:
         """Return the items of lists that begin with a label."""
@@ -218,12 +208,12 @@ class Page:
         return text.removesuffix(newline) if is_unfinished else text
 
     def _end_of(self, block: Block) -> int:
-        return trim_lines(self.bare, block.first, block.end)[1]
+        return pages.trim_lines(self.bare, block.first, block.end)[1]
 
     def _unit(self, block: Block, match: re.Match[str]) -> Unit:
         title_end = block.children[0].end if block.children else block.first + 1
         return Unit(
-            decode_line(match[4].strip()),
+            pages.decode_line(match[4].strip()),
             block.first,
             title_end,
             self._end_of(block),
@@ -255,10 +245,10 @@ def parse_value(key: str, lines: list[str]) -> Json:
         number = int(text) if _NUMBER.fullmatch(text) else 0
         return number if 1 <= number <= MAX_UNIT_ITERATIONS else None
     if key == "depends":
-        names = [decode_line(name) for name in _BETWEEN_NAMES.split(text) if name]
+        names = [pages.decode_line(name) for name in _BETWEEN_NAMES.split(text) if name]
         return [] if [name.lower() for name in names] in (["none"], ["-"], ["—"]) else names
     span = _SPAN.fullmatch(text) if key in ("output", "verify") else None
-    return decode_line(span[1]) if span else decode_after_key(lines)
+    return pages.decode_line(span[1]) if span else pages.decode_after_key(lines)
 
 
 def _parse_paths(text: str) -> list[str]:
@@ -267,7 +257,7 @@ def _parse_paths(text: str) -> list[str]:
     for part in _PATHS.findall(text):
         spans = _SPAN.findall(part)
         bare = part.replace("`", "").strip().removeprefix("- ").strip()
-        paths += map(decode_line, spans or ([bare] if bare else []))
+        paths += map(pages.decode_line, spans or ([bare] if bare else []))
     return [] if [path.lower() for path in paths] == ["none"] else paths
 
 
@@ -323,7 +313,7 @@ def read_units(text: str, mode: str) -> tuple[list[Fields], list[str]]:
     arrows = parse_arrows(page.bare[section.first : section.end]) if section else {}
     for name, waits in arrows.items():
         if waits and name in units:
-            units[name].setdefault("depends", [decode_line(other) for other in waits])
+            units[name].setdefault("depends", [pages.decode_line(other) for other in waits])
     for name, fields in units.items():
         unknown = [other for other in fields.get("depends", []) if other not in units]
         if unknown:
@@ -339,12 +329,12 @@ def read_units(text: str, mode: str) -> tuple[list[Fields], list[str]]:
 def _read_unit(unit: Unit) -> tuple[Fields, list[tuple[int, str]]]:
     """Return the fields of a unit, and complaints with their lines."""
     complaints = []
-    fields: Fields = {"id": unit.name, "description": decode_after_key(unit.title)}
+    fields: Fields = {"id": unit.name, "description": pages.decode_after_key(unit.title)}
     fields["checked"] = bool(unit.checked)
     for bullet in unit.bullets:
         if bullet.key in fields:
             complaints.append((bullet.first, f"{unit.name} has a second {bullet.label}"))
-        elif bullet.key in READ_BULLETS:
+        elif bullet.key in pages.READ_BULLETS:
             value = parse_value(bullet.key, bullet.value)
             if value is None:
                 why = f"{bullet.value[0][:40]!r} is no number from 1 to {MAX_UNIT_ITERATIONS}"
@@ -378,7 +368,7 @@ def circular(depends: dict[str, list[str]]) -> list[str]:
 def read_brief(text: str) -> Fields:
     """Return what ``brief.md`` says; a missing part is empty."""
     page = _first_lines(text)
-    header = {key: decode_line(value) for key, (_, value) in page.header().items()}
+    header = {key: pages.decode_line(value) for key, (_, value) in page.header().items()}
     return {
         "title": page.title(),
         "created": header.get("created", ""),
@@ -393,7 +383,7 @@ def read_brief(text: str) -> Fields:
 
 def read_created(units: str) -> str:
     """Return the creation time on a page of units; empty if it has none."""
-    return decode_line(_first_lines(units).header().get("created", (0, ""))[1])
+    return pages.decode_line(_first_lines(units).header().get("created", (0, ""))[1])
 
 
 def read_guardrails(text: str) -> list[Fields]:
@@ -404,10 +394,12 @@ def read_guardrails(text: str) -> list[Fields]:
         # Of two bullets with one key, the first counts.
         bullets = {bullet.key: bullet for bullet in reversed(page.bullets(section.blocks))}
         lesson = {
-            key: decode_after_key(bullets[key].value) for key in LESSON_FIELDS if key in bullets
+            key: pages.decode_after_key(bullets[key].value)
+            for key in pages.LESSON_FIELDS
+            if key in bullets
         }
         if lesson:
-            lessons.append({"name": decode_line(section.heading), **lesson})
+            lessons.append({"name": pages.decode_line(section.heading), **lesson})
     return lessons
 
 
@@ -454,7 +446,7 @@ def _patch_arrows(page: Page, tasks: list[Task]) -> None:
     section = page.section("dependencies")
     if section is None:
         return
-    first, end = trim_lines(page.bare, section.first, section.end)
+    first, end = pages.trim_lines(page.bare, section.first, section.end)
     before = [line.strip() for line in page.bare[first:end]]
     after = pages.render_dependencies(tasks)
     as_rendered = pages.render_arrows(parse_arrows(before))
@@ -474,9 +466,9 @@ def _patch_unit(page: Page, unit: Unit, task: Task, *, with_title: bool) -> None
         line = f"{unit.marker}[x] {line.removeprefix(unit.marker)}"
     elif is_done != bool(unit.checked):
         line = _BOX.sub("[x]" if is_done else "[ ]", line, count=1)
-    if with_title and decode_after_key(unit.title) != task["description"]:
+    if with_title and pages.decode_after_key(unit.title) != task["description"]:
         head = line[: line.index(unit.label)] + unit.label
-        title = encode_after_key(task["description"], len(unit.marker))
+        title = pages.encode_after_key(task["description"], len(unit.marker))
         page.replace(unit.first, unit.title_end, f"{head} {title}".rstrip())
     else:
         page.replace(unit.first, unit.first + 1, line)
@@ -487,7 +479,7 @@ def _patch_bullets(page: Page, unit: Unit, task: Task, dependencies: list[str]) 
     on_page = {bullet.key: bullet for bullet in reversed(unit.bullets)}
     implied = (("max_iterations", MAX_ITERATIONS), ("depends", dependencies))
     line = unit.title_end
-    for key, label in BULLETS.items():
+    for key, label in pages.BULLETS.items():
         bullet = on_page.get(key)
         value: Json = task.get(key)
         if key in _LISTS:
@@ -498,7 +490,7 @@ def _patch_bullets(page: Page, unit: Unit, task: Task, dependencies: list[str]) 
             page.replace(line, line, f"{marker}{label}: {text}")
         elif bullet is not None and value is not None:
             # A bullet that is not read has one line of Holdfast's; further lines are people's.
-            is_read = key in READ_BULLETS
+            is_read = key in pages.READ_BULLETS
             if parse_value(key, bullet.value if is_read else bullet.value[:1]) not in (value, None):
                 end = bullet.end if is_read else bullet.first + 1
                 text = pages.render_value(task, key, len(bullet.marker)) or "none"
@@ -519,7 +511,7 @@ def _add_units(page: Page, tasks: list[Task], name: str) -> None:
     elif section.end == len(page.lines):
         page.append(text)
     else:
-        first, end = trim_lines(page.bare, section.first, section.end)
+        first, end = pages.trim_lines(page.bare, section.first, section.end)
         end = end if first < end else section.first
         page.replace(end, end, f"\n{text}")
 
@@ -533,7 +525,7 @@ def patch_guardrails(text: str, state: Workflow) -> str:
     if is_too_long(text):
         return text
     page = Page(text)
-    names = [decode_line(section.heading) for section in page.sections]
+    names = [pages.decode_line(section.heading) for section in page.sections]
     contents = [pages.lesson_content(lesson) for lesson in read_guardrails(text)]
     missing = []
     for lesson in state.get("guardrails", []):

@@ -10,14 +10,7 @@ import re
 from itertools import pairwise, takewhile
 
 from holdfast.layers.markdown import closing_mark, newline_of, outline, split_lines
-from holdfast.loops.pages import (
-    decode_after_key,
-    decode_line,
-    encode_after_key,
-    encode_heading,
-    encode_line,
-    sections_of,
-)
+from holdfast.loops import pages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,9 +60,9 @@ class LogEntry:
     def __init__(self, match: re.Match[str], line: int, raw: str, fields: Fields) -> None:
         self.heading = match.group()
         self.kind = match["kind"].lower()
-        self.task = None if match["task"] is None else decode_line(match["task"])
+        self.task = None if match["task"] is None else pages.decode_line(match["task"])
         self.number = None if match["number"] is None else int(match["number"])
-        self.at = decode_line(match["at"])
+        self.at = pages.decode_line(match["at"])
         self.line = line
         """The line of its heading, counted from 1."""
         self.raw = raw
@@ -81,12 +74,12 @@ class LogEntry:
 
 def render_entry(event: Event) -> str | None:
     """Return the entry of an event; ``None`` if the log has no entry for such events."""
-    kind, data, at = event["type"], event["data"], encode_heading(str(event["at"]))
+    kind, data, at = event["type"], event["data"], pages.encode_heading(str(event["at"]))
     if kind in _LOOP_EVENTS:
         heading = f"{_LOOP_EVENTS[kind]} - {at}"
     elif kind in _UNIT_EVENTS and data.get("task") is not None:
         # The id of a unit of foreign origin may hold anything; here it has to be one word.
-        task = encode_line(str(data["task"])).replace(" ", "&#32;")
+        task = pages.encode_line(str(data["task"])).replace(" ", "&#32;")
         number = f" {data.get('iteration')}" if kind == "iteration_recorded" else ""
         heading = f"{task} - {_UNIT_EVENTS[kind]}{number} - {at}"
     else:
@@ -95,7 +88,7 @@ def render_entry(event: Event) -> str | None:
         # An entry that cannot be read again would be appended by every command.
         return None
     lines = [
-        f"**{key}:** {encode_after_key(str(value), 2)}".rstrip()
+        f"**{key}:** {pages.encode_after_key(str(value), 2)}".rstrip()
         for key, value in _entry_fields(kind, data).items()
         if value is not None
     ]
@@ -139,7 +132,7 @@ def read_entries(text: str) -> list[LogEntry]:
     """Return the entries of a log. Headings in code, quotes and comments do not count."""
     lines = split_lines(text)
     entries: list[LogEntry] = []
-    for heading, end, blocks in sections_of(outline(text), len(lines)):
+    for heading, end, blocks in pages.sections_of(outline(text), len(lines)):
         match = _HEADING.fullmatch(heading.text)
         if match is None:
             continue
@@ -169,7 +162,7 @@ def _parse_keys(lines: list[str]) -> Fields:
             values.setdefault(match[1].lower().replace(" ", "_"), value)
         else:
             value.append(line)
-    fields: Fields = {key: decode_after_key(value) for key, value in values.items()}
+    fields: Fields = {key: pages.decode_after_key(value) for key, value in values.items()}
     for key in _MAY_BE_NONE:
         if fields.get(key) == NONE:
             fields[key] = None
