@@ -167,9 +167,8 @@ class Page:
         if items:
             items = [[_ITEM.sub("", first, count=1), *others] for first, *others in items]
             return [pages.decode_item(lines) for lines in items if lines != [""]]
-        return [
-            pages.decode_item(self.bare[b.first : b.end]) for b in blocks if b.kind == "paragraph"
-        ]
+        paragraphs = [block for block in blocks if block.kind == "paragraph"]
+        return [pages.decode_item(self.bare[block.first : block.end]) for block in paragraphs]
 
     def bullets(self, blocks: list[Block]) -> list[Bullet]:
         """Return the items of lists that begin with a label."""
@@ -392,12 +391,9 @@ def read_guardrails(text: str) -> list[Fields]:
     lessons: list[Fields] = []
     for section in page.sections:
         # Of two bullets with one key, the first counts.
-        bullets = {bullet.key: bullet for bullet in reversed(page.bullets(section.blocks))}
-        lesson = {
-            key: pages.decode_after_key(bullets[key].value)
-            for key in pages.LESSON_FIELDS
-            if key in bullets
-        }
+        bullets = {bullet.key: bullet.value for bullet in reversed(page.bullets(section.blocks))}
+        keys = [key for key in pages.LESSON_FIELDS if key in bullets]
+        lesson = {key: pages.decode_after_key(bullets[key]) for key in keys}
         if lesson:
             lessons.append({"name": pages.decode_line(section.heading), **lesson})
     return lessons
