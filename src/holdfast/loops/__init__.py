@@ -240,7 +240,7 @@ class Loops:
         with self._session.transaction() as tx:
             stream = self._select(tx, slug)
             archive.finish_move(tx, tx.state(stream))
-            return self._update_pages(tx, Receipt(tx.state(stream), [], []))
+            return self._update_pages(tx, Receipt(tx.state(stream), [], self._session.notes()))
 
     # Looking
 
@@ -331,7 +331,7 @@ class Loops:
         _check_slug(slug)
         with self._session.transaction() as tx:
             seqs = rebuild(tx, slug)
-            return self._update_pages(tx, Receipt(tx.state(slug), seqs, []))
+            return self._update_pages(tx, Receipt(tx.state(slug), seqs, self._session.notes()))
 
     # Changing
 
@@ -353,22 +353,15 @@ class Loops:
             fields = args(before) if callable(args) else args
             receipt = self._session.record(tx, stream, kind, fields, id)
             page_files.write_pages(self._store, receipt.state, seen=seen, before=before)
-            return self._with_notes(receipt)
+            return receipt
 
     def _update_pages(self, tx: Transaction, receipt: Receipt) -> Receipt:
-        """Take in the edits of the pages, patch the pages, and complete the receipt."""
+        """Take in the edits of the pages, patch the pages, and answer with the state of then."""
         stream = receipt.state["id"]
         seen = page_files.take_in(tx, stream)
         receipt.state = tx.state(stream)
         if is_active(receipt.state):
             page_files.write_pages(self._store, receipt.state, seen=seen)
-        return self._with_notes(receipt)
-
-    def _with_notes(self, receipt: Receipt) -> Receipt:
-        """Add the notes of the session to a receipt, in the list that the commit adds to."""
-        notes = self._session.notes()
-        notes[:0] = receipt.notes
-        receipt.notes = notes
         return receipt
 
     def _select(self, tx: Transaction, slug: str | None) -> str:

@@ -112,7 +112,18 @@ def _correct(tx: Transaction, before: Workflow) -> tuple[list[Event], list[str]]
     )
     current, _ = record_format.render(before)
     differences += _differences(current, document, "the state")
-    after = _corrected(before, parsed)
+    # The log and git decide some fields of the units.
+    logged = {str(task["id"]): task for task in parsed["tasks"]}
+    tasks = []
+    for task in before["tasks"]:
+        unit: Json = logged.get(str(task["id"]), task)
+        kept = {key: value for key, value in task.items() if key not in _LOGGED_FIELDS}
+        tasks.append({**kept, **{key: unit[key] for key in _LOGGED_FIELDS if key in unit}})
+    corrections: Json = {"tasks": tasks, "commits": parsed["commits"]}
+    if tasks != before["tasks"]:
+        # Else the phase is where the units brought it, or where a person moved it.
+        corrections |= {"phase": parsed["phase"], "phases": parsed["phases"]}
+    after: Workflow = {**before, **corrections}
     if after["phase"] != before["phase"]:
         differences.append(
             f"phase is {before['phase']!r} in the state and {after['phase']!r} by the log"
@@ -120,22 +131,6 @@ def _correct(tx: Transaction, before: Workflow) -> tuple[list[Event], list[str]]
     changes = diff.diff(before, after)  # type: ignore[arg-type]
     args = {"base": tx.subject(slug).seq, "changes": changes}
     return tx.do(slug, "adopt_edit", args) if changes else [], differences
-
-
-def _corrected(before: Workflow, parsed: Workflow) -> Workflow:
-    """Return the state with the fields of units that the log and git decide."""
-    logged = {str(task["id"]): task for task in parsed["tasks"]}
-    corrected = []
-    for task in before["tasks"]:
-        unit: Json = logged.get(str(task["id"]), task)
-        kept = {key: value for key, value in task.items() if key not in _LOGGED_FIELDS}
-        corrected.append({**kept, **{key: unit[key] for key in _LOGGED_FIELDS if key in unit}})
-    changed: Json = {"tasks": corrected, "commits": parsed["commits"]}
-    if corrected != before["tasks"]:
-        # Else the phase is where the units brought it, or where a person moved it.
-        changed |= {"phase": parsed["phase"], "phases": parsed["phases"]}
-    after: Workflow = {**before, **changed}
-    return after
 
 
 def _read_pages(
@@ -315,8 +310,6 @@ class _LogReplay:
     def _event_data(self, entry: LogEntry, task: Task) -> Fields | None:
         """Return the data of the entry's event; ``None`` if the entry does not have enough."""
         fields = entry.fields
-        if entry.kind in ("iteration", "timeout"):
-            return self._work_data(entry, task)
         if entry.kind in ("confirmation", "verification"):
             clean = progress_log.CLEAN[progress_log.EVENT_TYPES[entry.kind]]
             if fields.get("result") not in (clean, progress_log.NOT_CLEAN):
@@ -327,10 +320,8 @@ class _LogReplay:
             limit: str = fields.get("max_iterations", "")
             is_number = len(limit) <= 4 and limit.isascii() and limit.isdecimal()
             return {"max_iterations": int(limit)} if is_number else None
-        return {"reason": fields.get("reason", "")}
-
-    def _work_data(self, entry: LogEntry, task: Task) -> Fields:
-        fields = entry.fields
+        if entry.kind not in ("iteration", "timeout"):
+            return {"reason": fields.get("reason", "")}
         following = task.get("iterations_used", 0) + 1
         data: Fields = {
             "iteration": following if entry.number is None else entry.number,
