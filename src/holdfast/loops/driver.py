@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.types import Fields, Task, Workflow
+    from holdfast.core.types import Fields, Json, Task, Workflow
     from holdfast.evidence.run import RunOutcome
     from holdfast.keeper.session import Receipt
     from holdfast.keeper.store import Store
@@ -54,6 +54,11 @@ _MAX_ACCOUNT_LINES = 8
 _MAX_ACCOUNT = 1_000
 _CONFIRMED_TAGS = ("<confirmed/>", "<confirmed />")
 _DOTS = "…"
+_WORK = (
+    "Work on the unit. End with a short account of what you did, and one of these tags, with the "
+    f"words in place of the dots. What is left to do: <remaining>{_DOTS}</remaining>. Why nobody "
+    f"can go on without a person: <blocked>{_DOTS}</blocked>. Only when every criterion is met:"
+)
 _REVIEW = "Go over it once more, against every criterion; mend nothing."
 _VERDICT = (
     "When nothing is left, answer with the empty tag <NAME/>, where NAME is the word confirmed. "
@@ -330,21 +335,25 @@ def _evidence_of(command: list[str] | str, outcome: RunOutcome) -> tuple[Fields,
 
 def prompt(state: Workflow, task: Task, turn: str) -> str:
     """Return the prompt for a turn: ``iterate``, ``confirm`` or ``verify``."""
-    parts = ["\n".join(_describe(state, task))]
+    folder = state["record"].rpartition("/")[0]
+    files: Json = task.get("files")
+    about = [
+        f"Loop {state['subject']}: {quoted(state['title'])}",
+        _fact("Outcome needed", state["context"].get("outcome")),
+        f"Unit {quoted(task['id'])}: {quoted(task['description'])}",
+        _fact("Criteria", task.get("criteria")),
+        _fact("Files", ", ".join(map(str, files)) if isinstance(files, list) else ""),
+        _fact("Output", task.get("output")),
+        f"Read first: {folder}/context.md, and {folder}/progress.md for what was done.",
+    ]
+    parts = ["\n".join(filter(None, about))]
     if turn == "iterate":
-        number = task.get("iterations_used", 0) + 1
-        parts.append(f"This is iteration {number} of {limit_of(task)}.")
-        if task.get("remaining"):
-            parts.append(f"What remains: {quoted(task.get('remaining'), _MAX_QUOTED)}")
-        if task.get("blockers"):
-            parts.append(f"Blockers so far: {quoted(task.get('blockers'), _MAX_QUOTED)}")
-        parts.append(
-            "Work on the unit. End with a short account of what you did, and one of these tags, "
-            "with the words in place of the dots. What is left to do: "
-            f"<remaining>{_DOTS}</remaining>. Why nobody can go on without a person: "
-            f"<blocked>{_DOTS}</blocked>. Only when every criterion is met: "
-            f"<signal>{_DOTS}</signal>, with {signal_of(task)} in it."
-        )
+        parts += [
+            f"This is iteration {task.get('iterations_used', 0) + 1} of {limit_of(task)}.",
+            _fact("What remains", task.get("remaining")),
+            _fact("Blockers so far", task.get("blockers")),
+            f"{_WORK} <signal>{_DOTS}</signal>, with {signal_of(task)} in it.",
+        ]
     elif turn == "confirm":
         parts += [
             f"The unit was declared done. {_REVIEW}",
@@ -358,26 +367,11 @@ def prompt(state: Workflow, task: Task, turn: str) -> str:
     learned = [f"- {quoted(lesson, _MAX_QUOTED)}" for lesson in lessons(state)[-_MAX_LESSONS:]]
     if learned:
         parts.append("\n".join(["Guardrails, learned from what went wrong:", *learned]))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _describe(state: Workflow, task: Task) -> list[str]:
-    """Return the lines on the loop and the unit."""
-    folder = state["record"].rpartition("/")[0]
-    outcome = state["context"].get("outcome")
-    files: object = task.get("files")
-    lines = [f"Loop {state['subject']}: {quoted(state['title'])}"]
-    if outcome:
-        lines.append(f"Outcome needed: {quoted(outcome, _MAX_QUOTED)}")
-    lines.append(f"Unit {quoted(task['id'])}: {quoted(task['description'])}")
-    if task.get("criteria"):
-        lines.append(f"Criteria: {quoted(task.get('criteria'), _MAX_QUOTED)}")
-    if isinstance(files, list) and files:
-        lines.append(f"Files: {quoted(', '.join(map(str, files)), _MAX_QUOTED)}")
-    if task.get("output"):
-        lines.append(f"Output: {quoted(task.get('output'))}")
-    lines.append(f"Read first: {folder}/context.md, and {folder}/progress.md for what was done.")
-    return lines
+def _fact(label: str, text: Json) -> str:
+    return f"{label}: {quoted(text, _MAX_QUOTED)}" if text else ""
 
 
 def parse_work(task: Task, output: str, exit_code: int | None) -> Fields:

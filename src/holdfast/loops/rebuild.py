@@ -186,10 +186,8 @@ def _differences(theirs: Fields, ours: Fields, name: str) -> list[str]:
         f"{name} has {unit}, the pages have not" for unit in units if unit not in ours[key]
     ]
     for unit, logged in ours[key].items():
-        known = units.get(unit)
-        if not isinstance(known, dict):
-            continue
-        for field in _COMPARED_FIELDS:
+        known: Json = units.get(unit)
+        for field in _COMPARED_FIELDS if isinstance(known, dict) else ():
             if known.get(field) != logged.get(field):
                 differences.append(
                     f"{unit}: {field} is {known.get(field)!r} in {name} "
