@@ -110,7 +110,7 @@ def encode_block(text: str) -> str:
 
 
 def _encode(line: str) -> str:
-    line = _CODE.sub(r"&#38;#\1;", line)
+    line = _CODE.sub(lambda match: f"&#38;{match.group()[1:]}", line)
     return _HIDDEN.sub(lambda match: f"&#{ord(match.group())};", line)
 
 
