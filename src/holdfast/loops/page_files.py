@@ -144,15 +144,14 @@ def write_pages(
     not, so its values stay. ``before`` is the state before the change: a page that is as rendered
     from it is rendered anew.
     """
-    folder = _open_folder(store, state)
-    if folder is None:
-        return
     try:
-        folder.write(state, seen, before)
+        folder = _open_folder(store, state)
+        if folder is not None:
+            folder.write(state, seen, before)
     except Fault as fault:
         store.note(f"not all pages could be written ({fault.message}); the ledger has it")
     except OSError as error:
-        where = os.path.basename(error.filename or folder.path)
+        where = os.path.basename(error.filename or state["id"])
         store.note(f"{where} could not be written ({error.strerror}); the ledger has it")
 
 
